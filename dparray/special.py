@@ -1,8 +1,9 @@
 """Special functions, by the names of ``scipy.special``.
 
 They follow data as every other function: one kernel computes them together with what their
-operands are made of and what is made of them. Kernels may call them, too. Single precision is
-computed in single precision; integers become float64 and float16 becomes float32, as in SciPy.
+operands are made of and what is made of them. Kernels may call them, too. float16, float32 and
+integers of up to 16 bits are computed in single precision, all others in double, as in SciPy's
+functions whose first loop is the single one (`entr`, `ndtri`); its others widen all but float32.
 
 Errors, in units in the last place, over the arguments in ``tests/reference`` (random ones over the
 domain, values by mpmath; those of Bessel functions of the first two kinds are in units of the
@@ -84,6 +85,8 @@ zeta              17.0      2.2
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -113,7 +116,9 @@ from dparray._graph.reductions import WEIGHT
 from dparray._layout import broadcast_shapes
 from dparray._placement import common_placement
 from dparray.device import default_device
-from dparray.exceptions import DTypeError
+from dparray.exceptions import ArgumentError, DTypeError
+
+_OPTIONS = ("where", "dtype", "casting", "order", "subok")
 
 
 class _Row(NamedTuple):
@@ -432,7 +437,8 @@ def _documentation(name: str, row: _Row, meaning: SpecialFunction) -> str:
     first, rest = row.sample.partition("]")[::2]
     return _TEMPLATE.format(
         summary=row.summary,
-        source=meaning.source.strip(),
+        # As it stands in the file: from 3.13 on, Python keeps docstrings without their indentation.
+        source=textwrap.indent(inspect.cleandoc(meaning.source), "    ").strip(),
         parameters=", ".join(row.parameters.split()),
         name=name,
         first=first + "]",
@@ -454,6 +460,10 @@ def _make(name: str) -> Callable[..., ndarray]:
         plain = not options and (out is None or isinstance(out, ndarray))
         if plain and not any(isinstance(value, list | tuple) for value in operands):
             return compute(*operands, out=out)
+        unknown = next((each for each in options if each not in _OPTIONS), None)
+        if unknown is not None:
+            known = f"after {row.parameters} there may be out, {', '.join(_OPTIONS)}"
+            raise TypeError(f"special.{name}: there is no argument {unknown!r}; {known}")
         options = {"where": True, "dtype": None, "casting": "same_kind", "order": "K"} | options
         options.pop("subok", None)
         return apply_with_options(f"special.{name}", parameters, compute, operands, out, **options)
@@ -522,12 +532,15 @@ def multigammaln(a: Any, d: int) -> ndarray:
 
     Raises:
         DTypeError: ``a`` is complex.
+        ArgumentError: ``d`` is no positive integer.
 
     Example:
         >>> import dparray as dp
         >>> print(dp.special.multigammaln(dp.asarray([3.0, 4.5]), 2))
         [1.55019499 4.81786098]
     """
+    if not isinstance(d, int | np.integer) or d < 1:
+        raise ArgumentError(f"special.multigammaln: d is {d!r}; give an integer from 1 on")
     constant = d * (d - 1) / 4 * float(np.log(np.pi))
     total = _FUNCTIONS["gammaln"](a)
     for k in range(1, d):

@@ -38,7 +38,7 @@ def make_histogram_kernel(dtype: type) -> Callable[..., None]:
         scale: bins divided by the distance between the outer edges, of ``dtype``.
         margin: how near to an edge, in bins, rounding may have moved an element across it.
     """
-    one = dtype(1)
+    half = dtype(0.5)
 
     def histogram(
         nd_item: Any, x: Any, edges: Any, rows: Any, chunk: int, scale: Any, margin: Any
@@ -59,9 +59,9 @@ def make_histogram_kernel(dtype: type) -> Callable[..., None]:
                 distance = dtype((value - low) * scale)
                 # Reals are converted to 32-bit integers five times as fast as to 64-bit ones.
                 whole = int32(distance)
-                index = min(max(int64(whole), 0), bins - 1)
-                part = distance - dtype(whole)
-                if part < margin or part > one - margin:
+                index = int64(whole)
+                if abs(distance - dtype(whole) - half) > half - margin:
+                    index = min(max(index, 0), bins - 1)
                     if value < edges[uint64(index)]:
                         index -= 1
                     elif index < bins - 1 and value >= edges[uint64(index + 1)]:

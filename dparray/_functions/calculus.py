@@ -344,12 +344,16 @@ def interp(
     )
 
     def interpolate(module: Any, *arrays: Any) -> Any:
+        ends = {"left": left, "right": right, "period": period}
+        if module is np:
+            return module.interp(*arrays, **ends)
         # dpnp takes contiguous vectors only.
-        return module.interp(
-            *[module.asarray(each, order="C") for each in arrays],
-            left=left,
-            right=right,
-            period=period,
-        )
+        points, *known = [module.reshape(each, -1) for each in arrays]
+        if known[0].size == 1 and period is None:
+            # NumPy's value beside one point alone is that of the point, for NaN, too.
+            points = module.where(module.isnan(points), known[0], points)
+        known = [module.ascontiguousarray(each) for each in known]
+        found = module.interp(module.ascontiguousarray(points), *known, **ends)
+        return module.reshape(found, arrays[0].shape)
 
     return compute("interp", named, either=interpolate)

@@ -11,19 +11,26 @@ from __future__ import annotations
 
 import contextvars
 import sys
+from collections import deque
 from typing import Any
 
 import numpy as np
 
-from dparray import _hooks, config
-from dparray._array import short, small
+from dparray import _hooks, _placement, config
+from dparray._array import apply, short, small
 from dparray._array.apply import OPERATIONS
 from dparray._array.ndarray import ndarray
-from dparray._evaluate import host, limits
+from dparray._codegen.canonical import Canonical
+from dparray._evaluate import evaluate, host, known, limits
 from dparray._functions import products, protocols
+from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS
-from dparray._runtime import queues
+from dparray._layout import Layout
+from dparray._runtime import access, in_order, queues, submission
+from dparray._runtime.order import lock as order_lock
+from dparray._runtime.order import order_of
 from dparray.memory import pool
+from dparray.memory.segments import Block, Segment
 
 # As the module numbers them.
 _OF_NUMBERS = (
@@ -56,6 +63,26 @@ def install(module: Any) -> None:
         "small_product": products._small_product,
         "compute_small": small.compute_small,
         "view_small": small.view_small,
+        "Node": Node,
+        "Scalar": Scalar,
+        "Canonical": Canonical,
+        "pending_order": pending_order,
+        "Layout": Layout,
+        "square": OPS["square"],
+        "negative": OPS["negative"],
+        "placement": vars(_placement),
+        "holds": access.holds,
+        "options": vars(config),
+        "operations": [OPS[each] for each in [*OPERATORS.values(), *COMPARISONS.values()]],
+        "block": _sample_block(),
+        "Segment": Segment,
+        "in_order": vars(in_order),
+        "order_of": order_of,
+        "others_work": queues.OTHERS_WORK,
+        "note_recent": _hooks.recent.append,
+        "lock_order": order_lock.acquire,
+        "unlock_order": order_lock.release,
+        "driver": submission.addresses_of_functions(),
         "is_whole_device": lambda queue: queue.sycl_device.parent_device is None,
     }
     in_slots = ["getitem", "iter", "setitem", "matmul", "float", "int", "index", "bool", "pow"]
@@ -81,9 +108,10 @@ def install(module: Any) -> None:
         of_one.append((host.eager_function(op), OPERATIONS[op], op.weight))
         in_slots.append(name)
     methods = module.setup(named, operations, of_one, numbers)
+    _note_callers(module.probe_of_callers())
     for name in ("shape", "ndim", "size", "dtype", "T"):
-        known = of_class[name]
-        setattr(ndarray, name, property(getattr(module, name), known.fset, None, known.__doc__))
+        slow = of_class[name]
+        setattr(ndarray, name, property(getattr(module, name), slow.fset, None, slow.__doc__))
     before = {name: of_class[name] for name in (f"__{each}__" for each in in_slots)}
     in_python = products._small_product, of_class["__array_ufunc__"]
     functions = {
@@ -110,12 +138,30 @@ def install(module: Any) -> None:
         compiled = module.small_product, methods["__array_ufunc__"]
         products._small_product, ndarray.__array_ufunc__ = in_python if is_on else compiled
 
+    vars(evaluate).update(Canonical=module.Canonical, pending_order=module.pending_order)
+    apply.note_fold = module.noted_fold
+    known.make, known.launch = module.known_launch, module.launch_known
     follow()
     _hooks.when_set("host_tier", follow)
     _hooks.when_set("executor", follow)
     listen(False)
     _hooks.add_switch(listen)
     is_installed = True
+
+
+def _sample_block() -> Any:
+    """A block whose slots have values of their own, so that the module finds them."""
+    sample: Any = Block.__new__(Block)
+    sample._returned = deque()
+    sample.pointer, sample.segment, sample.readers = [], [], []
+    return sample
+
+
+def _note_callers(probe: Any) -> None:
+    """Let the module know how bytecode calls operators, by those of an object of its own."""
+    if probe is not None:
+        _ = probe + probe, probe - probe, probe * probe, probe / probe
+        _ = 1 + probe, 1 - probe, 1 * probe, 1 / probe
 
 
 def install_if_built() -> None:

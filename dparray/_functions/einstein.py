@@ -103,15 +103,21 @@ def einsum(
 
 
 def _whole(subscripts: str, arrays: Sequence[Any]) -> list[Any]:
-    """Copies of the arrays whose diagonal is taken: that of a view, dpnp 0.20 takes from another
-    place if it runs backwards or its elements are complex.
+    """Copies of views and of arrays whose diagonal is taken: dpnp 0.20 looks for the elements of a
+    single one at the beginning of its memory, and refuses what was broadcast.
     """
     terms = subscripts.replace(" ", "").partition("->")[0].replace("...", "").split(",")
     repeats = (len(set(term)) < len(term) for term in terms)
     return [
-        x.copy() if is_diagonal or min(x.strides, default=0) < 0 else x
+        x.copy() if is_diagonal or _is_view(x) else x
         for x, is_diagonal in zip(arrays, repeats, strict=False)
     ]
+
+
+def _is_view(x: Any) -> bool:
+    """Whether an array of dpnp's begins in the middle of its memory, or repeats elements of it."""
+    repeats = any(step <= 0 < extent - 1 for step, extent in zip(x.strides, x.shape, strict=True))
+    return repeats or bool(x.__sycl_usm_array_interface__["offset"])
 
 
 class _Labels(NamedTuple):

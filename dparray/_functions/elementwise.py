@@ -30,6 +30,7 @@ from dparray._functions.ufunc_options import (
     DEFAULT_ORDER,
     apply_with_options,
     check_casting,
+    in_order_of,
     taking_options,
 )
 from dparray._graph.ops import OPS, WHERE, Op
@@ -333,6 +334,10 @@ def where(
     return operate(WHERE, (mask, *operands), (_dtypes.bool, dtype, dtype, dtype), shape, placement)
 
 
+def _is_of_floats(value: Any) -> bool:
+    return isinstance(value, ndarray | np.generic) and value.dtype.kind in "fc"
+
+
 @as_method
 def clip(
     x: Any,
@@ -398,12 +403,16 @@ def clip(
         min = None if type(min) is int and min <= limits.min else min
         max = None if type(max) is int and max >= limits.max else max
     result = x
-    if x.dtype.kind in "biu" and {type(min), type(max)} & {float, complex}:
+    bounds = [value for value in (min, max) if value is not None]
+    has_floats = any(type(x) in (float, complex) or _is_of_floats(x) for x in bounds)
+    if x.dtype.kind in "biu" and has_floats:
         # The kind of float is what the other bound is of, should that have a dtype.
-        bounds = [value for value in (min, max) if value is not None]
-        result = as_operand(x, result_type(x, *bounds))
+        kinds = [np.asarray(one).dtype if isinstance(one, list | tuple) else one for one in bounds]
+        result = as_operand(x, result_type(x, *kinds))
     if min is not None:
         result = apply(OPS["maximum"], result, min)
     if max is not None:
         result = apply(OPS["minimum"], result, max)
+    if isinstance(min, ndarray) and isinstance(max, ndarray):
+        return in_order_of((x, min, max), result)
     return x.copy() if result is x else result  # type: ignore[attr-defined, no-any-return]

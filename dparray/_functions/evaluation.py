@@ -14,7 +14,10 @@ from dparray.exceptions import HostConversionError
 __all__ = ["eval", "synchronize"]
 
 
-def eval(*arrays: ndarray, depends_on: Any = ()) -> None:
+_NO_EVENTS: tuple[()] = ()
+
+
+def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
     """Compute pending arrays now: the work is submitted, the host does not wait for it.
 
     Arrays of one shape on one queue are computed by one kernel. The arrays need not be on one
@@ -38,8 +41,16 @@ def eval(*arrays: ndarray, depends_on: Any = ()) -> None:
         >>> y.is_pending
         False
     """
+    if len(arrays) == 1 and type(arrays[0]) is ndarray and depends_on is _NO_EVENTS:
+        (x,) = arrays
+        if x._on_host is None and x._node.layout is None:
+            evaluate.evaluate(x._node)
+        queues.submit_ahead(x.sycl_queue)
+        return
     pending = []
     for number, x in enumerate(arrays):
+        if type(x) is ndarray and x._on_host is not None:
+            continue
         if not isinstance(x, ndarray):
             raise HostConversionError(
                 f"eval: arrays[{number}] is of type {type(x).__name__}; only arrays are computed: "
@@ -47,11 +58,15 @@ def eval(*arrays: ndarray, depends_on: Any = ()) -> None:
             )
         if x.is_pending:
             pending.append(x._node)
-    events = checked_events(depends_on)
-    for queue in {x.sycl_queue for x in arrays} if events else ():
-        order_after(queue, events)
+    used = {x.sycl_queue for x in arrays}
+    if type(depends_on) is not tuple or depends_on:
+        events = checked_events(depends_on)
+        for queue in used if events else ():
+            order_after(queue, events)
     if pending:
         evaluate.evaluate(*pending)
+    for queue in used:
+        queues.submit_ahead(queue)
 
 
 def synchronize(device: Any = None) -> None:

@@ -23,7 +23,7 @@ from dparray._array.operands import (
     is_taken_from_host,
 )
 from dparray._array.small import compute_small
-from dparray._functions.conversion import asarray
+from dparray._functions.conversion import asarray, ascontiguousarray
 from dparray._functions.manipulation import (
     broadcast_to,
     expand_dims,
@@ -118,13 +118,14 @@ def block(arrays: Any) -> ndarray:
     depth = _depth(arrays)
     most = max([depth, *(x.ndim for _, x in inside)])
 
-    def joined(nested: Any, level: int) -> ndarray:
+    def joined(nested: Any, level: int, name: str) -> ndarray:
         if isinstance(nested, list):
-            return concat([joined(part, level + 1) for part in nested], axis=most - depth + level)
-        x = nested if isinstance(nested, ndarray) else _beside("block", "a block", nested, place)
+            parts = [joined(part, level + 1, f"{name}[{at}]") for at, part in enumerate(nested)]
+            return concat(parts, axis=most - depth + level)
+        x = nested if isinstance(nested, ndarray) else _beside("block", name, nested, place)
         return reshape(x, (1,) * (most - x.ndim) + x.shape)
 
-    result = joined(arrays, 0)
+    result = joined(arrays, 0, "arrays")
     return result if depth else result.copy()
 
 
@@ -207,6 +208,8 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
     kept = np.delete(np.arange(x.shape[axis]), positions)
     if order_by_columns(x) is not None:  # what is taken of it has the order of `x` so
         return x.T[_layout.at_axis(x.ndim - 1 - axis, from_host(kept, *placement))].T
+    if isinstance(obj, int | slice):
+        x = ascontiguousarray(x)
     return x[_layout.at_axis(axis, from_host(kept, *placement))]
 
 
@@ -396,22 +399,22 @@ def _joined(
                 f"{function}: {name} has shape {x.shape}, arrays[0] has {parts[0].shape}; only the "
                 f"extents of axis {axis} may differ"
             )
-    chosen = (
-        _dtypes.promote([x.dtype for x in parts])
-        if dtype is None
-        else _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
-    )
+    if out is not None:
+        chosen = out.dtype  # each array is converted to it by itself
+    elif dtype is None:
+        chosen = _dtypes.promote([x.dtype for x in parts])
+    else:
+        chosen = _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
     extents = list(parts[0].shape)
     extents[axis] = sum(x.shape[axis] for x in parts)
     shape = tuple(extents)
     if out is not None:
         check_fits(function, shape, out.dtype, out)
-    target = chosen if out is None else out.dtype
     for (name, _), x in zip(named, parts, strict=True):
-        if not np.can_cast(x.dtype, target, casting):  # type: ignore[arg-type]
+        if not np.can_cast(x.dtype, chosen, casting):  # type: ignore[arg-type]
             raise DTypeError(
-                f"{function}: {name} of dtype {x.dtype} does not convert to {target} by the rule "
-                f"{casting!r}; give casting='unsafe', or write x.astype('{target}')"
+                f"{function}: {name} of dtype {x.dtype} does not convert to {chosen} by the rule "
+                f"{casting!r}; give casting='unsafe', or write x.astype('{chosen}')"
             )
     # Unlike those of operands of elementwise functions, axes that are broadcast have a say.
     steps = [
@@ -426,7 +429,7 @@ def _joined(
         assign(result[_layout.at_axis(axis, slice(start, stop))], cut_to(x, chosen), function)
         start = stop
     if out is not None:
-        assign(out, cut_to(result, out.dtype), function)
+        assign(out, result, function)
         return out
     return result
 

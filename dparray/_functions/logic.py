@@ -220,4 +220,4 @@ def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
         return x
     limit = tol * float(np.finfo(x.dtype).eps) if tol > 1 else tol
     near = apply(OPS["less"], apply(OPS["abs"], x.imag), limit)
-    return x.real.copy() if bool(all_of(near)) else x
+    return x.real if bool(all_of(near)) else x

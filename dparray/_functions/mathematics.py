@@ -82,12 +82,15 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
         return copy_of(x, "K")  # NumPy copies, which has another order than an operation
     if decimals == 0 or (x.dtype.kind in "biu" and decimals > 0):
         return apply(OPS["round"], x, out=out)
+    scale = 10.0 ** abs(decimals)
     if x.dtype.kind in "fc":
-        scale = 10.0 ** abs(decimals)
         towards, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
         whole = apply(OPS["round"], apply(OPS[towards], x, scale))
         return apply(OPS[back], whole, scale, out=out)
-    result = compute("round", (("x", x),), either=lambda xp, a: xp.round(a, decimals))
+    # By way of floats, as NumPy; dpnp multiplies by 0.1, which is no quotient by 10.
+    tens = apply(OPS["divide"], as_operand(x, _dtypes.default_float(x.sycl_device)), scale)
+    rounded = apply(OPS["multiply"], apply(OPS["round"], tens), scale)
+    result = astype_array(rounded, x.dtype)
     if out is None:
         return result
     assign(out, result, "round")

@@ -77,14 +77,19 @@ def _set_strides(self: ndarray, strides: Any) -> None:
 def _resize_in_place(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
     """Give the array itself another shape, cut or with zeros at its end; views keep the old memory.
 
+    Elements stay in the order of the memory: column by column if the array is in Fortran order.
+
     Args:
         *new_shape: extents, or a tuple of them.
         refcheck: without effect, as other views never lose their memory.
     """
     given = new_shape[0] if len(new_shape) == 1 else new_shape
-    resized = zeros(given, self.dtype, usm_type=self.usm_type, sycl_queue=self.sycl_queue)
+    by_columns = self.flags.fnc
+    order = "F" if by_columns else "C"
+    resized = zeros(given, self.dtype, order, usm_type=self.usm_type, sycl_queue=self.sycl_queue)
     count = min(self.size, resized.size)
-    ravel(resized)[:count] = ravel(self)[:count]
+    old, new = (self.T, resized.T) if by_columns else (self, resized)
+    ravel(new)[:count] = ravel(old)[:count]
     materialize(resized)  # computes it
     take_layout_of(self, resized)
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from dparray import _dtypes
 from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import write_out
@@ -120,9 +122,16 @@ def _extreme(
     where: Any,
 ) -> ndarray:
     filled, is_nan = _filled(function, x, worst, out, where)
-    result = reduce(filled, axis, None, keepdims, initial, where)
-    if is_nan is not None and initial is None:
-        result = choose_elements("where", all_of(is_nan, axis, None, keepdims), math.nan, result)
+    fits = x.dtype.kind == "c" or not np.iscomplexobj(initial)
+    if is_nan is None or not (initial is None or (fits and initial != initial)):
+        return reduce(filled, axis, out, keepdims, initial, where)
+    if initial is None:
+        result = reduce(filled, axis, None, keepdims, None, where)
+        nothing = all_of(is_nan, axis, None, keepdims)
+    else:  # passed over as any NaN, but there are results of nothing now
+        result = reduce(filled, axis, None, keepdims, worst, where)
+        nothing = all_of(is_nan, axis, None, keepdims, where=where)
+    result = choose_elements("where", nothing, math.nan, result)
     if out is None:
         return result
     out[...] = result

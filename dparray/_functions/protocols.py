@@ -38,6 +38,8 @@ _CREATION: frozenset[Any] = frozenset(
 #: SciPy's ufuncs that have another name there than in public.
 _OF_SCIPY = {"_zeta": "zeta", "_riemann_zeta": "zeta"}
 _NO_VALUE = np._NoValue
+#: How the names of ufuncs end that NumPy makes of a function in Python.
+_OF_PYTHON = " (vectorized)"
 #: NumPy's ufuncs that are an operation of ours.
 OPERATIONS_OF_UFUNCS = {
     op.ufunc: operate
@@ -107,6 +109,11 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
     if function is not None and method != "__call__":
         function = getattr(function, method, None)
     if function is None:
+        if ufunc.__name__.endswith(_OF_PYTHON):
+            raise TypeError(
+                f"{name} computes in NumPy's arrays; in the place of np.frompyfunc(f, ...) write "
+                "dp.vectorize(f)"
+            )
         raise _missing(name)
     unknown = options.keys() & {"signature", "axes"}
     if unknown:

@@ -108,7 +108,7 @@ def _quantiles(
         raise DTypeError(f"{function}: complex numbers have no order")
     fractions = _fractions(function, q, whole)
     if out is weights is None and not leave_nan_out and x.size and not isinstance(q, ndarray):
-        wanted: Any = float(fractions) if isinstance(q, int | float) else fractions
+        wanted: Any = float(fractions) if _is_weak(q) else fractions.astype(_dtype_of_fractions(q))
         known_method: Any = method
         small = compute_small(
             _by_numpy(
@@ -117,7 +117,7 @@ def _quantiles(
                 else lambda values: np.quantile(
                     values, wanted, axis, method=known_method, keepdims=keepdims
                 ),
-                function == "median" or _quantile_dtype(x, q, method).kind != "f",
+                None if function == "median" else _quantile_dtype(x, q, method),
             ),
             x,
         )
@@ -156,13 +156,22 @@ def _quantile_dtype(x: ndarray, q: Any, method: str) -> np.dtype[Any]:
     device = x.sycl_queue.sycl_device
     if x.dtype.kind == "c":
         return x.dtype
-    if x.dtype.kind != "f":
-        is_kept = method in _CHOOSING and x.dtype.kind != "b"
-        return x.dtype if is_kept else _dtypes.default_float(device)
-    if method in _CHOOSING or isinstance(q, int | float):
+    if method in _CHOOSING:
         return x.dtype
-    single = isinstance(q, ndarray) and q.dtype.kind == "f"
-    return _dtypes.fit_device(_dtypes.promote([x.dtype, q.dtype if single else np.float64]), device)
+    if _is_weak(q):
+        return x.dtype if x.dtype.kind == "f" else _dtypes.default_float(device)
+    return _dtypes.fit_device(_dtypes.promote([x.dtype, _dtype_of_fractions(q)]), device)
+
+
+def _is_weak(q: Any) -> bool:
+    """Whether a fraction is a number of Python's; NumPy's numbers are of float's class, too."""
+    return type(q) in (int, float)
+
+
+def _dtype_of_fractions(q: Any) -> np.dtype[Any]:
+    """The dtype in which fractions that are no numbers of Python's take part."""
+    given = getattr(q, "dtype", None)
+    return given if given is not None and given.kind == "f" else _dtypes.float64
 
 
 def _lines(x: ndarray, axes: tuple[int, ...], kept: tuple[int, ...]) -> ndarray:
@@ -333,17 +342,18 @@ def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
 
 
 def _by_numpy(
-    compute: Callable[[np.ndarray], Any], keeps_integers: bool
+    compute: Callable[[np.ndarray], Any], dtype: np.dtype[Any] | None
 ) -> Callable[[np.ndarray], Any]:
     """Quantiles by NumPy where they are finite, which those that it calls infinite may be too.
 
-    Integers become floats first: NumPy's differences of integers wrap.
+    Integers become floats before they have a dtype of floats: NumPy's differences of integers wrap.
     """
 
     def quantiles_of(values: np.ndarray) -> Any:
-        if values.dtype.kind in "iu" and not keeps_integers:
-            values = values.astype(np.float64)
-        found = compute(values)
+        from_integers = values.dtype.kind in "iu" and dtype is not None and dtype.kind == "f"
+        found = compute(values.astype(np.float64) if from_integers else values)
+        if from_integers:
+            found = found.astype(dtype)
         if found.dtype.kind in "fc" and not np.isfinite(found).all():
             raise ValueError
         return found

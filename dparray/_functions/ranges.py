@@ -25,7 +25,7 @@ from dparray._functions.creation import checked_dtype
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, check_usm_type, common_placement, placement_of
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
     import dpctl
@@ -64,14 +64,19 @@ def arange(
             if small is not None:
                 return small
         start, stop = 0, start
-    step = 1 if step is None else step
-    is_unsigned = any(isinstance(value, np.uint64 | np.ulonglong) for value in (start, stop, step))
-    given = start, stop, step
+    given = tuple(_as_numpy_scalar(value) for value in (start, stop, 1 if step is None else step))
     start, stop, step = (scalar_value(value) for value in given)
     placement = chosen_placement(device, usm_type, sycl_queue)
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         if isinstance(value, complex) or not hasattr(value, "__float__"):
             raise DTypeError(f"arange: {name} must be a real number, not {value!r}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ArgumentError(f"arange: {name} is {value}; give a finite number")
+    is_unsigned = any(
+        isinstance(value, np.uint64 | np.ulonglong)
+        or (isinstance(value, int) and 2**63 <= value < 2**64)
+        for value in given
+    )
     if step == 0:
         raise ValueError("arange: step is 0; it must lead from start towards stop")
     kinds = {type(value) for value in (start, stop, step)}
@@ -86,14 +91,25 @@ def arange(
             value if isinstance(value, np.number) else plain
             for value, plain in zip(given, (start, stop, step), strict=True)
         )
-    length = max(0, int(np.ceil((stop - start) / step)))
     if kinds <= {int, bool}:
-        length = len(range(int(start), int(stop), int(step)))
+        length = max(0, -((int(start) - int(stop)) // int(step)))
+    else:
+        length = max(0, int(np.ceil((stop - start) / step)))
+    if chosen.kind in "iu":
+        for value in (start, start + step)[:length]:  # NumPy, too, looks at the first two
+            checked_scalar("arange", value, chosen)
     if is_made_by_host(length, *placement):
         values = np.arange(start, stop, step, dtype=chosen)
         if values.shape == (length,):
             return ndarray._computed(values, *placement)
     return _ramp(placement, length, start, step, chosen)
+
+
+def _as_numpy_scalar(value: Any) -> Any:
+    """An array without dimensions as the NumPy scalar of its dtype; anything else unchanged."""
+    if isinstance(value, ndarray) and value.ndim == 0:
+        return value.dtype.type(value.item())
+    return value
 
 
 def _counted(count: int, dtype: np.dtype[Any]) -> np.ndarray:

@@ -13,11 +13,11 @@ from dparray import _layout
 from dparray._array.apply import copy_of
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on, from_host
-from dparray._array.ndarray import as_method, ndarray
+from dparray._array.ndarray import as_method, has_memory, materialize, ndarray
 from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
 from dparray._array.small import compute_small
 from dparray._evaluate import limits
-from dparray._functions.manipulation import broadcast_to, expand_dims, reshape, swapaxes
+from dparray._functions.manipulation import broadcast_to, reshape, swapaxes
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import DTypeError, ShapeError
 
@@ -217,19 +217,80 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
         raise ShapeError("repeat: repeats must not be negative")
     if counts.size == 1 and placement.usm_type == x.usm_type:
         count = int(counts.reshape(-1)[0])
-        wide = expand_dims(x, axis + 1)
-        target = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
-        return _filled(
-            broadcast_to(wide, target), (*x.shape[:axis], extent * count, *x.shape[axis + 1 :])
+        before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
+        return _copied(
+            x,
+            (*before, 1, *after),
+            (*before, count, *after),
+            (*x.shape[:axis], extent * count, *after),
         )
     positions = from_host(np.repeat(np.arange(extent), counts), *placement)
     return x[_layout.at_axis(axis, positions)]
 
 
-def _filled(view: ndarray, shape: tuple[int, ...]) -> ndarray:
-    """The elements of a view, copied, in another shape of the same size."""
-    whole = copy_of(view)
-    return whole._view(shape, _layout.contiguous_strides(shape, view.itemsize), whole.offset)
+#: Rows that are repeated as a whole are made so many bytes long first: one row of the range.
+_REPEATED_BYTES = 1024
+
+#: What runs of narrower elements are copied as, the widest first.
+_WORDS = tuple(map(np.dtype, (np.uint64, np.uint32, np.uint16)))
+
+
+def _copied(
+    x: ndarray, parts: tuple[int, ...], target: tuple[int, ...], shape: tuple[int, ...]
+) -> ndarray:
+    """The elements of an array, broadcast, copied to a new one.
+
+    Runs of neighbours are copied as the widest words that they are made of: a device finds and
+    stores single bytes one by one.
+
+    Args:
+        x: the array.
+        parts: its shape with an axis of extent 1 for each that is broadcast.
+        target: what it is broadcast to.
+        shape: of the result, which has as many elements.
+    """
+    last = len(parts)
+    while last and parts[last - 1] == target[last - 1]:
+        last -= 1
+    run, count = math.prod(parts[last:]), math.prod(target[:last])
+    if run == x.size and 2 * run * x.itemsize <= _REPEATED_BYTES < count * run * x.itemsize:
+        times = _REPEATED_BYTES // (run * x.itemsize)
+        rows = -(-count // times)
+        row = _copied(x, (1, run), (times, run), (times * run,))
+        materialize(row)
+        whole = _copied(row, (1, times * run), (rows, times * run), (rows * times * run,))
+    else:
+        word = _word_of(x, run)
+        taken = reshape(x, parts)
+        if word is not None:
+            words = run * x.itemsize // word.itemsize
+            inner = (words,) if words > 1 else ()
+            parts, target = (*parts[:last], *inner), (*target[:last], *inner)
+            strides = _layout.contiguous_strides(parts, word.itemsize)
+            taken = x._view(parts, strides, x.offset, word)
+        whole = copy_of(broadcast_to(taken, target))
+    strides = _layout.contiguous_strides(shape, x.itemsize)
+    dtype = None if whole.dtype == x.dtype else x.dtype  # with another one it needs its memory
+    return whole._view(shape, strides, whole.offset, dtype)
+
+
+def _word_of(x: ndarray, run: int) -> np.dtype[Any] | None:
+    """The widest word that runs of so many elements are made of, if it is wider than they are."""
+    if (
+        x.size == 0
+        or not has_memory(x)
+        or not _layout.is_contiguous(x.shape, x.strides, x.itemsize)
+    ):
+        return None
+    address, nbytes = x.block.pointer + x.offset, run * x.itemsize
+    return next(
+        (
+            word
+            for word in _WORDS
+            if word.itemsize > x.itemsize and not (address | nbytes) % word.itemsize
+        ),
+        None,
+    )
 
 
 def tile(x: Any, /, reps: Any) -> ndarray:
@@ -256,9 +317,9 @@ def tile(x: Any, /, reps: Any) -> ndarray:
     ndim = max(x.ndim, len(counts))
     counts = (1,) * (ndim - len(counts)) + counts
     shape = (1,) * (ndim - x.ndim) + x.shape
-    parts = reshape(x, tuple(part for extent in shape for part in (1, extent)))
-    target = tuple(part for pair in zip(counts, shape, strict=True) for part in pair)
-    return _filled(
-        broadcast_to(parts, target),
+    return _copied(
+        x,
+        tuple(part for extent in shape for part in (1, extent)),
+        tuple(part for pair in zip(counts, shape, strict=True) for part in pair),
         tuple(count * extent for count, extent in zip(counts, shape, strict=True)),
     )

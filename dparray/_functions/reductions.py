@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array, choose_elements, reduce_array
+from dparray._array.apply import apply, astype_array, choose_elements, noted_fold, reduce_array
 from dparray._array.assignment import assign, write_out
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import as_method, ndarray
@@ -67,6 +67,8 @@ def accumulator_of(x: ndarray, dtype: Any, out: Any = None) -> np.dtype[Any]:
     if dtype is not None:
         return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
     found = _dtypes.accumulator(x.dtype)
+    if isinstance(out, ndarray) and out.dtype.kind == "b" and x.dtype.kind in "iu":
+        return x.dtype  # in which NumPy's wrap before they become booleans
     if not isinstance(out, ndarray) or out.dtype.kind not in "fc":
         return found
     return out.dtype if found.kind in "biu" or np.can_cast(found, out.dtype) else found
@@ -171,6 +173,10 @@ def _from_initial(
     axes = axes_of(name, x, axis)
     loop = accumulator_of(x, dtype, out) if name in _IDENTITY else _dtype_beside(x, out, start)
     start = checked_scalar(name, start, loop)
+    if initial is not None and name in _IDENTITY and isinstance(out, ndarray):
+        # NumPy starts in the memory of the result, which has to hold it.
+        with np.errstate(all="ignore"):
+            start = np.asarray(start, loop).astype(out.dtype).astype(loop).item()
     if where is not True:
         mask = mask_of(name, x, where, out)
         x = choose_elements(
@@ -234,6 +240,16 @@ def sum(
         array([4, 6])
     """
     is_plain = dtype is out is initial is None and where is True
+    if (
+        is_plain
+        and axis is None
+        and keepdims is False
+        and type(a) is ndarray
+        and a._on_host is None
+    ):
+        noted = noted_fold(REDUCTIONS["sum"], a)
+        if noted is not None:
+            return noted
     small = compute_small(FOLDS["sum"], a, axis, keepdims) if is_plain else None
     if small is not None:
         return small

@@ -26,7 +26,7 @@ from dparray._functions.operands import placement_keywords
 from dparray._functions.ranges import arange
 from dparray._functions.reductions import count_nonzero
 from dparray._functions.reductions import sum as sum_of
-from dparray._functions.sorting import of_four_bytes
+from dparray._functions.sorting import argsort, is_vectorized, of_four_bytes
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
@@ -95,10 +95,14 @@ def _lengths(starts: ndarray, size: int) -> ndarray:
 
 def _all_by_sorting(x: ndarray) -> UniqueAllResult:
     """The result of :func:`unique_all`, by a stable sort of the values with their positions."""
-    placement = placement_of(x)
-    positions = arange(x.size, **placement_keywords(x))
-    ordered, order = sort_by_key(ravel(x), positions)
-    assert order is not None
+    placement, flat = placement_of(x), ravel(x)
+    if is_vectorized(x):
+        order = argsort(flat)
+        ordered = flat[order]
+    else:
+        ordered, moved = sort_by_key(flat, arange(x.size, **placement_keywords(x)))
+        assert moved is not None
+        order = moved
     is_first, starts = _runs(ordered)
     inverse = empty_on(placement, (x.size,), _dtypes.int64)
     inverse[order] = cumulative_sum(is_first, dtype=_dtypes.int64) - 1
@@ -134,7 +138,7 @@ def unique_values(x: Any, /) -> ndarray:
         array([1, 3])
     """
     x = check_array("unique_values", "x", x)
-    if _is_long(x):
+    if _is_long(x) and not is_vectorized(x):
         ordered, _ = sort_by_key(ravel(x))
         return ordered[_runs(ordered)[1]]
     return _unique("unique_values", _numpy_values, later("unique_values"), x)[0]
@@ -153,7 +157,7 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
         array([1, 2])
     """
     x = check_array("unique_counts", "x", x)
-    if _is_long(x):
+    if _is_long(x) and not is_vectorized(x):
         ordered, _ = sort_by_key(ravel(x))
         starts = _runs(ordered)[1]
         return UniqueCountsResult(ordered[starts], _lengths(starts, x.size))

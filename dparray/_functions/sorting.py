@@ -21,6 +21,7 @@ from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
 from dparray._functions.indexing import take_along_axis
+from dparray._functions.line_sorts import argsort_lines, lexsort_lines, sort_lines
 from dparray._functions.manipulation import moveaxis, ravel
 from dparray._functions.rearranging import flip
 from dparray._placement import common_placement, placement_of
@@ -45,15 +46,13 @@ __all__ = [
 # integers.
 _LONG = 1 << 19
 _LONG_FOR_POSITIONS = 1 << 16
-# Values alone need no stable sort. NumPy's vectorized one, which takes more than a byte, does on
-# one core what our radix sort does on so many.
+# NumPy's vectorized sort of values, or of positions with a value's bits, does on one core what our
+# radix sort does on so many. By the bytes of a value, from how many elements on that is no more so
+# for positions.
 _CORES_OF_VECTORIZED = 4
+_LONG_FOR_VECTORS = {4: 1 << 23, 8: 1 << 21}
 
 _KINDS = (None, "stable", "quicksort", "mergesort", "heapsort", "radixsort")
-
-# Positions of values of 32 bits: the least elements, and the shortest lines, that are worth making
-# numbers of both, and how many are made at once, so that they stay in a cache.
-_FEWEST_PACKED, _SHORTEST_PACKED, _PACKED_AT_ONCE = 1 << 12, 8, 1 << 16
 
 
 def _kind(name: str, stable: bool | None, kind: str | None) -> Any:
@@ -81,10 +80,22 @@ def _is_long(x: ndarray, axis: int, least: int) -> bool:
     )
 
 
-def _is_vectorized(x: ndarray) -> bool:
+def _cores(x: ndarray) -> int:
+    """The cores of the device of an array."""
+    cores: int = x.sycl_queue.sycl_device.max_compute_units
+    return cores
+
+
+def is_vectorized(x: ndarray) -> bool:
     """Whether NumPy's vectorized sort on one core beats ours on those of the device."""
-    cores = x.sycl_queue.sycl_device.max_compute_units
-    return x.itemsize > 1 and cores < _CORES_OF_VECTORIZED and config.host_tier
+    return x.itemsize > 1 and _cores(x) < _CORES_OF_VECTORIZED and config.host_tier
+
+
+def _long_for_positions(x: ndarray) -> int:
+    """The least elements of lines whose positions are worth our radix sort."""
+    if x.itemsize < 4:
+        return _LONG
+    return _LONG_FOR_VECTORS.get(x.itemsize, _LONG) if is_vectorized(x) else _LONG_FOR_POSITIONS
 
 
 def _line_by_line(
@@ -134,17 +145,16 @@ def sort(
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("sort", axis, x.ndim)
-    if _is_long(x, axis, _LONG) and not _is_vectorized(x):
+    if _is_long(x, axis, _LONG) and not is_vectorized(x):
         result = _line_by_line(lambda line: sort_by_key(line)[0], x, axis, x.dtype)
         return copy_of(flip(result, axis)) if descending else result
     result = _new(x, x.dtype)
     target = flip(result, axis) if descending else result
 
+    cores = _cores(x)
+
     def by_numpy(source: np.ndarray, out: np.ndarray) -> None:
-        np.copyto(out, source)
-        # On some processors NumPy 2.4's quicksort leaves many halves unsorted.
-        is_stable = out.itemsize == 1 or out.dtype.char == "e"
-        out.sort(axis=axis, kind="stable" if is_stable else "quicksort")
+        sort_lines(source, axis, out, cores)
 
     def by_dpt(tensor: Any) -> Any:
         return later("sort")(of_four_bytes(tensor), axis=axis)
@@ -185,62 +195,22 @@ def argsort(
     axis = _layout.normalize_axis("argsort", axis, x.ndim)
     # Descending and stable: sort the reversed array and count the positions from its end.
     source = flip(x, axis) if descending else x
-    if _is_long(x, axis, _LONG if x.itemsize < 4 else _LONG_FOR_POSITIONS):
+    if _is_long(x, axis, _long_for_positions(x)):
         result = _line_by_line(stable_argsort, source, axis, _dtypes.int64)
         return x.shape[axis] - 1 - flip(result, axis) if descending else result
     result = _new(x, _dtypes.int64)
     target = flip(result, axis) if descending else result
 
+    cores = _cores(x)
+
     def by_numpy(values: np.ndarray, out: np.ndarray) -> None:
-        if algorithm == "stable" and _is_packed(values, axis):
-            _argsort_packed(np.moveaxis(values, axis, -1), np.moveaxis(out, axis, -1))
-        else:
-            np.copyto(out, np.argsort(values, axis=axis, kind=algorithm))
+        argsort_lines(values, axis, out, cores, algorithm == "stable")
 
     by_dpt = partial(later("argsort"), axis=axis)
     compute("argsort", (("x", source),), host=by_numpy, dpt=by_dpt, out=target)
     if descending:
         assign(result, x.shape[axis] - 1 - result)
     return result
-
-
-def _is_packed(values: np.ndarray, axis: int) -> bool:
-    """Whether values of 32 bits are sorted together with their positions in less time."""
-    is_large = values.size >= _FEWEST_PACKED and values.shape[axis] >= _SHORTEST_PACKED
-    return is_large and values.itemsize == 4 and values.dtype.kind in "iuf"
-
-
-def _argsort_packed(values: np.ndarray, out: np.ndarray) -> None:
-    """The stable order along the last axis, by sorting numbers: a value's bits above its position.
-
-    NumPy sorts numbers by vectors, and positions by comparing two values at a time.
-    """
-    extent = values.shape[-1]
-    positions = np.arange(extent, dtype=np.uint64)
-    lines, results = values.reshape(-1, extent), out.reshape(-1, extent)
-    at_once = max(1, _PACKED_AT_ONCE // extent)
-    for start in range(0, len(lines), at_once):
-        packed = _ordered_bits(lines[start : start + at_once]).astype(np.uint64)
-        packed <<= np.uint64(32)
-        packed |= positions
-        packed.sort(axis=-1)
-        packed &= np.uint64(0xFFFFFFFF)
-        results[start : start + at_once] = packed
-    if not np.may_share_memory(results, out):
-        np.copyto(out, results.reshape(out.shape))
-
-
-def _ordered_bits(values: np.ndarray) -> np.ndarray:
-    """Unsigned numbers in the order of values of 32 bits: both zeros are one, NaN is the last."""
-    if values.dtype.kind == "u":
-        return values
-    if values.dtype.kind == "i":
-        return np.ascontiguousarray(values).view(np.uint32) ^ np.uint32(1 << 31)
-    with np.errstate(invalid="ignore"):
-        bits = (values + np.float32(0)).view(np.int32)
-    ordered = (bits ^ ((bits >> 31) | np.int32(-(1 << 31)))).view(np.uint32)
-    ordered[np.isnan(values)] = 0xFFFFFFFF
-    return ordered
 
 
 def _sort_in_place(
@@ -446,13 +416,19 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
     if not named or len({key.shape for _, key in named}) != 1:
         raise ShapeError("lexsort: give one key or more, of equal shapes")
     placement = common_placement("lexsort", named)
-    columns = [moveaxis(key, axis, -1) for _, key in named]
-    order = argsort(columns[0])
-    for key in columns[1:]:
-        sorted_so_far = _taken(key, order)
-        order = _taken(order, argsort(sorted_so_far))
+    axis = _layout.normalize_axis("lexsort", axis, named[0][1].ndim)
     result = empty_on(placement, named[0][1].shape, _dtypes.int64)
-    assign(result, moveaxis(order, -1, axis))
+    cores = _cores(result)
+
+    def by_numpy(*views: np.ndarray) -> None:
+        lexsort_lines(views[:-1], axis, views[-1], cores)
+
+    if compute("lexsort", named, host=by_numpy, out=result) is None:
+        columns = [moveaxis(key, axis, -1) for _, key in named]
+        order = argsort(columns[0])
+        for key in columns[1:]:
+            order = _taken(order, argsort(_taken(key, order)))
+        assign(result, moveaxis(order, -1, axis))
     return result
 
 
@@ -462,7 +438,6 @@ def _taken(values: ndarray, positions: ndarray) -> ndarray:
     compute(
         "lexsort",
         (("keys", values), ("positions", positions)),
-        host=lambda source, at, out: np.copyto(out, np.take_along_axis(source, at, -1)),
         dpt=partial(later("take_along_axis"), axis=-1),
         out=result,
     )

@@ -24,6 +24,7 @@ from dparray._functions.advanced_indexing import index_for_numpy
 from dparray._functions.cumulative import cumprod, cumsum, cumulative_logsumexp
 from dparray._functions.elementwise import where as where_of
 from dparray._functions.manipulation import moveaxis, ravel, reshape
+from dparray._functions.nan_reductions import nanmax, nanmin
 from dparray._functions.ranges import arange
 from dparray._functions.reductions import all as all_of
 from dparray._functions.reductions import any as any_of
@@ -42,6 +43,8 @@ _REDUCTIONS: dict[str, Callable[..., ndarray]] = {
     "multiply": prod_of,
     "maximum": max_of,
     "minimum": min_of,
+    "fmax": nanmax,
+    "fmin": nanmin,
     "logical_and": all_of,
     "logical_or": any_of,
     "logaddexp": logsumexp,
@@ -60,7 +63,7 @@ _TAKES_DTYPE = frozenset({"add", "multiply", "logaddexp"})
 #: others go from the first element to the last.
 _ASSOCIATIVE = frozenset(_REDUCTIONS) | {
     *("bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor"),
-    *("fmax", "fmin", "gcd", "hypot", "lcm", "logaddexp2"),
+    *("gcd", "hypot", "lcm", "logaddexp2"),
 }
 #: Applied to one element several times, these are the same as once with all values combined.
 _AT_ONCE = {"subtract": "add", "divide": "multiply"}

@@ -141,7 +141,7 @@ def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:
     def compute_in_order(*operands: Any) -> ndarray:
         if any(isinstance(x, list | tuple) for x in operands):
             operands = tuple(beside(name, parameters, operands))
-        return _in_order_of(operands, compute(*operands))
+        return in_order_of(operands, compute(*operands))
 
     function = taking_options(name, arity, compute_in_order)
     function.__doc__, function.__module__ = compute.__doc__, compute.__module__
@@ -344,15 +344,24 @@ def _check_choice(function: str, name: str, value: Any, allowed: tuple[str, ...]
         raise ArgumentError(f"{function}: {name} {value!r} is none of {', '.join(allowed)}")
 
 
+#: The kinds of Python's numbers; each holds those before it.
+_PYTHONS = (bool, int, float, complex)
+
+
 def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
     """An operand in the dtype that an operation is asked to compute in; Python's are weak."""
     wanted = _dtypes.as_dtype(dtype)
     if not isinstance(value, ndarray | np.generic):
-        cut_kinds = "biuf" if isinstance(value, complex) else "biu"
-        is_cut = casting == "unsafe" and isinstance(value, float | complex)
-        if not is_cut or wanted.kind not in cut_kinds:
+        rank = next((at for at, kind in enumerate(_PYTHONS) if isinstance(value, kind)), 0)
+        if rank <= "bifc".find(wanted.kind.replace("u", "i")):
             return value
-        return wanted.type(value if wanted.kind == "b" else value.real)
+        if casting != "unsafe":
+            raise DTypeError(
+                f"{function}: {value!r} does not become {wanted} by the rule {casting!r}; convert "
+                f"it first, or let it be cut with casting='unsafe'"
+            )
+        with np.errstate(all="ignore"):
+            return np.asarray(value if wanted.kind == "b" else value.real).astype(wanted)[()]
     if value.dtype.kind == "c" and wanted.kind != "c" and casting != "unsafe":
         raise DTypeError(
             f"{function}: {value.dtype} does not become {wanted}; take dp.real(x) or dp.abs(x)"
@@ -377,10 +386,14 @@ def _loop_for(function: str, operands: tuple[Any, ...], dtype: Any, casting: str
     """
     wanted = _dtypes.as_dtype(dtype)
     if function.startswith("logical_") and wanted.kind == "b":  # of anything
-        return [getattr(x, "dtype", wanted) for x in operands]
+        return [
+            getattr(x, "dtype", next((kind for kind in _PYTHONS if isinstance(x, kind)), wanted))
+            for x in operands
+        ]
     ufunc = getattr(np, function, None)
     if isinstance(ufunc, np.ufunc) and ufunc.nin == len(operands):
-        keys = [getattr(x, "dtype", bool if isinstance(x, bool) else type(x)) for x in operands]
+        truth = np.dtype(bool)  # Python's numbers are named by their type, but its truth values
+        keys = [getattr(x, "dtype", truth if isinstance(x, bool) else type(x)) for x in operands]
         signature = (None,) * ufunc.nin + (wanted,) * ufunc.nout
         try:
             found = ufunc.resolve_dtypes(
@@ -411,7 +424,7 @@ def _check_unconverted(function: str, operands: tuple[Any, ...], casting: str) -
             in_dtype(function, value, wanted, casting)
 
 
-def _in_order_of(operands: Sequence[Any], result: ndarray) -> ndarray:
+def in_order_of(operands: Sequence[Any], result: ndarray) -> ndarray:
     """A new result, which nobody else has yet, with its axes in the order of the operands."""
     shape = result.shape
     if len(shape) < 2 or all(

@@ -6,18 +6,21 @@ that run them.
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dparray import _dtypes
+from dparray import _dtypes, _hooks
 from dparray._array.apply import reduce_array
 from dparray._array.assignment import assign
 from dparray._array.executors import host_views
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import materialize, ndarray
-from dparray._evaluate import cost_model, limits
+from dparray._evaluate import background, cost_model, limits
 from dparray._graph.reductions import REDUCTIONS
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
@@ -32,7 +35,7 @@ from dparray.kernels import compact
 _WALKING, _UNEXPECTED, _CHAINING = 2, 40, 10
 
 # Elements of a mask whose changes are counted, in parts of so many.
-_LOOKED_AT, _PART = 1 << 18, 1 << 12
+_LOOKED_AT, _PART = 1 << 16, 1 << 12
 
 # Elements of a tile: the mask and what it selects stay in the cache of a core.
 _TILE = 1 << 15
@@ -63,7 +66,9 @@ def selected(x: ndarray, mask: ndarray, placement: Placement) -> ndarray:
 
     The host waits for the mask, which decides who selects.
     """
-    if is_for_numpy(mask):
+    later = _Later.of(x.dtype, placement) if limits.compiles_in_background() else None
+    lost = _lost_by_numpy(mask, is_asked=later is not None)
+    if lost <= 0 or (later is not None and later.is_worth_more(lost)):
         views = host_views(x, mask)
         if views is not None:
             return from_host(views[0][views[1]], *placement)
@@ -74,26 +79,82 @@ def selected(x: ndarray, mask: ndarray, placement: Placement) -> ndarray:
     return out
 
 
+class _Later:
+    """The kernel that selects elements of a dtype, while it is not there yet.
+
+    Attributes:
+        lost: seconds that NumPy, which selects meanwhile, took longer than it would have.
+    """
+
+    #: By dtype and queue; ``None`` once the kernel is there. A fork has no thread that it comes by.
+    _all: ClassVar[dict[Any, _Later | None]] = {}
+
+    @classmethod
+    def of(cls, dtype: np.dtype[Any], placement: Placement) -> _Later | None:
+        """That of a dtype, or ``None`` where the kernel is there."""
+        key = os.getpid(), dtype, placement.queue
+        if key not in cls._all:
+            cls._all[key] = cls(key, placement)
+        return cls._all[key]
+
+    def __init__(self, key: tuple[int, Any, Any], placement: Placement) -> None:
+        self._key, self._placement = key, placement
+        self._is_asked_for = False
+        self.lost = 0.0
+
+    def is_worth_more(self, lost: float) -> bool:
+        """Whether one more selection by NumPy, which loses so many seconds, beats the wait."""
+        if limits.is_worth_waiting(lost):
+            return False
+        self.lost += lost
+        if not self._is_asked_for and limits.is_worth_asking(self.lost):
+            self._is_asked_for = True
+            arguments = (
+                empty_on(self._placement, (1,), self._key[1]),
+                empty_on(self._placement, (1,), _dtypes.bool),
+                *chain_memory(self._placement.queue, 1, _dtypes.int64),
+                empty_on(self._placement, (1,), self._key[1]),
+                _TILE,
+            )
+            background.ask(partial(self._make_ready, arguments, _hooks.asker()))
+        return True
+
+    def _make_ready(self, arguments: tuple[Any, ...], by: _hooks.Asker) -> None:
+        with _hooks.on_behalf(by):
+            kernel_of(_with_claims, compact.make_select_kernel).make_ready(1, *arguments)
+        self._all[self._key] = None
+
+
 def is_for_numpy(mask: ndarray) -> bool:
-    """Whether NumPy selects by a mask in less time than a kernel; waits for the mask.
+    """Whether NumPy selects by a mask in less time than a kernel; waits for the mask."""
+    return _lost_by_numpy(mask) <= 0
+
+
+def _lost_by_numpy(mask: ndarray, is_asked: bool = False) -> float:
+    """The seconds by which NumPy selects by a mask more slowly than a kernel; waits for the mask.
 
     It walks the mask on one core, and each change from false to true or back is a branch that the
     processor did not expect.
+
+    Args:
+        mask: in memory, or pending.
+        is_asked: whether more is wanted than whether there are any: where a kernel is faster in any
+            case, the mask is not looked at otherwise.
     """
     if not limits.chooses():
-        return False
+        return math.inf
     terms = cost_model.terms()
     per_element = _CHAINING / terms.cores - _WALKING
     left = (terms.launch + terms.wake) / terms.operation + mask.size * per_element
-    views = host_views(mask) if left > 0 else None
+    views = host_views(mask) if left > 0 or is_asked else None
     if views is None:
-        return False
+        return math.inf
     flat = views[0].reshape(-1)
     # Of a large mask, parts of it tell enough: all of it would take as long as the selection.
     step = max(1, flat.size // _LOOKED_AT)
     parts = [flat[at : at + _PART] for at in range(0, flat.size, step * _PART)]
     changes = sum(int(np.count_nonzero(part[1:] != part[:-1])) for part in parts)
-    return changes * step * _UNEXPECTED < left
+    return (changes * step * _UNEXPECTED - left) * terms.operation
 
 
 def positions(mask: ndarray) -> ndarray:

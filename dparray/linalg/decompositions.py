@@ -225,7 +225,10 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
 
 
 def eig(x: Any, /) -> EigResult:
-    """Eigenvalues and eigenvectors of square matrices; real if all of them are.
+    """Eigenvalues and eigenvectors of square matrices.
+
+    They are complex where an eigenvalue is; where all are real, as NumPy has them: real before its
+    release 2.5, complex since.
 
     Raises:
         LinAlgError: the iteration does not converge.
@@ -233,7 +236,8 @@ def eig(x: Any, /) -> EigResult:
 
     Example:
         >>> import dparray as dp
-        >>> dp.sort(dp.linalg.eig(dp.asarray([[2.0, 1.0], [0.0, 1.0]])).eigenvalues).asnumpy()
+        >>> found = dp.linalg.eig(dp.asarray([[2.0, 1.0], [0.0, 1.0]]))
+        >>> dp.sort(dp.real(found.eigenvalues)).asnumpy()
         array([1., 2.])
     """
     x = matrices("eig", "x", x)
@@ -245,7 +249,7 @@ def eigvals(x: Any, /) -> ndarray:
 
     Example:
         >>> import dparray as dp
-        >>> dp.sort(dp.linalg.eigvals(dp.asarray([[2.0, 1.0], [0.0, 1.0]]))).asnumpy()
+        >>> dp.sort(dp.real(dp.linalg.eigvals(dp.asarray([[2.0, 1.0], [0.0, 1.0]])))).asnumpy()
         array([1., 2.])
     """
     x = matrices("eigvals", "x", x)

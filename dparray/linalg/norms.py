@@ -73,6 +73,8 @@ def matrix_rank(
 def cond(x: Any, p: Any = None) -> ndarray:
     """The condition numbers of matrices: norm times norm of the inverse; infinite where none is.
 
+    Those of matrices with NaN are NaN, as NumPy's from 2.5 on; older ones raise.
+
     Args:
         x: matrices of shape (..., M, N), square unless ``p`` is ``None``, 2 or -2.
         p: the norm, as of :func:`matrix_norm`; ``None`` is 2.
@@ -89,6 +91,10 @@ def cond(x: Any, p: Any = None) -> ndarray:
     x = matrices("cond", "x", x, square=p not in (None, 2, -2))
     if not x.size and 0 in x.shape[-2:]:
         raise LinAlgError(f"cond: not defined for matrices without elements; x has shape {x.shape}")
+    whole = x
+    if p in (None, 2, -2, "nuc") and x.dtype.kind in "fc":  # singular values are of finite matrices
+        is_finite = reductions.all(apply(OPS["isfinite"], x), (-2, -1), keepdims=True)
+        x = choose_elements("cond", is_finite, x, 0)
     if p in (None, 2, -2):
         s = svdvals(x)
         high, low = (0, -1) if p != -2 else (-1, 0)
@@ -98,7 +104,7 @@ def cond(x: Any, p: Any = None) -> ndarray:
     if x.dtype.kind not in "fc":
         is_singular = apply(OPS["isnan"], found)
     else:
-        is_nan = reductions.any(apply(OPS["isnan"], x), (-2, -1))
+        is_nan = reductions.any(apply(OPS["isnan"], whole), (-2, -1))
         is_singular = apply(
             OPS["logical_and"], apply(OPS["isnan"], found), apply(OPS["logical_not"], is_nan)
         )
@@ -115,6 +121,8 @@ def _norm_of_inverse(x: ndarray, p: Any) -> ndarray:
             return apply(
                 OPS["multiply"], apply(OPS["add"], apply(OPS["abs"], norm_of_x), 1), math.inf
             )
+    if not x.shape[0]:
+        return matrix_norm(x, ord=p)
     return stack([_norm_of_inverse(x[at], p) for at in range(x.shape[0])])
 
 

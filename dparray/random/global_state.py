@@ -183,7 +183,7 @@ def _shared_generator(queue: Any) -> RandomState:
         _shared_seed.append(secrets.randbits(64))
     generator = _shared.get(queue)
     if generator is None:
-        generator = _shared[queue] = RandomState(_shared_seed[0], sycl_queue=queue)
+        generator = _shared.setdefault(queue, RandomState(_shared_seed[0], sycl_queue=queue))
     return generator
 
 

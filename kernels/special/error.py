@@ -87,6 +87,8 @@ def make_error_functions(dtype: type, device: Device) -> Functions:
         c = splitter * x
         high = c - (c - x)
         e = math.exp(high * high)
+        if e == inf:
+            return inf
         e = e + e * math.expm1((x - high) * (x + high))
         return two * e - scaled_tail(-x)
 

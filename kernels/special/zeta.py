@@ -74,7 +74,8 @@ def make_zeta_functions(dtype: type, device: Device) -> Functions:
             a = a + one
             term = math.pow(a, -s)
             total = total + term
-            if abs(term) < epsilon * abs(total):
+            # Both may be 0, and the sum not a number: all terms after it change nothing.
+            if a > zero and not abs(term) > epsilon * abs(total):
                 return total
         power = math.pow(a, -s)
         return total + (power * a / less + power * (rest(s, a) - half))

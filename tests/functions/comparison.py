@@ -67,3 +67,26 @@ def assert_same(found: Any, wanted: Any, label: str = "", tolerance: float = 8.0
 def compare(call: Call, label: str = "", tolerance: float = 8.0) -> None:
     """One call in both."""
     assert_same(outcome(call, dp), outcome(call, np), label, tolerance)
+
+
+def cross(xp: Any, x: Any, y: Any, axis: int = -1) -> Any:
+    """The cross product; of vectors of two elements, too, which NumPy takes up to 2.4 alone."""
+    if xp is not np:
+        return xp.cross(x, y, axis=axis)
+    flat = x.shape[axis] == y.shape[axis] == 2
+
+    def in_space(v: Any) -> Any:
+        beyond = np.zeros_like(np.take(v, [0], axis))
+        return np.concatenate([v, beyond], axis) if v.shape[axis] == 2 else v
+
+    found = np.cross(in_space(x), in_space(y), axis=axis)
+    return np.take(found, 2, axis) if flat else found
+
+
+def cond(xp: Any, x: Any, p: Any = None) -> Any:
+    """The condition numbers; NaN of matrices with NaN, for which NumPy raises up to 2.4."""
+    if xp is not np:
+        return xp.linalg.cond(x, p)
+    is_nan = np.isnan(x).any((-2, -1))
+    found = np.linalg.cond(np.where(is_nan[..., None, None], np.eye(x.shape[-1]), x), p)
+    return np.where(is_nan, np.nan, found)[()]

@@ -1073,7 +1073,9 @@ def _give_out(call: Call, make: Words) -> None:
         return
     if isinstance(result, np.ndarray | np.generic) and result.dtype.kind in ALL:
         dtype = result.dtype.name if make.chance(0.7) else make.dtype()
-        out = make.array(shape=np.shape(result), dtype=dtype, plain=True)
+        # NumPy's `choose` writes beside an `out` with gaps or steps backwards.
+        has_views = call.name != "choose" or call.kwargs.get("mode", "raise") == "raise"
+        out = make.array(shape=np.shape(result), dtype=dtype, plain=True, views=has_views)
         if not any(view[0] == "broadcast" for view in out.views):
             call.kwargs["out"] = out
 

@@ -682,3 +682,40 @@ def test_a_launch_that_the_driver_refuses(monkeypatch: pytest.MonkeyPatch, given
         dp.KernelExecutionError,
         r"kernel through_local: .* refused a launch over \(8,\) in groups of \(8,\)",
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x, h: dp.asarray([x, h]), r"obj\[1\] = dp.asarray\(obj\[1\]\)"),
+        (lambda x, h: dp.asarray([[x], [x, h]]), r"obj\[1\]\[1\] = dp.asarray\(obj\[1\]\[1\]\)"),
+        (lambda x, h: dp.block([[x], [h]]), r"arrays\[1\]\[0\] = dp.asarray\(arrays\[1\]\[0\]\)"),
+        (lambda x, h: dp.add([x, h], x), r"x1\[1\] = dp.asarray\(x1\[1\]\)"),
+    ],
+    ids=["asarray", "nested", "block", "operand"],
+)
+def test_errors_name_the_element_of_a_list(call: Any, said: str) -> None:
+    with pytest.raises(dp.DparrayError, match=said):
+        call(dp.ones(3), np.ones(3))
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), -float("inf")])
+def test_ranges_end_somewhere(value: float) -> None:
+    for call in (lambda: dp.arange(value), lambda: dp.arange(0, 1, value)):
+        with pytest.raises(dp.ArgumentError, match=r"arange: (stop|step) is .*give a finite"):
+            call()
+
+
+def test_ranges_name_what_does_not_fit() -> None:
+    for call in (
+        lambda: dp.arange(10**30, 10**30 + 2),
+        lambda: dp.arange(300, 9**6, dtype="uint8"),
+    ):
+        with pytest.raises(OverflowError, match=r"arange: \d+ does not fit into u?int"):
+            call()
+
+
+def test_an_axis_of_an_array_without_dimensions() -> None:
+    for call in (dp.sum, dp.sort, dp.flip):
+        with pytest.raises(dp.AxisError, match=r"of 0 dimensions; x\.reshape\(1\) has one"):
+            call(dp.asarray(3), axis=-1)

@@ -244,7 +244,9 @@ def test_writing(name: str, turned: bool) -> None:
     a = A[::-1, ::-1].copy() if not turned else A.copy()[::-1, ::-1]
     x = dp.asarray(A[::-1, ::-1].copy()) if not turned else dp.asarray(A)[::-1, ::-1]
     WRITES[name](dp, x)
-    WRITES[name](np, a)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy 2.5: x.dtype = ...
+        WRITES[name](np, a)
     assert_same(x, a)
 
 
@@ -362,7 +364,10 @@ def test_attributes_are_set() -> None:
         cut.resize(2, refcheck=False)
         return [z, bits, halves, shaped, resized, cut]
 
-    for ours, theirs in zip(program(dp), program(np), strict=True):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy 2.5: x.dtype, x.shape = ...
+        wanted = program(np)
+    for ours, theirs in zip(program(dp), wanted, strict=True):
         assert_same(ours, theirs)
     x = dp.ones(3)
     with pytest.raises(dp.DTypeError, match="no imaginary part"):

@@ -10,6 +10,7 @@ import pytest
 import dparray as dp
 from dparray import config, tilelang
 from dparray.tilelang import sums
+from tests.functions.comparison import compare
 
 SIZES = {"i": 13, "j": 17, "k": 19, "l": 11, "m": 5}
 GENERAL = [
@@ -69,3 +70,13 @@ def test_the_general_kernel_is_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
         "function (A[N, M, N], B[M, K, K]) -> (C) { C[i, k: N, K] = +(A[i, j, i] * B[j, k, k]); }"
     )
     assert (same(x, x).asnumpy() == expected).all()
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+@pytest.mark.parametrize("dtype", ["float16", "float64", "complex64", "int8"])
+def test_single_views_in_einstein_notation(dtype: str, host_tier: bool) -> None:
+    x = np.arange(12).reshape(4, 3).astype(dtype)
+    with dp.config.override(host_tier=host_tier, lazy=False):
+        for rows, columns in ((slice(1, None), slice(None)), (slice(None), slice(1, 2))):
+            compare(lambda xp, r=rows, c=columns: xp.einsum("ij->ji", xp.asarray(x)[r, c]))
+        compare(lambda xp: xp.einsum("i->i", xp.asarray(x)[1]))

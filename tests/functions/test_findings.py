@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from tests.functions.comparison import Call, compare
+from tests.functions.comparison import Call, compare, cond, cross
 
 
 def a(xp: Any, values: Any, dtype: Any = None) -> Any:
@@ -83,7 +83,11 @@ CALLS: dict[str, Call] = {
     "W17 stack": lambda xp: xp.linalg.cond(a(xp, [[[1.0, 0], [0, 2]], [[0, 0], [0, 0.0]]])),
     "W17 one": lambda xp: xp.linalg.cond(a(xp, [[1.0, 2], [2, 4]]), 1),
     "W17 fro": lambda xp: xp.linalg.cond(a(xp, [[1.0, 2], [2, 4]]), "fro"),
-    "W17 nan": lambda xp: xp.linalg.cond(a(xp, [[NAN, 2], [2, 4]])),
+    "W17 nan": lambda xp: cond(xp, a(xp, [[NAN, 2], [2, 4]])),
+    "W17 nan nuc": lambda xp: cond(xp, a(xp, [[NAN, INF], [2, 4]]), "nuc"),
+    "W17 nan stack": lambda xp: cond(xp, a(xp, [[[NAN, 2], [2, 4]], [[1, 2], [3, 4]]])),
+    "W17 inf": lambda xp: xp.linalg.cond(a(xp, [[INF, 2], [2, 4]])),
+    "W17 none": lambda xp: xp.linalg.cond(xp.zeros((0, 2, 2)), 1),
     "W17 empty": lambda xp: xp.linalg.cond(xp.zeros((0, 0))),
     "W18 bytes": lambda xp: bytes(a(xp, [3])),
     "W18 more": lambda xp: bytes(a(xp, [[3, 4], [5, 6]], "int16").T),
@@ -223,6 +227,16 @@ CALLS: dict[str, Call] = {
     "M12 nanargmax": lambda xp: xp.nanargmax(a(xp, [1 + 2j, 3 + 1j, complex(NAN, 1)])),
     "M12 large": lambda xp: xp.argmax(big(xp, complex)),
     "M13": lambda xp: xp.arange(0, 3, None),
+    **{
+        f"arange of {dtype}": lambda xp, dtype=dtype: (
+            xp.arange(a(xp, 5, dtype)),
+            xp.arange(a(xp, 1, dtype), 7),
+            xp.arange(0, a(xp, 30000, "int64"), a(xp, 1, dtype)),
+        )
+        for dtype in ("bool", "int8", "uint16", "int64", "uint64", "float16", "float32")
+    },
+    "arange beyond int64": lambda xp: xp.arange(2**63, 2**63 + 3),
+    "arange out of range": lambda xp: xp.arange(-300, 200_000, dtype="uint8"),
     "M14": lambda xp: xp.take_along_axis(a(xp, [[3, 1], [2, 4]]), a(xp, [0, 3]), axis=None),
     "M15": lambda xp: a(xp, [[1, 2], [3, 4]]).T.ravel("K"),
     "M16 subtract": lambda xp: xp.subtract.accumulate(a(xp, [5, 1, 1])),
@@ -260,9 +274,9 @@ CALLS: dict[str, Call] = {
     "M20 item": lambda xp: a(xp, [[1, 2], [3, 4]]).item((0, 1)),
     "M20 next": lambda xp: int(next(a(xp, [[1, 2], [3, 4]]).flat)),
     "M21 clip": lambda xp: xp.clip(xp.ones((2, 3)), 0, 1, order="F").flags.f_contiguous,
-    "M22": lambda xp: xp.cross(a(xp, [1, 2]), a(xp, [4, 5])),
-    "M22 mixed": lambda xp: xp.cross(a(xp, [1, 2]), a(xp, [4, 5, 6])),
-    "M22 rows": lambda xp: xp.cross(a(xp, [[1, 2], [3, 4]]), a(xp, [[4, 5, 6], [7, 8, 9]])),
+    "M22": lambda xp: cross(xp, a(xp, [1, 2]), a(xp, [4, 5])),
+    "M22 mixed": lambda xp: cross(xp, a(xp, [1, 2]), a(xp, [4, 5, 6])),
+    "M22 rows": lambda xp: cross(xp, a(xp, [[1, 2], [3, 4]]), a(xp, [[4, 5, 6], [7, 8, 9]])),
     "M24 text": lambda xp: xp.isscalar("text"),
     "M24 flags": lambda xp: xp.ones(3).flags == xp.ones(4).flags,
     **{

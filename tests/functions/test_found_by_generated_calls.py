@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from typing import Any, Literal
 
 import dpctl
@@ -426,8 +427,63 @@ def test_truths_in_a_list_are_a_mask_beside_the_operands() -> None:
 
 
 def test_truth_of_complex_numbers_is_asked_for_by_dtype() -> None:
-    found = dp.logical_xor(dp.asarray([1j, 0]), 1.5, dtype="bool")
-    assert found.tolist() == [False, True]
+    for x in ([1j, 0], [1.5, 0], [2, 0], [True, False]):
+        for number in (True, 2, 1.5, 0.25j, 0.0):
+            for name in ("logical_xor", "logical_and", "logical_or"):
+                compare(
+                    lambda xp, x=x, v=number, f=name: getattr(xp, f)(xp.asarray(x), v, dtype="bool")
+                )
+
+
+def test_comparisons_with_a_number_of_python_are_asked_for_by_dtype() -> None:
+    for x in ([1j, 0], [1.5, 0], [2, 0], [True, False]):
+        for number in (False, 2, 1.5, 0.25j):
+            for name in ("less", "greater_equal", "equal", "not_equal"):
+                compare(
+                    lambda xp, x=x, v=number, f=name: getattr(xp, f)(v, xp.asarray(x), dtype="bool")
+                )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("initial", [np.nan, 3.0, None])
+def test_a_first_value_that_is_no_number_is_passed_over(dtype: str, initial: float | None) -> None:
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    x[1] = x[0, 1] = np.nan
+    mask = np.asarray([[False, True, True], [False, True, False]])
+    first = {} if initial is None else {"initial": initial}
+    for name in ("min", "max"):
+        for axis in (None, 0, 1):
+            compare(lambda xp, f=f"nan{name}", a=axis: getattr(xp, f)(xp.asarray(x), a, **first))
+            compare(
+                lambda xp, f=f"f{name}", a=axis: getattr(xp, f).reduce(xp.asarray(x), a, **first)
+            )
+            if first:
+                compare(
+                    lambda xp, f=f"nan{name}", a=axis: getattr(xp, f)(
+                        xp.asarray(x), a, where=xp.asarray(mask), **first
+                    )
+                )
+
+
+@pytest.mark.parametrize("exponent", [True, False, 1, 2, np.int8(1)])
+def test_powers_of_truth_are_written_where_a_mask_says(exponent: Any) -> None:
+    x, mask = np.asarray([[True], [False], [True]]), np.asarray([[False], [False], [True]])
+    out = np.asarray([[4], [-2], [2]], "int8")
+    compare(
+        lambda xp: xp.pow(
+            xp.asarray(x), exponent, where=xp.asarray(mask), out=xp.asarray(out, copy=True)
+        )
+    )
+
+
+def test_einsum_takes_what_was_broadcast() -> None:
+    one, y = np.asarray([[-0.5]], "float16"), np.arange(12).reshape(3, 4) % 5 > 2
+    with limits.force("library"), dp.config.override(host_tier=False):
+        compare(
+            lambda xp: xp.einsum(
+                "ij,jk->ik", xp.broadcast_to(xp.asarray(one), (2, 3)), xp.asarray(y)
+            )
+        )
 
 
 def test_an_array_is_sorted_in_place_along_an_axis_only() -> None:
@@ -601,3 +657,161 @@ def test_complex_numbers_are_cut_to_the_dtype_to_compute_in(dtype: str, host_tie
                         v, xp.asarray([0.5, -2, 0], dtype="float32"), dtype=dtype, casting="unsafe"
                     )
                 )
+
+
+@pytest.mark.parametrize("number", [-1.5, 70000.0, float("nan"), float("inf"), -1.5 + 2j])
+def test_floats_of_pythons_wrap_where_their_conversion_is_unsafe(number: complex) -> None:
+    x = np.asarray([0.5, -2, 3], "float16")
+    for dtype in ("uint16", "int16", "uint64"):
+        compare(
+            lambda xp, t=dtype: xp.fmin(xp.asarray(x), number, dtype=t, casting="unsafe"),
+        )
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_beside_one_point_alone_nan_has_its_value(host_tier: bool) -> None:
+    every = np.asarray([np.nan, -2, 3, np.inf], "float32")
+    with dp.config.override(host_tier=host_tier):
+        for value in (np.float32(-2.5), np.int32(4), np.complex128(1 + 2j)):
+            for ends in ({}, {"left": 7.0}, {"left": 1.0, "right": 9.0}):
+                x = every if ends else every[0]
+                compare(
+                    lambda xp, x=x, v=value, e=ends: xp.interp(
+                        xp.asarray(x), xp.asarray([1.5]), xp.asarray(v[None]), **e
+                    )
+                )
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K"])
+def test_axes_of_one_element_say_nothing_of_the_order(order: Literal["C", "F", "A", "K"]) -> None:
+    for axes in ((0, 2, 1), (1, 2, 0), (2, 1, 0), (2, 0, 1)):
+        for shape in ((2, 3, 5), (1, 3, 2)):
+            x = np.ones((1, 4, 2), "float16")
+            wanted = np.zeros_like(x.transpose(axes), shape=shape, order=order)
+            found = dp.zeros_like(dp.asarray(x).transpose(axes), shape=shape, order=order)
+            assert found.strides == wanted.strides, axes
+
+
+@pytest.mark.parametrize("number", [-2, 2.5, 1j])
+def test_numbers_that_do_not_fit_by_kind_are_refused_in_a_dtype(number: complex) -> None:
+    for dtype in ("bool", "int16", "float32"):
+        x = np.ones(2, dtype)
+        for casting in ("same_kind", "unsafe"):
+            options: dict[str, Any] = {"dtype": dtype, "casting": casting}
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    wanted = np.add(x, number, **options)  # type: ignore[call-overload]
+            except TypeError:
+                with pytest.raises(dp.DTypeError):
+                    dp.add(dp.asarray(x), number, **options)
+            else:
+                found = dp.add(dp.asarray(x), number, **options)
+                assert found.dtype == wanted.dtype
+                assert found.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int16", None])
+def test_out_holds_what_a_sum_starts_with(dtype: str | None) -> None:
+    for values in ([1.0], [0.25, 0.5], [-2.5, 5.5]):
+        for start in (-1, 2):
+            for kind in ("bool", "uint8", "int8"):
+                for name in ("sum", "prod"):
+                    compare(
+                        lambda xp, v=values, s=start, k=kind, n=name: getattr(xp, n)(
+                            xp.asarray(v), dtype=dtype, initial=s, out=xp.zeros((), dtype=k)
+                        )
+                    )
+
+
+def test_orders_of_comparisons_beyond_a_dtype_and_of_clip() -> None:
+    x = np.ones((4, 2, 4), "int32")
+    with limits.force("library"):
+        assert (dp.asarray(x).T <= 2**60).strides == (x.T <= 2**60).strides
+    x, low, high = np.ones((5, 4, 5, 1), order="F"), np.ones((5, 1, 5, 1)), np.ones((4, 5, 1))
+    for force in ("library", "host"):
+        with limits.force(force):
+            found = dp.clip(dp.asarray(x, order="F"), dp.asarray(low), dp.asarray(high))
+            assert found.strides == np.clip(x, low, high).strides
+
+
+def test_sums_of_integers_into_booleans_wrap_in_their_own_dtype() -> None:
+    x = np.asarray([255, 1, 1, 254, 1, 0, 2], "uint8")
+    for name in ("cumsum", "cumprod", "nancumsum"):
+        compare(lambda xp, n=name: getattr(xp, n)(xp.asarray(x), out=xp.zeros(7, dtype="bool")))
+    compare(lambda xp: xp.sum(xp.asarray(x[:2]), out=xp.zeros((), dtype="bool")))
+
+
+@pytest.mark.parametrize("name", ["max", "min", "nanmax", "nanmin"])
+def test_out_holds_what_an_extreme_starts_with(name: str) -> None:
+    for dtype in ("int32", "int8", "float32"):
+        for start in (-7.5, 1e6):
+            compare(
+                lambda xp, d=dtype, s=start: getattr(xp, name)(
+                    xp.asarray([2, -3], dtype=d), initial=s, out=xp.zeros((), dtype="float32")
+                )
+            )
+
+
+@pytest.mark.parametrize("tier_name", ["library", "fused", "host"])
+def test_complex_quotients_of_zeros_and_infinities(tier_name: str) -> None:
+    parts = np.asarray([0.0, -0.0, 1.5, -2.0, np.inf, -np.inf, np.nan])
+    numbers = np.empty((7, 7), "complex128")
+    numbers.real, numbers.imag = parts, parts[:, None]
+    numbers = numbers.ravel()
+    with tier(tier_name):
+        for dtype in ("complex64", "complex128"):
+            x = numbers.astype(dtype)
+            compare(lambda xp, x=x: xp.asarray(x)[:, None] / xp.asarray(x))
+            compare(lambda xp, x=x: xp.divide(xp.asarray(x), -0.0))
+            compare(lambda xp, x=x: 1.5 / xp.asarray(x))
+        compare(
+            lambda xp: xp.divide(
+                xp.asarray(parts)[:, None], xp.asarray(parts), order="F", dtype="complex128"
+            )
+        )
+
+
+@pytest.mark.parametrize("old", [(2, 3), (3, 2, 2), (4,), (0, 3)])
+@pytest.mark.parametrize("new", [(1, 3, 2), (6,), (5, 3), (2, 2), (0,)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_array_that_is_resized_keeps_the_order_of_its_memory(
+    old: Any, new: Any, order: Any
+) -> None:
+    def resized(xp: Any) -> Any:
+        x = xp.asarray(np.array(np.arange(np.prod(old)).reshape(old), order=order), copy=True)
+        x.resize(new, refcheck=False)
+        return x
+
+    compare(resized)
+    assert resized(dp).flags.f_contiguous == resized(np).flags.f_contiguous
+
+
+@pytest.mark.parametrize("name", ["concat", "stack", "hstack"])
+def test_what_is_joined_into_out_is_converted_to_it_at_once(name: str) -> None:
+    """Not by way of what the arrays promote to: a float64 holds no uint64."""
+    large = np.asarray([2**64 - 1, 2**63 + 2**32 + 7, 5], dtype="uint64")
+    halves = np.asarray([2.5, 7.0, 1.5], dtype="float16")
+
+    def joined(xp: Any, dtype: str) -> Any:
+        out = xp.zeros((2, 3) if name == "stack" else 6, dtype=dtype)
+        arrays = [xp.asarray(large), xp.asarray(halves)]
+        if name == "hstack":
+            return xp.hstack(arrays, dtype=dtype, casting="unsafe")
+        return getattr(xp, name)(arrays, out=out, casting="unsafe")
+
+    for dtype in ("uint32", "int64", "uint64", "float32", "uint8"):
+        compare(lambda xp, d=dtype: joined(xp, d))
+
+
+@pytest.mark.parametrize("obj", [1, slice(1, 2)])
+def test_what_is_left_of_an_array_is_in_order(obj: Any) -> None:
+    values = np.arange(32.0).reshape(4, 1, 2, 4)
+    for axes in ((2, 3, 0, 1), (1, 0, 3, 2), (3, 2, 1, 0)):
+        for axis in range(4):
+            if values.transpose(axes).shape[axis] < 2:
+                continue
+            found = dp.delete(dp.asarray(values).transpose(axes), obj, axis)
+            wanted = np.delete(values.transpose(axes), obj, axis)
+            assert found.strides == wanted.strides
+            np.testing.assert_array_equal(found.asnumpy(), wanted)

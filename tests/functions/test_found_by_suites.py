@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._evaluate import limits
 from tests.functions.comparison import compare
 
 
@@ -247,3 +248,36 @@ def test_a_histogram_of_one_number_and_of_a_list_of_numbers() -> None:
     found, ours = dp.histogramdd([0.0, 1.0, 1.0, 3.0])
     np.testing.assert_array_equal(found.asnumpy(), wanted)
     np.testing.assert_allclose(ours[0].asnumpy(), edges[0])
+
+
+@pytest.mark.parametrize("way", ["library", "fused", "host"])
+@pytest.mark.parametrize("dtype", ["uint16", "int32", "uint32", "int64", "uint64"])
+def test_integers_round_by_quotients(dtype: str, way: Literal["library", "fused", "host"]) -> None:
+    largest = int(np.iinfo(dtype).max)
+    x = np.asarray([0, 15, 25, largest // 2 + 5, largest // 3 * 2 + 1, 34463], dtype)
+    for decimals in (-1, -2, -5):
+        with limits.force(way):
+            found = dp.round(dp.asarray(x), decimals).asnumpy()
+        wanted = np.round(x, decimals)
+        assert found.dtype == wanted.dtype
+        near = np.abs(found.astype("longdouble") - wanted.astype("longdouble"))
+        assert np.all(near <= 1e-15 * wanted.astype("float64")), (found, wanted)
+
+
+@pytest.mark.parametrize("way", ["library", "fused", "host"])
+def test_large_floats_become_uint64(way: Literal["library", "fused", "host"]) -> None:
+    for dtype in ("float32", "float64"):
+        x = np.asarray([2.0**63, 1.5 * 2.0**63, 2.0**62, 7.5, 2.0**64 - 2.0**41], dtype)
+        with limits.force(way):
+            found = (dp.asarray(x) * 1).astype("uint64").asnumpy()
+        assert np.array_equal(found, x.astype("uint64"))
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_bounds_of_clip_promote_together(host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        for one, other, third in (("uint16", "int16", "float32"), ("uint8", "int8", "float16")):
+            x, low = np.ones(3, one), np.ones(3, other)
+            high = np.dtype(third).type(2)
+            compare(lambda xp, x=x, a=low, b=high: xp.clip(xp.asarray(x), xp.asarray(a), b))
+            compare(lambda xp, x=x: xp.clip(xp.asarray(x), [True, False, True], 0.5))

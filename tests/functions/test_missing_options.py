@@ -21,6 +21,7 @@ from dparray.exceptions import (
     KernelArgumentError,
     ShapeError,
 )
+from tests.functions.comparison import cross
 
 A = np.arange(6.0).reshape(2, 3)
 LONG = np.arange(20000.0) % 97 + 1
@@ -57,8 +58,8 @@ PROGRAMS: dict[str, Callable[[Any, Callable[..., Any]], Any]] = {
     "nanargmin": lambda xp, a: xp.nanargmin(a(np.where(A == 0, np.nan, A - 2j)), axis=1),
     "median": lambda xp, a: xp.median(a(A * (1 - 1j)), axis=1),
     "tril": lambda xp, a: xp.tril(a(A[0]), -1),
-    "cross": lambda xp, a: xp.cross(a(A[:, :2]), a(A)),
-    "cross axis": lambda xp, a: xp.cross(a(A), a(A + 2), axis=0),
+    "cross": lambda xp, a: cross(xp, a(A[:, :2]), a(A)),
+    "cross axis": lambda xp, a: cross(xp, a(A), a(A + 2), axis=0),
     "pad": lambda xp, a: xp.pad(a(A), ((3, 4), (5, 1)), mode="symmetric", reflect_type="odd"),
     "take_along_axis": lambda xp, a: xp.take_along_axis(a(A), a(np.asarray([4, -1])), None),
     "convolve": lambda xp, a: xp.convolve(a(A[0]), 2),

@@ -112,3 +112,17 @@ def test_wrong_weights_of_covariance() -> None:
         dp.cov(x, aweights=[0.5, 1.0])
     with pytest.raises(dp.ArgumentError, match="aweights must not be negative"):
         dp.cov(x, aweights=[0.5, -1.0, 1.0])
+
+
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "bool"])
+@pytest.mark.parametrize("fraction", ["float16", "float32", "float64"])
+def test_numbers_of_numpy_decide_the_dtype(
+    fraction: str, dtype: str, method: str, at_once: None
+) -> None:
+    if dtype == "bool" and method == "linear":
+        pytest.skip("NumPy has no differences of truth values")
+    x, q = np.arange(6).astype(dtype), np.asarray([0.25, 0.5], fraction)
+    for name in ("quantile", "nanquantile", "percentile", "nanpercentile"):
+        agrees(lambda xp, a, name=name: getattr(xp, name)(a(x), q[0], method=method), 2e-3)
+        agrees(lambda xp, a, name=name: getattr(xp, name)(a(x), a(q), method=method), 2e-3)

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from tests.support import counts, launched
+from dparray._evaluate import background
+from dparray.algorithms import selection
+from tests.support import counts, kernels_of, launched
 
 SHAPES = [(40_000,), (70_001,), (200, 300), (5, 100, 101)]
 
@@ -182,3 +184,20 @@ def test_writing_by_a_mask_copies_nothing_that_the_host_has_computed():
         x[chosen] = values
         assert values.is_only_on_host
         np.testing.assert_array_equal(x.asnumpy()[:1000], host[:1000] ** 2)
+
+
+def test_numpy_selects_until_the_kernel_is_there() -> None:
+    x = dp.asarray(np.random.default_rng(0).random(200_003, dtype=np.float32))
+    mask = x > 0.5
+    expected = x.asnumpy()[mask.asnumpy()]
+    # What a selection loses without the kernel adds up to what it is worth after some.
+    costly = {"operation": 1e-9, "compile": 1.0, "launch": 1e-9, "wake": 1e-9, "cores": 2.0}
+    selection._Later._all.clear()
+    with dp.config.override(cost_model=costly, background_compile=True):
+        assert kernels_of(lambda: x[mask]) == []
+        for _ in range(60):
+            np.testing.assert_array_equal(x[mask].asnumpy(), expected)
+        background.wait()
+        found = []
+        assert kernels_of(lambda: found.append(x[mask]))
+    np.testing.assert_array_equal(found[0].asnumpy(), expected)

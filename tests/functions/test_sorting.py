@@ -28,6 +28,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
             (sets, "_LONG"),
         ):
             monkeypatch.setattr(module, name, 1)
+        monkeypatch.setattr(sorting, "_LONG_FOR_VECTORS", {4: 1, 8: 1})
     with dp.config.override(host_tier=request.param != "library"):
         yield request.param
 
@@ -155,3 +156,11 @@ def test_positions_on_every_queue(queue: Any) -> None:
     values = np.random.default_rng(4).standard_normal((100, 100)).astype("float32")
     found = dp.argsort(dp.asarray(values, device=queue), axis=0)
     np.testing.assert_array_equal(found.asnumpy(), np.argsort(values, axis=0, kind="stable"))
+
+
+@pytest.mark.parametrize("count", [1, 32, 5000])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_positions_of_complex_numbers_in_order(dtype: str, count: int) -> None:
+    x = (np.arange(count) * 7 % 5 + 1j * (np.arange(count) % 3)).astype(dtype)
+    found = dp.argsort(dp.asarray(x), kind="stable").asnumpy()
+    assert np.array_equal(found, np.argsort(x, kind="stable"))

@@ -13,7 +13,12 @@ import pytest
 import dparray as dp
 from dparray._compiler.kernel import needs_float64
 from dparray._evaluate.limits import COMPILE_ELEMENTS
-from dparray.exceptions import DTypeError, ExecutionPlacementError, HostConversionError
+from dparray.exceptions import (
+    ArgumentError,
+    DTypeError,
+    ExecutionPlacementError,
+    HostConversionError,
+)
 from tests.support import launched
 
 REFERENCE = np.load(Path(__file__).parents[1] / "reference" / "special.npz")
@@ -269,6 +274,10 @@ def test_dtypes() -> None:
 
 
 def test_what_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"special\.xlogy: there is no argument 'axis'; after x y "):
+        dp.special.xlogy(dp.ones(3), 2.0, axis=0)
+    with pytest.raises(ArgumentError, match=r"multigammaln: d is 2\.5; give an integer"):
+        dp.special.multigammaln(dp.ones(3), 2.5)  # type: ignore[arg-type]
     with pytest.raises(DTypeError, match=r"special\.erf: takes real numbers"):
         dp.special.erf(dp.ones(3, dtype="complex64"))
     with pytest.raises(HostConversionError):
@@ -300,6 +309,22 @@ def test_one_kernel_computes_an_expression() -> None:
 def _in_a_kernel(item, x, y, out):  # type: ignore[no-untyped-def]
     i = item.get_id(0)
     out[i] = dp.special.gammainc(x[i], y[i]) + dp.special.erf(x[i])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_erfcx_of_numbers_whose_square_overflows_is_infinite(dtype: str) -> None:
+    x = np.asarray([-9.5, -10, -13, -26.7, -27, -28, -29, -30, -31, -40], dtype)
+    if dtype == "float64":
+        x = x[x < -26.65]
+    assert np.isposinf(dp.special.erfcx(dp.asarray(x)).asnumpy()).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_zeta_ends_where_its_first_terms_are_zero(dtype: str) -> None:
+    s, q = (dp.asarray(x, dtype=dtype) for x in ([1e10, 1e30, 1e30], [30.0, 30.0, 2.0]))
+    assert dp.special.zeta(s, q).asnumpy().tolist() == [0.0, 0.0, 0.0]
+    odd = dp.asarray([2.0**23 + 1 if dtype == "float32" else 2.0**52 + 1], dtype=dtype)
+    assert not np.isfinite(dp.special.zeta(odd, -0.5).asnumpy()).any()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -367,3 +367,9 @@ def test_several_results_take_as_many_dtypes() -> None:
     made = dp.vectorize(lambda x: (x + 1, x * 2.5), otypes="ld")
     assert [part.tolist() for part in made(dp.arange(3))] == [[1, 2, 3], [0, 2.5, 5]]
     assert [part.dtype.char for part in made(dp.arange(3))] == ["l", "d"]
+
+
+def test_functions_that_numpy_makes_say_how_they_are_written() -> None:
+    for made in (np.frompyfunc(lambda a: a + 1, 1, 1), np.vectorize(lambda a: a + 1)):
+        with pytest.raises(TypeError, match=r"dp\.vectorize\(f\)"):
+            made(dp.ones(3))

@@ -1,0 +1,200 @@
+"""Sorting many lines with NumPy: pieces that stay in a cache, on as many threads as the device has
+cores.
+
+NumPy sorts on one thread, and lets others run meanwhile. Its stable sort of positions compares two
+values at a time; its other one uses vectors, and may leave equal values in any order, which is
+mended here where there are any.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import copy_context
+from functools import partial
+from itertools import count, product
+
+import numpy as np
+
+#: Elements of a piece, which with their positions stay in a core's own caches; and the least lines
+#: beside each other that are copied at once, which share lines of a cache.
+AT_ONCE, BESIDE = 1 << 16, 16
+
+#: The least elements for which another thread is worth its start.
+FEWEST_FOR_THREADS = 1 << 17
+
+#: The shortest lines that are sorted by vectors: of values of 32 bits as numbers that hold the
+#: position, and of 64 bits; shorter ones NumPy's stable sort compares and moves as quickly.
+SHORTEST_PACKED, SHORTEST_OF_VECTORS = 8, 16
+
+#: Writes to the last what it makes of the parts, whose lines lie along the last of three axes.
+OfLines = Callable[[list[np.ndarray], np.ndarray], None]
+
+
+def sort_lines(values: np.ndarray, axis: int, out: np.ndarray, cores: int) -> None:
+    """Sort along an axis into ``out``, on up to so many threads."""
+
+    def ordered(parts: list[np.ndarray], target: np.ndarray) -> None:
+        lines = target if target.flags.c_contiguous else np.empty(target.shape, target.dtype)
+        np.copyto(lines, parts[0])
+        # On some processors NumPy 2.4's quicksort leaves many halves unsorted.
+        is_stable = lines.itemsize == 1 or lines.dtype.char == "e"
+        lines.sort(axis=-1, kind="stable" if is_stable else "quicksort")
+        if lines is not target:
+            np.copyto(target, lines)
+
+    _line_by_line(ordered, [values], axis, out, cores)
+
+
+def argsort_lines(
+    values: np.ndarray, axis: int, out: np.ndarray, cores: int, is_stable: bool
+) -> None:
+    """Write the positions that sort along an axis to ``out``; see :func:`sort_lines`."""
+    order_of = _order_of if is_stable else partial(np.argsort, axis=-1)
+
+    def order(parts: list[np.ndarray], target: np.ndarray) -> None:
+        np.copyto(target, order_of(_lines(parts[0])).reshape(target.shape))
+
+    _line_by_line(order, [values], axis, out, cores)
+
+
+def lexsort_lines(keys: Sequence[np.ndarray], axis: int, out: np.ndarray, cores: int) -> None:
+    """The same for several keys, of which the last one counts most."""
+
+    def order(parts: list[np.ndarray], target: np.ndarray) -> None:
+        found = _order_of(_lines(parts[0]))
+        for part in parts[1:]:
+            found = _taken(found, _order_of(_taken(_lines(part), found)))
+        np.copyto(target, found.reshape(target.shape))
+
+    _line_by_line(order, keys, axis, out, cores)
+
+
+def _lines(part: np.ndarray) -> np.ndarray:
+    """The lines of a part, contiguous, as an array of two dimensions."""
+    return np.ascontiguousarray(part).reshape(-1, part.shape[-1])
+
+
+def _line_by_line(
+    function: OfLines,
+    sources: Sequence[np.ndarray],
+    axis: int,
+    out: np.ndarray,
+    cores: int,
+) -> None:
+    """Call a function for pieces of arrays, each of which several threads may take."""
+    if not out.size:
+        return
+    before, extent = int(np.prod(out.shape[:axis])), out.shape[axis]
+    shape = (before, extent, out.size // (before * extent))
+    given = [np.ascontiguousarray(source).reshape(shape) for source in sources]
+    target = out.reshape(shape)
+
+    def compute(piece: tuple[slice, slice]) -> None:
+        first, last = piece
+        parts = [source[first, :, last].swapaxes(1, 2) for source in given]
+        function(parts, target[first, :, last].swapaxes(1, 2))
+
+    threads = cores if out.size >= FEWEST_FOR_THREADS else 1
+    _shared_out(compute, list(_pieces(*shape)), threads)
+    if not np.may_share_memory(target, out):
+        np.copyto(out, target.reshape(out.shape))
+
+
+def _pieces(before: int, extent: int, after: int) -> Iterator[tuple[slice, slice]]:
+    """Parts of the axes before and after the one along which lines lie."""
+    at_once = max(1, AT_ONCE // extent)
+    beside = min(after, max(at_once, BESIDE))
+    above = max(1, at_once // after)
+    for first, last in product(range(0, before, above), range(0, after, beside)):
+        yield slice(first, first + above), slice(last, last + beside)
+
+
+def _shared_out(
+    compute: Callable[[tuple[slice, slice]], None], pieces: list[tuple[slice, slice]], threads: int
+) -> None:
+    """Compute pieces on several threads, this one among them; each takes the next that is left."""
+    numbers, failures = count(), list[BaseException]()
+
+    def work() -> None:
+        try:
+            while not failures and (number := next(numbers)) < len(pieces):
+                compute(pieces[number])
+        except BaseException as error:
+            failures.append(error)
+
+    others = [
+        threading.Thread(target=copy_context().run, args=(work,), name="dparray sort")
+        for _ in range(min(threads, len(pieces)) - 1)
+    ]
+    for thread in others:
+        thread.start()
+    work()
+    for thread in others:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def _taken(lines: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Each line at positions in it."""
+    if len(lines) == 1:
+        return lines[0].take(order)
+    starts = np.arange(0, lines.size, lines.shape[-1])
+    return lines.reshape(-1).take(order + starts[:, None])
+
+
+def _order_of(lines: np.ndarray) -> np.ndarray:
+    """The stable order of each line."""
+    extent = lines.shape[-1]
+    if lines.dtype.kind in "iuf":
+        if lines.itemsize == 4 and extent >= SHORTEST_PACKED:
+            return _unpacked(_ordered_bits(lines).astype(np.uint64), np.arange(extent))
+        if lines.itemsize == 8 and extent >= SHORTEST_OF_VECTORS:
+            return _order_by_vectors(lines)
+    return np.argsort(lines, axis=-1, kind="stable")
+
+
+def _unpacked(values: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """The positions by values below 2**32, and by themselves where those are equal.
+
+    They are sorted as numbers, a value's bits above its position; ``values`` are overwritten.
+    """
+    values <<= np.uint64(32)
+    values |= positions.astype(np.uint64)
+    values.sort(axis=-1)
+    values &= np.uint64(0xFFFFFFFF)
+    return values.view(np.int64)
+
+
+def _order_by_vectors(lines: np.ndarray) -> np.ndarray:
+    """The stable order of values of 64 bits: some order, then equal ones by their positions."""
+    order = np.argsort(lines, axis=-1)
+    ordered = _taken(lines, order)
+    is_same = ordered[:, 1:] == ordered[:, :-1]
+    if lines.dtype.kind == "f" and np.isnan(ordered[:, -1]).any():
+        is_nan = np.isnan(ordered)
+        is_same |= is_nan[:, 1:] & is_nan[:, :-1]
+    if is_same.any():
+        follows = np.zeros(lines.shape, bool)
+        follows[:, 1:] = is_same
+        is_tied = follows.copy()
+        is_tied[:, :-1] |= is_same
+        tied = np.flatnonzero(is_tied)
+        runs = np.cumsum(~follows.reshape(-1)[tied], dtype=np.uint64)
+        positions = order.reshape(-1)
+        positions[tied] = _unpacked(runs, positions[tied])
+    return order
+
+
+def _ordered_bits(values: np.ndarray) -> np.ndarray:
+    """Unsigned numbers in the order of values of 32 bits: both zeros are one, NaN is the last."""
+    if values.dtype.kind == "u":
+        return values
+    if values.dtype.kind == "i":
+        return values.view(np.uint32) ^ np.uint32(1 << 31)
+    with np.errstate(invalid="ignore"):
+        bits = (values + np.float32(0)).view(np.int32)
+    ordered = (bits ^ ((bits >> 31) | np.int32(-(1 << 31)))).view(np.uint32)
+    ordered[np.isnan(values)] = 0xFFFFFFFF
+    return ordered
