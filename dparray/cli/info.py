@@ -245,7 +245,7 @@ def as_text(found: dict[str, Any]) -> str:
             if name != "cores"
         ]
         sections.append(
-            "cost model of the CPU device (dp.config.cost_model pins terms)\n"
+            f"cost model of the CPU device ({_origin(found['cost_model'])})\n"
             + _rows([*terms, ("  cores", f"{cores:g}")])
         )
     if "speed" in found:
@@ -257,6 +257,16 @@ def as_text(found: dict[str, Any]) -> str:
         )
         sections += [_device_as_text(device) for device in entry["devices"]]
     return "\n\n".join(sections)
+
+
+def _origin(terms: dict[str, float]) -> str:
+    """Where the terms come from: it is seen when the machine was too busy to be measured."""
+    config = importlib.import_module("dparray.config")
+    if config.cost_model:
+        return f"dp.config.cost_model pins {', '.join(config.cost_model)}"
+    usual = importlib.import_module("dparray._evaluate.cost_model").DEFAULT._asdict()
+    found = "those of a usual machine, as this one is busy" if terms == usual else "measured"
+    return f"{found}; dp.config.cost_model pins terms"
 
 
 def _device_as_text(device: dict[str, Any]) -> str:

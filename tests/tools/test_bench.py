@@ -27,7 +27,7 @@ from dparray.cli.bench import (
     shapes,
 )
 from dparray.cli.bench import compile as first_calls
-from dparray.cli.bench._registry import Row, Settings
+from dparray.cli.bench._registry import Benchmark, Row, Settings
 from dparray.cli.bench._timer import Candidate, Timing
 
 SETTINGS = Settings(dp.Device("cpu"), (9,), 0.0)
@@ -196,7 +196,18 @@ def test_the_table_shows_medians_ratios_and_the_limit(capsys: pytest.CaptureFixt
     assert "submit and wait, NdRange" in table
     assert "ABOVE 20 us" in table or "within 20 us" in table
     assert "ratio" in table
+    assert "dparray [us]" in table
     assert _machine.cpu_model() in table
+
+
+@pytest.mark.usefixtures("quick")
+def test_brackets_of_cases_are_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = Row("x[mask] = 0.5", 60, {"dparray": Timing(1e-6, 1e-6, 0.0, 1)})
+    monkeypatch.setitem(bench.BENCHMARKS, "launch", Benchmark("launch", "", lambda _: iter([row])))
+    assert run_bench("launch") == 0
+    assert "x[mask] = 0.5" in capsys.readouterr().out
 
 
 def test_a_ratio_above_one_means_that_dparray_is_faster() -> None:

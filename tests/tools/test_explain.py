@@ -11,6 +11,7 @@ import pytest
 import dparray as dp
 from dparray import _hooks
 from dparray._evaluate import limits
+from dparray._evaluate.cost_model import Terms
 
 LARGE = limits.COMPILE_ELEMENTS
 
@@ -36,13 +37,15 @@ def test_nothing_is_computed_compiled_or_allocated() -> None:
 def test_a_large_expression_is_one_new_kernel_then_a_compiled_one() -> None:
     x = array()
     y = dp.cosh(x) * 2 + x
-    plan = dp.explain(y)
+    with dp.config.override(host_tier=False):  # which NumPy's wide vectors may be worth
+        plan = dp.explain(y)
     assert (plan.tier, len(plan.kernels), plan.kernels[0].state) == ("fused", 1, "new")
     assert (plan.bytes_read, plan.bytes_written) == (4 * LARGE, 4 * LARGE)
     assert [each.operation for each in plan.operations] == ["array", "cosh", "multiply", "add"]
     assert "math.cosh" in plan.source
-    dp.eval(y)
-    assert dp.explain(dp.cosh(x) * 3 + x).kernels[0].state == "compiled"
+    with dp.config.override(host_tier=False):
+        dp.eval(y)
+        assert dp.explain(dp.cosh(x) * 3 + x).kernels[0].state == "compiled"
 
 
 def test_what_explain_says_is_what_is_launched() -> None:
@@ -71,6 +74,20 @@ def test_small_arrays_are_computed_by_the_host() -> None:
     assert plan.reason in str(plan)
     with dp.config.override(host_tier=False):
         assert dp.explain(dp.tan(array(100)) - 1).tier == "library"
+
+
+def test_arrays_of_middle_size_tell_that_the_host_computes_them_at_once() -> None:
+    with dp.config.override(cost_model=Terms()._asdict()):
+        x, large = dp.asarray(np.ones(30_000)), dp.asarray(np.ones(2_000_000))
+        x[:1], large[:1]
+        dp.synchronize()
+        made = x * 2 + x
+        told = dp.explain(made)
+        assert not told.is_pending
+        assert f"computes up to {limits.host_elements} additions at once" in str(told)
+        with dp.config.override(host_tier=False):
+            assert "calling thread" not in str(dp.explain(made))
+        assert "calling thread" not in str(dp.explain(large))
 
 
 def test_small_arrays_of_a_working_queue_wait_for_the_host(seeming_busy: Any) -> None:

@@ -77,7 +77,7 @@ def interrupted(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]
 
 
 PRELUDE = """
-import os, random, signal, threading, time
+import os, random, signal, subprocess, time
 from contextlib import contextmanager
 import numpy as np
 import dparray as dp
@@ -86,16 +86,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @contextmanager
 def interrupt_after(seconds):
-    # As a terminal does it: the whole process group gets the signal.
-    timer = threading.Timer(seconds, lambda: os.killpg(0, signal.SIGINT))
-    timer.start()
+    # As a terminal does it: the whole process group gets the signal. No thread of this process
+    # sends it: in the callbacks by which a thread ends Python only tells of an interrupt.
+    command = f"read go; sleep {seconds}; kill -INT 0"
+    killer = subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE)
     try:
+        os.write(killer.stdin.fileno(), b"go\\n")
         yield
-        timer.join()
+        killer.wait()
         time.sleep(1)  # it may come a moment later
     except KeyboardInterrupt:
         print("interrupted")
-    timer.join()
+    killer.communicate()
 """
 
 COMPILING = """

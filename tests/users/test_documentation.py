@@ -50,3 +50,15 @@ def test_every_name_of_ours_on_a_page_is_there(page: Path) -> None:
             f"x.{name}" for name in _NAME_OF_AN_ARRAY.findall(code) if not hasattr(dp.ndarray, name)
         ]
     assert not set(missing) - ABSENT
+
+
+def test_every_test_that_a_page_names_is_there() -> None:
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    known = {file.name for file in files}
+    for file in files:
+        known.update(re.findall(r"^def (test_\w+)", file.read_text(), re.MULTILINE))
+    named = {
+        code for page in PAGES for code in spans(page) if re.fullmatch(r"test_\w+(\.py)?", code)
+    }
+    assert len(named) > 50  # the traps of the compiler, in notebooks/project/design.md
+    assert not named - known

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from dparray.cli.bench import (
@@ -209,7 +210,7 @@ def _print_table(benchmark: Benchmark, settings: Settings) -> None:
     names = list(dict.fromkeys(name for row in rows for name in row.timings))
     table.add_column("case")
     table.add_column("size", justify="right")
-    table.add_column(f"{names[0]} [us]", justify="right")
+    table.add_column(escape(f"{names[0]} [us]"), justify="right")
     table.add_column("GB/s", justify="right")
     has_steps = any(row.steps for row in rows)
     if has_steps:
@@ -218,7 +219,7 @@ def _print_table(benchmark: Benchmark, settings: Settings) -> None:
     if has_shares:
         table.add_column("of elementwise", justify="right")
     for name in names[1:]:
-        table.add_column(f"{name} [us]", justify="right")
+        table.add_column(escape(f"{name} [us]"), justify="right")
         table.add_column("ratio", justify="right")
     for row in rows:
         table.add_row(*_cells(row, names, has_steps, has_shares))
@@ -233,7 +234,7 @@ def _print_table(benchmark: Benchmark, settings: Settings) -> None:
 
 def _cells(row: Row, names: Sequence[str], has_steps: bool, has_shares: bool) -> list[str]:
     if not row.timings:
-        return [f"{row.case} ({row.where})", f"{row.size:_}"]
+        return [escape(f"{row.case} ({row.where})"), f"{row.size:_}"]
     first = row.timings[names[0]]
     limit = ""
     if row.limit is not None:
@@ -241,7 +242,7 @@ def _cells(row: Row, names: Sequence[str], has_steps: bool, has_shares: bool) ->
         limit = f" ({verdict} {row.limit * 1e6:.0f} us)"
     where = f" ({row.where})" if row.where else ""
     cells = [
-        row.case + where + limit,
+        escape(row.case + where + limit),
         f"{row.size:_}",
         _microseconds(first),
         f"{row.bytes_moved / first.median / 1e9:.1f}" if row.bytes_moved else "",

@@ -5,6 +5,7 @@ Prints what each call took whose name is given: the result computed, and waited 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -80,12 +81,11 @@ def main(executor: str, size: int, filter_string: str, *names: str) -> None:
     host = np.random.default_rng(0).random((_ROWS, size // _ROWS), dtype=np.float32)
     x = dp.asarray(host, device=filter_string)
     dp.synchronize(x)
-    if executor:
-        limits.force(executor).__enter__()  # for as long as the process lives
-    for name in names:
-        started = time.perf_counter()
-        found = CALLS[name](x)
-        assert isinstance(found, ndarray)
-        dp.eval(found)
-        dp.synchronize(x)
-        print(time.perf_counter() - started)
+    with limits.force(executor) if executor else contextlib.nullcontext():
+        for name in names:
+            started = time.perf_counter()
+            found = CALLS[name](x)
+            assert isinstance(found, ndarray)
+            dp.eval(found)
+            dp.synchronize(x)
+            print(time.perf_counter() - started)
