@@ -30,8 +30,8 @@ PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
 PACKAGES: dict[str, tuple[str, str]] = {
     "dpctl": ("0.22", "0.23"),
     "dpnp": ("0.20", "0.21"),
-    "numba": ("0.68", "0.70"),
-    "llvmlite": ("0.50", "0.52"),
+    "numba": ("0.67", "0.69"),
+    "llvmlite": ("0.49", "0.51"),
     "numpy": ("2.0", "2.6"),
 }
 #: Release 2025.1 of intel-opencl-rt; the one before it, 2025.0, calls itself 2024.18.
