@@ -200,6 +200,28 @@ def test_what_is_shifted_out_is_lost(dtype: str) -> None:
         np.testing.assert_array_equal(result, expected.astype(wide.dtype))
 
 
+@pytest.mark.parametrize("amounts", ["int8", "uint8", "int16", "uint32", "int64"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+def test_what_is_shifted_out_of_an_element_as_it_was_read_is_lost(
+    dtype: str, amounts: str
+) -> None:
+    @dp.kernel
+    def shift(item: dp.Item, x: Any, places: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = x[i] << places[i]
+        out[i, 1] = x[i] >> places[i]
+
+    is_signed = np.dtype(amounts).kind == "i"
+    places = np.array([0, 1, 7, 31, 32, 63, 64, 65, 120, *([-1, -70] * is_signed)], amounts)
+    x = np.full(places.shape, -77 if np.dtype(dtype).kind == "i" else 77, dtype)
+    wide = x.astype(np.uint64 if np.dtype(dtype).kind == "u" else np.int64)
+    count = places.astype(wide.dtype)
+    expected = np.stack([wide << count, wide >> count], axis=1)
+    out = np.zeros(expected.shape, wide.dtype)
+    for result in on_device_and_simulated(shift, x, places, out=out):
+        np.testing.assert_array_equal(result, expected)
+
+
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 def test_rounding_an_integer_goes_through_no_float(dtype: str) -> None:
     @dp.kernel

@@ -446,8 +446,9 @@ def _shift(operation: str) -> Callable[..., Any]:
     return generate
 
 
+# Numba types the amount as 64 bits, and the value as what it is.
 for _amount in _WIDE:
-    for _value in _WIDE:
+    for _value in types.integer_domain:
         for _operation in (operator.lshift, operator.ilshift):
             _registry.lower(_operation, _value, _amount)(_shift("shl"))
         for _operation in (operator.rshift, operator.irshift):
