@@ -47,6 +47,7 @@ __all__ = [
     "mangled",
     "scope",
     "semantics",
+    "whole",
 ]
 
 INT32 = ir.IntType(32)
@@ -98,6 +99,25 @@ def call(
     if pure:
         function.attributes.add("readnone")
     return builder.call(function, list(arguments), cconv="spir_func", attrs=attributes)
+
+
+def whole(builder: Any, value: Any, target: Any, signed: bool) -> Any:
+    """A float as an integer of the LLVM type ``target``, or a vector of them.
+
+    LLVM leaves negative numbers open where they become unsigned ones; they wrap, as on the host.
+    """
+    if signed:
+        return builder.fptosi(value, target)
+    is_vector = isinstance(target, ir.VectorType)
+    bits = (target.element if is_vector else target).width
+    through: Any = INT64 if bits >= 32 else INT32
+    if is_vector:
+        through = ir.VectorType(through, target.count)
+    wrapped = builder.fptosi(value, through)
+    if bits < 64:
+        return builder.trunc(wrapped, target)
+    is_negative = builder.fcmp_ordered("<", value, ir.Constant(value.type, None))
+    return builder.select(is_negative, wrapped, builder.fptoui(value, target))
 
 
 # --- numbers of work-items ------------------------------------------------------------------------

@@ -202,9 +202,7 @@ def test_what_is_shifted_out_is_lost(dtype: str) -> None:
 
 @pytest.mark.parametrize("amounts", ["int8", "uint8", "int16", "uint32", "int64"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
-def test_what_is_shifted_out_of_an_element_as_it_was_read_is_lost(
-    dtype: str, amounts: str
-) -> None:
+def test_what_is_shifted_out_of_an_element_as_it_was_read_is_lost(dtype: str, amounts: str) -> None:
     @dp.kernel
     def shift(item: dp.Item, x: Any, places: Any, out: Any) -> None:
         i = item.get_id(0)
@@ -220,6 +218,25 @@ def test_what_is_shifted_out_of_an_element_as_it_was_read_is_lost(
     out = np.zeros(expected.shape, wide.dtype)
     for result in on_device_and_simulated(shift, x, places, out=out):
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.filterwarnings("ignore::dparray.KernelTypeWarning")
+@pytest.mark.parametrize("real", ["float16", "float32", "float64"])
+def test_negative_floats_wrap_where_they_become_unsigned(real: str, dtype: str) -> None:
+    to = np.dtype(dtype).type
+
+    @dp.kernel
+    def convert(item: dp.Item, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = x[i]
+        out[i, 1] = to(x[i])
+        out[i, 2] = dp.vec_load(x, i, 2).astype(to)[0]
+
+    x = np.array([-128, -1.5, -0.5, -0.0, 0.5, 7.75, -300, -60000, 250, 0], real)
+    out = np.zeros((len(x) - 1, 3), dtype)
+    for result in on_device_and_simulated(convert, x, out=out):
+        np.testing.assert_array_equal(result, np.stack([x[:-1].astype(dtype)] * 3, axis=1))
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])

@@ -18,7 +18,7 @@ from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
 from dparray._codegen.intrinsics import flat, half, half_bits, half_value, of_kind
-from dparray._compiler import language, mathematics  # noqa: F401
+from dparray._compiler import instructions, language, mathematics  # noqa: F401
 from dparray._compiler.device_code import (
     atomics,  # noqa: F401
     checks,  # noqa: F401  what checked kernels call
@@ -59,6 +59,15 @@ def _float_of_truth(x: Any) -> Any:
         return 1.0 if x else 0.0
 
     return number
+
+
+def _unsigned_of_float(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    return instructions.whole(builder, value, context.get_value_type(target), signed=False)
+
+
+for _source in sorted(types.real_domain | {types.float16}, key=str):
+    for _target in sorted(types.unsigned_domain, key=str):
+        _registry.lower_cast(_source, _target)(_unsigned_of_float)
 
 
 # --- quotients and powers -------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def converted(context: Any, builder: Any, vector: Any, source: Any, target: Any)
     if from_float and to_float:
         return (builder.fpext if source.bitwidth < target.bitwidth else builder.fptrunc)(vector, to)
     if from_float:
-        return (builder.fptosi if target.signed else builder.fptoui)(vector, to)
+        return device.whole(builder, vector, to, target.signed)
     if to_float:
         return (builder.sitofp if signed else builder.uitofp)(vector, to)
     bits = 1 if isinstance(source, types.Boolean) else source.bitwidth

@@ -22,6 +22,7 @@ from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 from numba.np.numpy_support import as_dtype
 
+from dparray._compiler import instructions as device
 from dparray._compiler.target import TARGET
 from dparray._compiler.types import DeviceArray, VectorType
 from dparray.kernels.combine import OPERATIONS, combine_runs, identity, reduce_run, scan_run
@@ -101,7 +102,7 @@ def _converted(builder: Any, value: Any, source: Any, target: Any) -> Any:
     if from_float and to_float:
         widen, narrow = builder.fpext, builder.fptrunc
     elif from_float:
-        return (builder.fptosi if target.signed else builder.fptoui)(value, to)
+        return device.whole(builder, value, to, target.signed)
     elif to_float:
         return (builder.sitofp if signed else builder.uitofp)(value, to)
     else:
