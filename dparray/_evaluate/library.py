@@ -132,6 +132,12 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
         if min(out.strides, default=0) < 0:
             out[...] = _called(op.name, _where, *operands)
             return
+    shapes = [each.shape for each in operands if exchange.is_tensor(each)]
+    if shapes and np.broadcast_shapes(*shapes) != out.shape:  # as `out=` of more dimensions
+        operands = [
+            dpt.broadcast_to(each, out.shape) if exchange.is_tensor(each) else each
+            for each in operands
+        ]
     function = getattr(dpt, op.name)
     made = op.library.get(node.dtype.kind)
     imaginary = op.imaginary if node.dtype.kind == "c" else None

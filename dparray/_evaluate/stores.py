@@ -44,6 +44,7 @@ from dparray._runtime.submission import (
     pack_scalar,
     pack_scalars,
 )
+from dparray.exceptions import DparrayError
 
 #: Larger stores are no part of a tail: one work-group runs on one core.
 MOST_ELEMENTS = 1 << 12
@@ -139,18 +140,24 @@ class _Touched(NamedTuple):
 
 
 class Batch:
-    """The stores that are put off on one queue; called, it submits them."""
+    """The stores that are put off on one queue; called, it submits them.
+
+    An interrupt may come at any line. Then a store is among those of ``stores``, or it is not, and
+    all else may say more than there is.
+
+    Attributes:
+        stores: those that are left, in turn, each with its place.
+    """
 
     def __init__(self, queue: Any) -> None:
         self._queue = queue
-        self.stores: list[Stored] = []
-        self._places: list[int] = []
+        self.stores: list[tuple[Stored, int]] = []
         self._forms: list[tuple[Any, ...]] = []
         self._touched: dict[int, list[_Touched]] = {}
         self._parameters = 0
 
     def __call__(self) -> None:
-        submit(self._queue, self.stores, self._places)
+        submit(self._queue, self.stores)
 
     def takes(self, stored: Stored) -> bool:
         """Put a store off with the others, if a kernel can compute all of them."""
@@ -159,7 +166,7 @@ class Batch:
         if self.stores and (
             len(self.stores) >= MOST_PARTS
             or parameters > MOST_PARAMETERS
-            or self.stores[0].launch.fp_contract != stored.launch.fp_contract
+            or self.stores[0][0].launch.fp_contract != stored.launch.fp_contract
         ):
             return False
         place = self._place_for(stored, walk)
@@ -168,12 +175,11 @@ class Batch:
         if place == len(self._forms):
             self._forms.append(walk.form)
         self._parameters = parameters
-        self.stores.append(stored)
-        self._places.append(place)
         count_read = stored.launch.count_read
         for at, (layout, column) in enumerate(zip(stored.layouts, walk.columns, strict=True)):
             touched = _Touched(_place_of(layout), column, at >= count_read, place)
             self._touched.setdefault(layout.block.pointer, []).append(touched)
+        self.stores.append((stored, place))
         return True
 
     def _place_for(self, stored: Stored, walk: Walk) -> int | None:
@@ -243,14 +249,16 @@ def put_off(stored: Stored, queue: Any) -> bool:
         if order.is_submitting_ahead:  # this is asked for by a finalizer, say
             return False
         batch = order.ahead
-        if batch is None or not batch.takes(stored):
-            if batch is not None:
-                order.submit_ahead()
-            order.ahead = batch = Batch(queue)
-            if not batch.takes(stored):
-                order.ahead = None
-                return False
-        note_work(queue)
+        try:
+            if batch is None or not batch.takes(stored):
+                if batch is not None:
+                    order.submit_ahead()
+                batch = Batch(queue)
+                if not batch.takes(stored):
+                    return False
+                order.ahead = batch
+        finally:  # also where an interrupt comes once the store is among the others
+            note_work(queue)
     return True
 
 
@@ -263,21 +271,34 @@ def _tries_again(launch: KernelLaunch) -> bool:
     return True
 
 
-def submit(queue: Any, stores: Sequence[Stored], places: Sequence[int]) -> None:
-    """Launch stores by one kernel, or one after the other."""
-    found = None
+def submit(queue: Any, stores: list[tuple[Stored, int]]) -> None:
+    """Launch stores, each with its place, by one kernel, or one after the other.
+
+    What is launched is taken away, and what cannot be; after an error or an interrupt, the others
+    are left.
+    """
     if len(stores) == 1:
-        stores[0].launch.alone += 1
-    else:
-        for each in stores:
+        stores[0][0].launch.alone += 1
+    elif stores:
+        for each, _ in stores:
             each.launch.alone = 0
-        found = _sequence_of(queue, [each.launch for each in stores], places)
-    if found is not None:
-        in_turn = [stores[number] for number in found.numbers_of_stores]
-        _launch(found.launch, queue, in_turn, found.numbers, found.last)
-    else:
-        for each in stores:
+        key = (queue, *[place for _, place in stores], *[each.launch for each, _ in stores])
+        try:
+            found = _sequence_of(key, queue, stores)
+            if found is not None:
+                in_turn = [stores[number][0] for number in found.numbers_of_stores]
+                _launch(found.launch, queue, in_turn, found.numbers, found.last)
+                stores.clear()
+        except DparrayError:  # it cannot be compiled, or is refused: they go one by one
+            _sequences[key] = None
+    while stores:
+        each = stores[0][0]
+        try:
             _launch(each.launch, queue, [each], [_numbers_of(each.launch)])
+        except DparrayError:
+            del stores[0]
+            raise
+        del stores[0]
 
 
 def _launch(
@@ -346,7 +367,8 @@ class _Sequence(NamedTuple):
     last: list[Packed]
 
 
-_sequences: dict[tuple[Any, ...], _Sequence] = {}
+#: By queue, places and launches; ``None`` where no kernel is to compute them together.
+_sequences: dict[tuple[Any, ...], _Sequence | None] = {}
 _MOST_SEQUENCES = 1024
 
 
@@ -358,17 +380,17 @@ _hooks.when_set("executor", _forget)
 
 
 def _sequence_of(
-    queue: Any, launches: list[KernelLaunch], places: Sequence[int]
+    key: tuple[Any, ...], queue: Any, stores: Sequence[tuple[Stored, int]]
 ) -> _Sequence | None:
-    """The kernel for some launches; ``None`` while it is compiled, or where none may be."""
-    key = (queue, *places, *launches)
-    found = _sequences.get(key)
-    if found is None:
+    """The kernel for some stores; ``None`` while it is compiled, or where none may be."""
+    if key not in _sequences:
         if len(_sequences) >= _MOST_SEQUENCES:
             _sequences.clear()
-        found = _sequences[key] = _made(queue, launches, places)
-    if found.launch.entry.kernel is None and obtain(found.launch, queue) is None:
-        return None
+        launches, places = [each.launch for each, _ in stores], [place for _, place in stores]
+        _sequences[key] = _made(queue, launches, places)
+    found = _sequences[key]
+    if found is not None and found.launch.entry.kernel is None:
+        return found if obtain(found.launch, queue) is not None else None
     return found
 
 

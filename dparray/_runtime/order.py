@@ -52,7 +52,8 @@ class Marked(Protocol):
 class Ahead(Protocol):
     """Work that was put off: called, it submits it."""
 
-    def __call__(self) -> None: ...
+    def __call__(self) -> None:
+        """Submit it; after an error or an interrupt, what is left can be submitted later."""
 
     def touches(self, block: Block, writes: bool) -> bool:
         """Whether it writes memory, or ``writes`` is true and it reads it."""
@@ -175,11 +176,12 @@ class Order(_SequentialOrderManager):
         with lock:
             if self.ahead is None or self.is_submitting_ahead:
                 return
-            self.is_submitting_ahead = True
             try:
+                self.is_submitting_ahead = True
                 self.ahead()
+                self.ahead = None
             finally:
-                self.ahead, self.is_submitting_ahead = None, False
+                self.is_submitting_ahead = False
 
     def is_known_done(self) -> bool:
         """Whether all work that was added has been seen to be complete."""

@@ -21,3 +21,24 @@ def test_large_floats_become_integers(given: str, dtype: str, executor: str) -> 
         out = dp.zeros((), dtype)
         dp.prod(ours[3:], out=out, dtype=given)
         assert out.item() == x[3:].astype(dtype)[0]
+
+
+@pytest.mark.parametrize("executor", ["host", "library", "fused"])
+@pytest.mark.parametrize("shape", [(1, 3, 4), (2, 3, 4), (5, 1, 3, 4)])
+@pytest.mark.parametrize("name", ["add", "maximum", "hypot", "logical_and", "sqrt", "where"])
+def test_results_go_to_arrays_of_more_dimensions(
+    name: str, shape: tuple[int, ...], executor: str
+) -> None:
+    x, y = np.arange(12.0).reshape(3, 4), np.arange(4.0)[::-1]
+    theirs = np.zeros(shape, "bool" if name == "logical_and" else "float64")
+    with limits.force(executor), dp.config.override(host_tier=executor == "host"):
+        ours = dp.asarray(theirs)
+        operands = [dp.asarray(each) for each in (x, y)]
+        if name == "where":
+            ours[...] = dp.where(operands[0] > 3, *operands)
+            theirs[...] = np.where(x > 3, x, y)
+        else:
+            count = 1 if name == "sqrt" else 2
+            getattr(dp, name)(*operands[:count], out=ours)
+            getattr(np, name)(*(x, y)[:count], out=theirs)
+        np.testing.assert_array_equal(ours.asnumpy(), theirs)

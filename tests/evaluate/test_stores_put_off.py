@@ -5,6 +5,7 @@ A kernel that the test holds back keeps the memory at work, so nothing here depe
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import background, cost_model, limits
+from dparray._evaluate import background, cost_model, limits, schedule, stores
 from dparray._runtime.order import order_of
 from tests.support import held, stores_together
 
@@ -114,6 +115,108 @@ def test_shared_memory_is_not_put_off(queue: Any) -> None:
         u[0, :] = 3
         assert put_off(queue) == 0
     np.testing.assert_array_equal(dpnp.asnumpy(theirs[0]), np.full(EXTENT, 3.0))
+
+
+LINES = ["u[0] = u[1] + 1", "v[0] = u[0] * 2", "u[:, -1] = v[:, 0]", "v[-1] = u[0] + v[0]"]
+
+
+@pytest.mark.usefixtures("fused")
+@pytest.mark.parametrize("what", ["submit_launch", "order_of", "note_work", "_place_of", "_made"])
+@pytest.mark.parametrize("at", [0, 1, 5])
+def test_an_interrupt_loses_no_statement_before_it(
+    queue: Any, what: str, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes where one of these is called: while a store is put off, or all are launched."""
+    called, calls = getattr(stores, what), 0
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == at + 1:
+            raise KeyboardInterrupt
+        return called(*arguments, **options)
+
+    theirs, (u, v) = grids(queue)
+    for line in LINES:
+        exec(line, {"u": u, "v": v})
+        exec(line, {"u": theirs[0], "v": theirs[1]})
+    dp.synchronize(queue)
+    stores._forget()
+    if what == "submit_launch":
+        monkeypatch.setattr(stores, "_sequence_of", lambda *_: None)
+    monkeypatch.setattr(stores, what, interrupted)
+    done = 0
+    with contextlib.suppress(KeyboardInterrupt):
+        for line in LINES:
+            exec(line, {"u": u, "v": v})
+            done += 1
+        dp.synchronize(queue)
+    found = u.asnumpy(), v.asnumpy()
+    allowed = []
+    for line in [*LINES[:done], "", *LINES[done : done + 1]]:
+        if not line:  # all before the interrupted one; that is done as a whole, or not at all
+            allowed.append([each.copy() for each in theirs])
+        exec(line, {"u": theirs[0], "v": theirs[1]})
+    allowed.append(theirs)
+    assert any(all(map(np.array_equal, found, each)) for each in allowed)
+
+
+@pytest.mark.parametrize("stage", ["obtain", "submit_launch"])
+def test_stores_whose_common_kernel_is_refused_go_one_by_one(
+    queue: Any, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, (u, v) = grids(queue)
+    called, refused = getattr(stores, stage), []
+
+    def refusing(kernel: Any, *arguments: Any, **options: Any) -> Any:
+        launch = kernel if stage == "obtain" else None
+        many = launch is not None or len(options["memory"]) > 4
+        if many:
+            refused.append(kernel)
+            raise dp.KernelCompileError("too large") if launch else dp.KernelExecutionError("no")
+        return called(kernel, *arguments, **options)
+
+    with limits.force("fused"):
+        grids(queue)
+        stores._forget()
+        monkeypatch.setattr(schedule, "entries", {})
+        monkeypatch.setattr(stores, stage, refusing)
+        for _ in range(2):
+            statements(u, v)
+            dp.synchronize(queue)
+            statements(*theirs)
+    assert len(refused) == 1
+    np.testing.assert_array_equal(u.asnumpy(), theirs[0])
+    np.testing.assert_array_equal(v.asnumpy(), theirs[1])
+
+
+def test_a_store_that_is_refused_leaves_the_others(
+    queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, (u, v) = grids(queue)
+    called, launches = stores.submit_launch, 0
+
+    def refusing(*arguments: Any, **options: Any) -> Any:
+        nonlocal launches
+        launches += 1
+        if launches == 2:
+            raise dp.KernelExecutionError("no")
+        return called(*arguments, **options)
+
+    monkeypatch.setattr(stores, "submit_launch", refusing)
+    monkeypatch.setattr(stores, "_sequence_of", lambda *_: None)
+    with limits.force("fused"):
+        statements(u, v)
+        with pytest.raises(dp.KernelExecutionError):
+            dp.synchronize(queue)
+        found = u.asnumpy()
+    column = theirs[0][:, -1].copy()
+    statements(*theirs)
+    theirs[0][1:, -1] = column[1:]  # what was refused
+    theirs[1][0] = theirs[0][1] + 1
+    theirs[1][-1, 3:9] = theirs[1][0, 2:8] * 0.5
+    np.testing.assert_array_equal(found[1:], theirs[0][1:])
+    np.testing.assert_array_equal(v.asnumpy(), theirs[1])
 
 
 def border(draw: random.Random, names: str) -> str:
