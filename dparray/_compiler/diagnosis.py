@@ -303,6 +303,7 @@ _TELLING = (
     (r"AtomicRef(?:\.\w+)?(?:: | works ).+", "{all}"),
     (r"\b(?:[a-z_]+_group|(?:[a-z]+_)?group_[a-z_]+): .+", "{all}"),
     (r"a sub-group has one dimension: .+", "{all}"),
+    (r"(?:Local|Private)Array: it has .+", "{all}"),
     (
         r"Function\(<class '[\w.]+\.(LocalArray|PrivateArray)'>\)",
         "a {0} takes a constant shape (positive numbers in the kernel's text, globals, captured "

@@ -331,13 +331,19 @@ def _lower_fence(context: Any, builder: Any, signature: Any, arguments: Any) -> 
 # --- private and local arrays ---------------------------------------------------------------------
 
 
+_MOST_ELEMENTS = 2**31 - 1
+
+
 def _extents(what: str, shape: Any) -> tuple[int, ...]:
     parts = tuple(shape) if isinstance(shape, types.BaseTuple) else (shape,)
     if not all(isinstance(part, types.IntegerLiteral) for part in parts):
         raise TypingError(
             f"{what}: the shape is a constant integer or a tuple of them; got {shape}"
         )
-    return tuple(int(part.literal_value) for part in parts)
+    extents = tuple(int(part.literal_value) for part in parts)
+    if functools.reduce(operator.mul, extents, 1) > _MOST_ELEMENTS:
+        raise TypingError(f"{what}: it has 2**31 - 1 elements at most; got the shape {extents}")
+    return extents
 
 
 def _element(what: str, dtype: Any) -> Any:
@@ -373,13 +379,26 @@ class _LocalArray(CallableTemplate):
         return typer
 
 
+# LLVM takes zeros that are stored as one value apart, element by element: in minutes, if there are
+# ten thousands. Its own limit, up to which it does so, is as large.
+_MOST_ELEMENTS_OF_A_VALUE = 1024
+
+
 @registry.lower(PrivateArray, types.VarArg(types.Any))
 def _lower_private_array(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     extents = _extents("PrivateArray", signature.args[0])
     storage = _storage(context, signature.return_type, extents)
-    memory = cgutils.alloca_once(builder, storage)
-    if len(signature.args) > 2 and signature.args[2].literal_value:
-        builder.store(ir.Constant(storage, None), memory)
+    is_filled = len(signature.args) > 2 and signature.args[2].literal_value
+    if storage.count <= _MOST_ELEMENTS_OF_A_VALUE:
+        memory = cgutils.alloca_once(builder, storage, zfill=is_filled)
+    else:
+        with builder.goto_entry_block():
+            memory = builder.alloca(storage)
+        if is_filled:
+            with cgutils.for_range(builder, device.INT64(storage.count)) as loop:
+                first = device.INT64(0)
+                element = builder.gep(memory, [first, loop.index], inbounds=True)
+                builder.store(ir.Constant(storage.element, None), element)
     return _array_in(context, builder, signature.return_type, memory, extents)
 
 

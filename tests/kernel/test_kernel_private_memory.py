@@ -99,3 +99,37 @@ def test_an_element_is_taken_by_parity_beside_sub_groups() -> None:
     dp.call_kernel(write, dp.NdRange((2, 8), (2, 8)), dp.asarray(x), dp.asarray(y), out)
     half, odd = np.divmod(x.astype("int64") - y, 2)
     np.testing.assert_array_equal(out.asnumpy(), np.where(half % 2 == odd, y, 0))
+
+
+@pytest.mark.parametrize("fill", [False, True])
+def test_private_memory_of_many_elements_takes_no_longer_to_compile(fill: bool) -> None:
+    @dp.kernel
+    def sieve(item: dp.Item, limits: Any, out: Any) -> None:
+        marked = dp.PrivateArray(30_000, np.int8, fill)
+        limit = limits[item.get_id(0)]
+        if not fill:
+            for k in range(limit):
+                marked[k] = 0
+        count = 0
+        for k in range(2, limit):
+            if not marked[k]:
+                count += 1
+                for multiple in range(k * k, limit, k):
+                    marked[multiple] = 1
+        out[item.get_id(0)] = count
+
+    limits, out = dp.asarray([10, 1000, 30_000]), dp.zeros(3, dtype="int64")
+    sieve[3](limits, out)
+    assert out.tolist() == [4, 168, 3245]
+    assert max(sieve.compile_seconds.values()) < 5
+
+
+def test_private_memory_of_more_elements_than_a_module_can_say() -> None:
+    @dp.kernel
+    def large(item: dp.Item, out: Any) -> None:
+        part = dp.PrivateArray((100_000, 100_000), np.float64)
+        part[0, 0] = 1
+        out[0] = part[0, 0]
+
+    with pytest.raises(dp.KernelCompileError, match=r"PrivateArray: it has 2\*\*31 - 1 elements"):
+        large[1](dp.zeros(1))
