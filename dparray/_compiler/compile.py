@@ -20,7 +20,7 @@ from typing import Any
 from dparray import _hooks, _log, config
 from dparray._compiler import cache, emission, interrupts, store, translation
 from dparray._compiler.backend import backend, lock
-from dparray._compiler.diagnosis import MAY_RAISE, describe_failure, refusal
+from dparray._compiler.diagnosis import MAY_RAISE, describe_failure, located, refusal
 from dparray._compiler.kernel import Kernel
 from dparray._compiler.key import (
     kernel_key,
@@ -240,7 +240,7 @@ def compile_kernel(
                     f"({error})"
                 ) from error
             except Exception as error:
-                reason = str(error)
+                reason = located(error)
         if reason is not None:
             # Numba's frames say nothing to the author of the kernel; its text is in .details.
             message = describe_failure(function, labels or types, reason)

@@ -12,6 +12,7 @@ import builtins
 import dis
 import inspect
 import math
+import random
 import re
 import textwrap
 import types
@@ -45,6 +46,8 @@ _STATEMENTS = {
     ast.Delete: "del",
     ast.NamedExpr: "an assignment inside an expression",
 }
+# What to write instead, where it is as short.
+_INSTEAD: dict[type, str] = {ast.NamedExpr: ": assign on a line of its own"}
 _CONTAINERS = {
     ast.List: "a list",
     ast.ListComp: "a list",
@@ -208,6 +211,22 @@ def quote(source: Source, line: int, column: int | None, end_column: int | None)
     return f"  {source.file}:{line}\n{body}"
 
 
+def located(error: Exception) -> str:
+    """The text of an error of the compiler, with the line that the compiler was at.
+
+    Those that are none of Numba's own classes do not say it; the frames that raised them do.
+    """
+    says_where = type(error).__module__.startswith("numba")
+    trace = None if says_where else error.__traceback__
+    places = []
+    while trace is not None:
+        place = getattr(trace.tb_frame.f_locals.get("self"), "loc", None)
+        if hasattr(place, "filename") and hasattr(place, "line"):
+            places.append(f"{place.filename} ({place.line})")
+        trace = trace.tb_next
+    return "\n".join([str(error), *(f"At {place}" for place in dict.fromkeys(places))])
+
+
 def describe_failure(
     function: Callable[..., Any], parameters: Sequence[str], text: str, *, is_kernel: bool = True
 ) -> str:
@@ -249,9 +268,16 @@ def describe_failure(
             return (
                 f"{head}  {file}:{line}\n{built} is not available in device code: {_NO_CONTAINERS}"
             )
-    if blamed is not None:
-        shown = f"  {file}:{blamed}\n"
-        excerpt = quote(source, blamed, None, None) if source else shown
+    for called in reversed(_reached(function)):
+        line, inner = _blamed_line(text, called), source_of(called)
+        if line is not None and inner is not None:
+            shown = quote(inner, line, None, None)
+            excerpt = f"in the device function {called.__name__}:\n{shown}"
+            break
+    else:
+        if blamed is not None:
+            shown = f"  {file}:{blamed}\n"
+            excerpt = quote(source, blamed, None, None) if source else shown
     undefined = re.search(r"NameError: name '(\w+)' is not defined", text)
     if undefined and source:
         for node in ast.walk(source.tree):
@@ -325,7 +351,7 @@ _TELLING = (
         "an index is an integer, and this one is {1}: convert it with int(...)",
     ),
     (
-        r"(?:item|index)\([^\n]*, (?:bool|Literal\[bool\]\(\w+\))[,)]",
+        r"(?:(?:item|index)\([^\n]*, bool|getitem\(\w+\[[^\]\n]*\], (?:True|False))[,)]",
         "an index is an integer, and this one is a truth value: convert it with int(...)",
     ),
     (
@@ -334,13 +360,42 @@ _TELLING = (
         "elements one type",
     ),
     (r"have a field named 'meminfo'|arg mismatch: i64 addrspace", f"something here {_ON_ARRAYS}"),
+    (
+        r"(?:bool|truth|not_)\(\w[\w ]*\[\d-D",
+        "whether a whole array is true is not known in a kernel, which works on elements: ask for "
+        "one of them, as in if x[i]",
+    ),
+    (
+        r"getitem>?\([^\n]*, (?:\.\.\.|ellipsis)\)",
+        "an index that is ... alone is not available in a kernel: leave it out",
+    ),
+    (
+        r"(?:No definition for lowering |Cannot resolve setattr: \()(.+?)\)?\.(\w+) = ",
+        "'.{1}' of {0} cannot be assigned to in a kernel",
+    ),
+    (
+        r"wrong tuple length for [^\n]*expected (\d+), got (\d+)",
+        "{0} names are assigned from {1} values",
+    ),
+    (
+        r"Unsupported use of cell variable",
+        "a function inside of this one refers to itself, or to what is assigned more than once: "
+        "recursion is not available in device code; write a loop, and define functions outside, as "
+        "a dp.device_func",
+    ),
+    (
+        r"Use of unsupported NumPy function 'numpy\.([\w.]+)'",
+        "np.{0} is not available in a kernel; what it gives on the host can be a number with a "
+        "name outside of the kernel, or an argument",
+    ),
     (r"BoundFunction\(\(.+, '(\w+)'\) for .+\) works on whole arrays", f"'.{{0}}' {_ON_ARRAYS}"),
     (
         r"No definition for lowering <built-in function (\w+)>\((.+?),?\) ->",
         "{0}({1}) is not available in a kernel",
     ),
     (
-        r"Cannot cast type\(DeviceDispatcher\(.+\)\) to FunctionType|function_type\.FunctionType",
+        r"Cannot cast type\(DeviceDispatcher\(.+\)\) to FunctionType|function_type\.FunctionType"
+        r"|Cannot unify Function\(.+\) and Function\(",
         "which function is called is known when a kernel is compiled: call both, and choose one of "
         "the results, as in f(x) if condition else g(x)",
     ),
@@ -413,6 +468,11 @@ _TELLING = (
     (
         r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'",
         "{1}.{0} is not available in a kernel",
+    ),
+    (
+        r"(?m)Unknown attribute 'astype' of type \w+$",
+        "a number has no astype in a kernel: convert it by the name of the type, as in "
+        "np.float32(value)",
     ),
     (r"Unknown attribute '(\w+)' of type (.+)", "there is no attribute '{0}' on {1}"),
     (r"NameError: name '(\w+)' is not defined", "the name '{0}' is not defined"),
@@ -573,6 +633,13 @@ def _array_problem(node: ast.AST, arrays: Collection[str]) -> str | None:
         for operand in (node.left, node.right):
             if isinstance(operand, ast.Name) and operand.id in arrays:
                 return f"{ast.unparse(node)} {_ON_ARRAYS}"
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("max", "min")
+        and [getattr(each, "id", None) in arrays for each in node.args] == [True]
+    ):
+        return f"{ast.unparse(node)} {_ON_ARRAYS}"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         owner = node.func.value
         if isinstance(owner, ast.Name) and owner.id in arrays:
@@ -586,7 +653,8 @@ def _problem(function: Callable[..., Any], node: ast.AST, is_kernel: bool) -> st
             return None
         return "a kernel returns nothing: write the result into an array argument"
     if type(node) in _STATEMENTS:
-        return f"{_STATEMENTS[type(node)]} is not available in device code"
+        instead = _INSTEAD.get(type(node), "")
+        return f"{_STATEMENTS[type(node)]} is not available in device code{instead}"
     if type(node) in _CONTAINERS:
         return f"{_CONTAINERS[type(node)]} is not available in device code: {_NO_CONTAINERS}"
     if isinstance(node, ast.JoinedStr) or (
@@ -649,7 +717,8 @@ def _call_problem(function: Callable[..., Any], call: ast.Call) -> str | None:
     if isinstance(called, type):
         return None
     package = (getattr(called, "__module__", None) or "").partition(".")[0]
-    if type(getattr(called, "__self__", None)).__module__.startswith("numpy.random"):
+    owner = getattr(called, "__self__", None)
+    if isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random"):
         return (
             f"{name} is not available in a kernel: pass an array of random numbers, as of "
             "dp.random.default_rng()"

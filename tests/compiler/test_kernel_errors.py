@@ -6,6 +6,7 @@ import errno
 import linecache
 import math
 import os
+import random
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -215,6 +216,61 @@ class Settings:
 A_LIST = [1.0, 2.0]
 AN_ARRAY = dp.ones(2)
 
+
+def asks_for_truth_of_array(item: dp.Item, x: Any) -> None:
+    if x:  # here
+        x[0] = 1
+
+
+def attribute_of_module(item: dp.Item, x: Any) -> None:
+    x[0] = math.missing(x[1])  # type: ignore[attr-defined] # here
+
+
+def random_of_python(item: dp.Item, x: Any) -> None:
+    x[0] = random.random()  # here
+
+
+def prints_array(item: dp.Item, x: Any) -> None:
+    print(x)  # here
+
+
+def assigns_shape(item: dp.Item, x: Any) -> None:
+    x.shape = (2, 2)  # here
+
+
+def unpacks_too_many(item: dp.Item, x: Any) -> None:
+    a, b = (1, 2, x[0])  # type: ignore[misc] # here
+    x[0] = a + b
+
+
+def largest_of_array(item: dp.Item, x: Any) -> None:
+    x[0] = max(x)  # here
+
+
+def limits_of_a_type(item: dp.Item, x: Any) -> None:
+    x[0] = np.finfo(np.float32).eps  # here
+
+
+def converts_a_number(item: dp.Item, x: Any) -> None:
+    x[0] = x[1].astype(np.int32)  # here
+
+
+def chooses_builtins(item: dp.Item, x: Any) -> None:
+    f = math.sin if x[0] > 0 else math.cos  # here
+    x[0] = f(x[0])
+
+
+def true_index(item: dp.Item, x: Any) -> None:
+    x[0] = x[True]  # here
+
+
+def calls_itself_inside(item: dp.Item, x: Any) -> None:
+    def down(n: Any) -> Any:  # here
+        return 0 if n < 1 else down(n - 1)
+
+    x[0] = down(3)
+
+
 CASES: list[tuple[Callable[..., Any], str, str]] = [
     (returns_value, "^^^^^^^^^^^", "a kernel returns nothing: write the result into an array"),
     (sums_with_numpy, "^^^^^^^^^", "np.sum works on whole arrays"),
@@ -249,6 +305,18 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (barrier_of_an_item, "^^^^", r"takes item\.get_group\(\) of an NdItem"),
     (captured_list, "^^^^^^", "A_LIST is a list of the host: a few constants can be a tuple"),
     (captured_array, "^^^^^^^^", "AN_ARRAY is an array from outside.*pass it as an argument"),
+    (asks_for_truth_of_array, "^^^^", r"ask for one of them, as in if x\[i\]"),
+    (attribute_of_module, "^^^^", "module 'math' has no attribute 'missing'"),
+    (random_of_python, "^^^^^^^^^^^^^", "pass an array of random numbers"),
+    (prints_array, "^^^^^", "print takes numbers and strings"),
+    (assigns_shape, "^^^^^^^", r"'.shape' of float64\[1-D, C\] cannot be assigned to"),
+    (unpacks_too_many, "^^^^", "2 names are assigned from 3 values"),
+    (largest_of_array, "^^^^^^", r"max\(x\) works on whole arrays"),
+    (limits_of_a_type, "^^^^", "np.finfo is not available.*a name outside of the kernel"),
+    (converts_a_number, "^^^^", r"by the name of the type, as in np.float32\(value\)"),
+    (chooses_builtins, "^^^^", "choose one of the results"),
+    (true_index, "^^^^", "this one is a truth value"),
+    (calls_itself_inside, "^^^^", "recursion is not available in device code"),
     (captured_object, "^^^^", "the value of 'Settings' cannot be used in a kernel"),
 ]
 
@@ -295,6 +363,27 @@ def test_a_fault_in_a_device_function_shows_the_device_function() -> None:
     with pytest.raises(dp.KernelCompileError, match="in the device function uses_numpy") as caught:
         dp.call_kernel(caller, dp.Range(1), dp.zeros(1))
     assert "return np.linalg.norm(value)" in str(caught.value)
+
+
+@dp.device_func
+def asks_for_a_colour(value: Any) -> Any:
+    doubled = value * 2
+    return doubled.colour
+
+
+@dp.device_func
+def goes_through(value: Any) -> Any:
+    return asks_for_a_colour(value)
+
+
+def test_what_the_compiler_refuses_in_a_device_function_shows_its_line() -> None:
+    @dp.kernel
+    def caller(item: dp.Item, x: Any) -> None:
+        x[0] = goes_through(x[0])
+
+    with pytest.raises(dp.KernelCompileError, match="in the device function asks_for") as caught:
+        dp.call_kernel(caller, dp.Range(1), dp.zeros(1))
+    assert "return doubled.colour" in str(caught.value)
 
 
 def test_without_source_the_message_is_plain() -> None:
