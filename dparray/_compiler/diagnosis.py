@@ -220,7 +220,7 @@ def located(error: Exception) -> str:
     trace = None if says_where else error.__traceback__
     places = []
     while trace is not None:
-        place = getattr(trace.tb_frame.f_locals.get("self"), "loc", None)
+        place: Any = getattr(trace.tb_frame.f_locals.get("self"), "loc", None)
         if hasattr(place, "filename") and hasattr(place, "line"):
             places.append(f"{place.filename} ({place.line})")
         trace = trace.tb_next
@@ -269,9 +269,9 @@ def describe_failure(
                 f"{head}  {file}:{line}\n{built} is not available in device code: {_NO_CONTAINERS}"
             )
     for called in reversed(_reached(function)):
-        line, inner = _blamed_line(text, called), source_of(called)
-        if line is not None and inner is not None:
-            shown = quote(inner, line, None, None)
+        blamed_inside, inner = _blamed_line(text, called), source_of(called)
+        if blamed_inside is not None and inner is not None:
+            shown = quote(inner, blamed_inside, None, None)
             excerpt = f"in the device function {called.__name__}:\n{shown}"
             break
     else:
@@ -446,6 +446,14 @@ _TELLING = (
     (
         r"an index function takes the number of a dimension: .+",
         "{all}",
+    ),
+    (
+        r"(?:setitem|getitem)\(((?:u?int|float|complex)\d+|bool), ",
+        "what is indexed is one {0}, which has no elements: leave the index out, or pass an array",
+    ),
+    (
+        r"(?:setitem|getitem)\(\w+\[0-D[^\]\n]*\], ",
+        "an array without dimensions has one element, x[()]",
     ),
     (r"(?:setitem|getitem)\((\w+\[.+?\]), UniTuple\(\w+ x (\d)\)", "{0} takes no {1} indices"),
     (

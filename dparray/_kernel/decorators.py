@@ -28,7 +28,7 @@ _IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc
 
 
 # Packages whose objects are signatures.
-_SIGNERS = ("dparray", "numba")
+_SIGNERS = ("dparray._compiler", "numba")
 
 
 @overload
@@ -148,7 +148,13 @@ def _check_signature(maker: str, signature: Any) -> None:
     for each in several:
         if isinstance(each, tuple):
             _check_signature(maker, each)
-        elif not isinstance(each, str) and type(each).__module__.partition(".")[0] not in _SIGNERS:
+        elif isinstance(each, KernelFunction | DeviceFunction):
+            what = "kernel" if isinstance(each, KernelFunction) else "device function"
+            raise KernelArgumentError(
+                f"{maker}: {each.__name__} is a {what} already; decorate the Python function, "
+                f"once: dp.{maker}({each.__name__}.py_func)"
+            )
+        elif not isinstance(each, str) and not type(each).__module__.startswith(_SIGNERS):
             raise KernelArgumentError(
                 f"{maker}: {each!r} of type {type(each).__name__} is neither a Python function nor "
                 f"a signature in Numba's types; write @dp.{maker} above a def"

@@ -409,10 +409,12 @@ class KernelFunction:
         hint = ""
         if self._has_item and len(arguments) == len(self._parameters) + 1:
             given = next(iter(inspect.signature(self.py_func).parameters))
-            hint = (
-                f". Its first parameter {given!r} is the work-item, which the launch provides; "
-                f"if it is meant to be an argument, write def {self.__name__}(item, {given}, ...)"
-            )
+            if given not in ("item", "nd_item", "nditem"):  # under its usual names it is meant
+                hint = (
+                    f". Its first parameter {given!r} is the work-item, which the launch provides; "
+                    f"if it is meant to be an argument, write def {self.__name__}(item, {given}, "
+                    "...)"
+                )
         raise KernelArgumentError(
             f"kernel {self.__name__}: takes {len(self._parameters)} arguments after the item "
             f"({', '.join(self._parameters)}); got {len(arguments)}{hint}"

@@ -423,6 +423,10 @@ class Range(tuple[int, ...]):
             extents = extents[:-1]
         return tuple.__new__(cls, _extents("Range", extents))
 
+    def __getnewargs__(self) -> tuple[int, ...]:
+        """The extents, of which copies and pickles make it anew."""
+        return tuple(self)
+
     @classmethod
     def like(cls, array: Any) -> Range:
         """One work-item for each element of ``array``, in its shape.

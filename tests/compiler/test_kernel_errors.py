@@ -516,6 +516,31 @@ def test_raising_is_refused_instead_of_ending_the_work_item_unnoticed() -> None:
         dp.call_kernel(calls, dp.Range(1), x)
 
 
+def test_what_is_a_kernel_already_is_refused() -> None:
+    @dp.kernel
+    def fill(item: dp.Item, x: Any) -> None:
+        x[0] = 1
+
+    for make in (dp.kernel, dp.device_func):
+        with pytest.raises(dp.KernelArgumentError, match="fill is a kernel already"):
+            make(fill)
+        with pytest.raises(dp.KernelArgumentError, match="goes_through is a device function"):
+            make(goes_through)
+        with pytest.raises(dp.KernelArgumentError, match="of type ndarray is neither"):
+            make(AN_ARRAY)
+
+
+def test_an_index_of_what_has_no_elements_names_the_cure() -> None:
+    @dp.kernel
+    def double(item: dp.Item, x: Any, out: Any) -> None:
+        out[0] = x[0] * 2
+
+    with pytest.raises(dp.KernelCompileError, match="what is indexed is one int64"):
+        double[1](3, dp.zeros(1))
+    with pytest.raises(dp.KernelCompileError, match=r"has one element, x\[\(\)\]"):
+        double[1](dp.asarray(3.0), dp.zeros(1))
+
+
 def test_what_cannot_be_a_kernel_is_refused_when_it_is_made() -> None:
     def starred(item: Any, *arrays: Any) -> None: ...
     def keyword(item: Any, *, x: Any) -> None: ...

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 from typing import Any
 
 import dpctl
@@ -612,3 +614,10 @@ def test_names_and_numbers_of_arguments_that_do_not_fit(
 def test_a_range_like_what_is_no_array(value: Any) -> None:
     with pytest.raises(dp.KernelRangeError, match=r"Range\.like: takes an array"):
         dp.Range.like(value)
+
+
+@pytest.mark.parametrize("space", [dp.Range(3), dp.Range(2, 3, 4), dp.NdRange((4, 6), (2, 3))])
+def test_ranges_are_pickled_and_copied(space: Any) -> None:
+    for made in (pickle.loads(pickle.dumps(space)), copy.copy(space), copy.deepcopy(space)):
+        assert made == space
+        assert type(made) is type(space)
