@@ -1784,7 +1784,10 @@ static PyObject *canonical(PyObject *module, PyObject *args)
     Py_ssize_t counts[2 * MOST_NOTES];
     int is_right = arrays && scalars && numbers && key && leaves;
     for (Py_ssize_t step = 0; is_right && step < PyList_Size(order); step++) {
-        PyObject *node = PyList_GetItem(order, step), *operands = PART(node, OPERANDS);
+        PyObject *node = PyList_GetItem(order, step);
+        if (!(is_right = is_node(node))) /* Python's way has the words */
+            break;
+        PyObject *operands = PART(node, OPERANDS);
         for (Py_ssize_t at = 0; is_right && at < PyTuple_Size(operands); at++) {
             PyObject *operand = PyTuple_GetItem(operands, at);
             Py_ssize_t number_ = 0;

@@ -28,6 +28,7 @@ from dparray._codegen import elementwise
 from dparray._codegen.elementwise import Structure
 from dparray._codegen.sequence import Segment, SequenceStructure, head_of
 from dparray._codegen.values import POSITIONS, scalar_arguments
+from dparray._compiler import interrupts
 from dparray._evaluate import cost_model, schedule
 from dparray._evaluate.counters import counters_of
 from dparray._evaluate.kernels import obtain
@@ -157,7 +158,8 @@ class Batch:
         self._parameters = 0
 
     def __call__(self) -> None:
-        submit(self._queue, self.stores)
+        # A launch that is submitted and not noted down would be repeated.
+        interrupts.after(submit, self._queue, self.stores)
 
     def takes(self, stored: Stored) -> bool:
         """Put a store off with the others, if a kernel can compute all of them."""

@@ -6,7 +6,9 @@ A kernel that the test holds back keeps the memory at work, so nothing here depe
 from __future__ import annotations
 
 import contextlib
+import os
 import random
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -159,6 +161,33 @@ def test_an_interrupt_loses_no_statement_before_it(
         exec(line, {"u": theirs[0], "v": theirs[1]})
     allowed.append(theirs)
     assert any(all(map(np.array_equal, found, each)) for each in allowed)
+
+
+@pytest.mark.usefixtures("fused")
+def test_a_store_is_not_repeated_after_an_interrupt(
+    queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = stores.submit_launch
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        event = called(*arguments, **options)
+        os.kill(os.getpid(), signal.SIGINT)
+        return event
+
+    u = dp.zeros((300, 300), sycl_queue=queue)
+    u[0] += 1
+    dp.synchronize(queue)
+    u[0] += 1
+    assert put_off(queue) == 1
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(stores, "submit_launch", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            dp.synchronize(queue)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    monkeypatch.undo()
+    assert float(u[0, 5]) == 2
 
 
 @pytest.mark.parametrize("stage", ["obtain", "submit_launch"])

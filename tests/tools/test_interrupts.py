@@ -28,28 +28,43 @@ def heeded() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn() -> None:
+@pytest.mark.parametrize("way", ["deferred", "after"])
+def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn(way: str) -> None:
     done = []
 
-    def work() -> None:
-        with interrupts.deferred():
-            os.kill(os.getpid(), signal.SIGINT)
-            done.append("after it")
+    def work() -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        done.append("after it")
+        return 3
+
+    def undisturbed() -> None:
+        if way == "after":
+            interrupts.after(work)
+        else:
+            with interrupts.deferred():
+                work()
 
     with pytest.raises(KeyboardInterrupt):
-        work()
+        undisturbed()
     assert done == ["after it"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     with pytest.raises(KeyboardInterrupt):
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_an_error_passes_through_and_an_interrupt_goes_before_it() -> None:
+@pytest.mark.parametrize("way", ["deferred", "after"])
+def test_an_error_passes_through_and_an_interrupt_goes_before_it(way: str) -> None:
+    def work(is_interrupted: bool) -> None:
+        if is_interrupted:
+            os.kill(os.getpid(), signal.SIGINT)
+        raise ZeroDivisionError
+
     def fail(is_interrupted: bool) -> None:
-        with interrupts.deferred():
-            if is_interrupted:
-                os.kill(os.getpid(), signal.SIGINT)
-            raise ZeroDivisionError
+        if way == "after":
+            interrupts.after(work, is_interrupted)
+        else:
+            with interrupts.deferred():
+                work(is_interrupted)
 
     with pytest.raises(ZeroDivisionError):
         fail(False)
