@@ -14,6 +14,7 @@ catch anyway, so ``except ValueError`` keeps working::
     |- ShapeError (ValueError)  shapes that do not fit together
     |- AxisError (numpy.exceptions.AxisError)  an axis outside the array's dimensions
     |- ArgumentError (ValueError, TypeError)  any other argument that a function does not take
+    |  `- EndOfFileError (EOFError)  a file from which the last array was read
     |- FallbackError (RuntimeError)  values would leave a device for host code, and must not
     |- MapError (RuntimeError)  work would wait for a host map of its own thread, or a map is closed
     |- MemoryError (builtins.MemoryError)  the pool could not get what was asked
@@ -51,6 +52,7 @@ __all__ = [
     "DTypeError",
     "DeviceError",
     "DparrayError",
+    "EndOfFileError",
     "ExecutionPlacementError",
     "FallbackError",
     "ForkError",
@@ -172,6 +174,10 @@ class AxisError(DparrayError, np.exceptions.AxisError):
 
 class ArgumentError(DparrayError, ValueError, TypeError):
     """An argument of a value or type that a function does not take."""
+
+
+class EndOfFileError(ArgumentError, EOFError):
+    """An open file has no array left: ``load`` has read the last one."""
 
 
 class FallbackError(DparrayError, RuntimeError):

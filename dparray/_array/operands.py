@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,13 @@ from dparray._array.fresh import empty_on, from_host, full_scalar
 from dparray._array.ndarray import HOST_TYPES, SEQUENCES, ndarray
 from dparray._placement import Placement, common_placement
 from dparray.device import copying_call, default_device
-from dparray.exceptions import DTypeError, HostConversionError, HostCopyWarning, ShapeError
+from dparray.exceptions import (
+    ArgumentError,
+    DTypeError,
+    HostConversionError,
+    HostCopyWarning,
+    ShapeError,
+)
 from dparray.memory import exchange
 
 if TYPE_CHECKING:
@@ -223,20 +229,50 @@ def stack_nested(function: str, sequence: Any, placement: Placement, name: str =
     return result
 
 
-def host_values(function: str, obj: Any, queue: dpctl.SyclQueue) -> np.ndarray:
-    """A host array of the values, with the device's default dtype where Python types decide."""
+def host_values(
+    function: str, obj: Any, queue: dpctl.SyclQueue, wanted: np.dtype[Any] | None = None
+) -> np.ndarray:
+    """A host array of the values, with the device's default dtype where Python types decide.
+
+    Text and objects become numbers where a dtype is wanted, as NumPy converts them.
+    """
     try:
         values = np.asarray(obj)
     except ValueError as error:
         raise ShapeError(f"{function}: the sequences do not form an array: {error}") from None
+    if wanted is not None and values.dtype.kind in "OSU" and not isinstance(obj, Iterator):
+        try:
+            return np.asarray(obj, wanted)
+        except OverflowError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(
+                f"{function}: {obj!r:.60} does not become {wanted}: {error}"
+            ) from None
     if values.dtype.kind not in "biufc":
         raise DTypeError(
             f"{function}: {type(obj).__name__} {obj!r:.60} holds no numbers (NumPy makes dtype "
-            f"{values.dtype} of it); dtypes are {', '.join(_dtypes.NAMES)}"
+            f"{values.dtype} of it); {_cure_of(function, obj, values)}dtypes are "
+            f"{', '.join(_dtypes.NAMES)}"
         )
     if not isinstance(obj, HOST_TYPES):
         return values.astype(_dtypes.fit_device(values.dtype, queue.sycl_device), copy=False)
     return values
+
+
+def _cure_of(function: str, obj: Any, values: np.ndarray) -> str:
+    """What to write where values of the host are no numbers, as far as that is known."""
+    if isinstance(obj, Iterator):
+        return "write dp.fromiter(x, dtype); "
+    if values.dtype.kind in "SU" and function == "asarray":
+        return "text becomes numbers with dtype=, bytes with dp.frombuffer(x, 'uint8'); "
+    if values.dtype.kind == "O":
+        whole = [one for one in values.flat if isinstance(one, int)]
+        if any(not -(2**63) <= one < 2**64 for one in whole):
+            return "integers have at most 64 bits here, and floats are dtype='float64'; "
+        if function == "asarray":
+            return "objects become numbers with dtype=; "
+    return ""
 
 
 def check_out(

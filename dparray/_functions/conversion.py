@@ -142,7 +142,8 @@ def asarray(
             scalars and of arrays on one queue (of several, and of NumPy's too, where ``device`` or
             ``sycl_queue`` says where all go), or an object with ``__sycl_usm_array_interface__``
             (dpnp) or ``__dlpack__``.
-        dtype: the result's dtype; that of ``obj`` if not given.
+        dtype: the result's dtype; that of ``obj`` if not given. Text and objects (``["1.5", "2"]``,
+            a column of a table) become numbers of it.
         order: ``"C"`` or ``"F"``; as ``obj`` is if not given.
         copy: ``True`` always copies, ``False`` never does and raises where it would be needed,
             ``None`` copies only where needed.
@@ -159,6 +160,7 @@ def asarray(
         DeviceError: there is no such device, or ``device`` and ``sycl_queue`` disagree.
         DTypeError: the values are of a dtype that arrays cannot have.
         ExecutionPlacementError: arrays inside a sequence are on different queues.
+        ArgumentError: text, or an object, is no number of the dtype that was asked for.
         OverflowError: a Python integer does not fit the dtype.
         ValueError: ``copy=False``, but a copy is needed.
 
@@ -192,7 +194,12 @@ def asarray(
             "asarray: copy=False, but values of the host have to be copied to a device"
         )
     placement = chosen_placement(device, usm_type, sycl_queue)
-    values = host_values("asarray", obj, placement.queue)
+    values = host_values("asarray", obj, placement.queue, wanted)
+    if wanted is not None and values.dtype.kind == "c" and wanted.kind not in "bc":
+        raise DTypeError(
+            f"asarray: complex numbers do not become {wanted} unasked; write dp.asarray(x).real, "
+            "or .imag"
+        )
     if wanted is not None and wanted.kind in "iu" and not is_of_host and values.dtype != wanted:
         # NumPy makes floats of integers on both sides of 2**63, and tells which do not fit.
         values = np.asarray(obj, wanted)

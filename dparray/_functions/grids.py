@@ -37,7 +37,14 @@ __all__ = [
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: Sequence[int], *, dtype: Any = float, **place: Any
+    function: Callable[..., Any],
+    shape: Sequence[int],
+    *,
+    dtype: Any = float,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: Any = None,
+    **options: Any,
 ) -> Any:
     """The result of ``function`` for the coordinate arrays of a shape.
 
@@ -45,7 +52,8 @@ def fromfunction(
         function: called with one array for each axis.
         shape: the extents.
         dtype: of the coordinates; ``None`` is ``float``.
-        **place: ``device``, ``usm_type``, ``sycl_queue`` as of :func:`asarray`.
+        device, usm_type, sycl_queue: where the coordinates live, as of :func:`asarray`.
+        **options: given to ``function``, too.
 
     Example:
         >>> import dparray as dp
@@ -53,7 +61,8 @@ def fromfunction(
         array([[0, 1],
                [1, 2]])
     """
-    return function(*indices(shape, dtype, **place))
+    place = {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
+    return function(*indices(shape, dtype, **place), **options)
 
 
 def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, **place: Any) -> Any:

@@ -67,6 +67,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
         >>> dp.bincount(dp.asarray([0, 2, 2])).asnumpy()
         array([1, 0, 2])
     """
+    if isinstance(x, list | tuple) and not len(x):
+        x = asarray(x, _dtypes.int64)
     x = check_array("bincount", "x", x)
     named = [("x", x)]
     if weights is None and x.ndim == 1 and x.size >= _LARGE_COUNT and x.dtype in _INDICES:

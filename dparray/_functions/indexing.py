@@ -435,6 +435,8 @@ def place(x: ndarray, mask: ndarray, vals: Any) -> None:
     mask = astype_array(mask, _dtypes.bool, copy=False)
     count = int(mask.sum())
     if count:
+        if not vals.size:
+            raise ShapeError(f"place: vals is empty, and mask is true {count} times")
         x[mask] = resize(vals, count)
 
 

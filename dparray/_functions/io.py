@@ -22,7 +22,13 @@ from dparray._array.operands import check_array
 from dparray._array.printing import corner, summary_threshold
 from dparray._functions.manipulation import ravel
 from dparray._placement import Placement
-from dparray.exceptions import ArgumentError, DparrayError, DTypeError, ShapeError
+from dparray.exceptions import (
+    ArgumentError,
+    DparrayError,
+    DTypeError,
+    EndOfFileError,
+    ShapeError,
+)
 
 __all__ = [
     "Archive",
@@ -134,7 +140,14 @@ def _read_array(file: Any, placement: Placement, task: str) -> ndarray:
     shape, is_fortran, dtype = reader(file)
     if dtype.hasobject:
         raise DTypeError("load: the file holds Python objects; arrays hold numbers")
+    if not dtype.isnative and dtype.newbyteorder("=") in _dtypes.SUPPORTED:
+        raise DTypeError(
+            f"{task}: the bytes of dtype {dtype.str!r} are in the other order; write "
+            f"dp.asarray(np.load(file).astype({dtype.newbyteorder('=').name!r}))"
+        )
     native = _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
+    if any(extent < 0 for extent in shape):
+        raise ValueError(f"load: the header's shape {shape} has a negative extent")
     extents = shape[::-1] if is_fortran else shape
     result = empty_on(placement, tuple(extents), native)
     flat = ravel(result)
@@ -340,9 +353,10 @@ def load(
         of 16 MiB.
 
     Raises:
-        DTypeError: the file holds no numbers.
-        OSError: the file cannot be read.
         ArgumentError: it is no such file, is damaged or cut off.
+        DTypeError: the file holds no numbers, or their bytes are in the other order.
+        EndOfFileError: an open file has no array left; ``EOFError`` catches it, as of NumPy's.
+        OSError: the file cannot be read.
 
     Example:
         >>> import dparray as dp, io
@@ -361,6 +375,11 @@ def load(
     start = file.tell()
     magic = file.read(4)
     file.seek(start)
+    if not magic:
+        raise EndOfFileError(
+            f"load {_name_of(file)}: no array is left at position {start}, the file ends there; "
+            "file.seek(0) goes back to the first one"
+        )
     if magic.startswith(b"PK"):
         return Archive(file, placement)
     return _read(file, placement, f"load {_name_of(file)}")
@@ -427,7 +446,7 @@ def loadtxt(
 
 def genfromtxt(
     fname: Any,
-    dtype: Any = None,
+    dtype: Any = float,
     *,
     device: Any = None,
     usm_type: str | None = None,
@@ -438,7 +457,8 @@ def genfromtxt(
 
     Args:
         fname: a path, an open file or a sequence of lines.
-        dtype: the default is the device's default float dtype.
+        dtype: the default is the device's default float dtype; ``None`` is that of the text, as
+            NumPy finds it.
         device, usm_type, sycl_queue: where the result lives, as for :func:`load`.
         **options: as of ``numpy.genfromtxt``.
 
@@ -454,8 +474,16 @@ def genfromtxt(
     """
     placement = chosen_placement(device, usm_type, sycl_queue)
     real = _dtypes.default_float(placement.queue.sycl_device)
-    wanted = real if dtype is None else _dtypes.as_dtype(dtype)
-    return from_host(np.genfromtxt(fname, wanted, **options), *placement)
+    wanted = real if dtype is float else None if dtype is None else _dtypes.as_dtype(dtype)
+    values = np.genfromtxt(fname, wanted, **options)
+    if values.dtype.names is not None:
+        raise DTypeError(
+            f"genfromtxt: the columns make the dtype {values.dtype}, and arrays have no fields; "
+            "give dtype=float and no names=, or read columns of one dtype with usecols="
+        )
+    if dtype is None and values.dtype.kind == "f":
+        values = values.astype(real, copy=False)
+    return from_host(values, *placement)
 
 
 def savetxt(
@@ -521,6 +549,7 @@ def fromfile(
         device, usm_type, sycl_queue: where the result lives, as for :func:`load`.
 
     Raises:
+        ArgumentError: ``offset`` is not inside the file.
         OSError: the file cannot be read.
 
     Example:
@@ -533,6 +562,10 @@ def fromfile(
     placement = chosen_placement(device, usm_type, sycl_queue)
     real = _dtypes.default_float(placement.queue.sycl_device)
     wanted = real if dtype is None else _dtypes.as_dtype(dtype)
+    if offset and not sep and isinstance(file, str | os.PathLike):
+        nbytes = os.path.getsize(file)
+        if not 0 <= offset <= nbytes:
+            raise ArgumentError(f"fromfile: offset {offset} is outside 0 ... {nbytes}, the file")
     return from_host(np.fromfile(file, wanted, count, sep, offset), *placement)
 
 

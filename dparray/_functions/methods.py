@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from dparray import _dtypes
+from dparray import _dtypes, _layout
 from dparray._array.assignment import assign
 from dparray._array.ndarray import materialize, ndarray, take_layout_of
 from dparray._array.operands import check_array
@@ -48,7 +48,8 @@ def _view(self: ndarray, dtype: Any = None) -> ndarray:
     _dtypes.check_device(wanted, self.sycl_queue.sycl_device)
     if wanted.itemsize == self.itemsize:
         return self._view(self.shape, self.strides, self.offset, wanted)
-    if self.ndim == 0 or (self.strides[-1] != self.itemsize and self.shape[-1] != 1):
+    has_gaps = self.ndim > 0 and self.strides[-1] != self.itemsize
+    if self.ndim == 0 or (has_gaps and self.shape[-1] != 1 and self.size):
         raise ShapeError(
             f"view: {self.dtype} as {wanted} needs a last axis whose elements lie one after another"
         )
@@ -56,6 +57,10 @@ def _view(self: ndarray, dtype: Any = None) -> ndarray:
     if nbytes % wanted.itemsize or self.offset % wanted.itemsize:
         raise ShapeError(f"view: {nbytes} bytes along the last axis do not divide into {wanted}")
     shape = (*self.shape[:-1], nbytes // wanted.itemsize)
+    if not self.size:
+        return self._view(
+            shape, _layout.contiguous_strides(shape, wanted.itemsize), self.offset, wanted
+        )
     if any(stride % wanted.itemsize for stride in self.strides[:-1]):
         raise ShapeError(f"view: the rows do not lie at multiples of {wanted.itemsize} bytes")
     return self._view(shape, (*self.strides[:-1], wanted.itemsize), self.offset, wanted)

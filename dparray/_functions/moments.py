@@ -152,7 +152,7 @@ def var(
         A real array on the queue of ``a``; NaN where there are not more elements than ``ddof``.
 
     Raises:
-        ArgumentError: ``ddof`` is no number.
+        ArgumentError: ``ddof`` is no number, or ``correction`` is given too.
         AxisError: there is no such axis.
         ExecutionPlacementError: the arrays are on different queues.
 
@@ -161,7 +161,7 @@ def var(
         >>> float(dp.var(dp.asarray([1.0, 2.0, 3.0]), correction=1))
         1.0
     """
-    less = scalar_value(ddof if correction is None else correction)
+    less = taken_off("var", ddof, correction)
     if dtype is out is mean is None and where is True:
         small = compute_small(variance_by(less), a, axis, keepdims)
         if small is not None:
@@ -227,6 +227,15 @@ def _variance(
     return astype_array(result, _dtypes.float16, False) if loop == _dtypes.float16 else result
 
 
+def taken_off(function: str, ddof: Any, correction: Any) -> Any:
+    """What is taken from the number of elements, by the one name or the other."""
+    if correction is None:
+        return scalar_value(ddof)
+    if ddof:
+        raise ArgumentError(f"{function}: ddof and correction are one; give one of them")
+    return scalar_value(correction)
+
+
 def _degrees_of_freedom(name: str, ddof: Any) -> Any:
     """``ddof`` if it is a number."""
     value = scalar_value(ddof)
@@ -255,7 +264,7 @@ def std(
         >>> float(dp.std(dp.asarray([1.0, 3.0])))
         1.0
     """
-    less = scalar_value(ddof if correction is None else correction)
+    less = taken_off("std", ddof, correction)
     if dtype is out is mean is None and where is True:
         small = compute_small(deviation_by(less), a, axis, keepdims)
         if small is not None:

@@ -15,7 +15,7 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._functions.cumulative import cumprod, cumsum
 from dparray._functions.manipulation import broadcast_to
-from dparray._functions.moments import var
+from dparray._functions.moments import taken_off, var
 from dparray._functions.operands import as_mask
 from dparray._functions.reductions import all as all_of
 from dparray._functions.reductions import any as any_of
@@ -121,6 +121,7 @@ def _extreme(
     initial: Any,
     where: Any,
 ) -> ndarray:
+    x = check_array(function, "x", x)
     filled, is_nan = _filled(function, x, worst, out, where)
     fits = x.dtype.kind == "c" or not np.iscomplexobj(initial)
     if is_nan is None or not (initial is None or (fits and initial != initial)):
@@ -278,7 +279,7 @@ def nanvar(
         1.0
     """
     x = check_array("nanvar", "x", x)
-    less = ddof if correction is None else correction
+    less = taken_off("nanvar", ddof, correction)
     if x.dtype.kind in "biu":  # without a degree of freedom infinite, if they lie apart
         return var(x, axis, dtype, out, less, keepdims, where=where, mean=mean)
     check_out(

@@ -28,13 +28,22 @@ _STATISTICS = ("maximum", "minimum", "mean", "median")
 
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
 
+#: The option that a mode takes; no mode takes two.
+_OPTION_OF = {
+    "constant": "constant_values",
+    **dict.fromkeys(("reflect", "symmetric"), "reflect_type"),
+    **dict.fromkeys(_STATISTICS, "stat_length"),
+    "linear_ramp": "end_values",
+}
+
 
 def _padded_by(
     function: Callable[..., Any], x: ndarray, pad_width: Any, keywords: dict[str, Any]
 ) -> ndarray:
     """Let a function of the user's fill the edges, line by line."""
-    result = pad(x, pad_width)
-    for axis, widths in enumerate(_pairs("pad_width", pad_width, x.ndim)):
+    all_widths = _widths(pad_width, x.ndim)
+    result = pad(x, all_widths)
+    for axis, widths in enumerate(all_widths):
         lines = moveaxis(result, axis, -1)
         for at in np.ndindex(lines.shape[:-1]):
             function(lines[at], tuple(widths), axis, keywords)
@@ -56,7 +65,8 @@ def pad(
 
     Args:
         x: an array.
-        pad_width: how many: a number; a pair (before, after) for all axes; or one pair for each.
+        pad_width: how many: a number; a pair (before, after) for all axes; one pair for each; or a
+            dictionary of axes and their numbers or pairs, where other axes get nothing.
         mode: ``"constant"``, ``"edge"`` (the outermost element), ``"reflect"`` and
             ``"symmetric"`` (mirrored at it, without and with it), ``"wrap"``, ``"empty"``,
             ``"maximum"``, ``"minimum"``, ``"mean"``, ``"median"`` or ``"linear_ramp"``. A function
@@ -69,7 +79,9 @@ def pad(
             ``"symmetric"``: twice that value less the mirrored one.
 
     Raises:
-        ArgumentError: there is no such ``reflect_type``.
+        ArgumentError: there is no such ``reflect_type``, the mode takes no such option, or the
+            widths are no integers.
+        AxisError: there is no such axis.
         ShapeError: ``pad_width`` does not fit.
         ValueError: there is no such mode.
 
@@ -81,22 +93,29 @@ def pad(
     x = check_array("pad", "x", x)
     if callable(mode):
         return _padded_by(mode, x, pad_width, keywords)
+    known = (*_PAD_MODES, *_STATISTICS, "linear_ramp")
+    if mode not in known:
+        raise ArgumentError(f"pad: mode {mode!r} is none of {', '.join(known)}")
+    given = (
+        ("constant_values", constant_values, 0),
+        ("stat_length", stat_length, None),
+        ("end_values", end_values, 0),
+        ("reflect_type", reflect_type, "even"),
+    )
+    keywords |= {name: value for name, value, default in given if value is not default}
+    keywords.pop(_OPTION_OF.get(mode, ""), None)
     if keywords:
         raise ArgumentError(f"pad: mode {mode!r} takes no {', '.join(keywords)}")
+    widths = _widths(pad_width, x.ndim)
     if mode in _STATISTICS or mode == "linear_ramp":
         options = (
             {"end_values": end_values} if mode == "linear_ramp" else {"stat_length": stat_length}
         )
-        _pairs("pad_width", pad_width, x.ndim)
         return compute(
-            "pad", (("x", x),), either=lambda xp, a: xp.pad(a, pad_width, mode=mode, **options)
+            "pad", (("x", x),), either=lambda xp, a: xp.pad(a, widths, mode=mode, **options)
         )
-    if mode not in _PAD_MODES:
-        known = (*_PAD_MODES, *_STATISTICS, "linear_ramp")
-        raise ArgumentError(f"pad: mode {mode!r} is none of {', '.join(known)}")
     if reflect_type not in ("even", "odd"):
         raise ArgumentError(f"pad: reflect_type {reflect_type!r} is neither 'even' nor 'odd'")
-    widths = _pairs("pad_width", pad_width, x.ndim)
     if any(width < 0 for pair in widths for width in pair):
         raise ShapeError(f"pad: pad_width {pad_width!r} has negative numbers")
     if x.ndim == 0:
@@ -136,6 +155,21 @@ def pad(
                 source = result[_layout.at_axis(axis, int(sources[position]), *rest)]
                 result[_layout.at_axis(axis, position, *rest)] = source
     return result
+
+
+def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    """A pair of integers for each axis."""
+    if isinstance(pad_width, dict):
+        by_axis: list[Any] = [0] * ndim
+        for axis, width in pad_width.items():
+            by_axis[_layout.normalize_axis("pad", axis, ndim)] = width
+        return [_widths(width, 1)[0] for width in by_axis]
+    pairs = _pairs("pad_width", pad_width, ndim)
+    if not all(isinstance(width, int) for pair in pairs for width in pair):
+        raise ArgumentError(
+            f"pad: pad_width {pad_width!r:.60} must be integers; write n // 2, int(n)"
+        )
+    return pairs
 
 
 def _pairs(name: str, value: Any, ndim: int) -> list[tuple[Any, Any]]:

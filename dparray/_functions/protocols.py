@@ -181,6 +181,11 @@ def _unpickled(
     values: np.ndarray, filter_string: str, usm_type: str, path: tuple[Any, ...] | None = ()
 ) -> ndarray:
     """An array from a pickle, on the device it came from or the next best that is here."""
+    return from_host(values, unpickled_device("array", filter_string, path).sycl_queue, usm_type)
+
+
+def unpickled_device(what: str, filter_string: str, path: tuple[Any, ...] | None = ()) -> Device:
+    """The device that something was pickled on, or the default device and a warning, said once."""
     missing, device = "", None
     try:
         device = Device(filter_string)
@@ -196,16 +201,17 @@ def _unpickled(
     if missing and missing not in _said:
         _said.add(missing)
         warnings.warn(
-            f"the array was pickled on {missing}, which is not here; it is now on {device}",
-            stacklevel=2,
+            f"the {what} was pickled on {missing}, which is not here; it is now on {device}",
+            stacklevel=3,
         )
-    return from_host(values, device.sycl_queue, usm_type)
+    return device
 
 
 def _reduce(self: ndarray) -> tuple[Any, ...]:
     """A host copy with the names of the device, of the sub-device and of the USM type."""
     path = sub_device_path(self.sycl_device)
-    return _unpickled, (self.asnumpy(), self.device.filter_string, self.usm_type, path)
+    values = self.T.asnumpy().T if self.flags.fnc else self.asnumpy()
+    return _unpickled, (values, self.device.filter_string, self.usm_type, path)
 
 
 def _copy(self: ndarray) -> ndarray:
@@ -239,7 +245,12 @@ def _fill(self: ndarray, value: Any) -> None:
 
 
 def _tobytes(self: ndarray, order: str = "C") -> bytes:
-    """The values as bytes, in C order; waits for the work that writes them."""
+    """The values as bytes, row by row; waits for the work that writes them.
+
+    Columns come one after another with ``order="F"``, and with ``"A"`` if they lie so.
+    """
+    if order == "A":
+        order = "F" if self.flags.fnc else "C"
     return self.asnumpy().tobytes(order)  # type: ignore[arg-type]
 
 

@@ -40,7 +40,7 @@ __all__ = [
 
 
 def arange(
-    start: Any,
+    start: Any = None,
     stop: Any = None,
     step: Any = 1,
     dtype: Any = None,
@@ -51,7 +51,8 @@ def arange(
 ) -> ndarray:
     """Evenly spaced values from ``start`` up to, not including, ``stop``.
 
-    With one value it is the stop and the start is 0. Placement and errors as of :func:`empty`.
+    With one value it is the stop, and the start is 0 if it is not given. Placement and errors as of
+    :func:`empty`.
 
     Example:
         >>> import dparray as dp
@@ -63,7 +64,11 @@ def arange(
             small = made_small(_counted, start, int, device, usm_type, sycl_queue)
             if small is not None:
                 return small
+        if start is None:
+            raise ArgumentError("arange: stop is missing; write dp.arange(stop)")
         start, stop = 0, start
+    elif start is None:
+        start = 0
     given = tuple(_as_numpy_scalar(value) for value in (start, stop, 1 if step is None else step))
     start, stop, step = (scalar_value(value) for value in given)
     placement = chosen_placement(device, usm_type, sycl_queue)

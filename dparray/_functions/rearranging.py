@@ -160,6 +160,8 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
 
 def _on_host(x: ndarray, name: str, value: Any) -> Any:
     """Integers that decide where elements go, from the queue of ``x`` if they are in an array."""
+    if isinstance(value, float | np.generic):  # NumPy cuts off what is behind the point
+        return int(value)
     if not isinstance(value, ndarray | np.ndarray):
         return value
     if isinstance(value, ndarray):

@@ -67,7 +67,8 @@ def searchsorted(
     x2 = check_array("searchsorted", "x2", x2)
     named = [("x1", x1), ("x2", x2)]
     if sorter is not None:
-        named.append(("sorter", check_array("searchsorted", "sorter", sorter)))
+        sorter = check_array("searchsorted", "sorter", sorter, placement_of(x1))
+        named.append(("sorter", sorter))
     placement = common_placement("searchsorted", named)
     if sorter is not None:
         if sorter.shape != x1.shape or sorter.dtype.kind not in "iu":

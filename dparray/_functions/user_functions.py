@@ -56,6 +56,7 @@ from dparray.exceptions import (
 
 __all__ = ["ElementwiseFunction", "ReductionFunction", "elementwise", "reduction"]
 
+_SEQUENCES = list | tuple | range
 _WEAK = {bool: bool, int: int, float: float, complex: complex}
 
 
@@ -188,7 +189,7 @@ class ElementwiseFunction:
         return self.__qualname__  # as functions are pickled: by name
 
     def __call__(self, *operands: Any, out: Any = None, **named: Any) -> ndarray:
-        """Apply the function to arrays and scalars, broadcast against each other.
+        """Apply the function to arrays, sequences and scalars, broadcast against each other.
 
         The result is pending like that of any operation, and computed in one kernel with what it
         is made of and what is made of it. Operands may be given by name, and those that have a
@@ -208,11 +209,16 @@ class ElementwiseFunction:
         if self._parts is not None:
             return self._call_each(self._parts, operands, named, out)
         values = [shared(value) for value in self._bound(operands, named)]
-        arrays = [
-            (name, value)
-            for name, value in zip(self.parameters, values, strict=True)
-            if isinstance(value, ndarray)
-        ]
+        arrays = self._arrays(values)
+        if any(isinstance(value, _SEQUENCES) for value in values):
+            place = common_placement(self.__name__, arrays) if arrays else None
+            values = [
+                check_array(self.__name__, name, value, place)
+                if isinstance(value, _SEQUENCES)
+                else value
+                for name, value in zip(self.parameters, values, strict=True)
+            ]
+            arrays = self._arrays(values)
         for name, value in zip(self.parameters, values, strict=True):
             if not isinstance(value, ndarray | bool | int | float | complex | np.number | np.bool_):
                 raise foreign_operand(self.__name__, name, value)
@@ -240,6 +246,14 @@ class ElementwiseFunction:
         if out is None:
             return operate(op, values, loop, shape, placement)
         return operate_into(out, op, values, loop, shape, placement)
+
+    def _arrays(self, values: Sequence[Any]) -> list[tuple[str, ndarray]]:
+        """The arrays among the operands, with their names."""
+        return [
+            (name, value)
+            for name, value in zip(self.parameters, values, strict=True)
+            if isinstance(value, ndarray)
+        ]
 
     def _made_for_each(self, dtypes: Sequence[Any]) -> tuple[ElementwiseFunction, ...]:
         """A function for each result. The compiler leaves out what only the others need."""

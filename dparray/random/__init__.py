@@ -7,6 +7,9 @@ In: a seed and parameters. Out: arrays on the generator's queue. Imports the fun
 names, ``algorithms`` and what is below.
 """
 
+import sys as _sys
+from typing import Any as _Any
+
 from dparray._functions.guard import guard as _guard
 from dparray.random import global_state
 from dparray.random.generator import Generator
@@ -17,3 +20,17 @@ __all__ += global_state.__all__
 
 for _class in global_state.RandomState.__mro__[:-1]:
     _guard(_class)
+
+_ABSENT = {
+    "SeedSequence": "write np.random.SeedSequence(seed); dp.random.default_rng takes NumPy's",
+    **dict.fromkeys(
+        ("BitGenerator", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"),
+        "all numbers are of Philox; write dp.random.default_rng(seed)",
+    ),
+}
+
+
+def __getattr__(name: str) -> _Any:
+    because = f": {_ABSENT[name]}" if name in _ABSENT else ""
+    message = f"module {__name__!r} has no attribute {name!r}{because}"
+    raise AttributeError(message, name=name, obj=_sys.modules[__name__])

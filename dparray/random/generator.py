@@ -21,6 +21,7 @@ from dparray._functions.cumulative import cumsum
 from dparray._functions.elementwise import where
 from dparray._functions.manipulation import reshape
 from dparray._functions.products import matmul
+from dparray._functions.reductions import count_nonzero
 from dparray._functions.reductions import max as max_of
 from dparray._functions.reductions import min as min_of
 from dparray._functions.reductions import sum as sum_of
@@ -67,7 +68,8 @@ class Generator(Sampling):
         True
     """
 
-    # -- words ------------------------------------------------------------------------------------
+    #: Bounds of ``high - low``, as of :func:`check_bounds`.
+    _WIDTHS: tuple[float, float, bool, bool] = 0.0, math.inf, False, True
 
     # -- distributions ----------------------------------------------------------------------------
 
@@ -77,6 +79,7 @@ class Generator(Sampling):
         """Numbers from ``low`` up to ``high``, which may be arrays on the generator's queue."""
         (low, high), shape = self._arguments("uniform", size, low=low, high=high)
         width = apply(OPS["subtract"], high, low) if isinstance(high, ndarray) else high - low
+        check_bounds("uniform", **{"high - low": (width, *self._WIDTHS)})
         scaled = apply(OPS["multiply"], self.random(shape, dtype), width)
         return apply(OPS["add"], scaled, low)
 
@@ -230,7 +233,7 @@ class Generator(Sampling):
         (1981), algorithm LK.
         """
         (p,), shape = self._arguments("logseries", size, p=p)
-        check_bounds("logseries", p=(p, 0, 1))
+        check_bounds("logseries", p=(p, 0, 1, False, True))
         first, second = self._uniforms(shape, 2)
         v = 1.0 - first
         q = -apply(OPS["expm1"], (1.0 - second) * _log1p(-p))
@@ -464,8 +467,22 @@ class Generator(Sampling):
             size: how many vectors, as a shape.
             check_valid: ``"warn"``, ``"raise"`` or ``"ignore"`` a matrix that is none.
             tol: how far the matrix may be from one.
-            method: without effect: the matrix is split by its eigenvectors.
+            method: ``"svd"``, ``"eigh"`` or ``"cholesky"``, without effect: the matrix is split by
+                its eigenvectors.
+
+        Raises:
+            ArgumentError: there is no such method, or the matrix has a negative eigenvalue and
+                ``check_valid`` is ``"raise"``.
+            ShapeError: the shapes do not fit.
         """
+        for name, given, known in (
+            ("method", method, ("svd", "eigh", "cholesky")),
+            ("check_valid", check_valid, ("warn", "raise", "ignore")),
+        ):
+            if given not in known:
+                raise ArgumentError(
+                    f"multivariate_normal: {name} {given!r} is none of {', '.join(known)}"
+                )
         mean = self._weights("multivariate_normal", "mean", mean)
         if isinstance(cov, list | tuple):
             cov = from_host(np.asarray(cov), self._queue, self._usm_type)
@@ -533,7 +550,9 @@ class Generator(Sampling):
             named.append(("p", p))
         common_placement("choice", named)
         population = int(a) if isinstance(a, int | np.integer) else a.shape[axis]
-        if population < 1:
+        shape = () if size is None else _layout.check_shape(size)
+        count = math.prod(shape)
+        if population < 1 and (count or isinstance(a, int | np.integer)):
             raise ArgumentError("choice: there is nothing to choose from")
         if p is not None and p.shape != (population,):
             raise ShapeError(f"choice: p has shape {p.shape} for {population} elements")
@@ -542,10 +561,13 @@ class Generator(Sampling):
             total = float(sum_of(p))
             if abs(total - 1) > 1e-6:
                 raise ArgumentError(f"choice: the sum of p is {total:g}, not 1; use p / p.sum()")
-        shape = () if size is None else _layout.check_shape(size)
-        count = math.prod(shape)
         if not replace and count > population:
             raise ShapeError(f"choice: {count} of {population} elements without replacement")
+        if not replace and p is not None and count > (possible := int(count_nonzero(p))):
+            raise ShapeError(
+                f"choice: {count} elements without replacement, but only {possible} of the "
+                f"{population} have a probability above 0"
+            )
         positions = reshape(self._chosen(population, count, replace, p), shape)
         if isinstance(a, int | np.integer):
             return positions
@@ -554,7 +576,7 @@ class Generator(Sampling):
     def _chosen(self, population: int, count: int, replace: bool, p: Any) -> ndarray:
         if p is None:
             if replace:
-                return self.integers(population, size=count)
+                return self.integers(max(population, 1), size=count)
             return argsort(self._integers64(population))[:count]
         if replace:
             heights = cumsum(p)
@@ -602,6 +624,7 @@ def key_of(seed: Any) -> int:
         raise ArgumentError(
             f"default_rng: a seed is an integer or a list of integers; got {type(seed).__name__}"
         ) from None
-    if not 0 <= key < 1 << 64:
-        raise ArgumentError(f"default_rng: seed {seed} is outside 0 ... 2**64 - 1")
-    return key
+    if key < 0:
+        raise ArgumentError(f"default_rng: seed {seed} is negative; give an integer from 0")
+    # As for lists, NumPy's way to make one word of many.
+    return key if key < 1 << 64 else key_of(np.random.SeedSequence(key))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import math
 import secrets
 from collections.abc import Callable
 from typing import Any
@@ -81,15 +82,14 @@ def default_rng(
     """A generator of random numbers.
 
     Args:
-        seed: an integer of at most 64 bits, a list of integers or a ``numpy.random.SeedSequence``;
-            a random one if not given. The same seed gives the same numbers on every device. A
-            generator is given back.
+        seed: an integer, a list of integers or a ``numpy.random.SeedSequence``; a random one if not
+            given. The same seed gives the same numbers on every device. A generator is given back.
         device: where the numbers are made; the default device if not given.
         usm_type: ``"device"`` (the default), ``"shared"`` or ``"host"``.
         sycl_queue: the queue; may be given instead of ``device``.
 
     Raises:
-        ArgumentError: the seed is negative, too large or no integer.
+        ArgumentError: the seed is negative or no integer.
         DeviceError: there is no such device, or ``device`` and ``sycl_queue`` disagree.
 
     Example:
@@ -120,6 +120,9 @@ class RandomState(Generator):
         >>> state.randn(2, 3).shape
         (2, 3)
     """
+
+    #: NumPy's older interface lets numbers go down from ``low`` to ``high``.
+    _WIDTHS = -math.inf, math.inf, True, True
 
     def __init__(
         self,

@@ -97,7 +97,7 @@ class Sampling(Streams):
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
         """The integers 0 ... ``x`` - 1, or a copy of an array, in random order along an axis."""
         if isinstance(x, int | np.integer):
-            return argsort(self._integers64(int(x)))
+            return argsort(self._integers64(max(int(x), 0)))
         if isinstance(x, list | tuple):
             x = from_host(np.asarray(x), self._queue, self._usm_type)
         x = check_array("permutation", "x", x)

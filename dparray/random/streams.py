@@ -18,6 +18,7 @@ from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_fits, scalar_value
 from dparray._functions.manipulation import broadcast_to, reshape
+from dparray._functions.protocols import unpickled_device
 from dparray._functions.reductions import all as all_of
 from dparray._graph.ops import OPS
 from dparray._kernel.decorators import device_func
@@ -25,7 +26,7 @@ from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement, coerced_usm_type, common_placement
 from dparray.algorithms.random import philox_bits, philox_uniform
 from dparray.algorithms.ranges import kernel_of
-from dparray.device import Device
+from dparray.device import Device, sub_device_path
 from dparray.exceptions import ArgumentError, DTypeError
 from dparray.kernel_api import Range
 from dparray.kernels.philox import philox
@@ -61,6 +62,16 @@ class Streams:
 
     def __repr__(self) -> str:
         return f"Generator(Philox, seed={self._key}, position={self._position}, on {self.device})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Streams:
+        """A generator on the same queue that gives the same numbers from here on."""
+        return _restored(type(self), self._key, self._position, self._queue, self._usm_type)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The state, and the names of the device and of the sub-device."""
+        device = self._queue.sycl_device
+        place = self.device.filter_string, sub_device_path(device)
+        return _unpickled, (type(self), self._key, self._position, *place, self._usm_type)
 
     def _placement(self) -> dict[str, Any]:
         return {"sycl_queue": self._queue, "usm_type": self._usm_type}
@@ -215,6 +226,22 @@ class Streams:
         return apply(OPS["maximum"], numbers, float(np.finfo(numbers.dtype).eps) / 2)
 
 
+def _restored(kind: type[Streams], key: int, position: int, queue: Any, usm_type: str) -> Streams:
+    """A generator with the state of another."""
+    made = kind.__new__(kind)
+    Streams.__init__(made, key, queue, usm_type)
+    made._position = position
+    return made
+
+
+def _unpickled(
+    kind: type[Streams], key: int, position: int, filter_string: str, path: Any, usm_type: str
+) -> Streams:
+    """A generator from a pickle, on the device it came from or the next best that is here."""
+    device = unpickled_device("generator", filter_string, path)
+    return _restored(kind, key, position, device.sycl_queue, usm_type)
+
+
 class Placed:
     """A generator as the placement checker sees arrays; it decides no USM type."""
 
@@ -227,20 +254,25 @@ class Placed:
 def check_bounds(function: str, **bounds: tuple[Any, ...]) -> None:
     """Refuse parameters outside their range; the host waits for the values of arrays.
 
-    A bound is the parameter, its least and its greatest value, and whether the least is excluded.
+    A bound is the parameter, its least and its greatest value, and whether the least is excluded
+    and the greatest is.
     """
     for name, (value, low, high, *excluded) in bounds.items():
-        least = bool(excluded and excluded[0])
+        least, greatest = (*excluded, False, False)[:2]
         if isinstance(value, ndarray):
             above = apply(OPS["greater" if least else "greater_equal"], value, low)
-            fits = bool(all_of(apply(OPS["logical_and"], above, value <= high)))
+            below = apply(OPS["less" if greatest else "less_equal"], value, high)
+            fits = bool(all_of(apply(OPS["logical_and"], above, below)))
         else:
-            fits = (low < value if least else low <= value) and value <= high
+            fits = (low < value if least else low <= value) and (
+                value < high if greatest else value <= high
+            )
         if not fits:
             is_array = isinstance(value, ndarray)
             shown = "has an element outside its range;" if is_array else f"is {value!r};"
             limit = f"more than {low}" if least else f"{low} or more"
-            upper = "" if high == math.inf else f" and at most {high:g}"
+            upper = f" and less than {high:g}" if greatest else f" and at most {high:g}"
+            upper = "" if high == math.inf and not greatest else upper
             raise ArgumentError(f"{function}: {name} {shown} it must be {limit}{upper}")
 
 

@@ -130,7 +130,7 @@ def test_a_wrong_argument_gives_one_of_our_errors(name: str, function: Callable[
 def test_the_message_names_the_function_and_what_was_given() -> None:
     x = dp.ones((2, 2))
     for call, words in (
-        (lambda: dp.roll(x, 1.5), r"roll: .*shape \(2, 2\).*shift=1\.5"),
+        (lambda: dp.roll(x, "a"), r"roll: .*shape \(2, 2\).*shift='a'"),
         (lambda: dp.percentile(x, "a"), r"percentile: .*could not convert.*q='a'"),
         (lambda: dp.fft.fft(x, n="a"), r"fft: .*n='a'"),
         (lambda: dp.random.default_rng(0).bytes("a"), r"bytes: .*length='a'"),
