@@ -34,7 +34,7 @@ from dparray.exceptions import KernelCompileError, KernelError, KernelTypeWarnin
 # Kernels by key, oldest first. Users of a kernel hold it, too, so dropping one here only
 # costs a later look at the disk.
 _kernels: dict[str, Kernel] = {}
-_MOST_KERNELS = 2048
+_MOST_KERNELS = 1024
 
 
 def obtain_kernel(

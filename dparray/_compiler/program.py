@@ -4,9 +4,11 @@ Building a module takes an OpenCL CPU driver a hundred milliseconds in a new pro
 the start of its LLVM back end; loading the binary that it built before takes one. A program that
 was built holds what it was built with, too, over a megabyte for each kernel, for as long as the
 process lives: so a binary is loaded in any case, and what built it is released. dpctl makes
-programs of SPIR-V only, so a binary is made a program by OpenCL's own functions, and handed to
-dpctl by the function behind ``sycl::make_kernel_bundle``. That function is C++: its name holds the
-types of its arguments, and the library's name the version of its objects' layout. Where either is
+programs of SPIR-V only, and never lets go of them (nor of what it gets kernels with), so a binary
+is made a program by OpenCL's own functions, and its kernels are handed to dpctl by the functions
+behind ``sycl::make_kernel_bundle`` and ``sycl::make_kernel``: the driver frees a program, half a
+megabyte to several, with the last of its kernels. These functions are C++: their names hold the
+types of their arguments, and the library's name the version of its objects' layout. Where one is
 another, or on a backend other than OpenCL (Level Zero keeps binaries itself), modules are built
 every time.
 """
@@ -24,11 +26,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dpctl
-from dpctl.program import create_program_from_spirv
+from dpctl.program import (
+    SyclProgramCompilationError,
+    create_program_from_source,
+    create_program_from_spirv,
+)
 
 from dparray._compiler import cache
 from dparray._runtime import in_order
-from dparray._runtime.submission import capsule_address
+from dparray._runtime.submission import INTERFACE_LIBRARY, capsule_address
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +43,10 @@ _SYCL_LIBRARY = "libsycl.so.9"
 _MAKE_KERNEL_BUNDLE = (
     "_ZN4sycl3_V16detail18make_kernel_bundleEmRKNS0_7contextEbNS0_12bundle_stateENS0_7backendE"
 )
+_MAKE_KERNEL = (
+    "_ZN4sycl3_V16detail11make_kernelERKNS0_7contextERKNS0_13kernel_bundleILNS0_12bundle_stateE2"
+    "EEEmbNS0_7backendE"
+)
 _NATIVE = {
     "context": "_ZNK4sycl3_V17context9getNativeEv",
     "device": "_ZNK4sycl3_V16device9getNativeEv",
@@ -44,19 +54,22 @@ _NATIVE = {
 # sycl::bundle_state and sycl::backend.
 _EXECUTABLE_STATE = 2
 _OPENCL_BACKEND = 1
-# A kernel bundle is one shared pointer.
-_BUNDLE_SIZE = 16
+# Kernels and kernel bundles are one shared pointer each.
+_OBJECT_SIZE = 16
 
 # Of cl.h.
 _PROGRAM_DEVICES = 0x1163
 _PROGRAM_BINARY_SIZES = 0x1165
 _PROGRAM_BINARIES = 0x1166
+_PROGRAM_BUILD_LOG = 0x1183
 _PROGRAM_BINARY_TYPE = 0x1184
 _EXECUTABLE_TYPE = 4
 
 
 def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
-    """The ``dpctl.program.SyclProgram`` of a module, from the disk cache if it was built before.
+    """The program of a module, from the disk cache if it was built before.
+
+    It has the methods ``get_sycl_kernel`` and ``has_sycl_kernel`` of ``dpctl.program.SyclProgram``.
 
     Args:
         queue: whose context and device it is for.
@@ -64,22 +77,39 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
         options: what the driver is told.
 
     Raises:
-        SyclProgramCompilationError: the driver refuses the module.
+        SyclProgramCompilationError: the driver refuses the module; it has what the driver says.
     """
     note_use()
     driver = _driver_of(queue)
-    if driver is None:
-        return create_program_from_spirv(queue, spirv, options)
+    program = None if driver is None else _obtain(driver, queue, spirv, options)
+    return program or create_program_from_spirv(queue, spirv, options)
+
+
+def program_of_text(queue: dpctl.SyclQueue, text: str, options: str) -> Any:
+    """The program of a text in OpenCL C, as :func:`obtain_program` has it; built every time.
+
+    Raises:
+        SyclProgramCompilationError: the driver refuses the text; it has what the driver says.
+    """
+    note_use()
+    driver = _driver_of(queue)
+    program = None if driver is None else driver.built(queue, text, options)
+    return program or create_program_from_source(queue, text, options)
+
+
+def _obtain(driver: _Driver, queue: dpctl.SyclQueue, spirv: bytes, options: str) -> _Program | None:
+    if not _takes_binaries(queue):
+        return driver.built(queue, spirv, options)
     key = _binary_key(queue.sycl_device, spirv, options)
     binary = cache.load(key)
     program = None if binary is None else driver.program_of(queue, binary, options)
     if program is None:
-        binary = driver.built(queue, spirv, options)
+        built = driver.built(queue, spirv, options)
+        binary = None if built is None else built.binary(queue)
         if binary is not None:
             cache.save(key, binary)
             program = driver.program_of(queue, binary, options)
-    # Where the driver refuses the module, dpctl's error has the driver's text.
-    return program or create_program_from_spirv(queue, spirv, options)
+    return program
 
 
 def warm_up(queue: dpctl.SyclQueue) -> None:
@@ -148,13 +178,16 @@ _NOTHING = _module(
 
 def keeps_binaries(queue: dpctl.SyclQueue) -> bool:
     """Whether what the driver builds for a queue's device is loaded from disk the next time."""
-    return _driver_of(queue) is not None
+    return _driver_of(queue) is not None and _takes_binaries(queue)
+
+
+def _takes_binaries(queue: dpctl.SyclQueue) -> bool:
+    # Intel's CPU driver ends the process where a context of several devices is given a binary.
+    return bool(queue.sycl_context.device_count == 1)
 
 
 def _driver_of(queue: dpctl.SyclQueue) -> _Driver | None:
-    # Intel's CPU driver ends the process where a context of several devices is given a binary.
-    is_alone = queue.sycl_context.device_count == 1
-    return _driver() if is_alone and queue.backend == dpctl.backend_type.opencl else None
+    return _driver() if queue.backend == dpctl.backend_type.opencl else None
 
 
 def _binary_key(device: dpctl.SyclDevice, spirv: bytes, options: str) -> str:
@@ -189,9 +222,9 @@ class _Driver:
     """
 
     def __init__(self) -> None:
-        opencl, sycl, runtime = (
+        opencl, sycl, dpctl_library, runtime = (
             ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-            for name in ("libOpenCL.so.1", _SYCL_LIBRARY, "libstdc++.so.6")
+            for name in ("libOpenCL.so.1", _SYCL_LIBRARY, INTERFACE_LIBRARY, "libstdc++.so.6")
         )
         handle = c_void_p
         information = [handle, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]
@@ -205,6 +238,11 @@ class _Driver:
             handle,
             [handle, c_char_p, c_size_t, POINTER(c_int32)],
         )
+        self.create_of_text = _function(
+            opencl.clCreateProgramWithSource,
+            handle,
+            [handle, c_uint32, c_void_p, c_void_p, POINTER(c_int32)],
+        )
         self.build = _function(
             opencl.clBuildProgram,
             c_int32,
@@ -214,9 +252,13 @@ class _Driver:
         self.build_info = _function(
             opencl.clGetProgramBuildInfo, c_int32, [handle, handle, *information[1:]]
         )
+        self.create_kernel = _function(
+            opencl.clCreateKernel, handle, [handle, c_char_p, POINTER(c_int32)]
+        )
         self.release = {
             "context": _function(opencl.clReleaseContext, c_int32, [handle]),
             "device": _function(opencl.clReleaseDevice, c_int32, [handle]),
+            "kernel": _function(opencl.clReleaseKernel, c_int32, [handle]),
             "program": _function(opencl.clReleaseProgram, c_int32, [handle]),
         }
         self.native = {
@@ -228,14 +270,19 @@ class _Driver:
             None,
             [c_void_p, c_void_p, c_void_p, c_bool, c_int32, c_int32],
         )
-        # dpctl deletes what it is given, as C++ does.
+        self.make_kernel = _function(
+            getattr(sycl, _MAKE_KERNEL), None, [c_void_p] * 4 + [c_bool, c_int32]
+        )
+        # dpctl copies the kernel that it is given; ours is deleted as C++ deletes what it made.
         self.allocate = _function(runtime._Znwm, c_void_p, [c_size_t])
-        self.wrap = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p)(
-            capsule_address(dpctl.program._program.__pyx_capi__["SyclProgram_Make"])
+        self.delete_bundle = _function(dpctl_library.DPCTLKernelBundle_Delete, None, [c_void_p])
+        self.delete_kernel = _function(dpctl_library.DPCTLKernel_Delete, None, [c_void_p])
+        self.copy_kernel = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p)(
+            capsule_address(dpctl.program._program.__pyx_capi__["SyclKernel_Make"])
         )
 
     @contextlib.contextmanager
-    def _handle(self, kind: str, owner: Any) -> Any:
+    def handle_of(self, kind: str, owner: Any) -> Any:
         """The OpenCL handle behind dpctl's object, held for the time of a block."""
         handle = c_void_p(self.native[kind](owner.addressof_ref()))
         try:
@@ -243,25 +290,22 @@ class _Driver:
         finally:
             self.release[kind](handle)
 
-    def program_of(self, queue: dpctl.SyclQueue, binary: bytes, options: str) -> Any:
+    def program_of(self, queue: dpctl.SyclQueue, binary: bytes, options: str) -> _Program | None:
         """The program of a binary; ``None`` if the driver does not take it."""
         context, device = queue.sycl_context, queue.sycl_device
         size, text, status = c_size_t(len(binary)), c_char_p(binary), c_int32()
-        with self._handle("context", context) as of_context, self._handle("device", device) as own:
-            program = self.create(
+        with (
+            self.handle_of("context", context) as of_context,
+            self.handle_of("device", device) as own,
+        ):
+            handle = self.create(
                 of_context, 1, byref(own), byref(size), byref(text), None, byref(status)
             )
-            if not program:
+            if not handle:
                 return None
-            if not self._builds(program, own, options) or not self._is_executable(program, own):
-                self.release["program"](program)
-                return None
-        bundle = self.allocate(_BUNDLE_SIZE)
-        reference = context.addressof_ref()
-        self.make_kernel_bundle(
-            bundle, program, reference, False, _EXECUTABLE_STATE, _OPENCL_BACKEND
-        )
-        return self.wrap(bundle)
+            program = _Program(self, handle, context)
+            is_right = self._builds(handle, own, options) and self._is_executable(handle, own)
+            return program if is_right else None
 
     def _is_executable(self, program: int, device: c_void_p) -> bool:
         kind = c_uint32()
@@ -270,48 +314,116 @@ class _Driver:
         )
         return not failed and kind.value == _EXECUTABLE_TYPE
 
-    def built(self, queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | None:
-        """The driver's binary of a module for a queue's device; ``None`` if there is none."""
+    def built(self, queue: dpctl.SyclQueue, source: bytes | str, options: str) -> _Program | None:
+        """The program that the driver builds of a module, or of a text in OpenCL C.
+
+        Returns:
+            it; ``None`` if the driver does not take such sources.
+
+        Raises:
+            SyclProgramCompilationError: it refuses this one.
+        """
         try:
-            building = _builder().submit(self.built_here, queue, spirv, options)
+            building = _builder().submit(self.built_here, queue, source, options)
         except RuntimeError:  # the interpreter is ending, and starts nothing any more
-            return self.built_here(queue, spirv, options)
+            return self.built_here(queue, source, options)
         return building.result()
 
-    def built_here(self, queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | None:
+    def built_here(
+        self, queue: dpctl.SyclQueue, source: bytes | str, options: str
+    ) -> _Program | None:
         """The same, built in the calling thread."""
         context, device, status = queue.sycl_context, queue.sycl_device, c_int32()
-        with self._handle("context", context) as of_context, self._handle("device", device) as own:
-            program = self.create_of_module(of_context, spirv, len(spirv), byref(status))
-            if not program:
+        with (
+            self.handle_of("context", context) as of_context,
+            self.handle_of("device", device) as own,
+        ):
+            if isinstance(source, bytes):
+                handle = self.create_of_module(of_context, source, len(source), byref(status))
+            else:
+                text = c_char_p(source.encode())
+                handle = self.create_of_text(of_context, 1, byref(text), None, byref(status))
+            if not handle:
                 return None
-            try:
-                return self._binary(program, own) if self._builds(program, own, options) else None
-            finally:
-                self.release["program"](program)
+            program = _Program(self, handle, context)
+            if not self._builds(handle, own, options):
+                raise SyclProgramCompilationError(self._log(handle, own))
+            return program
+
+    def _log(self, program: int, device: c_void_p) -> str:
+        """What the driver says of a program that it has built, or refused."""
+        nbytes = c_size_t()
+        self.build_info(program, device, _PROGRAM_BUILD_LOG, 0, None, byref(nbytes))
+        text = ctypes.create_string_buffer(nbytes.value + 1)
+        self.build_info(program, device, _PROGRAM_BUILD_LOG, nbytes, text, None)
+        return text.value.decode(errors="replace").strip()
 
     def _builds(self, program: int, device: c_void_p, options: str) -> bool:
         """Build a program for a device; whether the driver does."""
         return not self.build(program, 1, byref(device), options.encode(), None, None)
 
-    def _binary(self, program: int, device: c_void_p) -> bytes | None:
+
+class _Program:
+    """A program that the driver has built, which it frees with the last of its kernels."""
+
+    __slots__ = ("_context", "_driver", "_handle")
+
+    def __init__(self, driver: _Driver, handle: int, context: dpctl.SyclContext) -> None:
+        self._driver, self._handle, self._context = driver, handle, context
+
+    def __del__(self) -> None:
+        self._driver.release["program"](self._handle)
+
+    def binary(self, queue: dpctl.SyclQueue) -> bytes | None:
+        """What the driver built for a queue's device; ``None`` if it does not tell."""
+        info, handle = self._driver.program_info, self._handle
         nbytes = c_size_t()
-        if self.program_info(program, _PROGRAM_DEVICES, 0, None, byref(nbytes)) != 0:
+        if info(handle, _PROGRAM_DEVICES, 0, None, byref(nbytes)) != 0:
             return None
         count = nbytes.value // ctypes.sizeof(c_void_p)
         devices, sizes = (c_void_p * count)(), (c_size_t * count)()
         for name, values in ((_PROGRAM_DEVICES, devices), (_PROGRAM_BINARY_SIZES, sizes)):
-            if self.program_info(program, name, ctypes.sizeof(values), values, None) != 0:
+            if info(handle, name, ctypes.sizeof(values), values, None) != 0:
                 return None
         # OpenCL skips devices whose pointer is null: those that it built nothing for.
         texts = [ctypes.create_string_buffer(size) for size in sizes]
         pointers = (c_void_p * count)(*(ctypes.addressof(text) if text else 0 for text in texts))
-        if (
-            self.program_info(program, _PROGRAM_BINARIES, ctypes.sizeof(pointers), pointers, None)
-            != 0
-        ):
+        if info(handle, _PROGRAM_BINARIES, ctypes.sizeof(pointers), pointers, None) != 0:
             return None
-        return dict(zip(devices, texts, strict=True))[device.value].raw or None
+        with self._driver.handle_of("device", queue.sycl_device) as device:
+            return dict(zip(devices, texts, strict=True))[device.value].raw or None
+
+    def has_sycl_kernel(self, name: str) -> bool:
+        """Whether it has a kernel of that name."""
+        native = self._driver.create_kernel(self._handle, name.encode(), None)
+        if native:
+            self._driver.release["kernel"](native)
+        return bool(native)
+
+    def get_sycl_kernel(self, name: str) -> Any:
+        """The ``dpctl.program.SyclKernel`` of that name.
+
+        Raises:
+            KeyError: it has none.
+        """
+        driver, reference = self._driver, self._context.addressof_ref()
+        bundle = driver.allocate(_OBJECT_SIZE)
+        # First, as it may build the program, which must have no kernels then.
+        driver.make_kernel_bundle(
+            bundle, self._handle, reference, False, _EXECUTABLE_STATE, _OPENCL_BACKEND
+        )
+        native = driver.create_kernel(self._handle, name.encode(), None)
+        try:
+            if not native:
+                raise KeyError(name)
+            kernel = driver.allocate(_OBJECT_SIZE)
+            driver.make_kernel(kernel, reference, bundle, native, False, _OPENCL_BACKEND)
+            found = driver.copy_kernel(kernel, name.encode())
+            driver.delete_kernel(kernel)
+            return found
+        finally:
+            driver.delete_bundle(bundle)
+            driver.release["kernel"](native)
 
 
 def _function(function: Any, result: Any, arguments: list[Any]) -> Any:

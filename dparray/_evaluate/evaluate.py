@@ -38,13 +38,12 @@ MOST_PLANS = 4096
 
 def forget() -> None:
     """Drop all plans and kernels held in memory, as a new process would; those on disk stay."""
-    plans.clear()
-    known.launches.clear()
-    schedule.entries.clear()
+    schedule.forget()
     compile.forget()
 
 
 _hooks.when_set("executor", plans.clear)
+schedule.when_forgotten += [plans.clear, known.launches.clear]
 
 
 def evaluate(*nodes: Node) -> None:

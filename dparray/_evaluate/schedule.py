@@ -7,7 +7,7 @@ a kernel are in :mod:`dparray._evaluate.fusion`; here they are applied until all
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -57,7 +57,30 @@ from dparray._runtime.rounding import INDEX_LIMIT
 Outputs = list[tuple[Any, Layout]]
 
 
+#: The kernels of structures. With their plans all are dropped when there are many, as the driver
+#: keeps half a megabyte and more for each kernel.
 entries: dict[Any, KernelEntry] = {}
+MOST_ENTRIES = 1024
+#: What drops all else that holds kernels of structures.
+when_forgotten: list[Callable[[], None]] = []
+
+
+def entry_of(structure: Any, fp_contract: bool) -> KernelEntry:
+    """The kernel of a structure in this process, or the place for it."""
+    key = structure, fp_contract
+    entry = entries.get(key)
+    if entry is None:
+        if len(entries) >= MOST_ENTRIES:
+            forget()
+        entry = entries.setdefault(key, KernelEntry())
+    return entry
+
+
+def forget() -> None:
+    """Drop all kernels of structures, and what holds them."""
+    entries.clear()
+    for action in when_forgotten:
+        action()
 
 
 def schedule(
@@ -392,10 +415,7 @@ class _Scheduler:
     ) -> KernelLaunch:
         """The launch of a program."""
         structure = program.structure
-        key = structure, self.traits.fp_contract
-        entry = entries.get(key)
-        if entry is None:
-            entry = entries[key] = KernelEntry()
+        entry = entry_of(structure, self.traits.fp_contract)
         stored = [slot_of(layout) for _, layout in outputs]
         read = [slot_of(layout) for layout in program.arrays]
         return KernelLaunch(

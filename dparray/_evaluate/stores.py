@@ -32,7 +32,7 @@ from dparray._compiler import interrupts
 from dparray._evaluate import cost_model, schedule
 from dparray._evaluate.counters import counters_of
 from dparray._evaluate.kernels import obtain
-from dparray._evaluate.plan import KernelEntry, KernelLaunch
+from dparray._evaluate.plan import KernelLaunch
 from dparray._layout import Block, Layout, are_apart
 from dparray._runtime.device_facts import is_cpu, limits_of
 from dparray._runtime.launch import launch as submit_launch
@@ -372,13 +372,8 @@ class _Sequence(NamedTuple):
 #: By queue, places and launches; ``None`` where no kernel is to compute them together.
 _sequences: dict[tuple[Any, ...], _Sequence | None] = {}
 _MOST_SEQUENCES = 1024
-
-
-def _forget() -> None:
-    _sequences.clear()
-
-
-_hooks.when_set("executor", _forget)
+_hooks.when_set("executor", _sequences.clear)
+schedule.when_forgotten.append(_sequences.clear)
 
 
 def _sequence_of(
@@ -436,7 +431,7 @@ def _made(queue: Any, launches: Sequence[KernelLaunch], places: Sequence[int]) -
         arguments.append(pack_scalars([ctypes.c_uint64(groups)]))
     made = KernelLaunch(
         structure=whole,
-        entry=schedule.entries.setdefault((whole, first.fp_contract), KernelEntry()),
+        entry=schedule.entry_of(whole, first.fp_contract),
         functions={},
         arguments=(),
         outputs=(),

@@ -9,11 +9,11 @@ from typing import Any
 
 import dpctl
 import numpy as np
-from dpctl.program import SyclProgramCompilationError, create_program_from_source
+from dpctl.program import SyclProgramCompilationError
 
 from dparray import _layout
 from dparray._array.ndarray import materialize
-from dparray._compiler.program import note_use, obtain_program
+from dparray._compiler.program import obtain_program, program_of_text
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import is_array, is_native
 from dparray._kernel.index_space import as_index_space
@@ -195,18 +195,18 @@ class RawKernel:
                 f"kernel {self.name}: {describe_device(queue.sycl_device)} takes SPIR-V, and "
                 "OpenCL C is compiled by OpenCL's drivers only; give a SPIR-V module"
             )
-        note_use()
         try:
             if isinstance(self.source, str):
-                program = create_program_from_source(queue, self.source, self.options)
+                program = program_of_text(queue, self.source, self.options)
             else:
                 program = obtain_program(queue, self.source, self.options)
         except SyclProgramCompilationError as error:
+            said = str(error)
             raise KernelCompileError(
                 f"kernel {self.name}: the compiler of {describe_device(queue.sycl_device)} refuses "
-                f"the {'text' if is_text else 'module'} (dpctl does not pass on what it says); "
-                "compile it alone, with `clang -x cl -fsyntax-only` for example, to see why",
-                details=str(error),
+                f"the {'text' if is_text else 'module'}"
+                + (f":\n{said}" if said else " and does not say why"),
+                details=said,
             ) from None
         if not program.has_sycl_kernel(self.name):
             raise KernelCompileError(

@@ -208,8 +208,11 @@ def capsule_address(capsule: Any) -> int:
     return int(pointer_of(capsule, name_of(capsule)))
 
 
+INTERFACE_LIBRARY = str(Path(dpctl.__file__).parent / "libDPCTLSyclInterface.so")
+
+
 def _functions(library: type[ctypes.CDLL] = ctypes.PyDLL) -> tuple[Any, Any, Any, Any]:
-    interface = library(str(Path(dpctl.__file__).parent / "libDPCTLSyclInterface.so"))
+    interface = library(INTERFACE_LIBRARY)
     # Kernel, queue, arguments with their number, range or ranges with their dimensions, events.
     head: list[Any] = [*[c_void_p] * 4, c_size_t]
     tail: list[Any] = [c_size_t, c_void_p, c_size_t]

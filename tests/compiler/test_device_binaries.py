@@ -18,6 +18,7 @@ import pytest
 import dparray as dp
 from dparray._compiler import cache, compile
 from dparray._compiler import program as device_binary
+from dparray._compiler.kernel import Kernel
 
 FACTORS = itertools.count(7000)
 needs_opencl = pytest.mark.skipif(
@@ -224,3 +225,23 @@ def test_the_driver_starts_its_compiler_while_the_first_kernel_is_compiled(tmp_p
     )
     # The last one is built when the interpreter ends, and starts no threads any more.
     assert finished.stdout.split() == ["[3.0,", "3.0,", "3.0]"], finished.stderr
+
+
+@pytest.mark.parametrize("shared_by", [1, 2], ids=["context of one device", "of two"])
+def test_the_driver_lets_go_of_kernels_that_are_gone(shared_by: int) -> None:
+    kernel = make_scale(next(FACTORS))
+    kernel[4](dp.arange(4))
+    (compiled,) = kernel._kernels.values()
+    queue = dpctl.SyclQueue()
+    if shared_by == 2:
+        parts = queue.sycl_device.create_sub_devices(partition=1)
+        queue = dpctl.SyclQueue(dpctl.SyclContext(parts), parts[0])
+
+    def build(count: int) -> int:
+        """The bytes that the process holds after some more kernels were built, and dropped."""
+        for _ in range(count):
+            Kernel.from_bytes(compiled.to_bytes()).built_for(queue)
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    before = build(20)
+    assert build(60) - before < 10e6  # kept, they have half a megabyte each, and more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 import dparray as dp
 from dparray import _hooks
 from dparray._array import apply, assignment, nodes
-from dparray._evaluate import evaluate, limits
+from dparray._evaluate import evaluate, limits, schedule
+from dparray._evaluate.plan import KernelEntry
 
 
 @pytest.fixture(autouse=True)
@@ -164,3 +166,28 @@ def test_forgotten_kernels_are_not_launched() -> None:
     dp.exp(x)
     evaluate.forget()
     np.testing.assert_allclose(dp.exp(x).asnumpy(), np.exp(A), rtol=1e-6)
+
+
+def test_memory_keeps_a_bounded_number_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def programs(x: Any) -> list[Any]:
+        with dp.config.override(lazy=True):
+            found = [dp.exp(x) * count + sum([x * x] * count) for count in range(1, 7)]
+        u, v = dp.zeros_like(x), dp.zeros_like(x)
+        for row in range(5):
+            u[row] = x[row] - row
+            v[: row + 1] = x[: row + 1] * x[1 : row + 2]
+        return [*found, u, v]
+
+    wanted = [each.asnumpy() for each in programs(dp.asarray(A))]
+    evaluate.forget()
+
+    def alive() -> int:
+        gc.collect()
+        return sum(type(each) is KernelEntry for each in gc.get_objects())
+
+    others = alive()
+    monkeypatch.setattr(schedule, "MOST_ENTRIES", 3)
+    for _ in range(3):
+        for found, values in zip(programs(dp.asarray(A)), wanted, strict=True):
+            np.testing.assert_allclose(found.asnumpy(), values, rtol=1e-6)
+        assert alive() - others <= 3

@@ -143,7 +143,7 @@ def test_an_interrupt_loses_no_statement_before_it(
         exec(line, {"u": u, "v": v})
         exec(line, {"u": theirs[0], "v": theirs[1]})
     dp.synchronize(queue)
-    stores._forget()
+    stores._sequences.clear()
     if what == "submit_launch":
         monkeypatch.setattr(stores, "_sequence_of", lambda *_: None)
     monkeypatch.setattr(stores, what, interrupted)
@@ -207,7 +207,7 @@ def test_stores_whose_common_kernel_is_refused_go_one_by_one(
 
     with limits.force("fused"):
         grids(queue)
-        stores._forget()
+        stores._sequences.clear()
         monkeypatch.setattr(schedule, "entries", {})
         monkeypatch.setattr(stores, stage, refusing)
         for _ in range(2):
