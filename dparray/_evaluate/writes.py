@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from sys import getrefcount
+from typing import Any
 
 from dparray import _hooks, _placement
 from dparray._evaluate import late, stores
@@ -49,7 +50,19 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
             value = late.brought(value, target.block.queue)
             if access.holds:  # it may be on its way
                 access.before_read(*_read_by(value))
-        stores.written(_store, value, target, is_owned)
+        readers = target.block.readers
+        try:
+            stores.written(_store, value, target, is_owned)
+        except BaseException:
+            _note_again(target.block, readers)
+            raise
+
+
+def _note_again(block: Block, readers: Any) -> None:
+    """A write that fails, for want of memory say, leaves those noted down that read the block."""
+    if readers and block.readers is not readers and block.readers is not SHARED:
+        readers += block.readers or ()
+        block.readers = readers
 
 
 def _store(value: Node | Scalar, target: Layout, is_owned: bool) -> None:
@@ -103,7 +116,17 @@ def settle_readers(block: Block, value: Node | Scalar | None = None) -> None:
     readers = block.readers
     if not readers:
         return
-    block.readers = None
+    block.readers = None  # what is computed here may note down others
+    try:
+        _settle(readers, block, value)
+    except BaseException:
+        _note_again(block, readers)
+        raise
+
+
+def _settle(
+    readers: Sequence[Callable[[], Node | None]], block: Block, value: Node | Scalar | None
+) -> None:
     order = pending_order([value]) if type(value) is Node else []
     uses = inner_uses(order)
     used = _readers_among(order[:-1], block)

@@ -6,10 +6,17 @@ import sys
 from typing import Any
 
 import numpy as np
+import pytest
 
 import dparray as dp
-from dparray._evaluate import readers
+from dparray._evaluate import evaluate, limits, readers
 from dparray._graph.node import pending_order
+
+
+@dp.kernel
+def doubled(item: Any, x: Any) -> None:
+    i = item.get_id(0)
+    x[i] = x[i] * 2
 
 
 def expression() -> dp.ndarray:
@@ -48,3 +55,39 @@ def test_the_references_of_a_walk_are_measured_and_not_assumed() -> None:
     for node in nodes:
         found = sys.getrefcount(node)
     assert found == readers.WALK_REFERENCES
+
+
+@pytest.mark.parametrize("executor", ["library", "fused"])
+@pytest.mark.parametrize("what", ["a number", "a reader", "what reads a reader", "its own"])
+def test_a_write_that_fails_leaves_the_readers_noted_down(
+    executor: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is pending and reads the memory is computed before the next write all the same."""
+    numbers = np.arange(200_000.0)
+    x = dp.asarray(numbers)
+
+    def write() -> None:
+        x[...] = {
+            "a number": 3,
+            "a reader": y,
+            "what reads a reader": y[::-1] + 1,
+            "its own": x[::-1] * 5,
+        }[what]
+
+    def refuse(*_: Any) -> None:
+        raise dp.exceptions.MemoryError("none")
+
+    with limits.force(executor):
+        y, z = x * 2 + 1, x * 3
+        with monkeypatch.context() as patch:
+            patch.setattr(evaluate, "execute", refuse)
+            with pytest.raises(dp.exceptions.MemoryError):
+                write()
+            with pytest.raises(dp.exceptions.MemoryError):
+                dp.call_kernel(doubled, dp.Range(1), x)
+        assert y.is_pending
+        assert z.is_pending
+        np.testing.assert_array_equal(x.asnumpy(), numbers)
+        x[10:20] = 7
+        np.testing.assert_array_equal(y.asnumpy(), numbers * 2 + 1)
+        np.testing.assert_array_equal(z.asnumpy(), numbers * 3)
