@@ -35,6 +35,8 @@ from numba.core.target_extension import (
     target_registry,
 )
 from numba.core.targetconfig import ConfigStack
+from numba.core.typeconv.rules import _init_casting_rules
+from numba.core.typeconv.typeconv import TypeManager
 from numba.core.typing import cmathdecl, enumdecl
 from numba.core.typing.templates import Registry as TypingRegistry
 
@@ -118,6 +120,12 @@ class TypingContext(typing.BaseContext):
 
     call_rules: ClassVar[list[Callable[[Any, Any, Any], Any]]] = []
     unify_rules: ClassVar[list[Callable[[Any, Any], Any]]] = []
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Numba's rules, which know no way from uint16 to float32, and so make both a float64.
+        self.tm = TypeManager()
+        _init_casting_rules(self.tm).safe_unsafe(types.uint16, types.float32)
 
     def load_additional_registries(self) -> None:
         """Install Numba's functions of complex numbers and enumerations, and ours."""

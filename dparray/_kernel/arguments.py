@@ -173,6 +173,12 @@ def _unsupported(cls: type) -> str:
             "an array over several devices; launch the kernel over its shards: "
             "dp.call_kernel(kernel, dp.sharding.ShardedRange(x), x)"
         )
+    if cls is str or cls is type(None) or issubclass(cls, tuple | np.dtype | type):
+        return (
+            f"a {cls.__qualname__}, which only parameters with dp.constexpr take, as in "
+            "def kernel(item, x, sizes: dp.constexpr); the kernel is compiled for each value. "
+            "Numbers that change are arguments of their own, or an array"
+        )
     return (
         f"a {cls.__module__}.{cls.__qualname__}; a kernel takes arrays of dparray, dpnp and "
         "dpnp.tensor, anything with __sycl_usm_array_interface__, LocalAccessor, and Python or "

@@ -348,7 +348,7 @@ _UFUNC_NAMES = {
 }
 _AS_UFUNCS = """
     acos acosh asin asinh atan atan2 atanh copysign cos cosh degrees exp expm1 fabs fmod hypot
-    isfinite isinf isnan log log10 log1p log2 pow radians sin sinh sqrt tan tanh
+    isfinite isinf isnan log log10 log1p log2 nextafter pow radians sin sinh sqrt tan tanh
 """
 MATH: dict[Any, Callable[..., Any]] = {
     getattr(math, name): _from_ufunc(getattr(np, _UFUNC_NAMES.get(name, name)))

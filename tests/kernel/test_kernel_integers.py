@@ -315,3 +315,21 @@ def test_what_is_only_an_index_may_be_taken_not_to_overflow(
         kernel[2](dp.arange(8), dp.zeros(2, dtype="int64"))
         # LLVM makes an offset of an index, which needs no such words any more.
         assert (" nsw i64 3" in lowered[-1]) == is_told
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+@pytest.mark.parametrize("real", ["float16", "float32"])
+def test_small_integers_beside_small_floats_stay_small_floats(real: str, dtype: str) -> None:
+    @dp.kernel
+    def compute(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = x[i] * y[i]
+        out[i, 1] = y[i] - x[i]
+        out[i, 2] = max(x[i], y[i])
+
+    x, y = np.array([3, 7, 100], dtype), np.array([0.1, 0.7, 200.3], real)
+    wide = np.result_type(dtype, real, np.float32)
+    a, b = x.astype(wide), y.astype(wide)
+    expected = np.stack([a * b, b - a, np.maximum(a, b)], axis=1)
+    for result in on_device_and_simulated(compute, x, y, out=np.zeros((3, 3))):
+        np.testing.assert_array_equal(result, expected)

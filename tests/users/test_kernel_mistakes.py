@@ -130,6 +130,16 @@ def test_data_of_the_host_as_an_argument_name_the_cure() -> None:
         dp.call_kernel(fill, dp.Range(2), [1, 2])
 
 
+@pytest.mark.parametrize("value", [(1, 2), "add", None, np.dtype("int8"), np.float32])
+def test_what_only_constants_can_be_names_the_annotation(value: object) -> None:
+    @dp.kernel
+    def move(item: dp.Item, x: object, how: object) -> None:
+        x[0] = 1
+
+    with pytest.raises(dp.KernelArgumentError, match=r"'how' is a \w+.*sizes: dp\.constexpr\)"):
+        move[1](dp.ones(3), value)
+
+
 def test_an_id_without_its_dimension_names_the_method_that_was_called() -> None:
     @dp.kernel
     def doubled(item, x):  # type: ignore[no-untyped-def]
