@@ -107,6 +107,12 @@ def pad(
     if keywords:
         raise ArgumentError(f"pad: mode {mode!r} takes no {', '.join(keywords)}")
     widths = _widths(pad_width, x.ndim)
+    if reflect_type not in ("even", "odd"):
+        raise ArgumentError(f"pad: reflect_type {reflect_type!r} is neither 'even' nor 'odd'")
+    if any(width < 0 for pair in widths for width in pair):
+        raise ShapeError(f"pad: pad_width {pad_width!r} has negative numbers")
+    if x.ndim == 0:
+        return copy_of(x)  # it has no edge
     if mode in _STATISTICS or mode == "linear_ramp":
         options = (
             {"end_values": end_values} if mode == "linear_ramp" else {"stat_length": stat_length}
@@ -114,12 +120,6 @@ def pad(
         return compute(
             "pad", (("x", x),), either=lambda xp, a: xp.pad(a, widths, mode=mode, **options)
         )
-    if reflect_type not in ("even", "odd"):
-        raise ArgumentError(f"pad: reflect_type {reflect_type!r} is neither 'even' nor 'odd'")
-    if any(width < 0 for pair in widths for width in pair):
-        raise ShapeError(f"pad: pad_width {pad_width!r} has negative numbers")
-    if x.ndim == 0:
-        return copy_of(x)  # it has no edge
     constants = _pairs("constant_values", constant_values, x.ndim)
     result = empty_on(
         placement_of(x),

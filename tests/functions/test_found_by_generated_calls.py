@@ -815,3 +815,10 @@ def test_what_is_left_of_an_array_is_in_order(obj: Any) -> None:
             wanted = np.delete(values.transpose(axes), obj, axis)
             assert found.strides == wanted.strides
             np.testing.assert_array_equal(found.asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("mode", ["maximum", "mean", "linear_ramp", "constant", "reflect"])
+def test_what_has_no_axes_is_padded_to_itself(mode: Any) -> None:
+    given = np.array(-7, "int16")
+    padded = dp.pad(dp.asarray(given), 2, mode=mode)
+    assert (padded.dtype, padded.tolist()) == (given.dtype, np.pad(given, 2, mode=mode).tolist())
