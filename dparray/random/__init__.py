@@ -8,6 +8,7 @@ names, ``algorithms`` and what is below.
 """
 
 import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from dparray._functions.guard import guard as _guard
@@ -30,7 +31,9 @@ _ABSENT = {
 }
 
 
-def __getattr__(name: str) -> _Any:
-    because = f": {_ABSENT[name]}" if name in _ABSENT else ""
-    message = f"module {__name__!r} has no attribute {name!r}{because}"
-    raise AttributeError(message, name=name, obj=_sys.modules[__name__])
+if not _TYPE_CHECKING:  # so that type checkers find misspelt names
+
+    def __getattr__(name: str) -> _Any:
+        because = f": {_ABSENT[name]}" if name in _ABSENT else ""
+        message = f"module {__name__!r} has no attribute {name!r}{because}"
+        raise AttributeError(message, name=name, obj=_sys.modules[__name__])

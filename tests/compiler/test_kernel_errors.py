@@ -247,10 +247,6 @@ def largest_of_array(item: dp.Item, x: Any) -> None:
     x[0] = max(x)  # here
 
 
-def limits_of_a_type(item: dp.Item, x: Any) -> None:
-    x[0] = np.finfo(np.float32).eps  # here
-
-
 def converts_a_number(item: dp.Item, x: Any) -> None:
     x[0] = x[1].astype(np.int32)  # here
 
@@ -312,7 +308,6 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (assigns_shape, "^^^^^^^", r"'.shape' of float64\[1-D, C\] cannot be assigned to"),
     (unpacks_too_many, "^^^^", "2 names are assigned from 3 values"),
     (largest_of_array, "^^^^^^", r"max\(x\) works on whole arrays"),
-    (limits_of_a_type, "^^^^", "np.finfo is not available.*a name outside of the kernel"),
     (converts_a_number, "^^^^", r"by the name of the type, as in np.float32\(value\)"),
     (chooses_builtins, "^^^^", "choose one of the results"),
     (true_index, "^^^^", "this one is a truth value"),
