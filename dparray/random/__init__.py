@@ -8,8 +8,7 @@ names, ``algorithms`` and what is below.
 """
 
 import sys as _sys
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+import typing as _typing
 
 from dparray._functions.guard import guard as _guard
 from dparray.random import global_state
@@ -31,9 +30,9 @@ _ABSENT = {
 }
 
 
-if not _TYPE_CHECKING:  # so that type checkers find misspelt names
+if not _typing.TYPE_CHECKING:  # so that type checkers find misspelt names
 
-    def __getattr__(name: str) -> _Any:
+    def __getattr__(name: str) -> _typing.Any:
         because = f": {_ABSENT[name]}" if name in _ABSENT else ""
         message = f"module {__name__!r} has no attribute {name!r}{because}"
         raise AttributeError(message, name=name, obj=_sys.modules[__name__])
