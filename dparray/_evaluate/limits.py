@@ -85,7 +85,7 @@ def is_worth_compiling(size: int, total: int) -> bool:
 
 def is_worth_loading(size: int) -> bool:
     """Whether to look in the disk cache for the kernel of ``size`` elements, met the first time."""
-    return size >= LOAD_ELEMENTS and _forced != "library" and config.fused_tier
+    return size >= LOAD_ELEMENTS and uses_kernels
 
 
 def may_compute_on_host() -> bool:

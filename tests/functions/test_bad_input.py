@@ -351,6 +351,7 @@ def test_ranges(given: Any, launches: list[Launch], case: Any, kind: Any, messag
 # --- arguments of kernels ---------------------------------------------------------------------
 
 ACCEPTED = r"; a kernel takes arrays of dparray, .* and Python or NumPy scalars"
+CONSTANTS = r", which only parameters with dp.constexpr take, .* sizes: dp.constexpr"
 
 
 def generator(item, x):
@@ -374,8 +375,10 @@ def with_local(given: Any, *arguments: Any, **options: Any) -> Any:
     a_list=(
         lambda g: call(increment, [1]), dp.KernelArgumentError, rf"'x' is a builtins.list{ACCEPTED}"
     ),
-    text=(lambda g: call(scale, g.x, "a"), dp.KernelArgumentError, rf"'factor' .*str{ACCEPTED}"),
-    nothing=(lambda g: call(scale, g.x, None), dp.KernelArgumentError, rf"NoneType{ACCEPTED}"),
+    text=(lambda g: call(scale, g.x, "a"), dp.KernelArgumentError, rf" a str{CONSTANTS}"),
+    nothing=(
+        lambda g: call(scale, g.x, None), dp.KernelArgumentError, rf" a NoneType{CONSTANTS}"
+    ),
     a_date=(
         lambda g: call(scale, g.x, np.datetime64("2020-01-01")), dp.KernelArgumentError, ACCEPTED),
     integer_too_large=(
@@ -599,7 +602,8 @@ def test_a_device_without_usm_is_refused(make: Any) -> None:
 
 
 @pytest.mark.usefixtures("without_usm")
-def test_a_device_without_usm_is_never_the_default() -> None:
+def test_a_device_without_usm_is_never_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "advices", device.advices[:1])  # of a program that imports us first
     assert dp.devices() == []
     expect(lambda: dp.ones(3), dp.DeviceError, r"no SYCL device that can hold .*`dparray doctor`")
 
