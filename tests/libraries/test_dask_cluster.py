@@ -276,6 +276,16 @@ def test_a_queue_of_this_process_is_no_place_of_another() -> None:
         dparray.dask.LocalCluster([dp.Device(dpctl.SyclQueue("cpu"))])
 
 
+def test_a_sort_of_many_equal_halves() -> None:
+    import dparray.dask
+
+    # NumPy's usual sort leaves them unsorted on some processors.
+    h = np.random.default_rng(0).choice(np.asarray([1.5, 2.5, -1.5, -1, 1, -2, 3], "f2"), 40_000)
+    x = da.from_array(dp.asarray(h), chunks=1_000, asarray=False)
+    ordered = dparray.dask.sort(x).compute(scheduler="synchronous")
+    np.testing.assert_array_equal(ordered.asnumpy(), np.sort(h, kind="stable"))
+
+
 @pytest.mark.parametrize(
     ("x", "error"), [(lambda: da.ones((2, 2)), dp.ShapeError), (lambda: [1], dp.ArgumentError)]
 )
