@@ -128,6 +128,41 @@ def test_tuples_that_branches_change() -> None:
     assert (out[0, 0, 1].item(), out[1, 1, 1].item()) == (5, 7)
 
 
+WEIGHTS = ((1, 2, 1), (2, 4, 2), (1, 2, 1))
+TURNS = (1 + 2j, 3 - 1j, 0.5j)
+CUBE = (((1, 2), (3, 4)), ((5, 6), (7, 8)))
+
+
+def test_tuples_of_tuples_take_indices_that_change() -> None:
+    """LLVM's back end ended: the inner tuple was a structure, chosen by the outer index."""
+
+    @dp.kernel
+    def look_up(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = WEIGHTS[i % 3][(i * i) % 3] * 10 + WEIGHTS[i % 3 - 3][-1]
+        out[i, 1] = CUBE[i % 2][i // 2 % 2][i % 2 - 2]
+        out[i, 2] = (TURNS[i % 3] * TURNS[(i + 1) % 3]).real
+        a, b = ((x[0] + i, x[1]), (x[2], x[4]), (x[5], x[3]))[(i * 7) % 3]
+        out[i, 3] = a * 100 + b
+        out[i, 4] = (x, y)[i % 2][i]
+        out[i, 5] = ((True, False), (False, True))[i % 2][i // 2 % 2]
+
+    x, y = np.arange(6.0), np.arange(6.0) + 50
+    out = dp.zeros((6, 6))
+    look_up[6](dp.asarray(x), dp.asarray(y), out)
+    for i in range(6):
+        a, b = ((x[0] + i, x[1]), (x[2], x[4]), (x[5], x[3]))[(i * 7) % 3]
+        expected = [
+            WEIGHTS[i % 3][(i * i) % 3] * 10 + WEIGHTS[i % 3 - 3][-1],
+            CUBE[i % 2][i // 2 % 2][i % 2 - 2],
+            (TURNS[i % 3] * TURNS[(i + 1) % 3]).real,
+            a * 100 + b,
+            (x, y)[i % 2][i],
+            ((True, False), (False, True))[i % 2][i // 2 % 2],
+        ]
+        assert out[i].tolist() == expected
+
+
 def test_conditions() -> None:
     @dp.kernel
     def compute(item: dp.Item, x: Any, y: Any, out: Any) -> None:

@@ -207,7 +207,20 @@ def _item_of_tuple(context: Any, builder: Any, signature: Any, arguments: Any) -
     most = index.type(2 * count if signature.args[1].signed else count)
     inside = builder.icmp_unsigned("<", shifted, most)
     index = builder.select(inside, index, index.type(0))
-    return tupleobj.getitem_unituple(context, builder, signature, (items, index))
+    item = context.get_value_type(signature.return_type)
+    if not isinstance(item, ir.Aggregate):
+        return tupleobj.getitem_unituple(context, builder, signature, (items, index))
+    # A choice among structures stays one value, and the back end has none of structures; what is
+    # in memory is split.
+    place = cgutils.alloca_once(builder, item)
+    for at in range(count):
+        is_it = builder.or_(
+            builder.icmp_signed("==", index, index.type(at)),
+            builder.icmp_signed("==", index, index.type(at - count)),
+        )
+        with builder.if_then(is_it):
+            builder.store(builder.extract_value(items, at), place)
+    return builder.load(place)
 
 
 for _tuple in (types.UniTuple, types.NamedUniTuple):
