@@ -216,14 +216,21 @@ def launch(
     addresses = b"".join([argument.addresses for argument in arguments])
     if extents is not None:
         addresses = extents.addresses + addresses
-    event = submit(address, target, kinds, addresses, index_space, dependencies)
+    try:
+        event = submit(address, target, kinds, addresses, index_space, dependencies)
+        if event is not None:
+            order.add_launch(event, dependencies, seen, memory, reads)
+            if keep_alive:
+                with foreign_calls(queue):
+                    order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))
+            note_work(queue)
+    except (
+        BaseException
+    ):  # an interrupt, when the kernel is on its way and nothing waits for it yet
+        _note_interrupted(order, queue, target, keep_alive)
+        raise
     if event is None:
         raise _refusal(kernel, queue, global_range, local_range)
-    order.add_launch(event, dependencies, seen, memory, reads)
-    if keep_alive:
-        with foreign_calls(queue):
-            order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))
-    note_work(queue)
     if _hooks.subscribers:
         _hooks.emit(
             "launch",
@@ -237,6 +244,17 @@ def launch(
             nbytes=sum(dict(arrays_of(arguments)).values()),
         )
     return event
+
+
+def _note_interrupted(
+    order: Any, queue: dpctl.SyclQueue, target: dpctl.SyclQueue, keep_alive: tuple[Any, ...]
+) -> None:
+    """Let all that comes wait for a launch whose event may be lost: for all that was submitted."""
+    barrier = target.submit_barrier()
+    order.add_event_pair([], [barrier])
+    if keep_alive:
+        order.add_host_task(queue._submit_keep_args_alive(keep_alive, [barrier]))
+    note_work(queue)
 
 
 def _refusal(

@@ -17,7 +17,8 @@ import pytest
 
 import dparray as dp
 from dparray._evaluate import limits
-from dparray._runtime import queues
+from dparray._runtime import launch, queues
+from dparray._runtime.order import Order
 from tests.support import held
 
 FEW, MANY = 60, 150_000
@@ -101,6 +102,33 @@ def test_what_a_users_kernel_only_reads_is_read_beside_it(queue: Any) -> None:
     np.testing.assert_array_equal(x.asnumpy(), 2 * np.arange(float(MANY)))
     x[3] = 0.0
     assert float(x[3]) == 0
+
+
+@pytest.mark.parametrize(
+    "place", [(launch, "submit"), (Order, "add_launch"), (launch, "note_work")]
+)
+@pytest.mark.parametrize("is_before", [True, False])
+def test_an_interrupted_launch_is_waited_for(
+    queue: Any, place: Any, is_before: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = array(queue, FEW), array(queue, FEW)
+    slowly_add[1](x, y, 1)
+    dp.synchronize(x)
+    function, interrupts = getattr(*place), [KeyboardInterrupt]
+
+    def interrupted(*args: Any) -> None:
+        if not (is_before and interrupts):
+            function(*args)
+        if interrupts:
+            raise interrupts.pop()
+
+    monkeypatch.setattr(*place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        slowly_add[1](x, y, 100_000_000)
+    was_launched = place != (launch, "submit") or not is_before
+    np.testing.assert_array_equal(x.asnumpy(), (2 + was_launched) * np.arange(float(FEW)))
+    x += y
+    assert float(x[7]) == 7 * (3 + was_launched)
 
 
 def test_a_kernel_that_only_reads_leaves_pending_what_reads_the_same(queue: Any) -> None:
