@@ -34,8 +34,10 @@ def run(
     queue = target.block.queue
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     with foreign_calls(queue):
-        _run(step, slots, scalars)
-        queues.note_work(queue)
+        try:
+            _run(step, slots, scalars)
+        finally:  # what was submitted before an error or an interrupt is work, too
+            queues.note_work(queue)
     if start:
         _hooks.emit(
             "library",

@@ -169,8 +169,10 @@ def assign(target: Layout, source: Layout) -> None:
         return
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     with foreign_calls(queue):
-        tensor_of(target)[...] = source if is_scalar else tensor_of(source)
-    note_work(queue)
+        try:
+            tensor_of(target)[...] = source if is_scalar else tensor_of(source)
+        finally:  # what was submitted before an error or an interrupt is work, too
+            note_work(queue)
     if start:
         _hooks.emit("library", function="a copy", queue=queue, start=start)
 
