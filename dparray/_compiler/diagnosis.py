@@ -408,6 +408,10 @@ _TELLING = (
         "the call does not fit the function {all}",
     ),
     (
+        r"the bounds of a (range|slice) are integers; got (\w+)",
+        "the bounds of a {0} are integers, and one is {1}: convert it with int(...)",
+    ),
+    (
         r"the step of a (range|slice) is not 0",
         "the step of a {0} is not 0: it would have no items, and Python raises ValueError",
     ),

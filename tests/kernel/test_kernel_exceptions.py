@@ -164,6 +164,15 @@ def stores_perhaps_nothing(item: Any, x: Any) -> None:
     x[0] = NOTHING if x[1] else 2  # here
 
 
+def range_of_a_float(item: Any, x: Any) -> None:
+    for i in range(x.shape[0] / 2):  # here
+        x[i] = 5
+
+
+def slice_of_a_float(item: Any, x: Any) -> None:
+    x[0] = len(x[: x[1]])  # here
+
+
 def stores_what_may_be_none(item: Any, x: Any) -> None:
     x[0] = positive(-x[1])  # here
 
@@ -175,6 +184,8 @@ def stores_what_may_be_none(item: Any, x: Any) -> None:
         (range_of_step_zero, "the step of a range is not 0"),
         (range_of_captured_zero, "the step of "),
         (slice_of_step_zero, "the step of a slice is not 0"),
+        (range_of_a_float, "the bounds of a range are integers, and one is float64: convert it"),
+        (slice_of_a_float, "the bounds of a slice are integers, and one is float64: convert it"),
         (third_dimension, "the range of this kernel has 1 dimension, which is 0; got 2"),
         (negative_dimension, "the range of this kernel has 1 dimension, which is 0; got -1"),
         (third_of_a_tuple, "index"),

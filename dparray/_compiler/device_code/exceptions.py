@@ -58,8 +58,10 @@ def _checked_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
     called = getattr(function, "typing_key", None)
     if called in (LocalArray, PrivateArray):
         _check_extents(called.__name__, keywords.get("shape", *arguments[:1]))
-    elif called in (range, slice) and len(arguments) == 3:
-        check_step(called, arguments[2])
+    elif called in (range, slice):
+        _check_bounds(called, arguments)
+        if len(arguments) == 3:
+            check_step(called, arguments[2])
     elif isinstance(function, types.BoundFunction) and isinstance(function.this, SPACES):
         _check_dimension(function, (*arguments, *keywords.values()))
     return arguments
@@ -75,6 +77,12 @@ def _check_extents(what: str, shape: Any) -> None:
             raise TypingError(
                 f"an extent of a {what} is a positive number; got {extent.literal_value}"
             )
+
+
+def _check_bounds(of: Any, bounds: Any) -> None:
+    for bound in bounds:
+        if isinstance(bound, types.Float | types.Complex):
+            raise TypingError(f"the bounds of a {of.__name__} are integers; got {bound}")
 
 
 def check_step(of: Any, step: Any) -> None:
