@@ -402,6 +402,7 @@ _TELLING = (
     (r"Cannot cast IntEnum<\w+>\((\w+)\) to", "{0} is an enumeration: use the member's .value"),
     (r"the operation is one of .+", "{all}"),
     (r"takes an? .+; got .+", "{all}"),
+    (r"np\.[fi]info takes types of .+; got .+", "{all}"),
     (r"\w+ takes \*\*\w+[^\n]*", "{all}"),
     (
         r"\w+\([^\n]*\): (?:missing|too many|got an? |multiple values|'\w+' parameter)[^\n]+",

@@ -244,6 +244,8 @@ CONSTRUCTORS: dict[Any, Any] = dict(NUMPY_TYPES)
 class _Half:
     """Makes the nearest half of a number, which a kernel computes with as a float32."""
 
+    dtype = np.dtype(np.float16)  # what NumPy takes it for
+
     def __new__(cls, value: Any = 0) -> Any:
         return np.float32(np.float16(value))
 

@@ -163,6 +163,53 @@ def test_tuples_of_tuples_take_indices_that_change() -> None:
         assert out[i].tolist() == expected
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [
+        *(np.finfo(dtype) for dtype in (np.float16, np.float32, np.float64)),
+        *(np.iinfo(dtype) for dtype in (np.int8, np.uint8, np.int32, np.uint64)),
+    ],
+    ids=lambda limits: limits.dtype.name,
+)
+def test_limits_of_types(limits: Any) -> None:
+    kind = limits.dtype.type
+    names = ("max", "min") if limits.dtype.kind in "iu" else ("max", "min", "eps", "tiny")
+
+    @dp.kernel
+    def tell_integers(item: dp.Item, x: Any, out: Any) -> None:
+        out[0] = np.iinfo(kind).max
+        out[1] = np.iinfo(x.dtype).min
+
+    @dp.kernel
+    def tell_floats(item: dp.Item, x: Any, out: Any) -> None:
+        found = np.finfo(x[0])
+        out[0] = np.finfo(kind).max
+        out[1] = found.min
+        out[2] = np.finfo(x.dtype).eps
+        out[3] = found.tiny
+
+    function = tell_integers if limits.dtype.kind in "iu" else tell_floats
+    x = dp.ones(1, dtype="float32" if kind is np.float16 else kind)  # halves are read as float32
+    expected = [getattr(limits, name) for name in names]
+    if kind is np.float16:
+        expected[1:] = [getattr(np.finfo(np.float32), name) for name in names[1:]]
+    out = dp.zeros(4, dtype="float64" if limits.dtype.kind == "f" else kind)
+    function[1](x, out)
+    assert out.tolist()[: len(names)] == np.asarray(expected, out.dtype).tolist()
+    simulated = np.zeros(4, out.dtype)
+    dp.simulate(function, 1, x.asnumpy(), simulated)
+    np.testing.assert_array_equal(simulated, out.asnumpy())
+
+
+def test_limits_of_other_types_are_refused() -> None:
+    @dp.kernel
+    def tell(item: dp.Item, out: Any) -> None:
+        out[0] = np.iinfo(out.dtype).max
+
+    with pytest.raises(dp.KernelCompileError, match=r"np\.iinfo takes types of integers"):
+        tell[1](dp.zeros(1))
+
+
 def test_conditions() -> None:
     @dp.kernel
     def compute(item: dp.Item, x: Any, y: Any, out: Any) -> None:

@@ -27,6 +27,7 @@ from dparray._compiler.device_code import (
     group_algorithms,  # noqa: F401
     printing,
     special,  # noqa: F401  the public special functions in kernels
+    type_limits,  # noqa: F401  numpy.finfo and numpy.iinfo
     vector_memory,  # noqa: F401  dp.vec in kernels
     vector_values,  # noqa: F401
     vectors,  # noqa: F401  what kernels.combine calls

@@ -1,0 +1,45 @@
+"""``numpy.finfo`` and ``numpy.iinfo`` in device code: their numbers are constants.
+
+Loaded with the compiler; nothing else imports it. Registers an implementation with Numba for the
+target.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.core.errors import TypingError
+from numba.extending import overload
+from numba.np.numpy_support import as_dtype
+
+from dparray._compiler.target import TARGET
+
+_FIELDS: dict[Any, str] = {
+    np.finfo: "bits eps epsneg max min nmant precision resolution smallest_normal tiny",
+    np.iinfo: "bits max min",
+}
+
+
+def _limits_of(find: Callable[[Any], Any]) -> None:
+    """Let device code ask for the limits of a type, which is a constant or an element's."""
+    fields = _FIELDS[find].split()
+    made = namedtuple(find.__name__, fields)  # type: ignore[misc]
+
+    @overload(find, target=TARGET, strict=False)
+    def limits(dtype: Any) -> Any:
+        python_type = getattr(dtype, "typing_key", None)
+        scalar = getattr(dtype, "dtype", dtype)
+        try:
+            found = find(python_type if python_type in (int, float) else as_dtype(scalar))
+        except (ValueError, NotImplementedError):
+            kinds = "floats" if find is np.finfo else "integers"
+            raise TypingError(f"np.{find.__name__} takes types of {kinds}; got {scalar}") from None
+        numbers = made(*[getattr(found, name) for name in fields])
+        return lambda dtype: numbers
+
+
+for _find in _FIELDS:
+    _limits_of(_find)
