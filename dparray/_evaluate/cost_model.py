@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dparray import config
 from dparray._graph.node import Node, Scalar
@@ -164,6 +164,19 @@ def _host_weight(node: Node, weight: int) -> float:
     return weight
 
 
+def _memory_of(leaf: Node) -> Any:
+    """The same for what is read of one memory, as far as layouts tell.
+
+    Inner slices of one form are mostly those of a stencil: a kernel reads their elements once.
+    """
+    layout = leaf.layout
+    if layout is None or len(layout.shape) < 2 or layout.strides[-1] != layout.dtype.itemsize:
+        return id(leaf)
+    if is_contiguous(layout.shape, layout.strides, layout.dtype.itemsize):
+        return id(leaf)
+    return layout.shape, layout.strides, layout.dtype
+
+
 class Costs(NamedTuple):
     """The costs of one expression, in seconds, by either executor."""
 
@@ -188,7 +201,7 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
         terms: of the device.
     """
     host = arithmetic = 0.0
-    read: dict[int, int] = {}
+    read: dict[Any, int] = {}
     inside = set(map(id, nodes))
     for node in nodes:
         assert node.op is not None
@@ -204,8 +217,8 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
                 moved += nbytes
                 is_walk &= part.shape == node.shape or part.size == 1
                 if id(part) not in inside:
-                    read[id(part)] = nbytes
                     layout = part.layout
+                    read[_memory_of(part)] = nbytes
                     if layout is not None and not is_contiguous(
                         layout.shape, layout.strides, layout.dtype.itemsize
                     ):

@@ -87,7 +87,9 @@ def compute(
     for number, key in enumerate(numbers, len(arrays)):
         at[key] = number
     first_own = len(values)
-    early = stored[0] if is_apart and len(stored) == 1 else None
+    # Nobody reads the result's memory until it is there; rows that lie apart cost more to add to.
+    is_free = is_apart and len(stored) == 1 and stored[0].flags.c_contiguous
+    early = stored[0] if is_free else None
     calls: list[_Call] = []
     own: set[int] = set()  # numbers of what may be written again
     for node, reused in zip(order, reuses, strict=True):
@@ -104,7 +106,7 @@ def compute(
             if reused >= 0 and operands[reused] in own:
                 out = operands[reused]
             elif early is not None and early.dtype == node.dtype:
-                out, early = len(arrays) - 1, None  # nobody reads the result's memory until then
+                out, early = len(arrays) - 1, None
             else:
                 out = len(values)
                 values.append(np.empty(piece, node.dtype))

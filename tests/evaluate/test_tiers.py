@@ -17,6 +17,7 @@ from hypothesis import given, settings
 import dparray as dp
 from dparray._evaluate import background, cost_model, evaluate, limits
 from dparray._evaluate.cost_model import Terms
+from dparray._graph.node import pending_order
 from tests.support import launched
 
 #: Terms by which everything, or nothing, is computed at once, and by which kernels come soon.
@@ -161,6 +162,19 @@ def test_truth_values_of_floats_cost_numpy_more(name: str) -> None:
         costs[dtype] = cost_model.costs([pending._node], 1_000_000, Terms())
     assert costs["float32"].kernel == costs["int32"].kernel < costs["float32"].host
     assert costs["float32"].host > 2 * costs["int32"].host
+
+
+def test_a_kernel_reads_the_slices_of_a_stencil_once() -> None:
+    x, y = (dp.asarray(np.ones((700, 700))) for _ in range(2))
+
+    def kernel_of(pending: Any) -> float:
+        order = pending_order([pending._node])
+        return cost_model.costs(order, pending.nbytes, Terms(operation=0.0)).kernel
+
+    alone = kernel_of(x[1:-1, 1:-1] * 2)
+    stencil = x[1:-1, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:] + x[2:, 1:-1] + x[:-2, 1:-1]
+    assert kernel_of(stencil) == alone
+    assert kernel_of(x[1:] * y[1:]) > alone  # rows that lie together are others'
 
 
 SIZES = st.sampled_from([1, 60, 8192, 8193, 70_000, 140_000])
