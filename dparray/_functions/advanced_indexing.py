@@ -129,21 +129,12 @@ def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
         for entry in entries
     )
     expanded = _layout.expand_ellipsis(tuple(entries), x.ndim, consumed)
-    has_integers = [isinstance(entry, int) and not isinstance(entry, bool) for entry in expanded]
     basic = tuple(
-        None
-        if isinstance(entry, _OfNewAxis)
-        else slice(None)
-        if isinstance(entry, ndarray) or is_integer
-        else entry
-        for entry, is_integer in zip(expanded, has_integers, strict=True)
+        None if isinstance(entry, _OfNewAxis) else slice(None) if _is_advanced(entry) else entry
+        for entry in expanded
     )
     view = x[basic]
-    axes = [
-        at
-        for at, (entry, is_integer) in enumerate(zip(expanded, has_integers, strict=True))
-        if isinstance(entry, ndarray | _OfNewAxis) or is_integer
-    ]
+    axes = [at for at, entry in enumerate(expanded) if _is_advanced(entry)]
     arrays = []
     for at in axes:
         entry = expanded[at]
@@ -156,11 +147,22 @@ def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
             entry = from_host(np.asarray(entry), x.sycl_queue, x.usm_type)
         arrays.append(entry)
     adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
-    if not adjacent:
+    if not adjacent or _are_apart(entries):
         rest = [axis for axis in range(view.ndim) if axis not in axes]
         view = view.transpose((*axes, *rest))
         axes = list(range(len(axes)))
     return view, arrays, axes[0], axes[0]
+
+
+def _is_advanced(entry: Any) -> bool:
+    """Whether an entry beside index arrays is one, as integers are there."""
+    return isinstance(entry, ndarray | _OfNewAxis | int) and not isinstance(entry, bool)
+
+
+def _are_apart(entries: Sequence[Any]) -> bool:
+    """Whether ``...`` stands between index arrays, be it for no axes at all."""
+    at = next((at for at, entry in enumerate(entries) if entry is Ellipsis), 0)
+    return any(map(_is_advanced, entries[:at])) and any(map(_is_advanced, entries[at:]))
 
 
 def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
@@ -169,7 +171,7 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
     checked = []
     for axis, array in enumerate(arrays, start=first):
         extent = view.shape[axis]
-        if array.size:
+        if array.size and 0 not in shape:  # NumPy does not look at what is broadcast away
             low = int(compute("x[index]", (("index", array),), dpt=later("min")))
             high = int(compute("x[index]", (("index", array),), dpt=later("max")))
             if low < -extent or high >= extent:

@@ -43,6 +43,9 @@ def advanced_indices(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
         else:
             entries.append(draw(hnp.arrays("bool", extent)))
         axis += 1
+    if draw(st.booleans()):  # "..." for some of the axes, or for none
+        at = draw(st.integers(0, len(entries)))
+        entries[at : draw(st.integers(at, len(entries)))] = [Ellipsis]
     return tuple(entries)
 
 
@@ -111,7 +114,8 @@ def test_advanced_indices_read(data: st.DataObject) -> None:
     index = data.draw(advanced_indices(shape))
     host = numbered(shape)
     x = dp.asarray(host)
-    assert_same(outcome(lambda: x[on_device(index)]), outcome(lambda: host[index]))
+    with dp.config.override(host_tier=data.draw(st.booleans())):
+        assert_same(outcome(lambda: x[on_device(index)]), outcome(lambda: host[index]))
 
 
 @settings(max_examples=300, deadline=None)
@@ -126,8 +130,37 @@ def test_advanced_indices_write(data: st.DataObject) -> None:
         return
     # Distinct values would make repeated positions depend on an order that NumPy leaves open.
     host[index] = 77
-    x[on_device(index)] = 77
+    with dp.config.override(host_tier=data.draw(st.booleans())):
+        x[on_device(index)] = 77
     np.testing.assert_array_equal(x.asnumpy(), host)
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+@pytest.mark.parametrize(
+    "index",
+    [
+        (slice(None), 1, ..., [[0, 2, 1], [1, 1, 0]]),
+        (slice(None), None, -2, ..., [2, 0]),
+        ([1, 0], ..., 0, 2),
+        (..., 1, [2, 0]),
+        (slice(None), [1], ...),
+    ],
+)
+def test_an_ellipsis_for_no_axes_is_between_indices(index: Any, host_tier: bool) -> None:
+    host = numbered((4, 2, 3))
+    x = dp.asarray(host)
+    values = np.arange(host[index].size).reshape(host[index].shape) + 100
+    with dp.config.override(host_tier=host_tier):
+        assert_same(x[index], host[index])
+        x[index] = dp.asarray(values)
+    host[index] = values
+    np.testing.assert_array_equal(x.asnumpy(), host)
+
+
+def test_positions_that_are_broadcast_away_are_not_looked_at() -> None:
+    host = numbered((2, 3))
+    with dp.config.override(host_tier=False):
+        assert_same(dp.asarray(host)[[9], :, False], host[[9], :, False])
 
 
 @pytest.mark.parametrize("strides", [None, (0, 0)])
