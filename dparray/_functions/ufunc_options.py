@@ -10,7 +10,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import choose_elements, cut_to, real_parts
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on
+from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import beside, check_array, check_fits, check_out, taken_over
 from dparray._functions.operands import as_mask, converted
@@ -88,6 +88,15 @@ def compute_with_options(
         loop = _loop_for(function, operands, dtype, casting)
         operands = tuple(
             in_dtype(function, value, each, casting)
+            for value, each in zip(operands, loop, strict=True)
+        )
+        # A scalar takes the dtype of the arrays; where none has its own, it is an array of that.
+        arrays = [value for value in operands if isinstance(value, ndarray)]
+        place, dtypes = placement_of(arrays[0]), {value.dtype for value in arrays}
+        operands = tuple(
+            value
+            if isinstance(value, ndarray) or each in dtypes
+            else from_host(np.asarray(value, each), *place)
             for value, each in zip(operands, loop, strict=True)
         )
     elif casting in ("no", "equiv"):

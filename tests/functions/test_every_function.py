@@ -192,7 +192,7 @@ def _difference(
     seen = [each for _, each in their_inputs]
     seen += loops
     for (x, _), (y, _) in zip(our_inputs, their_inputs, strict=True):
-        if not _same_values(host(x), y, _scale([y]), seen):
+        if not _same_values(host(x), y, _scale([y]), seen, roundings):
             return f"leaves an argument as {_short(host(x))}, not {_short(y)}"
     return None
 
@@ -410,8 +410,8 @@ def _is_of_halves_in_order(call: Call) -> bool:
         return False
     pairs = zip(parts_of(found[0]), parts_of(wanted[0]), strict=True)
     parts = [(np.asarray(host(ours)), np.asarray(theirs)) for ours, theirs in pairs]
-    is_half = any(ours.dtype == np.float16 for ours, _ in parts)
-    return is_half and all(
+    has_halves = any(isinstance(x, Arr) and x.values.dtype == np.float16 for x in call.args)
+    return has_halves and all(
         np.array_equal(ours, theirs.astype(ours.dtype), equal_nan=ours.dtype.kind == "f")
         for ours, theirs in parts
     )

@@ -822,3 +822,14 @@ def test_what_has_no_axes_is_padded_to_itself(mode: Any) -> None:
     given = np.array(-7, "int16")
     padded = dp.pad(dp.asarray(given), 2, mode=mode)
     assert (padded.dtype, padded.tolist()) == (given.dtype, np.pad(given, 2, mode=mode).tolist())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scalar", [False, 2, 1.5])
+def test_a_scalar_beside_integers_is_of_the_dtype_that_is_asked_for(
+    scalar: Any, dtype: str
+) -> None:
+    for exponent in (np.array(4, "uint16"), np.array([1, 2, 3], "int32")):
+        wanted = np.ldexp(scalar, exponent, dtype=dtype)
+        found = dp.ldexp(scalar, dp.asarray(exponent), dtype=dtype)
+        assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist())
