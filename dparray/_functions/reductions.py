@@ -61,17 +61,17 @@ def axes_of(name: str, x: ndarray, axis: Axis) -> tuple[int, ...]:
 
 
 def accumulator_of(x: ndarray, dtype: Any, out: Any = None) -> np.dtype[Any]:
-    """The dtype of a sum or product: integers and booleans widen to 64 bits, as in NumPy, and what
-    goes to a wider ``out``, or integers to floats, is computed in that dtype.
+    """The dtype of a sum or product: integers and booleans widen to 64 bits, as in NumPy, and where
+    the elements or ``out`` are floats, it is the one that both become.
     """
     if dtype is not None:
         return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
     found = _dtypes.accumulator(x.dtype)
     if isinstance(out, ndarray) and out.dtype.kind == "b" and x.dtype.kind in "iu":
         return x.dtype  # in which NumPy's wrap before they become booleans
-    if not isinstance(out, ndarray) or out.dtype.kind not in "fc":
+    if not isinstance(out, ndarray) or not {x.dtype.kind, out.dtype.kind} & {"f", "c"}:
         return found
-    return out.dtype if found.kind in "biu" or np.can_cast(found, out.dtype) else found
+    return _dtypes.fit_device(np.result_type(x.dtype, out.dtype), x.sycl_queue.sycl_device)
 
 
 def reduce_over(

@@ -416,12 +416,14 @@ def _is_of_halves_in_order(call: Call) -> bool:
     wanted, found = attempt(np, Call(call.name, singles, call.kwargs)), attempt(dp, call)
     if isinstance(wanted, Exception) or isinstance(found, Exception):
         return False
-    pairs = zip(parts_of(found[0]), parts_of(wanted[0]), strict=True)
+    pairs = [*zip(parts_of(found[0]), parts_of(wanted[0]), strict=True)]
+    pairs += [(x, y) for (x, _), (y, _) in zip(found[1], wanted[1], strict=True)]
     parts = [(np.asarray(host(ours)), np.asarray(theirs)) for ours, theirs in pairs]
     has_halves = any(isinstance(x, Arr) and x.values.dtype == np.float16 for x in call.args)
     return has_halves and all(
         np.array_equal(ours, theirs.astype(ours.dtype), equal_nan=ours.dtype.kind == "f")
         for ours, theirs in parts
+        if theirs.dtype.kind != "O"  # None, of what works in place
     )
 
 

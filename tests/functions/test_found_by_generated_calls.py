@@ -833,3 +833,18 @@ def test_a_scalar_beside_integers_is_of_the_dtype_that_is_asked_for(
         wanted = np.ldexp(scalar, exponent, dtype=dtype)
         found = dp.ldexp(scalar, dp.asarray(exponent), dtype=dtype)
         assert (found.dtype, found.tolist()) == (wanted.dtype, wanted.tolist())
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+@pytest.mark.parametrize("name", ["cumsum", "sum", "cumprod"])
+def test_sums_into_another_kind_are_of_what_both_become(name: str, host_tier: bool) -> None:
+    whole = np.array([1488732481, 1636968864, -1372717109, -2147483648], "int32")
+    halves = np.array([-0.0017, 1475, 0.0136, -6.93, -145.25, 3.1], "float16")
+    for given, dtype in ((whole, "float16"), (halves, "int32"), (halves, "float32")):
+        shape = given.shape if name.startswith("cum") else ()
+        wanted, out = np.zeros(shape, dtype), dp.zeros(shape, dtype=dtype)
+        with np.errstate(all="ignore"):
+            getattr(np, name)(given, out=wanted)
+        with dp.config.override(host_tier=host_tier):
+            getattr(dp, name)(dp.asarray(given), out=out)
+        np.testing.assert_allclose(out.asnumpy(), wanted, rtol=1e-6)
