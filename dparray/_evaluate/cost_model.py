@@ -164,15 +164,21 @@ def _host_weight(node: Node, weight: int) -> float:
     return weight
 
 
+def _is_apart(leaf: Node) -> bool:
+    """Whether a leaf's elements do not lie one after another."""
+    layout = leaf.layout
+    return layout is not None and not is_contiguous(
+        layout.shape, layout.strides, layout.dtype.itemsize
+    )
+
+
 def _memory_of(leaf: Node) -> Any:
-    """The same for what is read of one memory, as far as layouts tell.
+    """The same for leaves that lie apart in one memory, as far as layouts tell.
 
     Inner slices of one form are mostly those of a stencil: a kernel reads their elements once.
     """
     layout = leaf.layout
     if layout is None or len(layout.shape) < 2 or layout.strides[-1] != layout.dtype.itemsize:
-        return id(leaf)
-    if is_contiguous(layout.shape, layout.strides, layout.dtype.itemsize):
         return id(leaf)
     return layout.shape, layout.strides, layout.dtype
 
@@ -217,12 +223,11 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
                 moved += nbytes
                 is_walk &= part.shape == node.shape or part.size == 1
                 if id(part) not in inside:
-                    layout = part.layout
-                    read[_memory_of(part)] = nbytes
-                    if layout is not None and not is_contiguous(
-                        layout.shape, layout.strides, layout.dtype.itemsize
-                    ):
+                    if _is_apart(part):
+                        read[_memory_of(part)] = nbytes
                         apart, is_walk = APART, False
+                    else:
+                        read[id(part)] = nbytes
         operation = terms.operation
         if is_walk:
             operation *= _share_of_a_vector(node)

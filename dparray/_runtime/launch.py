@@ -224,9 +224,8 @@ def launch(
                 with foreign_calls(queue):
                     order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))
             note_work(queue)
-    except (
-        BaseException
-    ):  # an interrupt, when the kernel is on its way and nothing waits for it yet
+    except BaseException:
+        # An interrupt may come when the kernel is on its way and nothing waits for it yet.
         _note_interrupted(order, queue, target, keep_alive)
         raise
     if event is None:
