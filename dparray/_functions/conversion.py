@@ -565,7 +565,8 @@ def array(
     result = asarray(
         obj, dtype, order, copy=copy, device=device, usm_type=usm_type, sycl_queue=sycl_queue
     )
-    return reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+    missing = ndmin - result.ndim
+    return result if missing <= 0 else reshape(result, (1,) * missing + result.shape)
 
 
 def asanyarray(

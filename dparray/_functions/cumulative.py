@@ -117,6 +117,10 @@ def cumulative_sum(
         >>> dp.cumulative_sum(dp.asarray([1, 2, 3]), include_initial=True).asnumpy()
         array([0, 1, 3, 6])
     """
+    if dtype is out is None and not include_initial:
+        small = _cumulated_small(np.cumsum, x, axis)
+        if small is not None:
+            return small
     x = check_array("cumulative_sum", "x", x)
     loop = accumulator_of(x, dtype)
     return _cumulate("cumulative_sum", np.add, x, axis, loop, out, include_initial)
@@ -138,6 +142,10 @@ def cumulative_prod(
         >>> dp.cumulative_prod(dp.asarray([2, 3, 4])).asnumpy()
         array([ 2,  6, 24])
     """
+    if dtype is out is None and not include_initial:
+        small = _cumulated_small(np.cumprod, x, axis)
+        if small is not None:
+            return small
     x = check_array("cumulative_prod", "x", x)
     loop = accumulator_of(x, dtype)
     return _cumulate("cumulative_prod", np.multiply, x, axis, loop, out, include_initial)
@@ -163,6 +171,15 @@ def cumulative_logsumexp(
     check_numeric("cumulative_logsumexp", x, "biuf")
     loop = float_of(x, dtype)
     return _cumulate("cumulative_logsumexp", np.logaddexp, x, axis, loop, out, include_initial)
+
+
+def _cumulated_small(
+    function: Callable[..., np.ndarray], x: Any, axis: int | None
+) -> ndarray | None:
+    """What NumPy's function makes of a small array along an axis, or ``None``."""
+    if type(x) is not ndarray or not x.shape or (axis is None and len(x.shape) > 1):
+        return None
+    return compute_small(function, x, axis)
 
 
 def _flat_or(x: ndarray, axis: int | None) -> tuple[ndarray, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numbers
 import string
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,9 +20,12 @@ from dparray._array.assignment import write_out
 from dparray._array.executors import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
+from dparray._array.small import compute_small
+from dparray._evaluate import limits
 from dparray._functions.ufunc_options import ordered
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.memory.exchange import dpnp
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -61,6 +65,10 @@ def einsum(
         >>> dp.einsum("ij,j->i", dp.ones((2, 3)), dp.ones(3)).asnumpy()
         array([3., 3.])
     """
+    if out is dtype is None and order == "K" and type(subscripts) is str:
+        small = _einsum_small(subscripts, arrays)
+        if small is not None:
+            return small
     subscripts, arrays = _read_subscripts("einsum", subscripts, arrays)
     given = [(f"arrays[{at}]", x) for at, x in enumerate(arrays)]
     named = [(name, x) for (name, _), x in zip(given, check_arrays("einsum", *given), strict=True)]
@@ -88,18 +96,39 @@ def einsum(
     if result is None:
         if len(named) < 3 and all(x.size <= _PLAIN_EINSUM for x in parts):
             optimize = False  # there is one order, and looking for it takes longer than the sums
+        is_half = _dtypes.promote([x.dtype for x in parts]) == np.float16
+
+        def by_dpnp(*given: Any) -> Any:
+            given = tuple(_whole(subscripts, given))
+            if not is_half:
+                return dpnp.einsum(subscripts, *given, optimize=optimize)
+            # Of these dpnp has no products; NumPy adds them in single precision, too.
+            singles = (x.astype(_dtypes.float32) for x in given)
+            return dpnp.einsum(subscripts, *singles, optimize=optimize).astype(np.float16)
+
         result = compute(
             "einsum",
             named,
-            either=lambda xp, *given: xp.einsum(
-                subscripts, *given if xp is np else _whole(subscripts, given), optimize=optimize
-            ),
+            host=lambda *given: np.einsum(subscripts, *given, optimize=optimize),
+            dpnp=by_dpnp,
         )
     if out is None and order != "K":
         return ordered(result, order, parts)
     if out is not None and casting == "unsafe":
         result = cut_to(result, out.dtype)
     return write_out("einsum", result, out)
+
+
+def _einsum_small(subscripts: str, arrays: tuple[Any, ...]) -> ndarray | None:
+    """The sums where there are few products, in whatever order; ``None`` else."""
+    products = 1
+    for x in arrays:
+        if type(x) is not ndarray:
+            return None
+        products *= x.size
+    if products > limits.host_elements:
+        return None
+    return compute_small(partial(np.einsum, subscripts), *arrays) if arrays else None
 
 
 def _whole(subscripts: str, arrays: Sequence[Any]) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from dparray._array.operands import (
     is_taken_from_host,
 )
 from dparray._array.small import compute_small
+from dparray._evaluate import limits
 from dparray._functions.conversion import asarray, ascontiguousarray
 from dparray._functions.manipulation import (
     broadcast_to,
@@ -280,8 +282,11 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
         >>> dp.resize(dp.asarray([1, 2]), 5).asnumpy()
         array([1, 2, 1, 2, 1])
     """
-    x = ravel(check_array("resize", "x", x))
     target = _layout.check_shape(new_shape)
+    small = compute_small(np.resize, x, target) if prod(target) <= limits.host_elements else None
+    if small is not None:
+        return small
+    x = ravel(check_array("resize", "x", x))
     result = empty_on(placement_of(x), target, x.dtype)
     if result.size == 0:
         return result
@@ -550,6 +555,10 @@ def column_stack(arrays: Sequence[Any], /) -> ndarray:
     return _joined("column_stack", parts, 1)
 
 
+def _appended(parts: tuple[np.ndarray, np.ndarray], axis: int | None) -> np.ndarray:
+    return np.append(*parts, axis)
+
+
 def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
     """``x`` and ``values`` one after another, flattened if ``axis`` is ``None``.
 
@@ -562,6 +571,9 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
         >>> dp.append(dp.asarray([1, 2]), dp.asarray([3])).asnumpy()
         array([1, 2, 3])
     """
+    small = compute_small(_appended, (x, values), axis, joins=True)
+    if small is not None:
+        return small
     x, values = check_arrays("append", ("x", x), ("values", values))
     common_placement("append", (("x", x), ("values", values)))
     return _joined("append", [x, values], axis)

@@ -139,7 +139,12 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
         if result.dtype.kind in "iu" and x1.block is x2.block:
             b = b.copy()  # of `x @ x.T`, dpnp 0.20 makes a product of floats, which do not wrap
         a, b = (each.copy() if _has_spread_rows(each) else each for each in (a, b))
-        exchange.dpnp.matmul(a, b, out=exchange.dpnp_array(result._tensor))
+        target = exchange.dpnp_array(result._tensor)
+        if result.dtype.char == "e":  # of which dpnp has no products; NumPy adds in these, too
+            singles = (each.astype(_dtypes.float32) for each in (a, b))
+            target[...] = exchange.dpnp.matmul(*singles)
+        else:
+            exchange.dpnp.matmul(a, b, out=target)
 
     compute(
         "matmul",
@@ -397,6 +402,11 @@ def dot(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
     return out
 
 
+def _has_few_products(x1: Any, x2: Any) -> bool:
+    """Whether all products of elements of two arrays are few."""
+    return type(x1) is type(x2) is ndarray and x1.size * x2.size <= limits.host_elements
+
+
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
     """The sum of products over pairs of axes.
 
@@ -416,7 +426,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
         >>> dp.tensordot(dp.ones((2, 3)), dp.ones((3, 4)), axes=1).shape
         (2, 4)
     """
-    if type(x1) is type(x2) is ndarray and x1.size * x2.size <= limits.host_elements:
+    if _has_few_products(x1, x2):
         is_count = type(axes) is int and axes >= 0
         small = compute_small(np.tensordot, x1, x2, axes) if is_count else None
         if small is not None:
@@ -459,8 +469,7 @@ def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         array([[3, 4],
                [6, 8]])
     """
-    are_arrays = out is None and type(x1) is type(x2) is ndarray
-    if are_arrays and x1.size * x2.size <= limits.host_elements:
+    if out is None and _has_few_products(x1, x2):
         small = compute_small(np.outer, x1, x2)
         if small is not None:
             return small
@@ -481,6 +490,9 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
         >>> int(dp.inner(dp.asarray([1, 2]), dp.asarray([3, 4])))
         11
     """
+    small = compute_small(np.inner, x1, x2) if _has_few_products(x1, x2) else None
+    if small is not None:
+        return small
     x1, x2 = _pair("inner", x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
         return apply(OPS["multiply"], x1, x2)
@@ -499,6 +511,9 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
         >>> complex(dp.vdot(dp.asarray([1j]), dp.asarray([1j])))
         (1+0j)
     """
+    small = compute_small(np.vdot, x1, x2) if type(x2) is ndarray else None
+    if small is not None:
+        return small
     x1, x2 = _pair("vdot", x1, x2)
     return _product(conjugate(ravel(x1)), ravel(x2), "vdot")
 

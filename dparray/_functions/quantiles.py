@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -107,20 +107,20 @@ def _quantiles(
     if x.dtype.kind == "c" and "median" not in function:
         raise DTypeError(f"{function}: complex numbers have no order")
     fractions = _fractions(function, q, whole)
-    if out is weights is None and not leave_nan_out and x.size and not isinstance(q, ndarray):
+    is_for_numpy = not leave_nan_out or x.dtype.kind != "c"
+    if out is weights is None and x.size and is_for_numpy and not isinstance(q, ndarray):
         wanted: Any = float(fractions) if _is_weak(q) else fractions.astype(_dtype_of_fractions(q))
-        known_method: Any = method
-        small = compute_small(
-            _by_numpy(
-                (lambda values: np.median(values, axis, keepdims=keepdims))
-                if function == "median"
-                else lambda values: np.quantile(
-                    values, wanted, axis, method=known_method, keepdims=keepdims
-                ),
-                None if function == "median" else _quantile_dtype(x, q, method),
-            ),
-            x,
-        )
+        is_median, known_method = "median" in function, cast("Any", method)
+
+        def by_numpy(values: np.ndarray) -> Any:
+            if leave_nan_out:
+                values = _numbers_of(values, x.ndim > 1 and (axis is not None or keepdims))
+            if is_median:
+                return np.median(values, axis, keepdims=keepdims)
+            return np.quantile(values, wanted, axis, method=known_method, keepdims=keepdims)
+
+        dtype = None if is_median else _quantile_dtype(x, q, method)
+        small = compute_small(_by_numpy(by_numpy, dtype), x)
         if small is not None:
             return small
     axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(function, axis, x.ndim)
@@ -339,6 +339,20 @@ def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
     if not isinstance(weight, ndarray):
         return chosen
     return choose_elements("where", apply(OPS["equal"], weight, 0), low, chosen)
+
+
+def _numbers_of(values: np.ndarray, in_lines: bool) -> np.ndarray:
+    """The values that are not NaN, if the others leave an array: all of them, or one line.
+
+    Raises:
+        ValueError: they do not.
+    """
+    is_nan = np.isnan(values)
+    if not is_nan.any():
+        return values
+    if in_lines or is_nan.all():
+        raise ValueError
+    return values[~is_nan]
 
 
 def _by_numpy(

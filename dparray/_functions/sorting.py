@@ -20,8 +20,14 @@ from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
+from dparray._array.small import compute_small
 from dparray._functions.indexing import take_along_axis
-from dparray._functions.line_sorts import argsort_lines, lexsort_lines, sort_lines
+from dparray._functions.line_sorts import (
+    argsort_lines,
+    kind_of_values,
+    lexsort_lines,
+    sort_lines,
+)
 from dparray._functions.manipulation import moveaxis, ravel
 from dparray._functions.rearranging import flip
 from dparray._placement import common_placement, placement_of
@@ -140,8 +146,12 @@ def sort(
         >>> dp.sort(dp.asarray([3, 1, 2]), descending=True).asnumpy()
         array([3, 2, 1])
     """
-    x = check_array("sort", "x", x)
     _kind("sort", stable, kind)
+    if not descending and _is_plain(axis):
+        small = compute_small(_sorted, x, axis)
+        if small is not None:
+            return small
+    x = check_array("sort", "x", x)
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("sort", axis, x.ndim)
@@ -161,6 +171,15 @@ def sort(
 
     compute("sort", (("x", x),), host=by_numpy, dpt=by_dpt, out=target)
     return result
+
+
+def _is_plain(axis: Any) -> bool:
+    """Whether NumPy takes an axis as we do."""
+    return axis is None or type(axis) is int
+
+
+def _sorted(values: np.ndarray, axis: int | None) -> np.ndarray:
+    return np.sort(values, axis, kind_of_values(values))
 
 
 def of_four_bytes(tensor: Any) -> Any:
@@ -188,8 +207,12 @@ def argsort(
         >>> dp.argsort(dp.asarray([3, 1, 2])).asnumpy()
         array([1, 2, 0])
     """
-    x = check_array("argsort", "x", x)
     algorithm = _kind("argsort", stable, kind)
+    if not descending and _is_plain(axis) and type(x) is ndarray and x.shape:
+        small = compute_small(np.argsort, x, axis, algorithm)
+        if small is not None:
+            return small
+    x = check_array("argsort", "x", x)
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("argsort", axis, x.ndim)
@@ -269,6 +292,9 @@ def partition(
         >>> int(dp.partition(dp.asarray([5, 1, 4, 2]), 1)[1])
         2
     """
+    small = _parted_small(np.partition, x, kth, axis, kind)
+    if small is not None:
+        return small
     x = check_array("partition", "x", x)
     if kind != "introselect":
         raise ArgumentError(f"partition: kind {kind!r} is not 'introselect', the only one")
@@ -297,6 +323,9 @@ def argpartition(
         >>> int(dp.argpartition(dp.asarray([5, 1, 4, 2]), 1)[1])
         3
     """
+    small = _parted_small(np.argpartition, x, kth, axis, kind)
+    if small is not None:
+        return small
     x = check_array("argpartition", "x", x)
     if kind != "introselect":
         raise ArgumentError(f"argpartition: kind {kind!r} is not 'introselect', the only one")
@@ -312,6 +341,15 @@ def argpartition(
 
     found = compute("argpartition", (("x", x),), host=by_numpy, out=result)
     return argsort(x, axis) if found is None else result
+
+
+def _parted_small(
+    function: Callable[..., np.ndarray], x: Any, kth: Any, axis: Any, kind: str
+) -> ndarray | None:
+    """What NumPy's function of one position makes of a small array, or ``None``."""
+    if type(kth) is not int or not _is_plain(axis) or kind != "introselect":
+        return None
+    return compute_small(function, x, kth, axis)
 
 
 def _checked_kth(name: str, x: ndarray, kth: Any, extent: int) -> list[int]:
@@ -409,6 +447,9 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
         >>> dp.lexsort([second, first]).asnumpy()
         array([2, 1, 0])
     """
+    small = compute_small(_lexsorted, keys, axis, joins=True) if type(axis) is int else None
+    if small is not None:
+        return small
     named = [
         (f"keys[{position}]", check_array("lexsort", f"keys[{position}]", key))
         for position, key in enumerate(keys)
@@ -430,6 +471,11 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
             order = _taken(order, argsort(_taken(key, order)))
         assign(result, moveaxis(order, -1, axis))
     return result
+
+
+def _lexsorted(keys: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
+    _layout.normalize_axis("lexsort", axis, keys[0].ndim)
+    return np.lexsort(keys, axis)
 
 
 def _taken(values: ndarray, positions: ndarray) -> ndarray:

@@ -13,6 +13,7 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import beside, check_array, check_fits, check_out, taken_over
+from dparray._array.small import compute_small
 from dparray._functions.operands import as_mask, converted
 from dparray._graph.ops import Op
 from dparray._placement import common_placement, placement_of
@@ -146,10 +147,16 @@ def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:
     """
     name, arity = compute.__name__, compute.__code__.co_argcount
     parameters = compute.__code__.co_varnames[:arity]
+    of_numpy = getattr(np, name, None)
+    by_numpy = of_numpy if isinstance(of_numpy, np.ufunc) else None
 
     def compute_in_order(*operands: Any) -> ndarray:
         if any(isinstance(x, list | tuple) for x in operands):
             operands = tuple(beside(name, parameters, operands))
+        if by_numpy is not None:
+            small = compute_small(by_numpy, *operands, broadcasts=True)
+            if small is not None:
+                return small
         return in_order_of(operands, compute(*operands))
 
     function = taking_options(name, arity, compute_in_order)

@@ -107,3 +107,29 @@ def test_sums_and_means_of_expressions() -> None:
     single = np.sum((host + host).astype("float32"), axis=0)
     found = computed(lambda: dp.sum((x + x).astype("float32"), axis=0))
     np.testing.assert_allclose(found, single, rtol=1e-5, atol=1e-4)
+
+
+PRODUCTS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "matrices": lambda xp, x, y: x @ y.T,
+    "a matrix with itself": lambda xp, x, y: x @ x.T,
+    "a matrix and a vector": lambda xp, x, y: x @ y[0],
+    "vectors": lambda xp, x, y: xp.dot(x[0], y[0]),
+    "inner": lambda xp, x, y: xp.inner(x, y),
+    "vdot": lambda xp, x, y: xp.vdot(x, y),
+    "tensordot": lambda xp, x, y: xp.tensordot(x, y, 2),
+    "einsum": lambda xp, x, y: xp.einsum("ij,kj->ik", x, y),
+    "einsum of halves and small integers": lambda xp, x, y: xp.einsum(
+        "ij,kj->i", x.astype("int8"), y
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_where_the_library_has_none_of_halves(name: str, queue: Any) -> None:
+    values = np.random.default_rng(7).integers(-3, 4, (2, 30, 70)).astype(np.float16)
+    wanted = PRODUCTS[name](np, *values)
+    x, y = (dp.asarray(each, sycl_queue=queue) for each in values)
+    found = PRODUCTS[name](dp, x, y)
+    assert found.sycl_queue == queue
+    assert found.dtype == wanted.dtype == np.float16
+    np.testing.assert_array_equal(found.asnumpy(), wanted)

@@ -1,0 +1,82 @@
+"""Functions of small arrays, which NumPy computes at the call: the same in every way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+DTYPES = ("bool", "int8", "uint32", "int64", "float16", "float32", "float64", "complex128")
+SHAPES = ((), (0,), (1,), (7,), (3, 4), (2, 3, 4))
+
+FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "sort": lambda xp, x, y: xp.sort(x),
+    "sort flattened": lambda xp, x, y: xp.sort(x, axis=None),
+    "sort along the first axis": lambda xp, x, y: xp.sort(x, axis=0),
+    "argsort": lambda xp, x, y: xp.argsort(x, kind="stable"),
+    "argsort along the first axis": lambda xp, x, y: xp.argsort(x, axis=0, kind="stable"),
+    "lexsort": lambda xp, x, y: xp.lexsort((x, y)),
+    "partition": lambda xp, x, y: xp.partition(x, 0)[..., 0],
+    "inner": lambda xp, x, y: xp.inner(x, y),
+    "vdot": lambda xp, x, y: xp.vdot(x, y),
+    "einsum": lambda xp, x, y: xp.einsum("...i,...i->...", x, y),
+    "einsum of a view": lambda xp, x, y: xp.einsum("...ij->...ji", x),
+    "append": lambda xp, x, y: xp.append(x, y),
+    "append along an axis": lambda xp, x, y: xp.append(x, y, axis=0),
+    "resize": lambda xp, x, y: xp.resize(x, (3, 5)),
+    "cumulative_sum": lambda xp, x, y: xp.cumulative_sum(x, axis=-1),
+    "cumulative_prod": lambda xp, x, y: xp.cumulative_prod(x, axis=0),
+    "nanmedian": lambda xp, x, y: xp.nanmedian(x, keepdims=True),
+    "nanmedian along an axis": lambda xp, x, y: xp.nanmedian(x, axis=0),
+    "nanquantile": lambda xp, x, y: xp.nanquantile(x, [0.3, 0.5], axis=-1),
+    "nanpercentile": lambda xp, x, y: xp.nanpercentile(x, 40),
+    "fmod": lambda xp, x, y: xp.fmod(x, y),
+    "heaviside": lambda xp, x, y: xp.heaviside(x, 0.5),
+    "deg2rad": lambda xp, x, y: xp.deg2rad(x),
+    "gcd": lambda xp, x, y: xp.gcd(x, 6),
+    "rows": lambda xp, x, y: x[[1, 0, -1]],
+}
+
+
+def result_of(function: Callable[[Any, Any, Any], Any], xp: Any, *operands: Any) -> Any:
+    """The values, or that the function refuses."""
+    try:
+        found = function(xp, *operands)
+    except (ValueError, TypeError, IndexError):
+        return None
+    return found.asnumpy() if isinstance(found, dp.ndarray) else np.asarray(found)
+
+
+def assert_same(found: Any, wanted: Any, context: object) -> None:
+    """Fail unless both are refusals or arrays of one kind."""
+    if found is None or wanted is None:
+        assert found is wanted is None, context
+        return
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), context
+    tolerance = 2e-3 if found.dtype == np.float16 else 1e-6
+    is_exact = found.dtype.kind not in "fc"
+    np.testing.assert_allclose(found, wanted, 0 if is_exact else tolerance, err_msg=str(context))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_small_arrays_as_on_every_other_way(name: str) -> None:
+    function = FUNCTIONS[name]
+    random = np.random.default_rng(3)
+    for dtype in DTYPES:
+        for shape in SHAPES:
+            values = random.integers(0, 7, (2, *shape)).astype(dtype)
+            if values.dtype.kind in "fc" and values.size > 4:
+                values[0].flat[2] = np.nan
+            x, y = map(dp.asarray, values)
+            found = result_of(function, dp, x, y)
+            with dp.config.override(host_tier=False):
+                otherwise = result_of(function, dp, x, y)
+            assert_same(found, otherwise, (dtype, shape))
+            wanted = result_of(function, np, *values)
+            if found is not None and wanted is not None and values.size:
+                assert_same(found, wanted, (dtype, shape))
