@@ -20,10 +20,12 @@ import ctypes
 import hashlib
 import os
 import struct
+from collections import deque
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int32, c_size_t, c_uint32, c_void_p
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import dpctl
 from dpctl.program import (
@@ -222,6 +224,8 @@ class _Driver:
     """
 
     def __init__(self) -> None:
+        self.programs: dict[ref[_Program], tuple[int, dpctl.SyclContext]] = {}
+        self.gone: deque[ref[_Program]] = deque()  # of those, what nothing refers to any more
         opencl, sycl, dpctl_library, runtime = (
             ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
             for name in ("libOpenCL.so.1", _SYCL_LIBRARY, INTERFACE_LIBRARY, "libstdc++.so.6")
@@ -350,6 +354,13 @@ class _Driver:
                 raise SyclProgramCompilationError(self._log(handle, own))
             return program
 
+    def release_gone(self) -> None:
+        """Let the driver free the programs that nothing refers to any more."""
+        with contextlib.suppress(IndexError):  # until another thread or this one took the last
+            while True:
+                handle, _ = self.programs.pop(self.gone.popleft())
+                self.release["program"](handle)
+
     def _log(self, program: int, device: c_void_p) -> str:
         """What the driver says of a program that it has built, or refused."""
         nbytes = c_size_t()
@@ -364,15 +375,18 @@ class _Driver:
 
 
 class _Program:
-    """A program that the driver has built, which it frees with the last of its kernels."""
+    """A program that the driver has built, which it frees with the last of its kernels.
 
-    __slots__ = ("_context", "_driver", "_handle")
+    The driver frees it when the next one is made, and not where this object ends: an interrupt that
+    came in a function of Python's which is called there would be lost.
+    """
+
+    __slots__ = ("__weakref__", "_context", "_driver", "_handle")
 
     def __init__(self, driver: _Driver, handle: int, context: dpctl.SyclContext) -> None:
         self._driver, self._handle, self._context = driver, handle, context
-
-    def __del__(self) -> None:
-        self._driver.release["program"](self._handle)
+        driver.release_gone()
+        driver.programs[ref(self, driver.gone.append)] = handle, context
 
     def binary(self, queue: dpctl.SyclQueue) -> bytes | None:
         """What the driver built for a queue's device; ``None`` if it does not tell."""

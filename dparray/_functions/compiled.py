@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextvars
 import sys
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -152,7 +151,6 @@ def install(module: Any) -> None:
 def _sample_block() -> Any:
     """A block whose slots have values of their own, so that the module finds them."""
     sample: Any = Block.__new__(Block)
-    sample._returned = deque()
     sample.pointer, sample.segment, sample.readers = [], [], []
     return sample
 

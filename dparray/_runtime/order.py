@@ -15,12 +15,13 @@ launch came after other work, and so after it in time.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import dpctl
-from dpctl.utils import SequentialOrderManager, _order_manager
+from dpctl.utils import SequentialOrderManager, _order_manager, _seq_order_keeper
 from dpctl.utils._order_manager import _SequentialOrderManager
 
 from dparray._layout import Block
@@ -222,6 +223,23 @@ class Order(_SequentialOrderManager):
         self._state.add_to_host_task_events(event)
 
 
+_is_ready = False
+
+
+def make_ready() -> None:
+    """Let dpctl's C++ make what it makes when it first looks at an event.
+
+    It lets go of the interpreter's lock meanwhile, and a second thread that came there would wait
+    with that lock for ever. So one thread calls it before any other can, with what it refuses.
+    """
+    global _is_ready
+    with lock:
+        if not _is_ready:
+            with contextlib.suppress(Exception):
+                _seq_order_keeper._submit_empty_task(object())
+            _is_ready = True
+
+
 # dpctl's map of this context, in which each launch looks its queue up: dpctl's way does so twice.
 _map = SequentialOrderManager._map.get
 
@@ -230,6 +248,7 @@ def order_of(queue: dpctl.SyclQueue) -> Any:
     """The :class:`Order` that dpctl's map has for a queue from now on."""
     order = _map().get(queue)
     if type(order) is not Order:
+        make_ready()
         order = SequentialOrderManager[queue]
         meet(queue)
         order.__class__ = Order  # the same object, to which another thread may be adding work

@@ -23,6 +23,7 @@ from dpctl.utils import SequentialOrderManager
 from dparray._imports import when_imported
 from dparray._layout import Block, Layout, contiguous_strides
 from dparray._runtime.in_order import foreign_calls, wait_for
+from dparray._runtime.order import make_ready
 from dparray._runtime.queues import note_work
 from dparray.exceptions import ArgumentError
 from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
@@ -73,6 +74,7 @@ def _make_statics() -> None:
     thread that comes there waits for the first with the interpreter's lock held, for ever. So one
     thread calls a function of each, before any other can, with arguments that it refuses.
     """
+    make_ready()
     with _making_statics:
         for name, module in tuple(sys.modules.items()):
             if not name.startswith("dpnp.") or name in _with_statics:

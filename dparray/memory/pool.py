@@ -60,7 +60,7 @@ class Pools:
     """All pools of a process over one driver.
 
     Thread-safe: one lock guards all state, also while a queue is waited for under pressure.
-    ``Block.__del__`` takes no lock. The lock is re-entrant because the collector may run, whenever
+    A block that dies takes no lock. The lock is re-entrant because the collector may run, whenever
     an object is made, a finaliser that allocates. So what a method works on is taken off its list
     first, and what was seen before an object was made is looked at again.
     """
@@ -118,15 +118,20 @@ class Pools:
             misses = pool.misses
             segments = arena.free.get(size)
             segment = segments.pop() if segments else self._find(arena, size, nbytes)
-            size = segment.nbytes
-            if segment.memory is None:
-                segment.memory = self._driver.part(segment.slab, segment.pointer, size, queue)
-            pool.in_use += size
-            if pool.in_use > pool.peak:
-                pool.peak = pool.in_use
-            hit = pool.misses == misses
-            if hit:
-                pool.hits += 1
+            try:
+                size = segment.nbytes
+                if segment.memory is None:
+                    segment.memory = self._driver.part(segment.slab, segment.pointer, size, queue)
+                pool.in_use += size
+                if pool.in_use > pool.peak:
+                    pool.peak = pool.in_use
+                hit = pool.misses == misses
+                if hit:
+                    pool.hits += 1
+                block = pool.lend(segment)
+            except BaseException:
+                pool.take_back(segment)
+                raise
         if _hooks.subscribers:
             _hooks.emit(
                 "allocate",
@@ -138,7 +143,7 @@ class Pools:
                 pointer=segment.pointer,
                 in_use=pool.in_use,
             )
-        return Block(segment, pool.returned)
+        return block
 
     def holds_device_memory(self) -> bool:
         """Whether there is memory of a device that is not the host: its driver is in use."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Block:
     """
 
     __slots__ = (
-        "_returned", "memory", "nbytes", "pointer", "queue", "readers", "segment", "usm_type"
+        "__weakref__", "memory", "nbytes", "pointer", "queue", "readers", "segment", "usm_type"
     )  # fmt: skip
 
     @property
@@ -53,9 +54,8 @@ class Block:
             segment.host_bytes = bytes_at(segment.pointer, segment.nbytes)
         return segment.host_bytes
 
-    def __init__(self, segment: Segment, returned: deque[Segment]) -> None:
+    def __init__(self, segment: Segment) -> None:
         self.readers: Any = None
-        self._returned = returned
         self.segment = segment
         self.memory = segment.memory
         self.nbytes = segment.nbytes
@@ -66,11 +66,6 @@ class Block:
 
     def __repr__(self) -> str:
         return f"Block({self.nbytes} bytes of {self.usm_type} USM at {self.pointer:#x})"
-
-    def __del__(self) -> None:
-        # The collector may run this anywhere, inside the pool too: nothing here takes a lock, and
-        # no global is read, so it also works while the interpreter shuts down.
-        self._returned.append(self.segment)
 
 
 def slab_of(block: object) -> Any:
@@ -258,6 +253,7 @@ class Pool:
         "arenas",
         "hits",
         "in_use",
+        "lent",
         "lingering",
         "misses",
         "owner",
@@ -274,18 +270,33 @@ class Pool:
         self.peak = 0
         self.hits = 0
         self.misses = 0
-        self.returned: deque[Segment] = deque()  # by Block.__del__, without the lock
+        self.lent: dict[ref[Block], Segment] = {}  # to blocks, which may be gone since
+        # Of those, the gone ones. The collector may say so anywhere, inside the pool too, and does
+        # without the lock; by a function in C: an interrupt that came in Python's would be lost.
+        self.returned: deque[ref[Block]] = deque()
         self.lingering: deque[Segment] = deque()  # back, but the memory object is still held
 
     @property
     def held(self) -> int:
         return sum(arena.held for arena in list(self.arenas.values()))
 
+    def lend(self, segment: Segment) -> Block:
+        """A block of a segment that is in no free list."""
+        block = Block(segment)
+        self.lent[ref(block, self.returned.append)] = segment
+        return block
+
+    def take_back(self, segment: Segment) -> None:
+        """Set right what an error or an interrupt left of a loan, which nobody has got."""
+        if segment not in self.lent.values():  # else its block says so
+            segment.arena.put(segment)
+        self.in_use = sum(each.nbytes for each in (*self.lent.values(), *self.lingering))
+
     def collect(self) -> None:
         """Put the segments that came back on their free lists."""
-        returned = self.returned
+        returned, lent = self.returned, self.lent
         while returned:
-            segment = returned.popleft()
+            segment = lent.pop(returned.popleft())
             if sys.getrefcount(segment.memory) > _POOL_REFERENCES:
                 segment.awaited = False
                 self.lingering.append(segment)

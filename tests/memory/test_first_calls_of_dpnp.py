@@ -31,9 +31,11 @@ def test_first_calls_by_threads_end() -> None:
 
 
 def test_each_compiled_module_is_called_once_with_what_it_refuses() -> None:
+    from dparray._runtime import order
     from dparray.memory import exchange
 
     assert exchange.dpt.usm_ndarray
+    assert order._is_ready  # and dpctl's order manager was
     seen = set(exchange._with_statics)
     assert {"dpnp.tensor._tensor_impl", "dpnp.tensor._tensor_sorting_impl"} <= seen
     exchange._make_statics()

@@ -144,6 +144,39 @@ def test_compiling_can_be_interrupted_and_done_again(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"cache"}  # nothing is left behind
 
 
+LOOPS = """
+x, row = dp.linspace(0, 1, 300_000), dp.linspace(0, 1, 60)
+m = dp.asarray(np.random.default_rng(0).random((300, 300)))
+dp.eval(x)
+
+def expressions():
+    y = x * 2 + x
+
+def slices():
+    m[1:-1, 1:-1] = m[:-2, 1:-1] * 0.5 + m[2:, 1:-1] * 0.5
+
+def a_bit_of_all():
+    y = row * 2 + x[3]
+    z = dp.sort(x[:100])
+    return float(dp.sum(x)), z.asnumpy()
+
+for step in (expressions, slices, a_bit_of_all):
+    step()
+    for _ in range(5):
+        with interrupt_after(random.uniform(0.02, 0.05)):
+            end = time.monotonic() + 2
+            while time.monotonic() < end:
+                step()
+"""
+
+
+def test_loops_over_arrays_can_be_interrupted(tmp_path: Path) -> None:
+    """Arrays die in them all the time, and an interrupt in a ``__del__`` would be lost."""
+    run = interrupted(LOOPS, tmp_path)
+    assert run.stdout.split() == ["interrupted"] * 15
+    assert run.stderr == ""
+
+
 # -- files ----------------------------------------------------------------------------------------
 
 
