@@ -193,9 +193,11 @@ def test_sub_devices_have_pools_of_their_own(device: Any) -> None:
 
 def test_a_second_queue_has_free_lists_of_its_own(device: Any) -> None:
     other = dpctl.SyclQueue(device.sycl_device)
+    kept = dp.memory.allocate(device.sycl_queue, "device", 64)  # lists of idle queues are forgotten
     pointer = dp.memory.allocate(device.sycl_queue, "device", 4 * MiB).pointer
     assert dp.memory.allocate(other, "device", 4 * MiB).pointer != pointer
     assert dp.memory.allocate(device.sycl_queue, "device", 4 * MiB).pointer == pointer
+    del kept
 
 
 @pytest.mark.parametrize(
