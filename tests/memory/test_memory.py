@@ -181,12 +181,14 @@ def test_sub_devices_have_pools_of_their_own(device: Any) -> None:
     if device.sycl_device.max_compute_units < 2:
         pytest.skip("a CPU with one compute unit has no sub-devices")
     first, second = device.create_sub_devices(partition=1)[:2]
+    kept = dp.memory.allocate(first.sycl_queue, "device", 64)  # pools of idle queues are forgotten
     pointer = dp.memory.allocate(first.sycl_queue, "device", 4 * MiB).pointer
     block = dp.memory.allocate(second.sycl_queue, "device", 4 * MiB)
     assert block.pointer != pointer
     assert dp.memory.stats(first).cached >= 4 * MiB
     assert dp.memory.release(second) == 0
     assert dp.memory.release(first) >= 4 * MiB
+    del kept
     names = [pool.device for pool in dp.memory.stats().pools]
     assert "opencl:cpu:0, sub-device 1 of 2" in names or len(names) > 2
 
