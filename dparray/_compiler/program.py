@@ -355,7 +355,17 @@ class _Driver:
             return program
 
     def release_gone(self) -> None:
-        """Let the driver free the programs that nothing refers to any more."""
+        """Let the driver free the programs that nothing refers to any more.
+
+        In the thread that builds, where there is one, so that nothing is built meanwhile.
+        """
+        if self.gone and _has_built():
+            with contextlib.suppress(RuntimeError):  # the interpreter is ending
+                _builder().submit(self._release_gone)
+        elif self.gone:
+            self._release_gone()
+
+    def _release_gone(self) -> None:
         with contextlib.suppress(IndexError):  # until another thread or this one took the last
             while True:
                 handle, _ = self.programs.pop(self.gone.popleft())

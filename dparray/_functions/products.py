@@ -140,7 +140,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
             b = b.copy()  # of `x @ x.T`, dpnp 0.20 makes a product of floats, which do not wrap
         a, b = (each.copy() if _has_spread_rows(each) else each for each in (a, b))
         target = exchange.dpnp_array(result._tensor)
-        if result.dtype.char == "e":  # of which dpnp has no products; NumPy adds in these, too
+        if result.dtype.char == "e":  # of these dpnp has no products; NumPy adds singles up, too
             singles = (each.astype(_dtypes.float32) for each in (a, b))
             target[...] = exchange.dpnp.matmul(*singles)
         else:

@@ -288,9 +288,10 @@ class Pool:
 
     def take_back(self, segment: Segment) -> None:
         """Set right what an error or an interrupt left of a loan, which nobody has got."""
-        if segment not in self.lent.values():  # else its block says so
+        lent = list(self.lent.values())
+        if segment not in lent:  # else its block says so
             segment.arena.put(segment)
-        self.in_use = sum(each.nbytes for each in (*self.lent.values(), *self.lingering))
+        self.in_use = sum(each.nbytes for each in (*lent, *self.lingering))
 
     def collect(self) -> None:
         """Put the segments that came back on their free lists."""
