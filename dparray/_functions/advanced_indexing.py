@@ -264,14 +264,6 @@ def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray)
     source.take(positions, axis, out, "wrap")
 
 
-_INT_ALONE = {int}
-
-
-def _taken_rows(values: np.ndarray, positions: tuple[int, ...]) -> np.ndarray:
-    rows: np.ndarray = values[np.asarray(positions, np.int64)]
-    return rows
-
-
 @as_method
 def _take_advanced(x: ndarray, index: Any) -> ndarray:
     """The elements that an advanced index selects, in a new array."""
@@ -283,8 +275,8 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
         if small is not None:
             return small
     elif type(index) is list and len(index) * x.size <= most * (x.shape or (1,))[0]:
-        are_integers = set(map(type, index)) == _INT_ALONE
-        small = compute_small(_taken_rows, x, tuple(index)) if are_integers else None
+        are_integers = set(map(type, index)) == {int}
+        small = compute_small(operator.getitem, x, index) if are_integers else None
         if small is not None:
             return small
     index = _with_host_data_here(x, index)
