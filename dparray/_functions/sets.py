@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
+from dparray._array.assignment import assign
 from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
@@ -26,10 +28,10 @@ from dparray._functions.operands import placement_keywords
 from dparray._functions.ranges import arange
 from dparray._functions.reductions import count_nonzero
 from dparray._functions.reductions import sum as sum_of
-from dparray._functions.sorting import argsort, is_vectorized, of_four_bytes
+from dparray._functions.searching import searchsorted
+from dparray._functions.sorting import argsort, is_by_radix, is_vectorized, sort
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
-from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key
 from dparray.exceptions import UnsupportedFeatureError
 from dparray.memory.exchange import dpt, later
@@ -77,7 +79,7 @@ _LONG = 1 << 19
 
 def _is_long(x: ndarray) -> bool:
     """Whether an array is worth our radix sort."""
-    return x.size >= _LONG and x.dtype.kind in "biuf" and device_facts.is_cpu(x.sycl_queue)
+    return x.size >= _LONG and is_by_radix(x)
 
 
 def _runs(ordered: ndarray) -> tuple[ndarray, ndarray]:
@@ -112,8 +114,14 @@ def _all_by_sorting(x: ndarray) -> UniqueAllResult:
 
 
 def _unique(
-    name: str, by_numpy: Callable[..., Any], by_dpt: Callable[..., Any], x: ndarray
+    name: str,
+    by_numpy: Callable[..., Any],
+    by_dpt: Callable[..., Any],
+    x: ndarray,
+    wanted: tuple[bool, ...],
 ) -> list[ndarray]:
+    """Those that are wanted of the values, their first positions, the inverse and the counts."""
+
     def by_host(values: np.ndarray) -> Any:
         if values.dtype.char != "e":
             return by_numpy(values)
@@ -123,7 +131,10 @@ def _unique(
             return (found[0].astype(np.float16), *found[1:])
         return found.astype(np.float16)
 
-    found = compute(name, (("x", x),), host=by_host, dpt=by_dpt)
+    by_library = None if is_by_radix(x) else by_dpt
+    found = compute(name, (("x", x),), host=by_host, dpt=by_library)
+    if found is None:
+        return [*compress(_all_by_sorting(x), wanted)]
     return list(found) if isinstance(found, tuple) else [found]
 
 
@@ -141,7 +152,8 @@ def unique_values(x: Any, /) -> ndarray:
     if _is_long(x) and not is_vectorized(x):
         ordered, _ = sort_by_key(ravel(x))
         return ordered[_runs(ordered)[1]]
-    return _unique("unique_values", _numpy_values, later("unique_values"), x)[0]
+    wanted = (True, False, False, False)
+    return _unique("unique_values", _numpy_values, later("unique_values"), x, wanted)[0]
 
 
 def _numpy_values(x: np.ndarray) -> np.ndarray:
@@ -161,8 +173,9 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
         ordered, _ = sort_by_key(ravel(x))
         starts = _runs(ordered)[1]
         return UniqueCountsResult(ordered[starts], _lengths(starts, x.size))
+    wanted = (True, False, False, True)
     return UniqueCountsResult(
-        *_unique("unique_counts", np.unique_counts, later("unique_counts"), x)
+        *_unique("unique_counts", np.unique_counts, later("unique_counts"), x, wanted)
     )
 
 
@@ -178,8 +191,9 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
     if _is_long(x):
         found = _all_by_sorting(x)
         return UniqueInverseResult(found.values, found.inverse_indices)
+    wanted = (True, False, True, False)
     return UniqueInverseResult(
-        *_unique("unique_inverse", np.unique_inverse, later("unique_inverse"), x)
+        *_unique("unique_inverse", np.unique_inverse, later("unique_inverse"), x, wanted)
     )
 
 
@@ -194,7 +208,8 @@ def unique_all(x: Any, /) -> UniqueAllResult:
     x = check_array("unique_all", "x", x)
     if _is_long(x):
         return _all_by_sorting(x)
-    return UniqueAllResult(*_unique("unique_all", np.unique_all, later("unique_all"), x))
+    wanted = (True, True, True, True)
+    return UniqueAllResult(*_unique("unique_all", np.unique_all, later("unique_all"), x, wanted))
 
 
 def unique(
@@ -256,10 +271,10 @@ def unique(
             )
         return found
 
+    wanted = (True, return_index, return_inverse, return_counts)
+
     def by_library(tensor: Any) -> tuple[Any, ...]:
-        found = dpt.unique_all(tensor)
-        chosen = (True, return_index, return_inverse, return_counts)
-        return tuple(part for part, wanted in zip(found, chosen, strict=True) if wanted)
+        return tuple(compress(dpt.unique_all(tensor), wanted))
 
     parts = _unique(
         "unique",
@@ -268,6 +283,7 @@ def unique(
         ),
         by_library,
         x,
+        wanted,
     )
     if x.dtype.kind in "fc":
         parts = _with_one_nan(parts, return_index, return_inverse)
@@ -329,13 +345,17 @@ def isin(
     x1, x2 = check_arrays("isin", ("x1", x1), ("x2", x2))
     placement = common_placement("isin", (("x1", x1), ("x2", x2)))
     result = empty_on(placement, x1.shape, _dtypes.bool)
-    compute(
+    found = compute(
         "isin",
         (("x1", x1), ("x2", x2)),
         host=lambda values, among, out: np.copyto(out, np.isin(values, among, invert=invert)),
-        dpt=lambda *tensors: later("isin")(*map(of_four_bytes, tensors), invert=invert),
+        dpt=None if is_by_radix(x2) else partial(later("isin"), invert=invert),
         out=result,
     )
+    if found is None:
+        ordered = sort(ravel(x2))
+        nearest = apply(OPS["minimum"], searchsorted(ordered, x1), ordered.size - 1)
+        assign(result, (ordered[nearest] == x1) != bool(invert))
     return result
 
 

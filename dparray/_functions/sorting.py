@@ -1,7 +1,8 @@
 """Sorting.
 
 On a CPU device NumPy sorts in the arrays' own memory, which is many times faster than the library,
-and long axes are sorted by our radix sort on all cores, which is faster still.
+and long axes are sorted by our radix sort on all cores, which is faster still. Where NumPy may not,
+our radix sort sorts short ones, too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dparray._functions.line_sorts import (
     lexsort_lines,
     sort_lines,
 )
-from dparray._functions.manipulation import moveaxis, ravel
+from dparray._functions.manipulation import moveaxis, ravel, reshape
 from dparray._functions.rearranging import flip
 from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
@@ -75,15 +76,17 @@ def _new(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
     return empty_on(placement_of(x), x.shape, dtype)
 
 
+def is_by_radix(x: ndarray) -> bool:
+    """Whether our radix sort is there for an array, in the place of dpnp's kernels.
+
+    On CPU devices: Intel's compiler (2026) has ended processes while it built those.
+    """
+    return x.size > 0 and x.dtype.kind in "biuf" and device_facts.is_cpu(x.sycl_queue)
+
+
 def _is_long(x: ndarray, axis: int, least: int) -> bool:
     """Whether the lines along an axis are worth our radix sort."""
-    return (
-        x.ndim > 0
-        and x.shape[axis] >= least
-        and x.size > 0
-        and x.dtype.kind in "biuf"
-        and device_facts.is_cpu(x.sycl_queue)
-    )
+    return x.ndim > 0 and x.shape[axis] >= least and is_by_radix(x)
 
 
 def _cores(x: ndarray) -> int:
@@ -115,6 +118,27 @@ def _line_by_line(
     for index in np.ndindex(lines.shape[:-1]):
         assign(targets[index], _line_by_line(function, lines[index], 0, dtype))
     return result
+
+
+def _positions_by_radix(lines: ndarray) -> tuple[ndarray, ndarray]:
+    """The elements of all lines along the last axis, and where each line's are in order."""
+    flat = ravel(lines)
+    order = stable_argsort(flat)
+    if lines.ndim > 1:
+        order = order[stable_argsort(order // lines.shape[-1])]
+    return flat, order
+
+
+def _sort_by_radix(x: ndarray, axis: int) -> ndarray:
+    lines = moveaxis(x, axis, -1)
+    flat, order = _positions_by_radix(lines)
+    return moveaxis(reshape(flat[order], lines.shape), -1, axis)
+
+
+def _argsort_by_radix(x: ndarray, axis: int) -> ndarray:
+    lines = moveaxis(x, axis, -1)
+    _, order = _positions_by_radix(lines)
+    return moveaxis(reshape(order % lines.shape[-1], lines.shape), -1, axis)
 
 
 def sort(
@@ -166,10 +190,9 @@ def sort(
     def by_numpy(source: np.ndarray, out: np.ndarray) -> None:
         sort_lines(source, axis, out, cores)
 
-    def by_dpt(tensor: Any) -> Any:
-        return later("sort")(of_four_bytes(tensor), axis=axis)
-
-    compute("sort", (("x", x),), host=by_numpy, dpt=by_dpt, out=target)
+    by_dpt = None if is_by_radix(x) else partial(later("sort"), axis=axis)
+    if compute("sort", (("x", x),), host=by_numpy, dpt=by_dpt, out=target) is None:
+        assign(target, _sort_by_radix(x, axis))
     return result
 
 
@@ -180,15 +203,6 @@ def _is_plain(axis: Any) -> bool:
 
 def _sorted(values: np.ndarray, axis: int | None) -> np.ndarray:
     return np.sort(values, axis, kind_of_values(values))
-
-
-def of_four_bytes(tensor: Any) -> Any:
-    """Integers and booleans of fewer bytes as `int32`.
-
-    Intel's CPU compiler (2026) ends the process in dpnp's kernels that sort them.
-    """
-    narrow = tensor.dtype.kind in "biu" and tensor.dtype.itemsize < 4
-    return later("astype")(tensor, _dtypes.int32) if narrow else tensor
 
 
 def argsort(
@@ -229,8 +243,9 @@ def argsort(
     def by_numpy(values: np.ndarray, out: np.ndarray) -> None:
         argsort_lines(values, axis, out, cores, algorithm == "stable")
 
-    by_dpt = partial(later("argsort"), axis=axis)
-    compute("argsort", (("x", source),), host=by_numpy, dpt=by_dpt, out=target)
+    by_dpt = None if is_by_radix(x) else partial(later("argsort"), axis=axis)
+    if compute("argsort", (("x", source),), host=by_numpy, dpt=by_dpt, out=target) is None:
+        assign(target, _argsort_by_radix(source, axis))
     if descending:
         assign(result, x.shape[axis] - 1 - result)
     return result

@@ -1,5 +1,6 @@
-"""Sorting, positions that sort, and unique values: by NumPy in the arrays' memory, by the library,
-and by our radix sort, whose limits are set to one element here.
+"""Sorting, positions that sort, and unique values: by NumPy in the arrays' memory, where NumPy may
+not (real numbers by our radix sort, complex ones by the library), and line by line by our radix
+sort, whose limits are set to one element here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ DTYPES = [
 ]
 
 
-@pytest.fixture(params=["radix", "host", "library"], autouse=True)
+@pytest.fixture(params=["radix", "host", "no host"], autouse=True)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     if request.param == "radix":
         for module, name in (
@@ -29,7 +30,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         ):
             monkeypatch.setattr(module, name, 1)
         monkeypatch.setattr(sorting, "_LONG_FOR_VECTORS", {4: 1, 8: 1})
-    with dp.config.override(host_tier=request.param != "library"):
+    with dp.config.override(host_tier=request.param != "no host"):
         yield request.param
 
 
