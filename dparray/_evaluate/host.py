@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, config
-from dparray._evaluate import pieces
+from dparray._evaluate.pieces import Recipe
 from dparray._evaluate.plan import HostStep, slot_of
 from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
@@ -132,14 +132,26 @@ def keeps_dtype(op: Op) -> bool:
 
 def in_place(op: Op) -> Callable[..., Any] | None:
     """The same with an output, or ``None`` where the operation has no function for that."""
-    if op.ufunc in (np.maximum, np.minimum):  # which want it by its name
-
-        def into(*operands: Any) -> Any:
-            return op.ufunc(*operands[:-1], out=operands[-1])
-
-        into.__name__ = op.name
-        return into
+    if op.ufunc in _NAMES_OUTPUT:
+        return _into(op)
     return None if op.simpler else eager_function(op)
+
+
+#: Ufuncs that want their output by its name.
+_NAMES_OUTPUT = (np.maximum, np.minimum)
+
+
+def _into(op: Op) -> Callable[..., Any]:
+    """An operation's ufunc, whose output comes last."""
+    ufunc: Any = op.ufunc
+    if ufunc not in _NAMES_OUTPUT:
+        return ufunc
+
+    def into(*operands: Any) -> Any:
+        return ufunc(*operands[:-1], out=operands[-1])
+
+    into.__name__ = op.name
+    return into
 
 
 def write(x: np.ndarray, index: Any, values: Any) -> bool:
@@ -197,7 +209,7 @@ def run(
         targets[id(value)] = copies.host_view(target)
     start = time.perf_counter() if _hooks.subscribers else 0.0
     with np.errstate(all="ignore"):
-        is_done = step.is_cut and _compute_in_pieces(step, targets, layouts, scalars)
+        is_done = step.recipe is not None and _follow(step.recipe, layouts, scalars)
         if step.order and not is_done:
             _compute(step.order, targets, layouts, scalars, step.reuses)
         for value, _ in () if step.order else step.values:
@@ -406,31 +418,27 @@ def _is_special(op: Op, node: Node) -> bool:
     return op in _NO_UFUNC and not (op.keeps_integers and _is_plain(op, node))
 
 
-def _compute_in_pieces(
-    step: HostStep,
-    targets: dict[int, np.ndarray],
-    layouts: Sequence[Layout],
-    scalars: Sequence[Any],
-) -> bool:
-    """Compute the nodes of a step piece by piece; false if they cannot be, or not in that order."""
-    leaves: dict[int, np.ndarray] = {}
-    numbers: dict[tuple[int, int], Any] = {}
-    inside = set(map(id, step.order))
-    for node in step.order:
-        for position, operand in enumerate(node.operands):
-            if type(operand) is Scalar:
-                given = scalars[operand.value.number]
-                numbers[id(node), position] = node.loop[position].type(given)
-            elif id(operand) not in inside and id(operand) not in leaves:
-                layout = layouts[slot_of(layout_of(operand))]
-                leaves[id(operand)] = copies.host_view(layout)
-    return pieces.compute(
-        step.order, step.reuses, leaves, numbers, targets, _special, _has_plain_ufunc
+def _follow(recipe: Recipe, layouts: Sequence[Layout], scalars: Sequence[Any]) -> bool:
+    """Compute piece by piece; false if that would not be right."""
+    view = copies.host_view
+    return recipe.compute(
+        [view(layouts[slot_of(layout)]) for layout in recipe.sources],
+        [view(layouts[slot_of(layout)]) for layout in recipe.targets],
+        [kind(scalars[number]) for number, kind in recipe.scalars],
+        _function_of,
     )
 
 
-def _has_plain_ufunc(op: Op) -> bool:
-    return op not in _NO_UFUNC
+def _function_of(node: Node, dtypes: Sequence[np.dtype[Any]]) -> Callable[..., Any]:
+    """What computes an operation of operands of some dtypes, into what comes last."""
+    op = node.op
+    assert type(op) is Op
+    if _is_special(op, node):
+        return lambda *given: _special(node, op, list(given[:-1]), given[-1])
+    if len({*node.loop, *dtypes}) == 1:  # NumPy chooses that by itself
+        return _into(op)
+    ufunc, loop = op.ufunc, node.loop
+    return lambda *given: ufunc(*given[:-1], out=given[-1], casting="unsafe", signature=loop)
 
 
 def _is_plain(op: Op, node: Node) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._evaluate.pieces import Recipe
 from dparray._graph.node import Node, Scalar
 from dparray._layout import Layout
 
@@ -217,13 +218,12 @@ class HostStep(OperationsStep):
         because: why, in the cost model's terms.
         reuses: for each operation the index of the operand whose memory it takes for its result,
             because nothing else needs that value, or -1.
-        is_cut: whether all is elementwise and of one large shape, so that it may be computed piece
-            by piece.
+        recipe: how it is computed piece by piece, if all is elementwise and of one large shape.
     """
 
     because: str = ""
     reuses: tuple[int, ...] = ()
-    is_cut: bool = False
+    recipe: Recipe | None = field(default=None, repr=False)
     instead: FusedStep | None = None
 
 

@@ -30,7 +30,7 @@ from dparray._evaluate.fusion import (
     stored_by,
 )
 from dparray._evaluate.passes import first_pass, local_memory, must_generate, next_group
-from dparray._evaluate.pieces import can_be_cut
+from dparray._evaluate.pieces import recipe
 from dparray._evaluate.plan import (
     ContractionStep,
     FusedStep,
@@ -456,8 +456,8 @@ class _Scheduler:
         because = f"memory that the host reads and writes; {found}"
         operations: dict[str, Any] = {"order": tuple(order), "values": tuple(outputs)}
         reused = reuses(order, [value for value, _ in outputs])
-        is_cut = can_be_cut(order)
-        operations |= {"because": because, "reuses": reused, "is_cut": is_cut}
+        operations |= {"because": because, "reuses": reused}
+        operations["recipe"] = recipe(order, reused, outputs)
         self.steps.append(HostStep(**described, **operations, instead=instead))
         self._done(outputs)
 
@@ -524,8 +524,8 @@ class _Scheduler:
             operations: dict[str, Any] = {"order": tuple(rest), "values": tuple(left)}
             if self._may_be_on_host(usm_type, rest):
                 reused = reuses(rest, nodes)
-                is_cut = can_be_cut(rest)
-                self.steps.append(HostStep(**described, **operations, reuses=reused, is_cut=is_cut))
+                operations["recipe"] = recipe(rest, reused, left)
+                self.steps.append(HostStep(**described, **operations, reuses=reused))
             else:
                 reasons = [why_not_generated(node) for node in rest if not is_generated(node)]
                 because = reasons[0] if reasons else ""

@@ -18,13 +18,13 @@ SHAPES = [(66_000,), (100_003,), (300, 300), (3, 70_000), (41, 41, 41), (2, 3, 7
 def cut(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
     """The calling thread computes what is noted down; whether it did so piece by piece."""
     found: list[bool] = []
-    compute = pieces.compute
+    compute = pieces.Recipe.compute
 
     def noted(*args: Any) -> bool:
         found.append(compute(*args))
         return found[-1]
 
-    monkeypatch.setattr(pieces, "compute", noted)
+    monkeypatch.setattr(pieces.Recipe, "compute", noted)
     with limits.force("host"):
         limits.set_host_elements(10)
         monkeypatch.setattr(limits, "uses_kernels", False)  # those that other tests have made
