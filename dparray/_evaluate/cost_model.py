@@ -24,7 +24,7 @@ class Terms(NamedTuple):
 
     Attributes:
         launch: to submit a kernel and to be told of its end, the plan being known.
-        wake: to wake the device's threads, which sleep when a program waits.
+        wake: to bring the device's threads to work, which the program's own work leaves idle.
         node: a call of NumPy's, its result's memory included.
         operation: an addition of one element by NumPy, its operands in a cache.
         host_byte: a byte that NumPy moves between memory and processor.
@@ -51,6 +51,10 @@ DEFAULT = Terms()
 #: Bytes that a core's own caches hold. More comes from a cache of all cores, and drives a program's
 #: own code out of the caches: to launch a kernel then takes so many times as long.
 NEAR_BYTES, COLD = 1 << 20, 2.0
+
+#: To note an operation down, find its plan and launch its kernel takes so many times as long as to
+#: launch a kernel that is at hand.
+NOTED = 1.5
 
 #: To launch a kernel that is awaited at the line takes so many times as long: the program has done
 #: other things since the last one, so that the device sleeps and its code is out of the caches.
@@ -87,9 +91,10 @@ FEWEST_AT_ONCE, MOST_AT_ONCE, MOST_FOLDED = 1 << 13, 160_000, 1 << 21
 
 def elements_at_once(terms: Terms) -> int:
     """Up to how many elements an addition is computed at the line, by the calling thread."""
-    found = (terms.launch + terms.wake) / (EXPECTED_OPERATIONS * terms.operation)
+    launch, operations = terms.launch * NOTED, EXPECTED_OPERATIONS * terms.operation
+    found = (launch + terms.wake) / operations
     if 3 * 8 * found > NEAR_BYTES * terms.cores:  # two operands and a result
-        found = (terms.launch * COLD + terms.wake) / (EXPECTED_OPERATIONS * terms.operation)
+        found = (launch * COLD + terms.wake) / operations
     return min(max(round(found), FEWEST_AT_ONCE), MOST_AT_ONCE)
 
 

@@ -14,7 +14,7 @@ from dparray._evaluate import limits
 @pytest.fixture(autouse=True)
 def usual() -> Iterator[None]:
     """Terms of a machine of three cores, by which 117 647 additions are computed at once."""
-    terms = {"launch": 45e-6, "wake": 15e-6, "operation": 0.17e-9, "cores": 3.0}
+    terms = {"launch": 30e-6, "wake": 15e-6, "operation": 0.17e-9, "cores": 3.0}
     with dp.config.override(cost_model=terms):
         assert limits.host_elements == 117_647
         yield
