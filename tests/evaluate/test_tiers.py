@@ -177,6 +177,19 @@ def test_a_kernel_reads_the_slices_of_a_stencil_once() -> None:
     assert kernel_of(x[1:] * y[1:]) > alone  # rows that lie together are others'
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_numpy_folds_short_rows_one_by_one(axis: int) -> None:
+    """Sums of two columns take it a hundred times what a kernel takes, which is worth its wait."""
+
+    def host_of(rows: int, columns: int, axis: int | None) -> float:
+        with limits.force("fused"):
+            pending = dp.sum(dp.asarray(np.ones((rows, columns))), axis=axis)
+        return cost_model.costs([pending._node], pending.nbytes, Terms()).host
+
+    assert host_of(1_000_000, 2, axis) > 3 * host_of(1_000_000, 2, None)
+    assert host_of(2_000, 1_000, axis) < 1.1 * host_of(2_000, 1_000, None)
+
+
 SIZES = st.sampled_from([1, 60, 8192, 8193, 70_000, 140_000])
 
 
