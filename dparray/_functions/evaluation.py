@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dparray import _hooks
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import evaluate
 from dparray._runtime import access, queues
@@ -44,7 +45,9 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
     if len(arrays) == 1 and type(arrays[0]) is ndarray and depends_on is _NO_EVENTS:
         (x,) = arrays
         if x._on_host is None and x._node.layout is None:
+            mark = _hooks.latest_work()
             evaluate.evaluate(x._node)
+            _hooks.note_call("eval", mark, x)
         queues.submit_ahead(x.sycl_queue)
         return
     pending = []
@@ -64,7 +67,9 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
         for queue in used if events else ():
             order_after(queue, events)
     if pending:
+        mark = _hooks.latest_work()
         evaluate.evaluate(*pending)
+        _hooks.note_call("eval", mark, arrays)
     for queue in used:
         queues.submit_ahead(queue)
 

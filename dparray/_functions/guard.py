@@ -38,7 +38,7 @@ _INSIDE = ("dparray", "numpy", "dpnp", "dpctl", "contextlib", "functools")
 #: Functions that are called often and check all their arguments.
 _CHECKED = frozenset(
     {"all", "any", "argmax", "argmin", "matmul", "mean", "prod", "ptp", "std", "sum", "var"}
-    | {"amax", "amin", "max", "min"}
+    | {"amax", "amin", "eval", "max", "min"}
 )
 _CHECKED_MODULES = ("dparray._functions.elementwise", "dparray._kernel", "dparray.kernel_api")
 
