@@ -128,11 +128,13 @@ def isclose(
         second = float(second)
     elif isinstance(second, ndarray) and second.dtype.kind in "iu":
         second = astype_array(second, _dtypes.default_float(second.sycl_queue.sycl_device))
-    bound = apply(
-        OPS["add"], apply(OPS["multiply"], apply(OPS["abs"], as_array(second, first)), rtol), atol
-    )
+    if isinstance(second, ndarray):
+        bound = apply(OPS["abs"], second) * rtol + atol
+        is_finite: Any = apply(OPS["isfinite"], second)
+    else:  # the dtype of `first` may not hold it
+        bound, is_finite = abs(second) * rtol + atol, bool(np.isfinite(second))
     near = apply(OPS["less_equal"], apply(OPS["abs"], apply(OPS["subtract"], first, second)), bound)
-    near = apply(OPS["logical_and"], near, apply(OPS["isfinite"], as_array(second, first)))
+    near = apply(OPS["logical_and"], near, is_finite)
     result = apply(OPS["logical_or"], near, apply(OPS["equal"], x1, x2))
     if equal_nan:
         both = apply(

@@ -114,7 +114,8 @@ def _quantiles(
 
         def by_numpy(values: np.ndarray) -> Any:
             if leave_nan_out:
-                values = _numbers_of(values, x.ndim > 1 and (axis is not None or keepdims))
+                is_whole = axis is None or (x.ndim == 1 and axis != ())
+                values = _numbers_of(values, not is_whole or (x.ndim > 1 and keepdims))
             if is_median:
                 return np.median(values, axis, keepdims=keepdims)
             return np.quantile(values, wanted, axis, method=known_method, keepdims=keepdims)

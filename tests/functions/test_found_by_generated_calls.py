@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
 from typing import Any, Literal
 
@@ -848,3 +849,24 @@ def test_sums_into_another_kind_are_of_what_both_become(name: str, host_tier: bo
         with dp.config.override(host_tier=host_tier):
             getattr(dp, name)(dp.asarray(given), out=out)
         np.testing.assert_allclose(out.asnumpy(), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["nanmedian", "nanquantile", "nanpercentile"])
+@pytest.mark.parametrize("count", [4, 30_000])
+def test_numbers_among_nan_stay_where_they_are_along_no_axis(name: str, count: int) -> None:
+    values = np.resize(np.array([1, np.nan, 3, 2], "float32"), count)
+    fractions = () if name == "nanmedian" else (0.5,)
+    for given in (values, values.reshape(2, -1)):
+        found = getattr(dp, name)(dp.asarray(given), *fractions, axis=())
+        np.testing.assert_array_equal(found.asnumpy(), given)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("second", [-815618927, 1e30, math.inf, -math.inf, math.nan, 2, True, 1j])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "complex64"])
+def test_close_to_a_number_that_the_dtype_does_not_hold(second: Any, dtype: str) -> None:
+    for given in (np.arange(5).astype(dtype), np.arange(20_000).astype(dtype)):
+        for tolerances in ((2.62, 0.22), (1e-5, 1e-8)):
+            wanted = np.isclose(given, second, *tolerances)
+            found = dp.isclose(dp.asarray(given), second, *tolerances)
+            np.testing.assert_array_equal(found.asnumpy(), wanted)
