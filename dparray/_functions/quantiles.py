@@ -114,7 +114,7 @@ def _quantiles(
 
         def by_numpy(values: np.ndarray) -> Any:
             if leave_nan_out:
-                is_whole = axis is None or (x.ndim == 1 and axis != ())
+                is_whole = axis is None or (x.ndim == 1 and np.size(axis) > 0)
                 values = _numbers_of(values, not is_whole or (x.ndim > 1 and keepdims))
             if is_median:
                 return np.median(values, axis, keepdims=keepdims)

@@ -857,8 +857,9 @@ def test_numbers_among_nan_stay_where_they_are_along_no_axis(name: str, count: i
     values = np.resize(np.array([1, np.nan, 3, 2], "float32"), count)
     fractions = () if name == "nanmedian" else (0.5,)
     for given in (values, values.reshape(2, -1)):
-        found = getattr(dp, name)(dp.asarray(given), *fractions, axis=())
-        np.testing.assert_array_equal(found.asnumpy(), given)
+        for axis in ((), []):
+            found = getattr(dp, name)(dp.asarray(given), *fractions, axis=axis)
+            np.testing.assert_array_equal(found.asnumpy(), given)
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered")
