@@ -407,7 +407,10 @@ def _difference_of_floats(call: Call) -> str | None:
     return _difference(attempt(dp, call), wanted)
 
 
-_SORTING = ("intersect1d", "setdiff1d", "setxor1d", "sort", "union1d", "unique")
+_SORTING = (
+    *("intersect1d", "setdiff1d", "setxor1d", "sort", "sort_complex", "union1d", "unique"),
+    *("unique_all", "unique_counts", "unique_inverse", "unique_values"),
+)
 
 
 def _is_of_halves_in_order(call: Call) -> bool:
