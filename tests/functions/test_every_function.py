@@ -565,12 +565,19 @@ def _is_of_infinite_arguments(call: Call) -> bool:
 
 
 def _is_of_no_integers(call: Call) -> bool:
-    """Whether integers in ``out`` differ only where the results without it are not finite."""
+    """Whether integers in ``out`` differ only where they do not hold the results without it.
+
+    Those are infinite, NaN, or floats beyond the integers: C leaves open what they become.
+    """
     results, plain = _results(call), _computed_in(call)
     if results is None or len(plain) != 1 or results[1].dtype.kind not in "iu":
         return False
-    is_finite = np.isfinite(np.broadcast_to(plain[0], results[1].shape))
-    return not is_finite.all() and _are_close_where(is_finite, *results)
+    floats = np.broadcast_to(plain[0], results[1].shape)
+    is_held = np.isfinite(floats)
+    if floats.dtype.kind == "f":
+        ends = np.iinfo(results[1].dtype)
+        is_held &= (floats > float(ends.min) - 1) & (floats < float(ends.max) + 1)
+    return not is_held.all() and _are_close_where(is_held, *results)
 
 
 def _is_a_rounding_apart(call: Call) -> bool:
