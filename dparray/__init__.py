@@ -25,6 +25,7 @@ _drivers.prepare_tensor_alias()
 
 # Without the stack, only the command `dparray` starts, to say what is broken.
 with _startup.explained():
+    _drivers.prepare_devices()
     from dparray import _imports
     from dparray._functions import guard as _boundary
     from dparray._functions import missing_names as _missing_names

@@ -1,4 +1,5 @@
-"""Preparations before dpctl is imported: the CPU driver, and the name ``dpctl.tensor``.
+"""Preparations before dpctl is used: the CPU driver, the folder it is looked for from, and the
+name ``dpctl.tensor``.
 
 State: the environment variable that names the OpenCL driver, and the finder behind
 ``dpctl.tensor``. Importing this module imports no SYCL package.
@@ -71,6 +72,24 @@ def late_import() -> str | None:
         "drivers once; write `import dparray` first, or set for the whole program "
         f"{_DRIVER_VARIABLE}={driver}"
     )
+
+
+def prepare_devices() -> None:
+    """Have the SYCL runtime find its devices now if the working folder was removed.
+
+    The runtime asks for that folder when it loads its adapters, once in a process. Where there is
+    none it finds no device, and the process does not end.
+    """
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        removed = os.open(".", os.O_RDONLY)
+        try:
+            os.chdir(sys.prefix)
+            importlib.import_module("dpctl").get_devices()
+        finally:
+            os.fchdir(removed)
+            os.close(removed)
 
 
 # --- dpctl.tensor, which lives on as dpnp.tensor --------------------------------------------------

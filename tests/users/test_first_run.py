@@ -134,3 +134,20 @@ def test_an_everyday_program_needs_none_of_the_kernels_that_drivers_build_anew(
     )
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.rglob("*.bin"))
+
+
+def test_a_program_runs_in_a_folder_that_was_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "removed"
+    folder.mkdir()
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os\n"
+        "os.rmdir(os.getcwd())\n"
+        "import dparray as dp\n"
+        "x = dp.arange(100_000.0)\n"
+        "print(dp.sort(x * 2 + x)[-1])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)], cwd=folder, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "299997.0\n"), done.stderr
