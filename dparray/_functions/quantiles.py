@@ -133,6 +133,9 @@ def _quantiles(
     if is_empty and not (leave_nan_out or function == "median"):
         raise ShapeError(f"{function}: an array of shape {x.shape} has no element along {axis}")
     dtype = _quantile_dtype(x, q, method)
+    if leave_nan_out and x.size == 0 and dtype.kind not in "fc":
+        # The element that a method chooses would be of x's dtype, which has no NaN.
+        dtype = _dtypes.default_float(x.sycl_queue.sycl_device)
     if is_empty:
         number = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan
         nothing = filled(placement, kept, dtype, "C", number, function)

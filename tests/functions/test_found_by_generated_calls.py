@@ -871,3 +871,15 @@ def test_close_to_a_number_that_the_dtype_does_not_hold(second: Any, dtype: str)
             wanted = np.isclose(given, second, *tolerances)
             found = dp.isclose(dp.asarray(given), second, *tolerances)
             np.testing.assert_array_equal(found.asnumpy(), wanted)
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice", "ignore:All-NaN slice")
+@pytest.mark.parametrize("method", ["linear", "lower", "nearest", "inverted_cdf"])
+@pytest.mark.parametrize("dtype", ["bool", "int64", "uint8", "float32"])
+def test_a_quantile_of_no_numbers_is_none(method: Any, dtype: str) -> None:
+    for shape, axis in (((0,), None), ((0, 3), 0), ((3, 0), 0), ((3, 0), 1)):
+        given = np.zeros(shape, dtype)
+        wanted = np.nanquantile(given, 0.5, axis=axis, method=method)
+        found = dp.nanquantile(dp.asarray(given), 0.5, axis=axis, method=method)
+        np.testing.assert_array_equal(found.asnumpy(), wanted)
+        assert found.dtype == wanted.dtype
