@@ -12,20 +12,22 @@ from dparray._evaluate import sample as _sample
 
 def summary_threshold(x: ndarray, options: Any) -> int:
     """NumPy's threshold, or one that makes it summarise the corner of a large array."""
-    return 0 if x.size > options["threshold"] else int(options["threshold"])
+    # An infinite threshold, with which everything is printed, is no integer.
+    return 0 if x.size > options["threshold"] else x.size
 
 
 def corner(x: ndarray, options: Any) -> np.ndarray:
     """The values that printing needs: all of a small array, the edges of a large one.
 
     An axis longer than both edges is cut to the edges and one element between them, which
-    NumPy then prints as "...". A pending array stays pending.
+    NumPy then prints as "..."; it shows the last element even of no edge. A pending array stays
+    pending.
     """
     edge = int(options["edgeitems"])
     if x.size <= options["threshold"]:
         return _sample.read(x._node, (slice(None),) * x.ndim)
     pieces: list[list[slice]] = [
-        [slice(0, edge + 1), slice(extent - edge, extent)]
+        [slice(0, edge + 1), slice(extent - max(edge, 1), extent)]
         if extent > 2 * edge + 1
         else [slice(None)]
         for extent in x.shape

@@ -644,9 +644,10 @@ def array2string(
     """
     x = check_array("array2string", "x", x)
     current = dict(np.get_printoptions())
-    current.update({key: value for key, value in options.items() if key in current})
+    given = {key: value for key, value in options.items() if value is not None}
+    current.update({key: value for key, value in given.items() if key in current})
     options["threshold"] = summary_threshold(x, current)
-    options.setdefault("edgeitems", current["edgeitems"])
+    options["edgeitems"] = current["edgeitems"]
     return np.array2string(corner(x, current), max_line_width, precision, **options)
 
 
@@ -663,6 +664,9 @@ def array_str(
         >>> dp.array_str(dp.arange(3))
         '[0 1 2]'
     """
+    x = check_array("array_str", "x", x)
+    if not x.shape:
+        return str(x)
     return array2string(x, max_line_width, precision, suppress_small=suppress_small)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import sys
 import warnings
 from collections.abc import Callable
@@ -35,6 +36,8 @@ _COMPARISONS: frozenset[Any] = frozenset(
 _CREATION: frozenset[Any] = frozenset(
     (np.arange, np.array, np.asarray, np.empty, np.eye, np.full, np.identity, np.ones, np.zeros)
 )
+#: The modules below ``numpy`` that we have by the same name.
+_MODULES = ("linalg", "fft", "lib.stride_tricks")
 #: SciPy's ufuncs that have another name there than in public.
 _OF_SCIPY = {"_zeta": "zeta", "_riemann_zeta": "zeta"}
 _NO_VALUE = np._NoValue
@@ -141,10 +144,11 @@ def _array_function(
     """
     namespace: Any = sys.modules["dparray"]
     module = function.__module__.removeprefix("numpy").lstrip(".")
-    if module in ("linalg", "fft"):
-        namespace = getattr(namespace, module)
-    ours = getattr(namespace, function.__name__, None)
-    if ours is None or module.startswith(("random", "testing", "ma", "lib.recfunctions")):
+    if module in _MODULES:
+        namespace = operator.attrgetter(module)(namespace)
+    # A function of another module may have the name of another: numpy.emath.sqrt of -1 is 1j.
+    ours = getattr(namespace, function.__name__, None) if module in ("", *_MODULES) else None
+    if ours is None:
         raise _missing(f"{function.__module__}.{function.__name__}")
     options = {key: value for key, value in kwargs.items() if value is not _NO_VALUE}
     if function in _CREATION:

@@ -210,3 +210,21 @@ def test_lists_go_beside_the_arrays_of_elementwise_functions(queue: Any) -> None
     assert found.sycl_queue == queue
     assert found.usm_type == "shared"
     same(found, np.asarray([7.0, 10.0]))
+
+
+def test_numpys_functions_are_ours_of_the_same_module(queue: Any) -> None:
+    values = np.asarray([-1.0, 4.0, 2.0])
+    x = dp.asarray(values, sycl_queue=queue)
+    calls: list[Callable[[Any], Any]] = [
+        lambda x: np.lib.stride_tricks.sliding_window_view(x, 2),
+        np.fft.fft,
+        np.linalg.norm,
+        np.sum,
+    ]
+    for call in calls:
+        same(call(x), call(values))
+    for name in ("sqrt", "log", "log2", "log10", "arccos", "arcsin", "arctanh"):
+        with pytest.raises(TypeError, match=rf"numpy.lib.scimath.{name} is not available"):
+            getattr(np.emath, name)(x)  # np.emath.sqrt(-1) is 1j, dp.sqrt's nan
+    with pytest.raises(TypeError, match=r"numpy.lib.scimath.power is not available"):
+        np.emath.power(x, 0.5)
