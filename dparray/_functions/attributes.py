@@ -175,8 +175,17 @@ class flags:
     def __getitem__(self, name: str) -> bool:
         key = self._SHORT.get(name, name.lower())
         if key not in (*self._NAMES, "contiguous", "fnc", "forc"):
-            raise KeyError(f"{name!r} is none of {', '.join(self._NAMES).upper()}")
+            raise KeyError(self._missing(name))
         return bool(getattr(self, key))
+
+    def __getattr__(self, name: str) -> bool:
+        raise AttributeError(f"flags: {self._missing(name)}", name=name, obj=self)
+
+    def _missing(self, name: str) -> str:
+        cure = ""
+        if name.lower() in ("o", "owndata"):
+            cure = "; dp.shares_memory(x, y) tells whether two arrays share memory"
+        return f"{name!r} is none of {', '.join(self._NAMES).upper()}{cure}"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise UnsupportedFeatureError(

@@ -5,6 +5,7 @@ On a CPU device NumPy computes in the arrays' own memory, and our radix sort wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from itertools import compress
@@ -23,17 +24,17 @@ from dparray._functions.creation import full, ones
 from dparray._functions.cumulative import cumulative_sum
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import concat
-from dparray._functions.manipulation import ravel, reshape
+from dparray._functions.manipulation import moveaxis, ravel, reshape
 from dparray._functions.operands import placement_keywords
 from dparray._functions.ranges import arange
+from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import count_nonzero
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.searching import searchsorted
-from dparray._functions.sorting import argsort, is_by_radix, is_vectorized, sort
+from dparray._functions.sorting import argsort, is_by_radix, is_vectorized, lexsort, sort
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.sort import sort_by_key
-from dparray.exceptions import UnsupportedFeatureError
 from dparray.memory.exchange import dpt, later
 
 __all__ = [
@@ -83,9 +84,12 @@ def _is_long(x: ndarray) -> bool:
 
 
 def _runs(ordered: ndarray) -> tuple[ndarray, ndarray]:
-    """Of sorted values: whether each is the first of its kind; where these are."""
+    """Of sorted values or rows: whether each is the first of its kind; where these are."""
     place = placement_keywords(ordered)
-    is_first = concat([ones(1, dtype=_dtypes.bool, **place), ordered[1:] != ordered[:-1]])
+    differs = apply(OPS["not_equal"], ordered[1:], ordered[:-1])
+    if ordered.ndim > 1:
+        differs = any_of(differs, axis=1)
+    is_first = concat([ones(1, dtype=_dtypes.bool, **place), differs])[: ordered.shape[0]]
     return is_first, nonzero(is_first)[0]
 
 
@@ -97,7 +101,7 @@ def _lengths(starts: ndarray, size: int) -> ndarray:
 
 def _all_by_sorting(x: ndarray) -> UniqueAllResult:
     """The result of :func:`unique_all`, by a stable sort of the values with their positions."""
-    placement, flat = placement_of(x), ravel(x)
+    flat = ravel(x)
     if is_vectorized(x):
         order = argsort(flat)
         ordered = flat[order]
@@ -105,12 +109,29 @@ def _all_by_sorting(x: ndarray) -> UniqueAllResult:
         ordered, moved = sort_by_key(flat, arange(x.size, **placement_keywords(x)))
         assert moved is not None
         order = moved
+    found = _all_in_order(ordered, order)
+    return found._replace(inverse_indices=reshape(found.inverse_indices, x.shape))
+
+
+def _all_in_order(ordered: ndarray, order: ndarray) -> UniqueAllResult:
+    """What :func:`unique_all` gives, of sorted values or rows and where each has been."""
     is_first, starts = _runs(ordered)
-    inverse = empty_on(placement, (x.size,), _dtypes.int64)
+    inverse = empty_on(placement_of(order), order.shape, _dtypes.int64)
     inverse[order] = cumulative_sum(is_first, dtype=_dtypes.int64) - 1
-    return UniqueAllResult(
-        ordered[starts], order[starts], reshape(inverse, x.shape), _lengths(starts, x.size)
-    )
+    return UniqueAllResult(ordered[starts], order[starts], inverse, _lengths(starts, order.size))
+
+
+def _all_slices_by_sorting(x: ndarray, axis: int) -> UniqueAllResult:
+    """What :func:`unique_all` would give of the slices along an axis: rows, sorted by columns."""
+    slices = moveaxis(x, axis, 0)
+    count, *rest = slices.shape
+    rows = reshape(slices, (count, math.prod(rest)))
+    order = arange(count, **placement_keywords(x))
+    if rows.size:
+        order = lexsort([rows[:, column] for column in range(rows.shape[1] - 1, -1, -1)])
+    found = _all_in_order(rows[order], order)
+    values = reshape(found.values, (found.values.shape[0], *rest))
+    return found._replace(values=moveaxis(values, 0, axis))
 
 
 def _unique(
@@ -239,8 +260,6 @@ def unique(
 
     Raises:
         AxisError: there is no such axis.
-        UnsupportedFeatureError: NaN are to be different, or slices compared, on a device that is
-            no CPU.
 
     Example:
         >>> import dparray as dp
@@ -249,43 +268,27 @@ def unique(
         array([1, 2])
     """
     x = check_array("unique", "x", x)
-    if axis is not None or not equal_nan:
-        options = {"axis": axis, "equal_nan": equal_nan}
-        if axis is not None:
-            options["axis"] = _layout.normalize_axis("unique", axis, x.ndim)
-        found = compute(
-            "unique",
-            (("x", x),),
-            host=partial(
-                np.unique,
-                return_index=return_index,
-                return_inverse=return_inverse,
-                return_counts=return_counts,
-                **options,
-            ),
-        )
-        if found is None:
-            raise UnsupportedFeatureError(
-                "unique: axis= and equal_nan=False work on CPU devices, with dp.config.host_tier; "
-                "compare the slices by a key of integers instead"
-            )
-        return found
-
     wanted = (True, return_index, return_inverse, return_counts)
+    if axis is not None:
+        axis = _layout.normalize_axis("unique", axis, x.ndim)
+        axis = axis if x.ndim > 1 else None  # NaN of vectors become one, those of slices do not
+
+    def by_numpy(values: np.ndarray) -> Any:
+        return np.unique(  # type: ignore[call-overload]
+            values, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan
+        )
 
     def by_library(tensor: Any) -> tuple[Any, ...]:
         return tuple(compress(dpt.unique_all(tensor), wanted))
 
-    parts = _unique(
-        "unique",
-        lambda values: np.unique(  # type: ignore[call-overload]
-            values, return_index, return_inverse, return_counts
-        ),
-        by_library,
-        x,
-        wanted,
-    )
-    if x.dtype.kind in "fc":
+    if axis is not None:
+        found = compute("unique", (("x", x),), host=by_numpy)
+        if found is None:
+            parts = [*compress(_all_slices_by_sorting(x, axis), wanted)]
+            return parts[0] if len(parts) == 1 else tuple(parts)
+        return found
+    parts = _unique("unique", by_numpy, by_library, x, wanted)
+    if x.dtype.kind in "fc" and equal_nan:
         parts = _with_one_nan(parts, return_index, return_inverse)
     return parts[0] if len(parts) == 1 else tuple(parts)
 

@@ -698,7 +698,7 @@ RECIPES: dict[str, tuple[str, ...]] = {
     "histogram_bin_edges": ("!x:iuf::full:plain bins=bins range=range",),
     "unique": (
         "!x return_index=flag return_inverse=flag return_counts=flag equal_nan=flag",
-        "!x:iuf axis=axis",
+        "!x:iuf axis=axis return_index=flag return_counts=flag",
     ),
     **dict.fromkeys(
         ("unique_values", "unique_counts", "unique_inverse", "unique_all"), ("!x:biuf",)

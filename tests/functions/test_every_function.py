@@ -61,7 +61,6 @@ KNOWN: tuple[tuple[str, str], ...] = (
     (r"^\.?partition: (value|leaves)", "the others are in any order"),
     (r"output array is not acceptable", "results go to out= by the rule same_kind"),
     (r"^linalg\.(vector_)?norm: dtype: float32, not float64", "the number of a norm is Python's"),
-    (r"^unique: refuses: UnsupportedFeatureError", "axis= of unique needs the host"),
 )
 
 

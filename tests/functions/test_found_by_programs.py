@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import io
+import operator
 import pickle
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -228,3 +230,26 @@ def test_numpys_functions_are_ours_of_the_same_module(queue: Any) -> None:
             getattr(np.emath, name)(x)  # np.emath.sqrt(-1) is 1j, dp.sqrt's nan
     with pytest.raises(TypeError, match=r"numpy.lib.scimath.power is not available"):
         np.emath.power(x, 0.5)
+
+
+def test_the_message_of_a_missing_name_names_nothing_that_is_missing() -> None:
+    from numpy import _expired_attrs_2_0 as expired
+
+    for name in expired.__expired_attributes__:
+        if hasattr(dp, name):
+            continue
+        with pytest.raises(AttributeError) as caught:
+            getattr(dp, name)
+        for path in re.findall(r"`?dp\.([\w.]*\w)", str(caught.value)):
+            assert path == name or operator.attrgetter(path)(dp) is not None
+
+
+def test_flags_that_no_array_has() -> None:
+    flags = dp.ones(3).flags
+    with pytest.raises(KeyError, match="shares_memory"):
+        flags["OWNDATA"]
+    with pytest.raises(AttributeError, match="shares_memory"):
+        assert flags.owndata
+    with pytest.raises(AttributeError, match="none of C_CONTIGUOUS"):
+        assert flags.writebackifcopy
+    assert copy.deepcopy(flags) == flags

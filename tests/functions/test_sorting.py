@@ -13,6 +13,7 @@ import pytest
 
 import dparray as dp
 from dparray._functions import sets, sorting
+from tests.support import same
 
 DTYPES = [
     *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
@@ -113,6 +114,31 @@ def test_unique_values(dtype: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(
         dp.unique_inverse(x).inverse_indices.asnumpy(), expected.inverse_indices
     )
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "complex64"])
+@pytest.mark.parametrize("shape", [(40, 2), (3, 5, 2), (6, 1), (0, 3), (3, 0), (0, 0), (1, 1)])
+def test_unique_slices(queue: Any, dtype: str, shape: tuple[int, ...]) -> None:
+    host = np.random.default_rng(3).integers(0, 3, shape).astype(dtype)
+    x = dp.asarray(host, sycl_queue=queue, usm_type="shared")
+    for axis in (0, 1, -1):
+        wanted = np.unique(host, True, True, True, axis=axis)
+        found, alone = dp.unique(x, True, True, True, axis=axis), dp.unique(x, axis=axis)
+        for one, other in zip((*found, alone), (*wanted, wanted[0]), strict=True):
+            same(one, other)
+            assert (one.sycl_queue, one.usm_type) == (queue, "shared")
+
+
+@pytest.mark.parametrize("equal_nan", [True, False])
+def test_nan_of_vectors_are_one_and_those_of_slices_are_not(equal_nan: bool) -> None:
+    host = np.asarray([np.nan, 1, np.nan, 1, 0, np.nan], "float32")
+    for given, axes in ((host, (None, 0)), (host.reshape(3, 2), (None, 0, 1))):
+        for axis in axes:
+            wanted = np.unique(given, axis=axis, equal_nan=equal_nan, return_counts=True)
+            x = dp.asarray(given)
+            found = dp.unique(x, axis=axis, equal_nan=equal_nan, return_counts=True)
+            for one, other in zip(found, wanted, strict=True):
+                same(one, other)
 
 
 def test_every_nan_is_another_value() -> None:
