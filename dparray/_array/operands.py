@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _layout, config
-from dparray._array.fresh import empty_on, from_host, full_scalar
+from dparray._array.fresh import empty_on, from_host, full_scalar, made_small
 from dparray._array.ndarray import HOST_TYPES, SEQUENCES, ndarray
+from dparray._array.small import compute_small
 from dparray._placement import Placement, common_placement
 from dparray.device import copying_call, default_device
 from dparray.exceptions import (
@@ -89,6 +90,9 @@ def foreign_operand(
     )
 
 
+_NUMBERS = frozenset({int, float})
+
+
 def check_array(
     function: str, name: str, value: Any, placement: Placement | None = None
 ) -> ndarray:
@@ -114,6 +118,9 @@ def check_array(
         return from_host(np.asarray(value), *placement)
     if isinstance(value, list | tuple | range):
         if placement is None:
+            small = joined_at_once(value)
+            if small is not None:
+                return small
             inside = arrays_inside(name, value)
             placement = (
                 common_placement(function, inside)
@@ -128,6 +135,20 @@ def check_array(
             placement = Placement(default_device().sycl_queue, "device")
         return taken_from_host(function, name, value, placement)
     raise foreign_operand(function, name, value, placement and placement.queue)
+
+
+def joined_at_once(sequence: Any) -> ndarray | None:
+    """A few small arrays, or numbers of Python's, as one array; ``None`` of anything else."""
+    if type(sequence) not in (list, tuple) or not sequence:
+        return None
+    if type(sequence[0]) is ndarray:
+        return compute_small(np.array, sequence, joins=True)
+    if not set(map(type, sequence)) <= _NUMBERS:
+        return None
+    values = np.array(sequence)
+    if values.dtype.char not in "dl":  # of integers beyond 64 bits
+        return None
+    return made_small(lambda *_: values, values.size, None)
 
 
 def is_taken_from_host(value: Any) -> bool:
@@ -222,6 +243,9 @@ def stack_nested(function: str, sequence: Any, placement: Placement, name: str =
             f"{function}: the elements have the shapes {[part.shape for part in parts]}; "
             f"they must be equal"
         )
+    small = compute_small(np.array, parts, joins=True)
+    if small is not None:
+        return small
     shape = (len(parts), *parts[0].shape)
     result = empty_on(placement, shape, _dtypes.promote([part.dtype for part in parts]))
     for position, part in enumerate(parts):

@@ -578,7 +578,13 @@ static PyObject *of_chosen(PyObject *self, PyObject *seen, PyObject *index, PyOb
 {
     PyObject *found = PyObject_GetItem(seen, chosen);
     Py_DECREF(chosen);
-    if (found && Py_TYPE(found) == &PyArray_Type && !PyArray_BASE(AS_ARRAY(found)))
+    if (found && Py_TYPE(found) == &PyArray_Type && PyArray_BASE(AS_ARRAY(found))) {
+        /* beside slices NumPy reorders the axes of what it has made */
+        PyObject *own = PyArray_NewCopy(AS_ARRAY(found), NPY_KEEPORDER);
+        Py_DECREF(found);
+        found = own;
+    }
+    if (found && Py_TYPE(found) == &PyArray_Type)
         return make(self, found, NULL);
     Py_XDECREF(found);
     return is_refusal() ? PyObject_CallFunctionObjArgs(slow_getitem, self, index, NULL) : NULL;
@@ -750,6 +756,15 @@ static int store(PyArrayObject *target, PyObject *value, char *element)
     return 1;
 }
 
+/* Whether a number of Python's is stored in elements of a dtype as it is. */
+static int holds(PyArrayObject *target, PyObject *value)
+{
+    int type = PyArray_TYPE(target), is_real = type == NPY_DOUBLE || type == NPY_CDOUBLE;
+    return (PyFloat_CheckExact(value) && is_real) ||
+           (PyLong_CheckExact(value) && (is_real || PyArray_ISINTEGER(target))) ||
+           (PyBool_Check(value) && type == NPY_BOOL);
+}
+
 /* Write to a part of what the host sees: 1 if it is done, 0 if not, -1 with an exception. */
 static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject *value)
 {
@@ -758,17 +773,20 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
     for (int axis = 0; axis < PyArray_NDIM(target); axis++)
         if (PyArray_STRIDE(target, axis) == 0) /* elements that share memory are not written */
             return 0;
-    int is_number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
+    int is_number = PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value);
     PyObject *source = is_number ? NULL : seen_of(value);
     char *element = element_at(target, index);
     if (is_number) {
-        int is_double = PyArray_TYPE(target) == NPY_DOUBLE;
-        if (!is_double && !(PyLong_CheckExact(value) && PyArray_ISINTEGER(target)))
+        if (PyArray_TYPE(target) != NPY_DOUBLE && !holds(target, value))
             return 0;
         if (!element && counted_bytes(target) > most)
             return 0;
         if (!is_free_to_write(self))
             return is_refusal() ? 0 : -1;
+        if (element && PyArray_TYPE(target) == NPY_BOOL) {
+            *(npy_bool *)element = value == Py_True;
+            return 1;
+        }
         if (element && store(target, value, element))
             return 1;
         if (PyObject_SetItem(seen, index, value) == 0)
@@ -808,14 +826,6 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
     if (!done && PyErr_Occurred() && !is_refusal())
         return -1;
     return done;
-}
-
-/* Whether a number of Python's is stored in elements of a dtype as it is. */
-static int holds(PyArrayObject *target, PyObject *value)
-{
-    int type = PyArray_TYPE(target), is_real = type == NPY_DOUBLE || type == NPY_CDOUBLE;
-    return (PyFloat_CheckExact(value) && is_real) ||
-           (PyLong_CheckExact(value) && (is_real || PyArray_ISINTEGER(target)));
 }
 
 /* Write to elements that masks and positions select, as write_part. */

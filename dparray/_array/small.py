@@ -23,7 +23,8 @@ from dparray._evaluate import cost_model, host, limits
 from dparray._runtime import queues
 from dparray.memory import pool
 
-_NUMBERS = frozenset(np.dtype(name).char for name in _dtypes.NAMES) | {"q", "Q"}
+#: The type characters of the dtypes that arrays have.
+NUMBERS = frozenset(np.dtype(name).char for name in _dtypes.NAMES) | {"q", "Q"}
 
 
 #: Results of more elements lie in the pool's memory from the start: that of the system is fresh
@@ -110,7 +111,7 @@ def compute_small(
             return None
     if type(values) is not array_type:
         values = np.asarray(values)
-    if values.dtype.char not in _NUMBERS:  # of a text or an object among the arguments
+    if values.dtype.char not in NUMBERS:  # of a text or an object among the arguments
         return None
     if values.base is not None:  # NumPy has reshaped its result
         values = values.copy()
@@ -290,6 +291,10 @@ def sharing(x: ndarray, view: np.ndarray) -> ndarray:
     return result
 
 
+#: The kinds of the arrays to which numbers of Python's are written as they are.
+TAKEN_BY = {float: "fc", int: "fciu", bool: "bfciu"}
+
+
 def write_small(x: ndarray, index: Any, value: Any) -> bool:
     """Write to a small part of an array; false if that is not done."""
     if type(index) is not int and not is_plain(index):
@@ -327,12 +332,10 @@ def write_small(x: ndarray, index: Any, value: Any) -> bool:
             return False
     else:
         source = value
-        kind = type(value)
-        if kind is not float and kind is not int:
+        kinds = TAKEN_BY.get(type(value))
+        if kinds is None or dtype.kind not in kinds:
             return False
-        is_exact = dtype.char == "d"
-        if not is_exact and dtype.kind not in ("fc" if kind is float else "fciu"):
-            return False
+        is_exact = dtype.char == "d" or type(value) is bool
     if not is_exact:  # the conversion may overflow
         return host.call(host.write, target, index, source) is not None
     try:

@@ -264,6 +264,12 @@ def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray)
     source.take(positions, axis, out, "wrap")
 
 
+def _by_entries(source: np.ndarray, *entries: Any) -> Any:
+    found = source[entries]
+    # Beside slices NumPy reorders the axes of what it has made.
+    return found if getattr(found, "base", None) is None else found.copy("K")
+
+
 @as_method
 def _take_advanced(x: ndarray, index: Any) -> ndarray:
     """The elements that an advanced index selects, in a new array."""
@@ -277,6 +283,10 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     elif type(index) is list and len(index) * x.size <= most * (x.shape or (1,))[0]:
         are_integers = set(map(type, index)) == {int}
         small = compute_small(operator.getitem, x, index) if are_integers else None
+        if small is not None:
+            return small
+    elif type(index) is tuple and x.size <= most:
+        small = compute_small(_by_entries, x, *index)
         if small is not None:
             return small
     index = _with_host_data_here(x, index)

@@ -17,6 +17,7 @@ from dparray._array.operands import (
     check_array,
     host_values,
     is_shareable,
+    joined_at_once,
     moved_inside,
     shared,
     shared_inside,
@@ -169,6 +170,12 @@ def asarray(
         >>> dp.asarray([[1, 2], [3, 4]], dtype="float32").shape
         (2, 2)
     """
+    if type(obj) is list and obj and type(obj[0]) is ndarray:
+        is_plain = dtype is device is usm_type is sycl_queue is None and copy is not False
+        if is_plain and order in (None, "K"):
+            small = joined_at_once(obj)
+            if small is not None:
+                return small
     if usm_type is not None:
         check_usm_type(usm_type)
     order = _layout.as_order(order, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from dparray._array.operands import (
     scalar_value,
     shared,
 )
-from dparray._array.small import compute_small
+from dparray._array.small import TAKEN_BY, compute_small
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._graph.ops import CONVERT
@@ -391,6 +392,12 @@ def full_like(
         >>> dp.full_like(dp.zeros(2, dtype="float32"), 3).asnumpy()
         array([3., 3.], dtype=float32)
     """
+    kinds = TAKEN_BY.get(type(fill_value))
+    if kinds is not None and type(x) is ndarray and x.dtype.kind in kinds:
+        make = partial(np.full_like, fill_value=fill_value)
+        small = _small_like(make, x, order, dtype, shape, device, usm_type, sycl_queue)
+        if small is not None:
+            return small
     x, fill_value = check_array("full_like", "x", x), shared(fill_value)
     is_asked = device is not None or sycl_queue is not None
     if isinstance(fill_value, ndarray) and not is_asked:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
-from dparray._array.executors import compute
+from dparray._array.executors import compute, compute_at_once
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays
 from dparray._functions.attributes import is_weak
@@ -214,6 +215,8 @@ class _Joiner:
         shaped = [self._shaped(x, ndmin, first) for x in on_one_queue(self.name, lines)]
         strong = [x.dtype for x, given in zip(shaped, lines, strict=True) if not is_weak(given)]
         dtype = np.result_type(*strong, *weak) if strong or weak else None
+        if all(x.dtype == dtype for x in shaped):
+            dtype = None
         return concat(shaped, axis=axis, dtype=dtype)
 
     @staticmethod
@@ -262,11 +265,15 @@ def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple
         raise DTypeError(f"unravel_index: indices of dtype {flat.dtype} must be integers")
     extents = _layout.check_shape(shape)
     size = math.prod(extents)
+    order = _layout.as_order(order)
+    by_numpy = partial(np.unravel_index, shape=extents, order=order)
+    small = compute_at_once(by_numpy, (("indices", flat),))
+    if small is not None:
+        return small
     if flat.size and not (int(flat.min()) >= 0 and int(flat.max()) < size):
         raise ShapeError(f"unravel_index: an index is outside an array of {size} elements")
     rest = astype_array(flat, _dtypes.int64, copy=False)
     found = []
-    order = _layout.as_order(order)
     for extent in extents[::-1] if order == "C" else extents:
         found.append(apply(OPS["remainder"], rest, extent))
         rest = apply(OPS["floor_divide"], rest, extent)

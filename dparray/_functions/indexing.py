@@ -15,7 +15,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements, cut_to
 from dparray._array.assignment import assign, write_out
-from dparray._array.executors import compute
+from dparray._array.executors import compute, compute_at_once
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
@@ -80,6 +80,9 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
     small = compute_small(_positions_of_vector, x) if x.ndim == 1 else None
     if small is not None:
         return (small,)
+    found = compute_at_once(np.nonzero, (("x", x),))
+    if found is not None:
+        return tuple(found)
 
     def by_kernel() -> tuple[ndarray, ...]:
         flat = positions(x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0))

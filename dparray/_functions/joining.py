@@ -23,7 +23,7 @@ from dparray._array.operands import (
     foreign_operand,
     is_taken_from_host,
 )
-from dparray._array.small import compute_small
+from dparray._array.small import SCALARS, compute_small
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray, ascontiguousarray
 from dparray._functions.manipulation import (
@@ -571,7 +571,10 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
         >>> dp.append(dp.asarray([1, 2]), dp.asarray([3])).asnumpy()
         array([1, 2, 3])
     """
-    small = compute_small(_appended, (x, values), axis, joins=True)
+    if type(values) in SCALARS:
+        small = compute_small(np.append, x, values, axis)
+    else:
+        small = compute_small(_appended, (x, values), axis, joins=True)
     if small is not None:
         return small
     x, values = check_arrays("append", ("x", x), ("values", values))

@@ -320,6 +320,9 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
         (3, 1)
     """
     x = check_array("squeeze", "x", x)
+    small = view_small(x, np.ndarray.squeeze, axis) if axis is None or type(axis) is int else None
+    if small is not None:
+        return small
     if axis is None:
         removed = tuple(at for at, extent in enumerate(x.shape) if extent == 1)
     else:
@@ -329,6 +332,15 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
         if x.shape[at] != 1:
             raise ShapeError(f"squeeze: axis {at} has extent {x.shape[at]}, not 1")
     return with_axes(x, [at for at in range(x.ndim) if at not in removed])
+
+
+def _expanded(seen: np.ndarray, axis: int) -> np.ndarray:
+    """NumPy's ``expand_dims`` along one axis, without its checks of several."""
+    count = seen.ndim + 1
+    at = axis + count if axis < 0 else axis
+    if not 0 <= at < count:
+        raise ValueError
+    return seen[(slice(None),) * at + (None,)]
 
 
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
@@ -343,6 +355,11 @@ def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
         (1, 3)
     """
     x = check_array("expand_dims", "x", x)
+    if type(axis) is tuple and len(axis) == 1:
+        (axis,) = axis
+    small = view_small(x, _expanded, axis) if type(axis) is int else None
+    if small is not None:
+        return small
     axis = tuple(axis) if hasattr(axis, "__iter__") else axis
     count = len(axis) if isinstance(axis, tuple) else 1
     added = set(_layout.normalize_axes("expand_dims", axis, x.ndim + count))
@@ -463,6 +480,8 @@ def three_dimensions(x: ndarray) -> ndarray:
 
 
 def _at_least(function: str, arrays: tuple[Any, ...], widen: Any) -> Any:
+    if len(arrays) == 1 and type(arrays[0]) is ndarray:
+        return widen(arrays[0])
     named = named_arrays(function, arrays)
     if named:
         common_placement(function, named)

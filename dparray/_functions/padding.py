@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
-from dparray._array.executors import compute
+from dparray._array.executors import compute, compute_at_once
 from dparray._array.fresh import empty_on, from_host, order_by_columns
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
@@ -48,6 +49,13 @@ def _padded_by(
         for at in np.ndindex(lines.shape[:-1]):
             function(lines[at], tuple(widths), axis, keywords)
     return result
+
+
+def _padded_rows(values: np.ndarray, widths: Any, mode: Any) -> np.ndarray:
+    """NumPy's ``pad`` of an array in C order, which that keeps."""
+    if not values.flags.c_contiguous:
+        raise ValueError
+    return np.pad(values, widths, mode)
 
 
 def pad(
@@ -113,6 +121,11 @@ def pad(
         raise ShapeError(f"pad: pad_width {pad_width!r} has negative numbers")
     if x.ndim == 0:
         return copy_of(x)  # it has no edge
+    has_zeros = type(constant_values) is int and constant_values == 0
+    if mode != "empty" and mode in _PAD_MODES and has_zeros and reflect_type == "even":
+        small = compute_at_once(partial(_padded_rows, widths=widths, mode=mode), (("x", x),))
+        if small is not None:
+            return small
     if mode in _STATISTICS or mode == "linear_ramp":
         options = (
             {"end_values": end_values} if mode == "linear_ramp" else {"stat_length": stat_length}

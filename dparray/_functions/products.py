@@ -427,8 +427,8 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
         (2, 4)
     """
     if _has_few_products(x1, x2):
-        is_count = type(axes) is int and axes >= 0
-        small = compute_small(np.tensordot, x1, x2, axes) if is_count else None
+        is_known = type(axes) in (tuple, list) or (type(axes) is int and axes >= 0)
+        small = compute_small(np.tensordot, x1, x2, axes) if is_known else None
         if small is not None:
             return small
     x1, x2 = _pair("tensordot", x1, x2)

@@ -117,6 +117,9 @@ def argwhere(x: Any, /) -> ndarray:
         array([[0, 1],
                [1, 0]])
     """
+    small = compute_small(np.argwhere, x)
+    if small is not None:
+        return small
     x = check_array("argwhere", "x", x)
     if x.ndim == 0:
         return argwhere(x.reshape(1))[:, :0]

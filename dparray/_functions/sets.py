@@ -20,6 +20,7 @@ from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays
+from dparray._array.small import SCALARS, compute_small
 from dparray._functions.creation import full, ones
 from dparray._functions.cumulative import cumulative_sum
 from dparray._functions.indexing import nonzero
@@ -345,13 +346,17 @@ def isin(
         >>> dp.isin(dp.asarray([1, 2, 3]), dp.asarray([2, 9])).asnumpy()
         array([False,  True, False])
     """
+    if type(x2) is ndarray or type(x2) in SCALARS:
+        small = compute_small(_is_in, x1, x2, bool(invert))
+        if small is not None:
+            return small
     x1, x2 = check_arrays("isin", ("x1", x1), ("x2", x2))
     placement = common_placement("isin", (("x1", x1), ("x2", x2)))
     result = empty_on(placement, x1.shape, _dtypes.bool)
     found = compute(
         "isin",
         (("x1", x1), ("x2", x2)),
-        host=lambda values, among, out: np.copyto(out, np.isin(values, among, invert=invert)),
+        host=lambda values, among, out: np.copyto(out, _is_in(values, among, invert)),
         dpt=None if is_by_radix(x2) else partial(later("isin"), invert=invert),
         out=result,
     )
@@ -360,6 +365,10 @@ def isin(
         nearest = apply(OPS["minimum"], searchsorted(ordered, x1), ordered.size - 1)
         assign(result, (ordered[nearest] == x1) != bool(invert))
     return result
+
+
+def _is_in(values: np.ndarray, among: Any, invert: bool) -> np.ndarray:
+    return np.isin(values, among, invert=invert)
 
 
 def union1d(x1: Any, x2: Any, /) -> ndarray:

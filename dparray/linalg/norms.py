@@ -13,6 +13,7 @@ from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, scalar_value
+from dparray._array.small import compute_small
 from dparray._functions import reductions
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import expand_dims, moveaxis
@@ -152,6 +153,10 @@ def vector_norm(
     """
     x = check_array("vector_norm", "x", x)
     ord = 2 if ord is None else ord
+    if type(ord) is int and ord == 2 and x.dtype.char != "e" and type(axis) in (int, type(None)):
+        small = compute_small(np.linalg.norm, x, None, axis, bool(keepdims))
+        if small is not None:
+            return small
     if isinstance(ord, bool) or not isinstance(ord, Real):
         raise ArgumentError(f"vector_norm: ord {ord!r} is no real number, as norms of vectors have")
     ord = scalar_value(ord)  # NumPy's numbers do not widen what is computed in

@@ -46,6 +46,9 @@ def compute(
     arrays: Sequence[tuple[str, ndarray]],
 ) -> Any:
     """The results of NumPy's function on a CPU device, of dpnp's on any other."""
+    small = executors.compute_at_once(by_numpy, arrays)
+    if small is not None:
+        return small
     placement = common_placement(function, arrays)
     host = None
     on_root = placement.queue.sycl_device.parent_device is None

@@ -16,7 +16,7 @@ ABOVE = 1e-6
 
 
 class Operands:
-    """A vector of 60 numbers, a matrix of 20 x 3, a large one, positions and a mask."""
+    """A vector of 60 numbers, a matrix of 20 x 3, a large one, positions, columns and a mask."""
 
     def __init__(self, move: Callable[[np.ndarray], Any]) -> None:
         values = np.linspace(0.1, 1.0, 60)
@@ -25,6 +25,7 @@ class Operands:
         self.matrix = move(values.reshape(20, 3))
         self.large = move(np.ones((1000, 1000)))
         self.positions = move(np.asarray([1, 3, 5]))
+        self.columns = move(np.asarray([2, 0]))
         self.mask = move(values > 0.5)
         self.number = np.float64(0.5)
 
@@ -56,6 +57,8 @@ SHORT_WAYS: dict[str, Callable[[Any, Operands], Any]] = {
     "x *= 0.5": lambda np, o: _scale(o.other, 1.0),
     "x[positions]": lambda np, o: o.vector[o.positions],
     "x[[1, 3, 5]]": lambda np, o: o.vector[[1, 3, 5]],
+    "matrix[:, positions]": lambda np, o: o.matrix[:, o.columns],
+    "mask[3] = True": lambda np, o: o.mask.__setitem__(3, True),
     "x[mask]": lambda np, o: o.vector[o.mask],
     "x[mask] = 0.5": lambda np, o: o.other.__setitem__(o.mask, 0.5),
     "where": lambda np, o: np.where(o.mask, o.vector, 0),
