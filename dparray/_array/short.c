@@ -2782,7 +2782,46 @@ static PyObject *setup(PyObject *module, PyObject *args)
     return methods;
 }
 
+/* --- random words -------------------------------------------------------------------------------- */
+
+/* philox_words(counter, stream, key, words): fill words, a vector of uint32 of whole blocks of four,
+ * with Philox-4x32-10 (Salmon et al., 2011), as the kernels of `kernels/philox.py` do. */
+static PyObject *philox_words(PyObject *module, PyObject *args)
+{
+    unsigned long long counter, stream, key;
+    PyObject *words;
+    if (!PyArg_ParseTuple(args, "KKKO!", &counter, &stream, &key, &PyArray_Type, &words))
+        return NULL;
+    if (PyArray_TYPE(AS_ARRAY(words)) != NPY_UINT || !PyArray_ISCARRAY(AS_ARRAY(words)) ||
+        PyArray_SIZE(AS_ARRAY(words)) % 4) {
+        PyErr_SetString(PyExc_TypeError, "philox_words(counter, stream, key, words)");
+        return NULL;
+    }
+    npy_uint *out = PyArray_DATA(AS_ARRAY(words)), *end = out + PyArray_SIZE(AS_ARRAY(words));
+    for (; out < end; out += 4, counter++) {
+        npy_uint c0 = (npy_uint)counter, c1 = (npy_uint)(counter >> 32);
+        npy_uint c2 = (npy_uint)stream, c3 = (npy_uint)(stream >> 32);
+        npy_uint k0 = (npy_uint)key, k1 = (npy_uint)(key >> 32);
+        for (int round = 0; round < 10; round++) {
+            npy_uint64 product_0 = (npy_uint64)0xD2511F53 * c0;
+            npy_uint64 product_1 = (npy_uint64)0xCD9E8D57 * c2;
+            c0 = (npy_uint)(product_1 >> 32) ^ c1 ^ k0;
+            c1 = (npy_uint)product_1;
+            c2 = (npy_uint)(product_0 >> 32) ^ c3 ^ k1;
+            c3 = (npy_uint)product_0;
+            k0 += 0x9E3779B9;
+            k1 += 0xBB67AE85;
+        }
+        out[0] = c0;
+        out[1] = c1;
+        out[2] = c2;
+        out[3] = c3;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"philox_words", philox_words, METH_VARARGS, NULL},
     {"setup", setup, METH_VARARGS, NULL},
     {"small_product", (PyCFunction)(void (*)(void))small_product, METH_FASTCALL, NULL},
     {"follow", follow, METH_VARARGS, NULL},

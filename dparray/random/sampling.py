@@ -15,6 +15,7 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
+from dparray._array.small import compute_small
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import reshape
 from dparray._functions.sorting import argsort
@@ -75,6 +76,9 @@ class Sampling(Streams):
         shape = () if size is None else _layout.check_shape(size)
         words = self._integers64(math.prod(shape))
         count = last - first + 1
+        small = compute_small(_between, words, first, count, chosen, shape)
+        if small is not None:
+            return small
         if count < 1 << 64:
             words = apply(OPS["remainder"], words, count)
         # Addition wraps around in 64 bits, so it does for negative first values too.
@@ -135,3 +139,12 @@ class Sampling(Streams):
             return result
         assign(out, result, "permuted")
         return out
+
+
+def _between(
+    words: np.ndarray, first: int, count: int, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> np.ndarray:
+    """Integers from ``first`` on, so many, of random words; as :meth:`Sampling.integers`."""
+    if count < 1 << 64:
+        words = words % np.uint64(count)
+    return (words + np.uint64(first % (1 << 64))).astype(dtype).reshape(shape)

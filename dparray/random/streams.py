@@ -17,6 +17,7 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_fits, scalar_value
+from dparray._array.small import compute_small
 from dparray._functions.manipulation import broadcast_to, reshape
 from dparray._functions.protocols import unpickled_device
 from dparray._functions.reductions import all as all_of
@@ -101,12 +102,16 @@ class Streams:
         count = math.prod(shape)
         block, skip, total = self._take(count, dtype.itemsize // 4)
         numbers = make(total, self._key, dtype=dtype, counter=block, **self._placement())
-        return reshape(numbers[skip:], shape)
+        small = compute_small(_rest_of, numbers, skip, shape)
+        return reshape(numbers[skip:], shape) if small is None else small
 
     def _integers64(self, count: int) -> ndarray:
         """Words of 64 bits."""
         block, skip, total = self._take(count, 2)
         words = philox_bits(2 * total, self._key, counter=block, **self._placement())
+        small = compute_small(_words_of_64_bits, words, skip)
+        if small is not None:
+            return small
         return words._view((count,), (8,), words.offset + 8 * skip, _dtypes.uint64)
 
     def _arguments(
@@ -224,6 +229,14 @@ class Streams:
         """Uniform numbers without 0, whose logarithms are finite."""
         numbers = self.random(shape)
         return apply(OPS["maximum"], numbers, float(np.finfo(numbers.dtype).eps) / 2)
+
+
+def _rest_of(numbers: np.ndarray, skip: int, shape: tuple[int, ...]) -> np.ndarray:
+    return numbers[skip:].reshape(shape)
+
+
+def _words_of_64_bits(words: np.ndarray, skip: int) -> np.ndarray:
+    return words.view(np.uint64)[skip:]
 
 
 def _restored(kind: type[Streams], key: int, position: int, queue: Any, usm_type: str) -> Streams:

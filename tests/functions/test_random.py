@@ -340,3 +340,41 @@ def test_large_counts_lose_nothing_in_the_differences_of_factorials(name: str, d
     assert abs(found.std() - 1) < 0.03
     # Of a normal distribution, which has 0.27 % beyond three deviations.
     assert 0.001 < np.mean(np.abs(found) > 3) < 0.005
+
+
+def draws(rng: Any) -> list[np.ndarray]:
+    """Draws of every kind and of few numbers, from which a generator goes on to the next."""
+    found = []
+    for n in (1, 2, 3, 5, 8, 33):
+        shuffled = dp.arange(float(n))
+        rng.shuffle(shuffled)
+        found += [
+            *(rng.random(n), rng.random(n, dtype="float32"), rng.random(), rng.uniform(2, 5, n)),
+            *(rng.standard_normal(n), rng.normal(1, 2, n), rng.exponential(2, n)),
+            *(rng.integers(9), rng.integers(0, 7, n), rng.integers(-5, 2**40, size=(n, 2))),
+            *(rng.integers(0, 256, n, dtype="uint8"), rng.integers(0, 2, n, dtype="bool")),
+            rng.integers(-(2**63), 2**63 - 1, n, endpoint=True),
+            rng.integers(0, 2**64 - 1, n, dtype="uint64", endpoint=True),
+            *(rng.permutation(n), rng.permutation(dp.arange(n)), shuffled),
+            *(rng.choice(n), rng.choice(n, 3), rng.choice(n, n, p=dp.ones(n) / n)),
+            *(rng.permuted(dp.ones((n, 2)).cumsum(0), axis=1), dp.asarray(list(rng.bytes(5)))),
+        ]
+    return [x.asnumpy() for x in found]
+
+
+def test_few_numbers_are_the_same_by_the_host_and_by_kernels() -> None:
+    by_host = draws(dp.random.default_rng(3))
+    with dp.config.override(host_tier=False):
+        by_kernels = draws(dp.random.default_rng(3))
+    for found, wanted in zip(by_host, by_kernels, strict=True):
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        tolerance = {4: 1e-6, 8: 1e-13}.get(found.itemsize, 0) if found.dtype.kind == "f" else 0
+        np.testing.assert_allclose(found, wanted, tolerance, tolerance / 10)
+
+
+def test_few_numbers_begin_as_many_do() -> None:
+    for draw in (lambda rng, n: rng.random(n), lambda rng, n: rng.integers(0, 1000, n)):
+        many = draw(dp.random.default_rng(5), 100_000).asnumpy()
+        for count in (0, 1, 2, 3, 7, 1000):
+            few = draw(dp.random.default_rng(5), count).asnumpy()
+            np.testing.assert_array_equal(few, many[:count])
