@@ -25,7 +25,7 @@ from dparray._array.operands import (
 )
 from dparray._array.small import SCALARS, compute_small
 from dparray._evaluate import limits
-from dparray._functions.conversion import asarray, ascontiguousarray
+from dparray._functions.conversion import asarray
 from dparray._functions.manipulation import (
     broadcast_to,
     expand_dims,
@@ -33,6 +33,7 @@ from dparray._functions.manipulation import (
     named_arrays,
     ravel,
     reshape,
+    slices_at,
     three_dimensions,
     two_dimensions,
 )
@@ -209,10 +210,8 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
         placement = common_placement("delete", (("x", x), ("obj", obj)))
     kept = np.delete(np.arange(x.shape[axis]), positions)
     if order_by_columns(x) is not None:  # what is taken of it has the order of `x` so
-        return x.T[_layout.at_axis(x.ndim - 1 - axis, from_host(kept, *placement))].T
-    if isinstance(obj, int | slice):
-        x = ascontiguousarray(x)
-    return x[_layout.at_axis(axis, from_host(kept, *placement))]
+        return slices_at(x.T, x.ndim - 1 - axis, from_host(kept, *placement)).T
+    return slices_at(x, axis, from_host(kept, *placement))
 
 
 def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:

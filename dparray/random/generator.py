@@ -19,7 +19,7 @@ from dparray._array.operands import check_array
 from dparray._functions.creation import zeros
 from dparray._functions.cumulative import cumsum
 from dparray._functions.elementwise import where
-from dparray._functions.manipulation import reshape
+from dparray._functions.manipulation import reshape, slices_at
 from dparray._functions.products import matmul
 from dparray._functions.reductions import count_nonzero
 from dparray._functions.reductions import max as max_of
@@ -571,7 +571,11 @@ class Generator(Sampling):
         positions = reshape(self._chosen(population, count, replace, p), shape)
         if isinstance(a, int | np.integer):
             return positions
-        return a[_layout.at_axis(axis % a.ndim, positions)]
+        return (
+            slices_at(a, axis % a.ndim, positions)
+            if shape
+            else a[_layout.at_axis(axis % a.ndim, positions)]
+        )
 
     def _chosen(self, population: int, count: int, replace: bool, p: Any) -> ndarray:
         if p is None:

@@ -818,6 +818,28 @@ def test_what_is_left_of_an_array_is_in_order(obj: Any) -> None:
             np.testing.assert_array_equal(found.asnumpy(), wanted)
 
 
+@pytest.mark.parametrize("axes", [(2, 0, 1), (2, 1, 0), (1, 0, 2)])
+@pytest.mark.parametrize("extent", [3, 40])
+def test_slices_at_positions_are_in_the_order_of_numpy(
+    axes: tuple[int, int, int], extent: int
+) -> None:
+    """Few as many: NumPy's own indices give these another order, which small arrays had."""
+    values = np.arange(extent * extent * 5.0).reshape(extent, 5, extent)
+    given, x = values.transpose(axes), dp.asarray(values).transpose(axes)
+    for axis in range(3):
+        positions = np.arange(given.shape[axis])[::-2].repeat(3)
+        is_wanted = np.arange(given.shape[axis]) % 2 == 0
+        for found, wanted in (
+            (dp.take(x, dp.asarray(positions), axis), given.take(positions, axis)),
+            (dp.take(x, positions.tolist(), axis), given.take(positions, axis)),
+            (dp.take(x, dp.asarray(positions), axis, mode="wrap"), given.take(positions, axis)),
+            (dp.compress(dp.asarray(is_wanted), x, axis), np.compress(is_wanted, given, axis)),
+            (dp.repeat(x, dp.asarray(is_wanted * 2), axis), np.repeat(given, is_wanted * 2, axis)),
+        ):
+            np.testing.assert_array_equal(found.asnumpy(), wanted)
+            assert found.strides == wanted.strides
+
+
 @pytest.mark.parametrize("mode", ["maximum", "mean", "linear_ramp", "constant", "reflect"])
 def test_what_has_no_axes_is_padded_to_itself(mode: Any) -> None:
     given = np.array(-7, "int16")
