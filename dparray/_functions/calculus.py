@@ -216,19 +216,22 @@ def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Plac
     if edge_order == 1:
         start, end = (at[1] - at[0]) / first, (at[3] - at[2]) / last
     else:
-        start = _one_sided(at[0], at[1], x[_layout.at_axis(axis, 2)], first, second)
-        end = -_one_sided(at[3], at[2], x[_layout.at_axis(axis, -3)], last, last_but_one)
+        a, b, c = _one_sided(first, second)
+        start = a * at[0] + b * at[1] + c * x[_layout.at_axis(axis, 2)]
+        a, b, c = _one_sided(last, last_but_one)
+        # Added up as they lie in memory, so that what NumPy rounds is rounded.
+        end = -c * x[_layout.at_axis(axis, -3)] - b * at[2] - a * at[3]
     result[_layout.at_axis(axis, 0)] = start
     result[_layout.at_axis(axis, -1)] = end
     return result
 
 
-def _one_sided(a: Any, b: Any, c: Any, near: Any, far: Any) -> ndarray:
-    """The second-order slope at ``a`` from it and the next two elements."""
+def _one_sided(near: Any, far: Any) -> tuple[Any, Any, Any]:
+    """The weights of an element and the next two in the second-order slope at the first."""
+    if near is far:
+        return -1.5 / near, 2.0 / near, -0.5 / near
     whole = near + far
-    return (
-        -(near + whole) / (near * whole) * a + whole / (near * far) * b - near / (far * whole) * c
-    )
+    return -(2.0 * near + far) / (near * whole), whole / (near * far), -near / (far * whole)
 
 
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray:

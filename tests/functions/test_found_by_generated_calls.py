@@ -818,6 +818,14 @@ def test_what_is_left_of_an_array_is_in_order(obj: Any) -> None:
             np.testing.assert_array_equal(found.asnumpy(), wanted)
 
 
+@pytest.mark.parametrize("dtype", ["uint64", "int64", "float64", "float32"])
+def test_slopes_at_both_ends_are_rounded_as_those_of_numpy(dtype: str) -> None:
+    values = np.full(5, 7459540624423486254, "uint64").astype(dtype)
+    for spacing in (1.0, 0.1, 3):
+        found = dp.gradient(dp.asarray(values), spacing, edge_order=2).asnumpy()
+        np.testing.assert_array_equal(found, np.gradient(values, spacing, edge_order=2))
+
+
 @pytest.mark.parametrize("axes", [(2, 0, 1), (2, 1, 0), (1, 0, 2)])
 @pytest.mark.parametrize("extent", [3, 40])
 def test_slices_at_positions_are_in_the_order_of_numpy(
