@@ -489,7 +489,6 @@ def _at_least(function: str, arrays: tuple[Any, ...], widen: Any) -> Any:
     return widened[0] if len(widened) == 1 else widened
 
 
-@as_method
 def slices_at(x: ndarray, axis: int, positions: Any) -> ndarray:
     """The slices at positions along an axis in a new array, its last axis the fastest.
 
@@ -499,6 +498,7 @@ def slices_at(x: ndarray, axis: int, positions: Any) -> ndarray:
     return found if found.flags.c_contiguous else found.copy("C")
 
 
+@as_method
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
     """A view of a diagonal of two axes, as the last axis of the result.
 
