@@ -23,6 +23,7 @@ from dparray._array.ndarray import (
 from dparray._array.operands import warn_of_host_copy
 from dparray._array.small import is_ready, working
 from dparray._evaluate import host
+from dparray._runtime import access
 from dparray.device import Device, describe_queue
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
 from dparray.memory import arrivals, copies
@@ -54,11 +55,13 @@ def asnumpy(self: ndarray) -> np.ndarray:
         >>> dp.arange(3, dtype="int32").asnumpy()
         array([0, 1, 2], dtype=int32)
     """
-    values = self._on_host
+    values, openings = self._on_host, access.openings
     if values is not None and values.nbytes <= copies.COPY_PIECE and host.is_ready(self._block):
-        if _hooks.subscribers:
-            _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
-        return values.copy()
+        copy = values.copy()
+        if access.openings == openings:
+            if _hooks.subscribers:
+                _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
+            return copy
     return copies.copy_to_host(readable_layout(self))
 
 

@@ -30,6 +30,10 @@ _changed = threading.Condition(lock)  # to wait on it lets go of the lock, howev
 #: The maps that are open. Work looks whether there are any, and asks only then.
 holds: list[Hold] = []
 
+#: How many have been opened. What a thread reads while this changes may be half of the old values
+#: and half of those that are written through a map: it reads them again.
+openings = 0
+
 _waiting: dict[int, Hold] = {}  # which map a thread waits for
 _LOOK_AGAIN = 0.2  # seconds, after which a thread that has ended or a map that was lost is noticed
 
@@ -138,8 +142,14 @@ def open_hold(hold: Hold, layout: Layout, settle: Callable[[], None]) -> None:
         _pass((hold.first, hold.last), hold.writes, layout)
         settle()
         hold.is_settling = True
-        holds.append(hold)
-        note_mapped(hold.queue)
+        _hold(hold)
+
+
+def _hold(hold: Hold) -> None:
+    global openings
+    holds.append(hold)
+    note_mapped(hold.queue)
+    openings += 1  # last: who reads the new number finds the memory held
 
 
 def hold_for_later(task: str, *accesses: tuple[Layout, str]) -> tuple[Hold, ...]:
@@ -158,8 +168,7 @@ def hold_for_later(task: str, *accesses: tuple[Layout, str]) -> tuple[Hold, ...]
                 has_waited |= _pass((hold.first, hold.last), hold.writes, layout)
         for hold in made:
             hold.task, hold.thread = task, 0
-            holds.append(hold)
-            note_mapped(hold.queue)
+            _hold(hold)
     return made
 
 

@@ -122,6 +122,7 @@ def copy_from_host(source: np.ndarray, target: Layout) -> None:
 def copy_to_host(layout: Layout) -> np.ndarray:
     """A new host array with the values; waits for the work that writes them."""
     queue = layout.block.queue
+    openings = access.openings
     if access.holds:
         access.before_read(layout)
     nbytes = prod(layout.shape) * layout.dtype.itemsize
@@ -133,6 +134,11 @@ def copy_to_host(layout: Layout) -> np.ndarray:
         wait_to_read(layout.block)
         start = time.perf_counter()
         _copy(result, host_view(layout), "copy to the host")
+        while access.openings != openings:  # another thread may have written meanwhile
+            openings = access.openings
+            access.before_read(layout)
+            wait_to_read(layout.block)
+            _copy(result, host_view(layout), "copy to the host")
     elif result.nbytes:
         if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
             layout = packed(layout)

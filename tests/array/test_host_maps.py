@@ -309,7 +309,8 @@ def test_a_small_array_that_is_in_no_memory_yet_is_mapped() -> None:
     assert (x + 1).asnumpy().tolist() == [8, 3, 3]
 
 
-def test_threads_that_map_and_compute_agree(queue: Any) -> None:
+@pytest.mark.parametrize("turn", range(20))  # one of seventy has seen half of a write
+def test_threads_that_map_and_compute_agree(queue: Any, turn: int) -> None:
     x = dp.zeros(3000, dtype="int64", sycl_queue=queue)
     errors: list[BaseException] = []
 
