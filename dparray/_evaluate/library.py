@@ -73,9 +73,11 @@ def _run(step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any]) -> 
     if not step.order:
         for value, _ in step.values:
             source = _operand(value, layouts, slots, scalars)
-            exchange.tensor_of(targets[id(value)])[...] = (
-                source.value if isinstance(source, Scalar) else exchange.tensor_of(source)
-            )
+            target = exchange.tensor_of(targets[id(value)])
+            if isinstance(source, Scalar):
+                target[...] = source.value
+            else:
+                _store(target, exchange.tensor_of(source))
 
 
 def _queue_of(layouts: Mapping[int, Layout]) -> Any:
@@ -116,11 +118,7 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
             operands.append(dtype.type(operand.value).item())
             continue
         layout = operand
-        if layout.dtype != dtype:
-            converted = blocks.allocate(queue, node.usm_type, layout.shape, dtype)
-            _store(exchange.tensor_of(converted), exchange.tensor_of(layout))
-            layout = converted
-        operands.append(exchange.tensor_of(layout))
+        operands.append(_converted(layout, dtype, node.usm_type))
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         out[...] = operands[0]
         return
@@ -158,6 +156,16 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
     library_call(op.name, function, operands, (), {"out": out}, lambda tensor: tensor)
 
 
+def _converted(layout: Layout, dtype: np.dtype[Any], usm_type: str) -> Any:
+    """The tensor of an array, or of a copy in another dtype."""
+    tensor = exchange.tensor_of(layout)
+    if layout.dtype == dtype:
+        return tensor
+    copy = exchange.tensor_of(blocks.allocate(layout.block.queue, usm_type, layout.shape, dtype))
+    _store(copy, tensor)
+    return copy
+
+
 def _store(target: Any, source: Any) -> None:
     """Copy a tensor into another, which converts it; dpnp converts floats to signed numbers."""
     if target.dtype == np.uint32 and source.dtype.kind == "f":
@@ -190,8 +198,8 @@ def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
         options["axis"] = op.axes[0] if len(op.axes) < len(layout.shape) else None
     if "dpnp" in row.takes_dtype:
         options["dtype"] = loop
-    elif row.takes_dtype and layout.dtype != loop:
-        tensor = dpt.astype(tensor, loop)
+    if row.takes_dtype and ("dtype" not in options or loop.kind == "u"):  # as `_store` says
+        tensor = _converted(layout, loop, node.usm_type)
     if row.takes_correction:
         count = prod(layout.shape[axis] for axis in op.axes)
         divisor = scalars[0].value

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
+from dparray._array.apply import astype_array
 from dparray._array.assignment import write_out
 from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
@@ -54,6 +55,8 @@ def _cumulate(
             )
         axis = 0
     axis = _layout.normalize_axis(name, axis, x.ndim)
+    if x.dtype.kind == "f" and loop.kind == "u":  # dpnp converts floats to signed numbers
+        x = astype_array(x, loop)
     shape = list(x.shape)
     shape[axis] += include_initial
     result = empty_on(placement_of(x), tuple(shape), loop)

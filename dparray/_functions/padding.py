@@ -15,7 +15,14 @@ from dparray._array.executors import compute, compute_at_once
 from dparray._array.fresh import empty_on, from_host, order_by_columns
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._functions.creation import full_like
+from dparray._functions.elementwise import rint
 from dparray._functions.manipulation import moveaxis
+from dparray._functions.moments import mean
+from dparray._functions.quantiles import median
+from dparray._functions.ranges import linspace
+from dparray._functions.reductions import max as max_of
+from dparray._functions.reductions import min as min_of
 from dparray._placement import placement_of
 from dparray.exceptions import ArgumentError, ShapeError
 
@@ -24,7 +31,12 @@ __all__ = [
 ]
 
 
-_STATISTICS = ("maximum", "minimum", "mean", "median")
+_STATISTICS: dict[str, Callable[..., Any]] = {
+    "maximum": max_of,
+    "minimum": min_of,
+    "mean": mean,
+    "median": median,
+}
 
 
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
@@ -90,7 +102,7 @@ def pad(
         ArgumentError: there is no such ``reflect_type``, the mode takes no such option, or the
             widths are no integers.
         AxisError: there is no such axis.
-        ShapeError: ``pad_width`` does not fit.
+        ShapeError: ``pad_width`` does not fit, or a ``stat_length`` has no statistic.
         ValueError: there is no such mode.
 
     Example:
@@ -126,13 +138,20 @@ def pad(
         small = compute_at_once(partial(_padded_rows, widths=widths, mode=mode), (("x", x),))
         if small is not None:
             return small
+    lengths = _pairs("stat_length", stat_length, x.ndim)
+    if any(length is not None and length < 0 for pair in lengths for length in pair):
+        raise ShapeError(f"pad: stat_length {stat_length!r} has negative numbers")
+    if mode in ("maximum", "minimum") and any(0 in pair for pair in lengths):
+        raise ShapeError(f"pad: of stat_length {stat_length!r}, 0 elements have no {mode}")
     if mode in _STATISTICS or mode == "linear_ramp":
-        options = (
+        options: Any = (
             {"end_values": end_values} if mode == "linear_ramp" else {"stat_length": stat_length}
         )
-        return compute(
-            "pad", (("x", x),), either=lambda xp, a: xp.pad(a, widths, mode=mode, **options)
-        )
+        by_numpy = partial(np.pad, pad_width=widths, mode=mode, **options)
+        padded = compute("pad", (("x", x),), host=by_numpy)
+        if padded is not None:
+            return padded
+    ends = _pairs("end_values", end_values, x.ndim)
     constants = _pairs("constant_values", constant_values, x.ndim)
     result = empty_on(
         placement_of(x),
@@ -159,6 +178,13 @@ def pad(
         elif mode != "empty" and (before or after):
             if extent == 0:
                 raise ShapeError(f"pad: axis {axis} is empty, so mode {mode!r} has nothing to add")
+            whole = moveaxis(result[_layout.at_axis(axis, slice(None), *rest)], axis, 0)
+            if mode in _STATISTICS:
+                _fill_with_statistics(whole, before, extent, mode, lengths[axis])
+                continue
+            if mode == "linear_ramp":
+                _fill_with_ramps(whole, before, extent, ends[axis])
+                continue
             line = np.arange(-before, extent + after)
             if reflect_type == "odd" and mode in ("reflect", "symmetric"):
                 _reflect_oddly(result, axis, line, extent, mode, rest)
@@ -204,6 +230,32 @@ def _sources(line: np.ndarray, extent: int, mode: str) -> np.ndarray:
     period = max(2 * extent - 2, 1)
     folded = line % period
     return np.where(folded < extent, folded, period - folded)
+
+
+def _fill_with_statistics(
+    whole: ndarray, before: int, extent: int, mode: str, lengths: tuple[int | None, int | None]
+) -> None:
+    """Fill both borders of the first axis with a statistic of the elements next to each."""
+    inner = whole[before : before + extent]
+    near, far = (extent if length is None else min(length, extent) for length in lengths)
+    for border, elements in (
+        (whole[:before], inner[:near]),
+        (whole[before + extent :], inner[extent - far :]),
+    ):
+        value = _STATISTICS[mode](elements, axis=0, keepdims=True)
+        assign(border, rint(value) if whole.dtype.kind in "iu" else value, "pad")
+
+
+def _fill_with_ramps(whole: ndarray, before: int, extent: int, ends: tuple[Any, Any]) -> None:
+    """Fill both borders of the first axis with even steps from the outermost elements."""
+    for border, end, edge in (
+        (whole[:before], ends[0], whole[before]),
+        (whole[before + extent :][::-1], ends[1], whole[before + extent - 1]),
+    ):
+        count = border.shape[0]
+        if count:
+            ramp = linspace(full_like(edge, end), edge, count, False, dtype=whole.dtype)
+            assign(border, ramp, "pad")
 
 
 def _reflect_oddly(

@@ -818,6 +818,96 @@ def test_what_is_left_of_an_array_is_in_order(obj: Any) -> None:
             np.testing.assert_array_equal(found.asnumpy(), wanted)
 
 
+@pytest.mark.parametrize("host_tier", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "uint64", "bool"])
+@pytest.mark.parametrize("mode", ["maximum", "minimum", "mean", "median", "linear_ramp"])
+def test_borders_of_statistics(mode: Any, dtype: str, host_tier: bool) -> None:
+    largest = np.iinfo(dtype).max if np.dtype(dtype).kind in "iu" else 100
+    values = (np.linspace(0, 1, 24).reshape(2, 3, 4)[..., ::-1] * largest * 0.9).astype(dtype)
+    options: list[dict[str, Any]] = [
+        {},
+        {"stat_length": 1},
+        {"stat_length": [(1, 2), (9, 1), (3, 3)]},
+    ]
+    if mode == "linear_ramp":
+        options = [{}, {"end_values": 3}, {"end_values": (1, 7)}]
+    with dp.config.override(host_tier=host_tier):
+        for widths in (2, (0, 3), [(1, 2), (0, 0), (2, 1)]):
+            for given in options:
+                wanted = np.pad(values, widths, mode=mode, **given)
+                found = dp.pad(dp.asarray(values), widths, mode=mode, **given)
+                assert found.dtype == wanted.dtype
+                is_exact = wanted.dtype.kind == "b"
+                np.testing.assert_allclose(
+                    found.asnumpy().astype("float64"),
+                    wanted.astype("float64"),
+                    rtol=0 if is_exact else 2e-3 if dtype == "float16" else 1e-6,
+                    atol=1 if wanted.dtype.kind in "iu" else 0,  # a half may be rounded either way
+                )
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_borders_of_no_statistics_are_refused(host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        for length in (-1, (1, -1)):
+            with pytest.raises(dp.exceptions.ShapeError, match="has negative numbers"):
+                dp.pad(dp.ones(3), 1, mode="mean", stat_length=length)
+        with pytest.raises(dp.exceptions.ShapeError, match="have no maximum"):
+            dp.pad(dp.ones(3), 1, mode="maximum", stat_length=0)
+        with pytest.raises(dp.exceptions.ShapeError, match="empty"):
+            dp.pad(dp.ones((0, 3)), 1, mode="median")
+
+
+_WAYS_TO_UNSIGNED = (
+    *("all", "slice", "one", "positions", "mask", "out", "copyto", "astype"),
+    *("pad", "sum", "prod", "cumsum", "cumprod"),
+)
+
+
+def _written(xp: Any, way: str, values: np.ndarray, dtype: str) -> Any:
+    x, target = xp.asarray(values), xp.zeros(values.shape, dtype=dtype)
+    positions = xp.asarray(np.arange(values.size)[::-1].copy())
+    is_even = xp.asarray(np.arange(values.size) % 2 == 0)
+    match way:
+        case "all":
+            target[...] = x
+        case "slice":
+            target[1:] = x[1:]
+        case "one":
+            target[...] = x[:1]
+        case "positions":
+            target[positions] = x
+        case "mask":
+            target[is_even] = x[is_even]
+        case "out":
+            xp.add(x, 0, out=target, casting="unsafe")
+        case "copyto":
+            xp.copyto(target, x, casting="unsafe")
+        case "astype":
+            return x.astype(dtype)
+        case "pad":
+            return xp.pad(xp.asarray(values.astype(dtype)), 2, mode="mean")
+        case "sum" | "prod" | "cumsum" | "cumprod":
+            return getattr(xp, way)(x, dtype=dtype)
+    return target
+
+
+@pytest.mark.parametrize("way", _WAYS_TO_UNSIGNED)
+@pytest.mark.parametrize("host_tier", [True, False])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", "int32", "int64"])
+@pytest.mark.parametrize("source", ["float32", "float64"])
+def test_floats_beyond_the_signed_integers_become_unsigned_ones(
+    source: str, dtype: str, host_tier: bool, way: str
+) -> None:
+    values = np.full(7, np.iinfo(dtype).max * 0.75 if dtype[0] == "u" else 7).astype(source)
+    values[3] = 2.5
+    wanted = _written(np, way, values, dtype)
+    with dp.config.override(host_tier=host_tier):
+        found = _written(dp, way, values, dtype)
+        np.testing.assert_array_equal(found.asnumpy(), wanted)
+        assert found.dtype == wanted.dtype
+
+
 @pytest.mark.parametrize("dtype", ["uint64", "int64", "float64", "float32"])
 def test_slopes_at_both_ends_are_rounded_as_those_of_numpy(dtype: str) -> None:
     values = np.full(5, 7459540624423486254, "uint64").astype(dtype)
