@@ -117,8 +117,7 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
         if isinstance(operand, Scalar):
             operands.append(dtype.type(operand.value).item())
             continue
-        layout = operand
-        operands.append(_converted(layout, dtype, node.usm_type))
+        operands.append(_converted(operand, dtype, node.usm_type))
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         out[...] = operands[0]
         return

@@ -571,11 +571,7 @@ class Generator(Sampling):
         positions = reshape(self._chosen(population, count, replace, p), shape)
         if isinstance(a, int | np.integer):
             return positions
-        return (
-            slices_at(a, axis % a.ndim, positions)
-            if shape
-            else a[_layout.at_axis(axis % a.ndim, positions)]
-        )
+        return slices_at(a, axis % a.ndim, positions)
 
     def _chosen(self, population: int, count: int, replace: bool, p: Any) -> ndarray:
         if p is None:
