@@ -19,7 +19,8 @@ from dparray._array.operands import check_array
 from dparray._functions.creation import zeros
 from dparray._functions.cumulative import cumsum
 from dparray._functions.elementwise import where
-from dparray._functions.manipulation import reshape, slices_at
+from dparray._functions.indexing import take
+from dparray._functions.manipulation import reshape
 from dparray._functions.products import matmul
 from dparray._functions.reductions import count_nonzero
 from dparray._functions.reductions import max as max_of
@@ -571,7 +572,7 @@ class Generator(Sampling):
         positions = reshape(self._chosen(population, count, replace, p), shape)
         if isinstance(a, int | np.integer):
             return positions
-        return slices_at(a, axis % a.ndim, positions)
+        return take(a, positions, axis % a.ndim)
 
     def _chosen(self, population: int, count: int, replace: bool, p: Any) -> ndarray:
         if p is None:
