@@ -149,6 +149,15 @@ def fit_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
 
 
 @lru_cache(maxsize=4096)
+def library_converts(source: np.dtype[Any], target: np.dtype[Any]) -> builtins.bool:
+    """Whether dpnp makes of numbers of one dtype those of another that NumPy makes.
+
+    It converts floats to signed numbers first; and Intel's compiler floats to eight bits by taking
+    the nearest (200.0 becomes 127 in ``uint8``) on processors without AVX-512.
+    """
+    return source.kind != "f" or not (target.kind == "u" or target in (int8, int16))
+
+
 def resolve(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
     """The dtypes of a loop of ``ufunc``: one for each operand, then one for each result.
 

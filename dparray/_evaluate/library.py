@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _hooks
+from dparray import _dtypes, _hooks
 from dparray._evaluate.plan import LibraryStep, slot_of
 from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, WHERE
@@ -166,10 +166,14 @@ def _converted(layout: Layout, dtype: np.dtype[Any], usm_type: str) -> Any:
 
 
 def _store(target: Any, source: Any) -> None:
-    """Copy a tensor into another, which converts it; dpnp converts floats to signed numbers."""
-    if target.dtype == np.uint32 and source.dtype.kind == "f":
+    """Copy a tensor into another, which converts it."""
+    if _dtypes.library_converts(source.dtype, target.dtype):
+        pass
+    elif target.dtype.itemsize < 4:
+        source = dpt.astype(source, np.int32)
+    elif target.dtype == np.uint32:
         source = dpt.astype(source, np.int64)
-    elif target.dtype == np.uint64 and source.dtype.kind == "f" and source.dtype.itemsize > 2:
+    elif source.dtype.itemsize > 2:
         is_high = dpt.greater_equal(source, 2.0**63)
         low = dpt.astype(_where(is_high, dpt.subtract(source, 2.0**63), source), np.int64)
         high = dpt.bitwise_left_shift(dpt.astype(is_high, np.int64), 63)
@@ -197,7 +201,8 @@ def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
         options["axis"] = op.axes[0] if len(op.axes) < len(layout.shape) else None
     if "dpnp" in row.takes_dtype:
         options["dtype"] = loop
-    if row.takes_dtype and ("dtype" not in options or loop.kind == "u"):  # as `_store` says
+    is_converted = "dtype" in options and _dtypes.library_converts(layout.dtype, loop)
+    if row.takes_dtype and not is_converted:
         tensor = _converted(layout, loop, node.usm_type)
     if row.takes_correction:
         count = prod(layout.shape[axis] for axis in op.axes)

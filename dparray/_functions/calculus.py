@@ -205,7 +205,14 @@ def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Plac
             )
         steps = diff(reshape(spacing, (extent, *(1,) * (x.ndim - axis - 1))), axis=0)
         left, right = steps[:-1], steps[1:]
-        inside = ((after - inner) * left / right + (inner - before) * right / left) / (left + right)
+        # NumPy's terms in its order: beside infinities, others that are equal have other results.
+        inside = (
+            -right / (left * (left + right)) * before
+            + (right - left) / (left * right) * inner
+            + left / (right * (left + right)) * after
+        )
+        is_even = apply(OPS["equal"], steps, steps[0]).all()
+        inside = where(is_even, (after - before) / (2 * steps[0]), inside)
         first, second = steps[0], steps[1] if extent > 2 else steps[0]
         last, last_but_one = steps[-1], steps[-2] if extent > 2 else steps[-1]
     else:
@@ -355,6 +362,9 @@ def interp(
         if known[0].size == 1 and period is None:
             # NumPy's value beside one point alone is that of the point, for NaN, too.
             points = module.where(module.isnan(points), known[0], points)
+        if period is not None:  # dpnp would write into both
+            points = module.remainder(points, abs(period))
+            known[0] = module.remainder(known[0], abs(period))
         known = [module.ascontiguousarray(each) for each in known]
         found = module.interp(module.ascontiguousarray(points), *known, **ends)
         return module.reshape(found, arrays[0].shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _layout
+from dparray import _dtypes, _layout
 from dparray._array.apply import astype_array
 from dparray._array.assignment import write_out
 from dparray._array.executors import compute
@@ -55,7 +55,7 @@ def _cumulate(
             )
         axis = 0
     axis = _layout.normalize_axis(name, axis, x.ndim)
-    if x.dtype.kind == "f" and loop.kind == "u":  # dpnp converts floats to signed numbers
+    if not _dtypes.library_converts(x.dtype, loop):
         x = astype_array(x, loop)
     shape = list(x.shape)
     shape[axis] += include_initial

@@ -415,4 +415,4 @@ def clip(
         result = apply(OPS["minimum"], result, max)
     if isinstance(min, ndarray) and isinstance(max, ndarray):
         return in_order_of((x, min, max), result)
-    return x.copy() if result is x else result  # type: ignore[attr-defined, no-any-return]
+    return x.copy("K") if result is x else result  # type: ignore[attr-defined, no-any-return]

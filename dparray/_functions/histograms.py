@@ -10,18 +10,24 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.executors import compute
-from dparray._array.fresh import empty_on
+from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._evaluate.evaluate import host_may_compute
 from dparray._functions.conversion import asarray
-from dparray._functions.manipulation import reshape
+from dparray._functions.manipulation import ravel, reshape
+from dparray._functions.moments import mean, std
 from dparray._functions.operands import vector_of
+from dparray._functions.quantiles import percentile
+from dparray._functions.reductions import max as max_of
+from dparray._functions.reductions import min as min_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
-from dparray.algorithms.histograms import count_in_bins, count_integers
-from dparray.exceptions import ShapeError
+from dparray.algorithms.histograms import count_in_bins, count_integers, even_edges
+from dparray.exceptions import ArgumentError, ShapeError
+
+range_of = range  # which is the name of an option, too
 
 __all__ = [
     "bincount",
@@ -118,8 +124,8 @@ def histogram(
     named = [("x", x)]
     is_number = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
     has_kernel = x.dtype.kind in "iuf" and x.dtype != np.float16
-    # dpnp's edges are rounded otherwise than NumPy's, and so it counts otherwise beside them.
-    by_kernel = x.size >= _LARGE or not host_may_compute(x.sycl_queue, x.usm_type)
+    on_host = host_may_compute(x.sycl_queue, x.usm_type)
+    by_kernel = x.size >= _LARGE or not on_host
     if is_number and weights is None and has_kernel and by_kernel:
         counts, edges = count_in_bins(x.reshape(-1), int(bins), range)
         if density:
@@ -127,6 +133,9 @@ def histogram(
             widths = astype_array(edges[1:] - edges[:-1], real)
             counts = astype_array(counts, real) / widths / sum_of(counts)
         return counts, edges
+    bins = _number_of_bins("histogram", x, bins, range, weights)
+    if is_number and has_kernel and not on_host:
+        bins = _even_edges("histogram", x, bins, range)
     if isinstance(bins, ndarray | list | tuple):
         named.append(("bins", vector_of("histogram", x, "bins", bins)))
     if weights is not None:
@@ -237,7 +246,12 @@ def _counts(
     if weights is not None:
         named.append(("weights", vector_of(function, coordinates[0][1], "weights", weights)))
     placement = common_placement(function, named)
-    columns = [_with_usm_type(column, placement) for _, column in coordinates]
+    loop = _dtypes.promote([column.dtype for _, column in coordinates])
+    loop = _dtypes.fit_device(loop, placement.queue.sycl_device)
+    columns = [
+        astype_array(_with_usm_type(column, placement), loop, copy=False)
+        for _, column in coordinates
+    ]
     ranges = [None] * len(columns) if limits is None else list(limits)
     if len(ranges) != len(columns):
         raise ShapeError(f"{function}: {len(ranges)} ranges for {len(columns)} dimensions")
@@ -296,6 +310,11 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
     """
     x = check_array("histogram_bin_edges", "x", x)
     named = [("x", x)]
+    bins = _number_of_bins("histogram_bin_edges", x, bins, range, weights)
+    is_number = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
+    has_edges = x.dtype.kind in "iuf" and x.dtype != np.float16
+    if is_number and has_edges and not host_may_compute(x.sycl_queue, x.usm_type):
+        return _even_edges("histogram_bin_edges", x, bins, range)
     if isinstance(bins, ndarray | list | tuple):
         named.append(("bins", vector_of("histogram_bin_edges", x, "bins", bins)))
     return compute(
@@ -305,6 +324,107 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
             values, bins=edges[0] if edges else bins, range=range
         ),
     )
+
+
+def _even_edges(function: str, x: ndarray, bins: int, range: Any) -> ndarray:
+    """Edges as NumPy's, where dpnp's are rounded otherwise, so that it counts otherwise."""
+    if bins < 1:
+        raise ValueError(f"{function}: bins is {bins}; it must be 1 or more")
+    edges = even_edges(function, x, int(bins), range)[-1]
+    return from_host(edges, x.sycl_queue, x.usm_type)
+
+
+def _number_of_bins(function: str, x: ndarray, bins: Any, range: Any, weights: Any) -> Any:
+    """What ``bins`` is, where it names a rule and the host may not compute: a number."""
+    if not isinstance(bins, str) or host_may_compute(x.sycl_queue, x.usm_type):
+        return bins
+    if bins not in _WIDTHS:
+        known = ", ".join(map(repr, _WIDTHS))
+        raise ArgumentError(f"{function}: bins {bins!r} is none of {known}")
+    if weights is not None:
+        raise TypeError(f"{function}: rules for bins take no weights; give their number")
+    first, last = histogram_bin_edges(x, 1, range).asnumpy()
+    values = ravel(x)
+    if range is not None:
+        values = values[apply(OPS["greater_equal"], values, float(first))]
+        values = values[apply(OPS["less_equal"], values, float(last))]
+    if not values.size:
+        return 1
+    width = _WIDTHS[bins](values, (first, last))
+    if x.dtype.kind in "iu" and width:
+        width = max(width, 1)
+    return int(np.ceil((last - first) / width)) if width else 1
+
+
+def _extent(x: ndarray) -> Any:
+    """From the smallest element to the largest, in the dtype that NumPy has it in."""
+    return max_of(x).asnumpy()[()] - min_of(x).asnumpy()[()]
+
+
+def _by_square_root(x: ndarray, range: Any) -> Any:
+    return _extent(x) / np.sqrt(x.size)
+
+
+def _by_sturges(x: ndarray, range: Any) -> Any:
+    return _extent(x) / (np.log2(x.size) + 1)
+
+
+def _by_rice(x: ndarray, range: Any) -> Any:
+    return _extent(x) / (2 * x.size ** (1 / 3))
+
+
+def _by_scott(x: ndarray, range: Any) -> Any:
+    """D. W. Scott, "On optimal and data-based histograms", Biometrika 66 (1979)."""
+    return (24 * math.sqrt(math.pi) / x.size) ** (1 / 3) * std(x).asnumpy()[()]
+
+
+def _by_doane(x: ndarray, range: Any) -> Any:
+    """D. P. Doane, "Aesthetic frequency classifications", The American Statistician 30 (1976)."""
+    count, deviation = x.size, float(std(x))
+    if count <= 2 or not deviation:
+        return 0.0
+    ratio = apply(OPS["divide"], apply(OPS["subtract"], x, mean(x)), deviation)
+    skewness = np.abs(mean(ratio * ratio * ratio).asnumpy()[()])
+    usual = np.sqrt(6 * (count - 2) / ((count + 1) * (count + 3)))
+    return _extent(x) / (1 + np.log2(count) + np.log2(1 + skewness / usual))
+
+
+def _by_freedman_diaconis(x: ndarray, range: Any) -> Any:
+    """D. Freedman, P. Diaconis, "On the histogram as a density estimator" (1981)."""
+    upper, lower = percentile(x, [75, 25]).asnumpy()
+    return 2 * (upper - lower) * x.size ** (-1 / 3)
+
+
+def _by_stone(x: ndarray, limits: Any) -> Any:
+    """C. J. Stone, "An asymptotically optimal histogram selection rule" (1984)."""
+    count, extent = x.size, _extent(x)
+    if count <= 1 or not extent:
+        return 0.0
+
+    def risk(bins: int) -> float:
+        shares = histogram(x, bins, limits)[0].asnumpy() / count
+        return float((2 - (count + 1) * shares.dot(shares)) / (extent / bins))
+
+    return extent / min(range_of(1, max(100, math.isqrt(count)) + 1), key=risk)
+
+
+def _by_the_narrower(x: ndarray, range: Any) -> Any:
+    """Freedman and Diaconis, with no more bins than four times the square root's, or Sturges."""
+    width = max(_by_freedman_diaconis(x, range), _by_square_root(x, range) / 2)
+    return min(width, _by_sturges(x, range))
+
+
+#: How wide a bin is by the rules that have a name.
+_WIDTHS = {
+    "auto": _by_the_narrower,
+    "doane": _by_doane,
+    "fd": _by_freedman_diaconis,
+    "rice": _by_rice,
+    "scott": _by_scott,
+    "sqrt": _by_square_root,
+    "stone": _by_stone,
+    "sturges": _by_sturges,
+}
 
 
 def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:

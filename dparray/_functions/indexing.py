@@ -302,6 +302,8 @@ def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
         raise ShapeError(
             f"fill_diagonal: x of shape {x.shape}; give a matrix or an array of equal extents"
         )
+    if isinstance(val, ndarray) and not val.size:
+        return
     length = min(x.shape)
     targets = [x._view((length,), (sum(x.strides),), x.offset)]
     if wrap and x.ndim == 2:

@@ -605,8 +605,11 @@ def fromstring(
         warnings.simplefilter("error", DeprecationWarning)
         try:
             values = np.fromstring(string, wanted, count, sep=sep)
+            found = np.fromstring(string, wanted, sep=sep)
         except (ValueError, DeprecationWarning) as error:
             raise ArgumentError(f"fromstring: {error}") from None
+    if found.size < values.size:  # the others were never written
+        raise ArgumentError(f"fromstring: count is {count}, and there are {found.size} numbers")
     return from_host(values, *placement)
 
 

@@ -248,6 +248,8 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     axis = _layout.normalize_axis("insert", axis, x.ndim)
     extent = x.shape[axis]
     positions = _positions("insert", x, obj, extent)
+    if positions.ndim > 1:
+        raise ShapeError(f"insert: obj has {positions.ndim} dimensions; give 0 or 1")
     if isinstance(values, list | tuple):
         values = from_host(np.asarray(values), *placement)
     if positions.size == 1:  # one position takes as many slices as there are values

@@ -211,7 +211,7 @@ def poly(x: Any) -> ndarray:
     x = atleast_1d(x)
     if x.ndim != 1:
         raise ShapeError(f"poly: x of shape {x.shape} is neither a vector nor a square matrix")
-    if x.dtype.kind not in "fc":
+    if x.dtype.kind not in "fc" or x.dtype == _dtypes.float16:
         x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
     result = ones(1, x.dtype, **placement_keywords(x))
     for index in range(x.size):
@@ -241,7 +241,7 @@ def roots(p: Any) -> ndarray:
         inner = astype_array(inner, real)
     count = inner.size - 1
     if count < 1:
-        return zeros(at_zero, inner.dtype, **placement_keywords(p))
+        return zeros(at_zero, real, **placement_keywords(p))
     companion = zeros((count, count), inner.dtype, **placement_keywords(p))
     for row in range(1, count):
         companion[row, row - 1] = 1
@@ -321,12 +321,14 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     rest[...] = x1
     count = max(x1.size - x2.size + 1, 1)
     quotient = zeros(count, dtype, sycl_queue=placement.queue, usm_type=placement.usm_type)
+    scale = apply(OPS["reciprocal"], x2[0] if x2.dtype.kind in "fc" else astype_array(x2[0], dtype))
     for index in range(x1.size - x2.size + 1):
-        share = rest[index] / x2[0]
+        share = rest[index] * scale
         quotient[index] = share
         rest[index : index + x2.size] -= share * x2
     values = np.abs(rest.asnumpy())
-    first = int(np.argmax(values > 1e-8)) if (values > 1e-8).any() else values.size - 1
+    is_left = ~(values <= 1e-8)  # NaN are
+    first = int(np.argmax(is_left)) if is_left.any() else values.size - 1
     return _like("polydiv", quotient, u, v), _like("polydiv", rest[first:], u, v)
 
 

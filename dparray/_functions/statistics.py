@@ -83,8 +83,10 @@ def _covariance(variables: ndarray, weights: dict[str, ndarray], ddof: float) ->
         count = float(sum_of(together))
         if ddof and "aweights" in weights:
             ddof = ddof * float(sum_of(together * weights["aweights"])) / count
-        together = astype_array(together, _dtypes.real_of(variables.dtype))
+        device = variables.sycl_queue.sycl_device
+        together = astype_array(together, _dtypes.default_float(device), copy=False)
     centred = variables - average(variables, 1, together, keepdims=True)
+    centred = astype_array(centred, variables.dtype, copy=False)  # whatever weights are
     turned = (centred if together is None else centred * together).T
     if turned.dtype.kind == "c":
         turned = apply(OPS["conj"], turned)
@@ -115,7 +117,9 @@ def _variables(
         if values.ndim > 2:
             raise ShapeError(f"{function}: {name} has {values.ndim} dimensions; give 1 or 2")
         matrix = reshape(values, (1, -1)) if values.ndim < 2 else values
-        rows.append(matrix if rowvar or values.ndim < 2 else matrix.T)
+        # NumPy takes further variables of one row as they are.
+        is_row = rowvar or values.ndim < 2 or (name == "y" and values.shape[0] == 1)
+        rows.append(matrix if is_row else matrix.T)
     if len({matrix.shape[1] for matrix in rows}) != 1:
         raise ShapeError(f"{function}: x and y have different numbers of observations")
     for name, values in weighing.items():

@@ -23,7 +23,7 @@ from dparray._functions import bits, elementwise, mathematics, products
 from dparray._functions.advanced_indexing import index_for_numpy
 from dparray._functions.cumulative import cumprod, cumsum, cumulative_logsumexp
 from dparray._functions.elementwise import where as where_of
-from dparray._functions.manipulation import moveaxis, ravel, reshape
+from dparray._functions.manipulation import broadcast_to, moveaxis, ravel, reshape
 from dparray._functions.nan_reductions import nanmax, nanmin
 from dparray._functions.ranges import arange
 from dparray._functions.reductions import all as all_of
@@ -34,7 +34,7 @@ from dparray._functions.reductions import min as min_of
 from dparray._functions.reductions import prod as prod_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.sorting import argsort
-from dparray._placement import common_placement, placement_of
+from dparray._placement import Placement, common_placement, placement_of
 from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -63,8 +63,11 @@ _TAKES_DTYPE = frozenset({"add", "multiply", "logaddexp"})
 #: others go from the first element to the last.
 _ASSOCIATIVE = frozenset(_REDUCTIONS) | {
     *("bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor"),
-    *("gcd", "hypot", "lcm", "logaddexp2"),
+    *("gcd", "hypot", "logaddexp2"),
 }
+#: Reductions of ours that take no first value, and none of these two.
+_WITHOUT_INITIAL = frozenset({"logical_and", "logical_or", "logaddexp"})
+_WITHOUT_WHERE = frozenset({"logaddexp"})
 #: Applied to one element several times, these are the same as once with all values combined.
 _AT_ONCE = {"subtract": "add", "divide": "multiply"}
 
@@ -113,7 +116,8 @@ def _reduce(
     """The function applied between all elements along axes."""
     function = f"{name}.reduce"
     x = _as_exponents(name, ufunc, check_array(function, "x", x), dtype)
-    if name in _REDUCTIONS:
+    is_ours = initial is None or name not in _WITHOUT_INITIAL
+    if name in _REDUCTIONS and is_ours and (where is True or name not in _WITHOUT_WHERE):
         options: dict[str, Any] = {} if where is True else {"where": where}
         if initial is not None:
             options["initial"] = initial
@@ -122,20 +126,32 @@ def _reduce(
         elif dtype is not None:
             x = astype_array(x, _dtypes.as_dtype(dtype), copy=False)
         return _REDUCTIONS[name](x, axis, out=out, keepdims=keepdims, **options)
-    if where is not True or initial is not None:
-        raise ArgumentError(f"{function}: takes neither where= nor initial=")
+    placement = placement_of(x)
+    if where is not True:
+        where = check_array(function, "where", where, placement)
+        common_placement(function, (("x", x), ("where", where)))
+        if where.dtype != bool:
+            raise DTypeError(f"{function}: where of dtype {where.dtype}; give booleans")
+        if initial is None and ufunc.identity is None:
+            raise ArgumentError(f"{function}: there is no identity; where= needs initial=")
     check_out(function, (("x", x),), out)
     axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(function, axis, x.ndim)
-    kept = tuple(extent for at, extent in enumerate(x.shape) if at not in axes)
-    lines = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
-    lines = reshape(lines, (*kept, int(np.prod([x.shape[at] for at in axes]))))
-    lines = astype_array(lines, _loop(name, ufunc, x, dtype), copy=False)
-    if name in _ASSOCIATIVE:
-        result = _combined(function, ufunc, call, lines)
-    elif len(axes) > 1:
+    if name not in _ASSOCIATIVE and len(axes) > 1:
         raise ArgumentError(f"{function}: the order of elements matters; give one axis")
+    loop = _loop(name, ufunc, x, dtype)
+    lines = astype_array(_lines(x, axes), loop, copy=False)
+    mask = None if where is True else _lines(broadcast_to(where, x.shape), axes)
+    neutral = None if ufunc.identity is None else np.asarray(ufunc.identity).astype(loop)[()]
+    first = neutral if initial is None else initial
+    start = None
+    if first is not None:
+        start = _one_value(function, lines.shape[:-1], first, loop, placement)
+    if name in _ASSOCIATIVE:
+        if mask is not None:
+            lines = where_of(mask, lines, _one_value(function, (), neutral, loop, placement))
+        result = _combined(function, call, lines, start)
     else:
-        result = _folded(function, ufunc, call, lines)
+        result = _folded(function, ufunc, call, lines, start, mask)
     if keepdims:
         result = reshape(
             result, tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
@@ -143,19 +159,30 @@ def _reduce(
     return write_out(function, result, out)
 
 
-def _combined(
-    function: str, ufunc: np.ufunc, call: Callable[..., ndarray], lines: ndarray
+def _one_value(
+    function: str, shape: tuple[int, ...], value: Any, dtype: np.dtype[Any], placement: Placement
 ) -> ndarray:
-    """All elements of each line combined, halves with each other."""
+    result = empty_on(placement, shape, dtype)
+    assign(result, checked_scalar(function, value, dtype))
+    return result
+
+
+def _lines(x: ndarray, axes: tuple[int, ...]) -> ndarray:
+    """The elements along some axes as one axis, the last."""
+    kept = tuple(extent for at, extent in enumerate(x.shape) if at not in axes)
+    lines = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
+    return reshape(lines, (*kept, int(np.prod([x.shape[at] for at in axes]))))
+
+
+def _combined(
+    function: str, call: Callable[..., ndarray], lines: ndarray, start: ndarray | None
+) -> ndarray:
+    """All elements of each line combined, halves with each other, and what they start from."""
     if lines.shape[-1] == 0:
-        if ufunc.identity is None:
+        if start is None:
             raise ShapeError(f"{function}: there is no element, and no identity")
-        result = empty_on(placement_of(lines), lines.shape[:-1], lines.dtype)
-        assign(result, checked_scalar(function, ufunc.identity, lines.dtype))
-        return result
-    if lines.shape[-1] == 1:  # nothing to combine: a copy, and no view of the operand
-        return copy_of(lines[..., 0])
-    left_over = []
+        return start
+    left_over = [] if start is None else [start]
     while (count := lines.shape[-1]) > 1:
         if count % 2:
             left_over.append(lines[..., count - 1])
@@ -164,26 +191,36 @@ def _combined(
     result = lines[..., 0]
     for one in left_over:
         result = call(result, one)
-    return result
+    return result if left_over else copy_of(result)  # no view of the operand
 
 
 def _folded(
-    function: str, ufunc: np.ufunc, call: Callable[..., ndarray], lines: ndarray
+    function: str,
+    ufunc: np.ufunc,
+    call: Callable[..., ndarray],
+    lines: ndarray,
+    start: ndarray | None,
+    mask: ndarray | None,
 ) -> ndarray:
-    """The elements of each line combined from the first to the last."""
-    if lines.shape[-1] == 0:
+    """The elements of each line, where a mask holds, combined from the first to the last."""
+    if lines.shape[-1] == 0 and start is None:
         raise ShapeError(f"{function}: there is no element, and no identity")
     result = empty_on(placement_of(lines), lines.shape[:-1], lines.dtype)
-    found = compute(
-        function,
-        (("x", lines),),
-        host=lambda a, r: ufunc.reduce(a, -1, r.dtype, r),
-        out=result,
-    )
-    if found is None:
-        assign(result, lines[..., 0], function)
-        for at in range(1, lines.shape[-1]):
-            assign(result, call(result, lines[..., at]), function)
+    if start is None and mask is None:
+        found = compute(
+            function,
+            (("x", lines),),
+            host=lambda a, r: ufunc.reduce(a, -1, r.dtype, r),
+            out=result,
+        )
+        if found is not None:
+            return result
+    assign(result, lines[..., 0] if start is None else start, function)
+    for at in range(start is None, lines.shape[-1]):
+        combined = call(result, lines[..., at])
+        if mask is not None:
+            combined = where_of(mask[..., at], combined, result)
+        assign(result, combined, function)
     return result
 
 
@@ -276,7 +313,8 @@ def _at(
         named.append(("values", check_array(function, "values", values)))
     common_placement(function, named)
     key = values.dtype if isinstance(values, ndarray | np.generic) else type(values)
-    if not np.can_cast(_dtypes.resolve(ufunc, (x.dtype, key))[-1], x.dtype, "same_kind"):
+    loop = _dtypes.resolve(ufunc, (x.dtype, np.dtype("bool") if key is bool else key))
+    if not np.can_cast(loop[-1], x.dtype, "same_kind"):
         raise DTypeError(f"{function}: the result does not fit x of dtype {x.dtype}")
 
     def by_numpy(*views: np.ndarray) -> None:
@@ -294,11 +332,11 @@ def _at(
     elif name in _ASSOCIATIVE:
         combine = call
     else:
-        _write_one_by_one(call, x, indices, values, function)
+        _write_one_by_one(call, x, indices, values, loop[1], function)
         return
     positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     targets = reshape(positions, x.shape)[indices]
-    amounts = empty_on(placement_of(x), targets.shape, x.dtype)
+    amounts = empty_on(placement_of(x), targets.shape, loop[1])
     assign(amounts, values, function)
     order = argsort(ravel(targets))
     targets, amounts = ravel(targets)[order], ravel(amounts)[order]
@@ -315,12 +353,17 @@ def _at(
 
 
 def _write_one_by_one(
-    call: Callable[..., ndarray], x: ndarray, indices: Any, values: Any, function: str
+    call: Callable[..., ndarray],
+    x: ndarray,
+    indices: Any,
+    values: Any,
+    dtype: np.dtype[Any],
+    function: str,
 ) -> None:
     """``at`` element after element, where neither pairs nor the order may change."""
     positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     targets = reshape(positions, x.shape)[indices]
-    amounts = empty_on(placement_of(x), targets.shape, x.dtype)
+    amounts = empty_on(placement_of(x), targets.shape, dtype)
     assign(amounts, values, function)
     flat, amounts = reshape(x, (x.size,)), ravel(amounts)
     for at, target in enumerate(targets.asnumpy().reshape(-1).tolist()):

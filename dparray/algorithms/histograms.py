@@ -73,15 +73,9 @@ def count_in_bins(
     check_kind("histogram", "x", x, "iuf", "an integer or real")
     check_width("histogram", "x", x)
     number = whole_number("histogram", "bins", bins, 1, np.iinfo(np.int32).max)
-    low, high = _outer_edges(x, range)
-    dtype = np.result_type(low, high, np.empty(0, x.dtype))
-    if dtype.kind != "f" or dtype.itemsize < 4:
-        dtype = np.result_type(dtype, np.float32 if dtype.kind == "f" else np.float64)
+    low, high, host_edges = even_edges("histogram", x, number, range)
+    dtype = host_edges.dtype
     scalar = dtype.type
-    with np.errstate(over="ignore", invalid="ignore"):
-        host_edges = np.linspace(low, high, number + 1, dtype=dtype)
-    if not (host_edges[1:] > host_edges[:-1]).all():
-        raise ValueError(f"histogram: {number} bins are too many between {low} and {high}")
     with np.errstate(over="ignore"):
         width = scalar(high) - scalar(low)
         scale = scalar(number / (float(high) - float(low)))
@@ -100,6 +94,21 @@ def count_in_bins(
     counting = kernel_of(make_histogram_kernel, scalar)
     call_kernel(counting, index_space, x, edges, rows, chunk, scale, scalar(margin))
     return _added(rows, where), edges
+
+
+def even_edges(
+    function: str, x: ndarray, number: int, range: tuple[float, float] | None
+) -> tuple[Any, Any, np.ndarray]:
+    """Lowest and highest edge, and those of so many bins, rounded as NumPy's."""
+    low, high = _outer_edges(x, range)
+    dtype = np.result_type(low, high, np.empty(0, x.dtype))
+    if dtype.kind != "f" or dtype.itemsize < 4:
+        dtype = np.result_type(dtype, np.float32 if dtype.kind == "f" else np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        edges = np.linspace(low, high, number + 1, dtype=dtype)
+    if not (edges[1:] > edges[:-1]).all():
+        raise ValueError(f"{function}: {number} bins are too many between {low} and {high}")
+    return low, high, edges
 
 
 def _outer_edges(x: ndarray, range: tuple[float, float] | None) -> tuple[Any, Any]:

@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._array.apply import apply
 from dparray._array.ndarray import ndarray
+from dparray._functions.indexing import take_along_axis
+from dparray._functions.manipulation import expand_dims, matrix_transpose
+from dparray._functions.operands import conjugate
+from dparray._functions.sorting import argsort, sort
+from dparray._graph.ops import OPS
 from dparray.exceptions import ArgumentError
 from dparray.linalg.operands import compute, matrices
 from dparray.memory.exchange import dpnp, later
@@ -156,13 +162,29 @@ def svd(
         array([4., 3.])
     """
     x = matrices("svd", "x", x, square=hermitian)
+    if hermitian:
+        return _svd_of_hermitian(x, compute_uv)
     found = compute(
         "svd",
-        lambda a: np.linalg.svd(a, full_matrices, compute_uv, hermitian),  # type: ignore[call-overload]
-        lambda a: dpnp.linalg.svd(a, full_matrices, compute_uv, hermitian),
+        lambda a: np.linalg.svd(a, full_matrices, compute_uv),  # type: ignore[call-overload]
+        lambda a: dpnp.linalg.svd(a, full_matrices, compute_uv),
         (("x", x),),
     )
     return SVDResult(*found) if isinstance(found, tuple) else found
+
+
+def _svd_of_hermitian(x: ndarray, compute_uv: bool) -> Any:
+    """The singular values of Hermitian matrices are the sizes of their eigenvalues."""
+    if not compute_uv:
+        return sort(apply(OPS["abs"], eigvalsh(x)))[..., ::-1]
+    values, vectors = eigh(x)
+    sizes = apply(OPS["abs"], values)
+    largest_first = argsort(sizes)[..., ::-1]
+    u = take_along_axis(vectors, expand_dims(largest_first, -2), -1)
+    signs = take_along_axis(apply(OPS["sign"], values), largest_first, -1)
+    turned = apply(OPS["multiply"], u, expand_dims(signs, -2))
+    s = take_along_axis(sizes, largest_first, -1)
+    return SVDResult(u, s, matrix_transpose(conjugate(turned)))
 
 
 def svdvals(x: Any, /) -> ndarray:

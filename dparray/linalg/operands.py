@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes
+from dparray import _dtypes, _layout
 from dparray._array import executors
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
@@ -34,9 +34,13 @@ def matrices(function: str, name: str, x: Any, square: bool = True) -> ndarray:
         )
     if square and x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{function}: {name} has shape {x.shape}; the matrices must be square")
-    if x.dtype == _dtypes.float16:
-        raise DTypeError(f"{function}: not defined for float16; write x.astype('float32')")
+    _refuse_half(function, name, x)
     return x
+
+
+def _refuse_half(function: str, name: str, x: ndarray) -> None:
+    if x.dtype == _dtypes.float16:
+        raise DTypeError(f"{function}: not defined for float16; write {name}.astype('float32')")
 
 
 def compute(
@@ -46,6 +50,8 @@ def compute(
     arrays: Sequence[tuple[str, ndarray]],
 ) -> Any:
     """The results of NumPy's function on a CPU device, of dpnp's on any other."""
+    for name, x in arrays:
+        _refuse_half(function, name, x)
     small = executors.compute_at_once(by_numpy, arrays)
     if small is not None:
         return small
@@ -57,7 +63,13 @@ def compute(
     floats = default_float(arrays[0][1])
 
     def on_floats(*operands: Any) -> Any:
-        return by_dpnp(*[x if x.dtype.kind in "fc" else x.astype(floats) for x in operands])
+        return by_dpnp(*[ready(x) for x in operands])
+
+    def ready(x: Any) -> Any:
+        if x.dtype.kind not in "fc":
+            return x.astype(floats)
+        # MKL takes no steps of 0.
+        return x.copy() if _layout.shows_elements_twice(x.shape, x.strides) else x
 
     return executors.compute(function, arrays, host=host, dpnp=on_floats)
 

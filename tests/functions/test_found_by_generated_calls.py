@@ -1003,3 +1003,224 @@ def test_a_quantile_of_no_numbers_is_none(method: Any, dtype: str) -> None:
         found = dp.nanquantile(dp.asarray(given), 0.5, axis=axis, method=method)
         np.testing.assert_array_equal(found.asnumpy(), wanted)
         assert found.dtype == wanted.dtype
+
+
+BOTH_TIERS = pytest.mark.parametrize("host_tier", [True, False])
+
+
+@BOTH_TIERS
+def test_interp_with_a_period_leaves_its_arguments(host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        x, xp, fp = dp.asarray([-1.5, 7.0]), dp.asarray([-5.5, 2.0]), dp.asarray([1.0, 2.0])
+        found = dp.interp(x, xp, fp, period=5)
+        assert [*x.tolist(), *xp.tolist()] == [-1.5, 7.0, -5.5, 2.0]
+        wanted = np.interp([-1.5, 7.0], [-5.5, 2.0], [1.0, 2.0], period=5)
+        np.testing.assert_allclose(found.asnumpy(), wanted)
+
+
+@BOTH_TIERS
+@pytest.mark.parametrize("wrap", [True, False])
+def test_a_diagonal_filled_with_nothing_stays(wrap: bool, host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        x = dp.ones((7, 3))
+        dp.fill_diagonal(x, dp.ones(0), wrap=wrap)
+        assert (x == 1).all()
+
+
+REDUCED_IN_ORDER = ("subtract", "power", "lcm", "fmod")
+REDUCED_IN_PAIRS = ("bitwise_xor", "gcd", "hypot", "logaddexp", "logaddexp2", "logical_and")
+
+
+@BOTH_TIERS
+@pytest.mark.parametrize("name", [*REDUCED_IN_ORDER, *REDUCED_IN_PAIRS])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_reductions_of_ufuncs_start_somewhere_and_leave_out(
+    name: str, axis: int, host_tier: bool
+) -> None:
+    given, mask = np.array([[7, -2, 3], [1, 5, 2]]), np.array([[True, False, True], [False] * 3])
+    options: tuple[dict[str, Any], ...] = (
+        {},
+        {"initial": 2},
+        {"initial": 3, "where": mask},
+        {"where": mask[0], "initial": 1, "keepdims": True},
+        {"where": mask},
+    )
+    with dp.config.override(host_tier=host_tier):
+        for each in options:
+            ours = each | ({"where": dp.asarray(each["where"])} if "where" in each else {})
+            x = given if name != "power" else abs(given)
+            try:
+                with np.errstate(all="ignore"):
+                    wanted = getattr(np, name).reduce(x, axis, **each)
+            except ValueError:
+                with pytest.raises(dp.exceptions.ArgumentError, match="initial="):
+                    getattr(dp, name).reduce(dp.asarray(x), axis, **ours)
+                continue
+            found = getattr(dp, name).reduce(dp.asarray(x), axis, **ours)
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found.asnumpy(), wanted)
+    one = np.array([-3])
+    found = getattr(dp, name).reduce(dp.asarray(one))
+    assert found.item() == pytest.approx(getattr(np, name).reduce(one).item())
+
+
+@BOTH_TIERS
+def test_what_at_combines_with_is_not_converted_first(host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        for name, value in (("less", 2.5), ("greater_equal", -math.inf), ("less", 2 + 1j)):
+            wanted, found = np.array([2, 3, 4]), dp.asarray([2, 3, 4])
+            getattr(np, name).at(wanted, [0, 2], value)
+            getattr(dp, name).at(found, [0, 2], value)
+            assert found.tolist() == wanted.tolist()
+        wanted, found = np.array([2.5, 3.0]), dp.asarray([2.5, 3.0])
+        np.power.at(wanted, [0, 1], True)
+        dp.power.at(found, [0, 1], True)
+        assert found.tolist() == wanted.tolist()
+    least = np.array([-128, 3, -128, 7], "int8")
+    np.testing.assert_array_equal(
+        dp.lcm.accumulate(dp.asarray(least)).asnumpy(), np.lcm.accumulate(least)
+    )
+
+
+@BOTH_TIERS
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_singular_values_of_stacks_of_hermitian_matrices(dtype: str, host_tier: bool) -> None:
+    values = np.random.default_rng(1).normal(size=(3, 1, 4, 4)).astype(dtype)
+    values = values + np.conj(np.swapaxes(values, -1, -2))
+    with dp.config.override(host_tier=host_tier):
+        u, s, vh = dp.linalg.svd(dp.asarray(values), hermitian=True)
+        alone = dp.linalg.svd(dp.asarray(values), compute_uv=False, hermitian=True)
+    np.testing.assert_allclose(s.asnumpy(), np.linalg.svd(values)[1], rtol=1e-4)
+    np.testing.assert_allclose(alone.asnumpy(), s.asnumpy(), rtol=1e-4)
+    again = (u * s[..., None, :]) @ vh
+    np.testing.assert_allclose(again.asnumpy(), values, atol=1e-5)
+
+
+def test_polynomials_of_halves_and_without_roots() -> None:
+    compare(lambda xp: xp.poly(xp.asarray([1.0, 2.0], dtype="float16")))
+    compare(lambda xp: xp.roots(xp.asarray([2.0], dtype="float32")))
+    u = [1.0, -1.0, -14.0, 24.0]
+    for part in (0, 1):
+        compare(
+            lambda xp, p=part: xp.polydiv(xp.asarray(u), xp.asarray([-3.0, -6.0], dtype="float32"))[
+                p
+            ]
+        )
+        compare(lambda xp, p=part: xp.polydiv(xp.asarray([1.0, np.nan]), xp.asarray([1.0]))[p])
+
+
+def test_dtypes_of_histograms_and_covariances() -> None:
+    for part in (0, 1, 2):
+        compare(
+            lambda xp, p=part: xp.histogram2d(
+                xp.asarray([1, 2, 2]), xp.asarray([0.5, 1.5, 1.0], dtype="float32"), 2
+            )[p]
+        )
+    x = [[1.0, 2.0, 4.0], [3.0, 1.0, 0.5]]
+    compare(lambda xp: xp.cov(xp.asarray(x), aweights=xp.asarray([0.1, 0.2, 0.3]), dtype="float32"))
+    compare(lambda xp: xp.cov(xp.asarray(x), fweights=xp.asarray([1, 2, 3]), dtype="float32"))
+    with pytest.raises(dp.exceptions.ShapeError):  # NumPy takes a y of one row as it is
+        dp.corrcoef(dp.ones((1, 4)), dp.ones((1, 4)), rowvar=False)
+
+
+@pytest.mark.parametrize(
+    "rule", ["auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges"]
+)
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_rules_for_bins_where_the_host_may_not_compute(rule: str, dtype: str) -> None:
+    values = (np.random.default_rng(3).normal(size=200) * 9).astype(dtype)
+    for limits_of in (None, (-4.0, 7.5)):
+        with dp.config.override(host_tier=False):
+            edges = dp.histogram_bin_edges(dp.asarray(values), rule, range=limits_of)
+            counts, _ = dp.histogram(dp.asarray(values), rule, range=limits_of)
+        wanted, edges_wanted = np.histogram(values, rule, range=limits_of)
+        np.testing.assert_allclose(edges.asnumpy(), edges_wanted)
+        assert counts.tolist() == wanted.tolist()
+    with dp.config.override(host_tier=False):
+        with pytest.raises(dp.exceptions.ArgumentError, match="'auto'"):
+            dp.histogram(dp.ones(3), "none of them")
+        with pytest.raises(TypeError, match="weights"):
+            dp.histogram(dp.ones(3), rule, weights=dp.ones(3))
+
+
+@BOTH_TIERS
+@pytest.mark.parametrize("coordinates", [[0.0, 1.0, 3.0, 6.0, 7.0], [0, 2, 4, 6, 8]])
+def test_slopes_beside_infinities_and_of_halves(coordinates: list[Any], host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier), np.errstate(all="ignore"):
+        for dtype in ("float16", "float32", "float64"):
+            x = np.array([1.25, -np.inf, 0.41, 7.0, np.inf], dtype)
+            found = dp.gradient(dp.asarray(x), dp.asarray(coordinates))
+            np.testing.assert_array_equal(found.asnumpy(), np.gradient(x, coordinates))
+
+
+def test_a_text_of_fewer_numbers_is_refused() -> None:
+    with pytest.raises(dp.exceptions.ArgumentError, match="there are 1 numbers"):
+        dp.fromstring("7", sep=",", count=3)
+    assert dp.fromstring("7,8", sep=",", count=1).tolist() == [7.0]
+
+
+@BOTH_TIERS
+def test_transforms_along_no_axis(host_tier: bool) -> None:
+    x = dp.asarray([[1, 2], [3, 4]], dtype="uint16")
+    with dp.config.override(host_tier=host_tier):
+        for name in ("fft2", "ifft2", "fftn", "ifftn"):
+            found = getattr(dp.fft, name)(x, axes=())
+            np.testing.assert_array_equal(found.asnumpy(), x.asnumpy(), strict=True)
+        for name in ("rfft2", "irfft2", "rfftn", "irfftn"):
+            with pytest.raises(dp.exceptions.ShapeError, match="no axis"):
+                getattr(dp.fft, name)(x, axes=())
+
+
+@BOTH_TIERS
+def test_linear_algebra_has_no_half_on_either_side(host_tier: bool) -> None:
+    half = dp.ones(2, dtype="float16")
+    with dp.config.override(host_tier=host_tier):
+        for call in (dp.linalg.solve, dp.linalg.lstsq, dp.linalg.tensorsolve):
+            with pytest.raises(dp.exceptions.DTypeError, match="float16"):
+                call(dp.eye(2), half)
+        with pytest.raises(dp.exceptions.DTypeError, match="float16"):
+            dp.polyfit(dp.arange(2.0), half, 1)
+
+
+@BOTH_TIERS
+def test_i0_of_halves_is_as_exact_as_they_are(host_tier: bool) -> None:
+    x = np.array([0, 1, 5, 12, -11.5, 100], "float16")
+    with dp.config.override(host_tier=host_tier), np.errstate(over="ignore"):
+        found = dp.i0(dp.asarray(x)).asnumpy()
+        np.testing.assert_array_equal(found, np.i0(x.astype("float64")).astype("float16"))
+
+
+STORES: dict[str, Any] = {
+    "astype": lambda x, dtype: x.astype(dtype),
+    "setitem": lambda x, dtype: _with(dp.zeros(x.shape, dtype=dtype), lambda y: _set(y, ..., x)),
+    "mask": lambda x, dtype: _with(dp.zeros(x.shape, dtype=dtype), lambda y: _set(y, x == x, x)),
+    "out": lambda x, dtype: dp.add(x, 0, out=dp.zeros(x.shape, dtype=dtype), casting="unsafe"),
+    "sum": lambda x, dtype: dp.sum(x[:, None], axis=1, dtype=dtype),
+    "cumsum": lambda x, dtype: dp.cumsum(x[:, None], axis=1, dtype=dtype)[:, 0],
+    "concatenate": lambda x, dtype: dp.concatenate([x], dtype=dtype, casting="unsafe"),
+}
+
+
+def _with(y: Any, write: Any) -> Any:
+    write(y)
+    return y
+
+
+def _set(y: Any, index: Any, value: Any) -> None:
+    y[index] = value
+
+
+@BOTH_TIERS
+@pytest.mark.parametrize("how", list(STORES))
+@pytest.mark.parametrize("count", [10, 20_000])
+def test_floats_become_integers_of_eight_and_sixteen_bits(
+    how: str, count: int, host_tier: bool
+) -> None:
+    """Without AVX-512, 200.0 became 127 in dpnp's `uint8`."""
+    values = np.resize([-2.5, 1.5, 200.7, -0.9, 100.0, -100.0, 127.5, 255.0, 129.0], count)
+    for source in ("float16", "float32", "float64"):
+        for dtype in ("uint8", "int8", "uint16", "int16"):
+            x = values.astype(source)
+            with dp.config.override(host_tier=host_tier), np.errstate(invalid="ignore"):
+                found = STORES[how](dp.asarray(x), dtype)
+                np.testing.assert_array_equal(found.asnumpy(), x.astype(dtype))

@@ -67,7 +67,7 @@ def test_what_cannot_be_is_an_error_and_nothing_is_written() -> None:
         (lambda: dp.add.at(n, [0, 3], 1), IndexError, "index 3 is out of bounds"),
         (lambda: dp.add.at(n, [0], dp.ones(2, int)), dp.ShapeError, "add.at: "),
         (lambda: dp.add.reduceat(x, [0, 9]), IndexError, "outside 0 ... 3"),
-        (lambda: dp.hypot.reduce(x, where=x > 0), dp.ArgumentError, "neither where="),
+        (lambda: dp.power.reduce(x, where=x > 0), dp.ArgumentError, "where= needs initial="),
         (lambda: np.add(x, 1, signature="dd->d"), TypeError, "numpy.add: signature="),
         (lambda: dp.add(x, 1, out=n, casting="unsafe"), dp.ShapeError, "do not broadcast"),
         (lambda: dp.add(x * 1j, 1, dtype="f8"), dp.DTypeError, r"take dp\.real"),
