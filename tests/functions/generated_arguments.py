@@ -639,6 +639,10 @@ class Words(Values):
     def w_bytes(self) -> Any:
         return self.x(dtype="uint8", ndim=int(self.one((1, 2))))
 
+    def w_somebytes(self) -> Any:
+        """Bytes; of none, NumPy 2.4's `unpackbits` gives bits that were never written."""
+        return self.x(dtype="uint8", ndim=int(self.one((1, 2))), empty=False)
+
     def w_linear(self) -> Any:
         return Arr(self.random.integers(0, 60, self.shape(self.one((1, 2)))))
 

@@ -100,7 +100,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
         "!x:iufc::full weights==weights axis=axes keepdims=flag returned=flag",
     ),
     "packbits": ("!x:biu axis=axisn bitorder=one:big:little",),
-    "unpackbits": ("!bytes axis=axisn bitorder=one:big:little count=int:-3:20",),
+    "unpackbits": ("!somebytes axis=axisn bitorder=one:big:little count=int:-3:20",),
     "polyint": ("!x:ifc:1:full m==int:1:1 k==int:-2:2",),
     "poly": ("!x:if:1:full:plain", "!square"),
     "polydiv": ("!polynomial polynomial",),
