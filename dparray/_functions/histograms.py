@@ -255,8 +255,11 @@ def _counts(
     ranges = [None] * len(columns) if limits is None else list(limits)
     if len(ranges) != len(columns):
         raise ShapeError(f"{function}: {len(ranges)} ranges for {len(columns)} dimensions")
-    edges = tuple(
-        histogram_bin_edges(column, one, limit)
+    wide = _dtypes.promote([loop, _dtypes.default_float(placement.queue.sycl_device)])
+    edges = tuple(  # between limits they are of these, which are Python's
+        histogram_bin_edges(
+            column if limit is None else astype_array(column, wide, copy=False), one, limit
+        )
         for column, one, limit in zip(columns, bins, ranges, strict=True)
     )
     shape = tuple(edge.size - 1 for edge in edges)

@@ -856,6 +856,27 @@ class Words(Values):
         shape = (rows,) if self.chance(0.5) else (rows, int(self.random.integers(1, 4)))
         return self.array("f", shape=shape, dtype="float64", plain=True)
 
+    def w_ranges(self, count: str) -> Any:
+        return [self.w_range() for _ in range(int(count))]
+
+    def w_axesvecdot(self) -> Any:
+        return [(self.one((0, -1, 1)),), (self.one((0, -1, 1)),), ()]
+
+    def w_axesmatvec(self) -> Any:
+        return [self.one(((-2, -1), (1, 0))), (self.one((0, 1)),), (self.one((0, 1)),)]
+
+    def w_axesvecmat(self) -> Any:
+        return [(self.one((0, 1)),), self.one(((-2, -1), (1, 0))), (self.one((0, 1)),)]
+
+    def w_turnedtensors(self) -> Any:
+        """A tensor whose first axis comes last when it is solved; the right side is `w_kept`."""
+        values = (self.random.normal(size=(4, 4)) + 3 * np.eye(4)).reshape(2, 2, 4)
+        self.chosen = (0,)
+        self.kept = self.array("f", shape=(2, 2), plain=True, dtype="float64")
+        found = Arr(np.ascontiguousarray(np.moveaxis(values, -1, 0)))
+        self.first = found.seen
+        return found
+
     def w_places(self) -> Any:
         """Positions in the first array, a vector: one, or a vector of them."""
         n = self.first.size

@@ -43,9 +43,13 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "histogram": ("!x:iuf::full:plain bins=bins weights==weights range=range density=flag",),
     "histogram_bin_edges": (
         "!singles bins==one:auto:sturges:rice:sqrt:fd:scott:doane:stone range=range",
+        "!x:iuf:1:full:plain bins=bins weights==weights",
     ),
-    "histogram2d": ("!points points bins=int:1:5 density=flag weights=weights",),
-    "histogramdd": ("!pairs bins=int:1:4 density=flag weights=weights",),
+    "histogram2d": ("!points points bins=int:1:5 density=flag weights=weights range=ranges:2",),
+    "histogramdd": (
+        "!pairs bins=int:1:4 density=flag weights=weights",
+        "!points bins=int:1:4 range=ranges:1",
+    ),
     "unique": ("!x:iuf return_index=flag sorted==one:True",),
     **dict.fromkeys(
         ("setxor1d", "setdiff1d", "intersect1d"), ("!uniq:iuf uniq:iuf assume_unique==flag",)
@@ -75,8 +79,19 @@ OPTIONS: dict[str, tuple[str, ...]] = {
         "x::2:full:plain matrix dtype=dtype casting=one:unsafe:same_kind order=order:CFAK",
         "threefold squares axes==axespairs",
     ),
-    "vecdot": ("!x:::full:plain rows axis==int:-1:-1", "!x:::full:plain rows dtype=dtype"),
-    "matvec": ("x::2:full:plain rowsv dtype=dtype",),
+    "vecdot": (
+        "!x:::full:plain rows axis==int:-1:-1 keepdims=flag",
+        "x:::full:plain rows dtype=dtype casting=one:unsafe:same_kind",
+        "!threefold squares axes==axesvecdot",
+    ),
+    "matvec": (
+        "x::2:full:plain rowsv dtype=dtype casting=one:unsafe:same_kind",
+        "!threefold squares axes==axesmatvec",
+    ),
+    "vecmat": (
+        "vectorrows x2 dtype=dtype casting=one:unsafe:same_kind",
+        "!threefold squares axes==axesvecmat",
+    ),
     "cross": (
         "!vectors:0 vectors:0 axis==int:0:0",
         "!vectors:0 vectors:1 axisa==int:0:0 axisb==int:1:1 axisc=int:0:1",
@@ -104,7 +119,10 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "polyint": ("!x:ifc:1:full m==int:1:1 k==int:-2:2",),
     "poly": ("!x:if:1:full:plain", "!square"),
     "polydiv": ("!polynomial polynomial",),
-    "polyfit": ("!x:f:1:full:plain deg==int:0:0",),
+    "polyfit": (
+        "!x:f:1:full:plain deg==int:0:2 w=along:f rcond=number:1e-9 full=flag",
+        "!x:f:1:full:plain deg==int:0:1 cov=one:True:unscaled",
+    ),
     "roots": ("!polynomial",),
     "ones_like": ("!x dtype=dtype order=order shape=shape",),
     "full_like": ("!x scalar dtype=dtype:c order=order shape=shape",),
@@ -161,9 +179,17 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "typename": ("!one:d:f:i:b:D",),
     "base_repr": ("!int:-40:40 base=int:2:16 padding=int:0:3",),
     "binary_repr": ("!int:-40:40 width=int:0:9",),
-    "format_float_positional": ("!float precision=int:0:5 unique=flag trim=one:k:.:0:-",),
-    "format_float_scientific": ("!float precision=int:0:5 unique=flag trim=one:k:.:0:-",),
+    "format_float_positional": (
+        "!float precision=int:0:5 unique=flag fractional=flag trim=one:k:.:0:- sign=flag "
+        "pad_left=int:0:5 pad_right=int:0:5 min_digits=int:0:3",
+    ),
+    "format_float_scientific": (
+        "!float precision=int:0:5 unique=flag trim=one:k:.:0:- sign=flag pad_left=int:0:5 "
+        "exp_digits=int:1:4 min_digits=int:0:3",
+    ),
     "array2string": (
+        "!x separator=one:,:;:_ prefix=one:ab:x suffix=one:c:d "
+        "floatmode=one:fixed:unique:maxprec:maxprec_equal",
         "!x precision=int:0:5 suppress_small=flag threshold=int:0:30 max_line_width=int:20:90 "
         "edgeitems=int:1:4 sign=one:+:-",
     ),
@@ -192,9 +218,13 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "linalg.svd": ("!tall full_matrices=flag compute_uv=flag", "!hermitian hermitian==one:True"),
     "linalg.svdvals": ("!tall",),
     "linalg.qr": ("!tall mode=one:reduced:complete:r",),
-    "linalg.lstsq": ("!tallone lstsqrhs",),
+    "linalg.lstsq": ("!tallone lstsqrhs rcond=number:1e-9:-1",),
     "linalg.cond": ("!square p==number:1:2:-1:-2:inf:-inf", "!square p==one:fro:nuc:None"),
-    "linalg.matrix_rank": ("!tall tol=number:0.5:1e-3", "!hermitian hermitian==one:True"),
+    "linalg.matrix_rank": (
+        "!tall tol=number:0.5:1e-3",
+        "!tall rtol==number:0.5:1e-3",
+        "!hermitian hermitian==one:True",
+    ),
     "linalg.trace": ("!x::3 offset=int:-1:1 dtype=sumdtype",),
     "linalg.cross": ("!vectors:2 vectors:2", "!vectors:0 vectors:0 axis==int:0:0"),
     "linalg.matmul": ("!x::2:full:plain matrix",),
@@ -203,14 +233,17 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "linalg.tensordot": ("!x::2:full:plain matrix2 axes==int:1:1",),
     "linalg.vecdot": ("!x:::full:plain rows axis=int:-1:-1",),
     "linalg.tensorinv": ("!tensors ind==lastaxis",),
-    "linalg.tensorsolve": ("!tensors tensorrhs",),
+    "linalg.tensorsolve": ("!tensors tensorrhs", "!turnedtensors kept axes==lastaxis"),
     **dict.fromkeys(
         ("fft.fftn", "fft.ifftn", "fft.irfftn", "fft.fft2", "fft.ifft2", "fft.irfft2"),
         ("!spectrum s=sizes axes==axesof:2 norm=one:backward:ortho:forward", "!spectrum axes=axes"),
     ),
     **dict.fromkeys(
         ("fft.rfftn", "fft.rfft2"),
-        ("!spectrum:biuf s=sizes axes==axesof:2", "!spectrum:biuf axes=axes"),
+        (
+            "!spectrum:biuf s=sizes axes==axesof:2 norm=one:backward:ortho:forward",
+            "!spectrum:biuf axes=axes",
+        ),
     ),
     ".T": ("!x",),
     ".mT": ("!x",),

@@ -1,0 +1,79 @@
+"""That generated calls leave out no function of NumPy's, and no option of its signature."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from tests.functions.generated_calls import RECIPES, names
+from tests.functions.generated_options import COMPARED, NOT_COMPARED
+
+#: Options that no call has: what they say is of one module alone, or leaves the result open.
+FREE_OPTIONS = frozenset(
+    {
+        *("like", "subok", "device", "out", "order", "copy", "args", "kwargs", "ndmax"),
+        *("overwrite_input", "signature", "kind", "kw"),
+        *("function", "func", "mask_func"),  # which every call has
+    }
+)
+
+
+def public_functions() -> Iterator[str]:
+    """The names of functions that NumPy and dparray have."""
+    for prefix, theirs, ours in (
+        ("", np, dp),
+        ("linalg.", np.linalg, dp.linalg),
+        ("fft.", np.fft, dp.fft),
+    ):
+        for name in dir(theirs):
+            function = getattr(theirs, name)
+            is_function = callable(function) and not isinstance(function, type)
+            if name[0] != "_" and is_function and hasattr(ours, name):
+                yield prefix + name
+
+
+@pytest.mark.parametrize("name", public_functions())
+def test_a_function_is_called(name: str) -> None:
+    assert (name in names(dp)) != (name in NOT_COMPARED)
+
+
+def parameters(function: Any) -> Mapping[str, Any]:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
+
+
+def words_of(recipe: str) -> list[str]:
+    """The words of a recipe; one in parentheses, with what is in it, is one."""
+    head, _, rest = recipe.removeprefix("!").rpartition(")")
+    return [*([head] if head else []), *rest.split()]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in RECIPES if name[0] != "." and "builtins" not in name]
+)
+def test_each_option_is_given(name: str) -> None:
+    if name in ("getitem", "setitem"):
+        return
+    theirs, ours = parameters(lookup_plain(np, name)), parameters(lookup_plain(dp, name))
+    given: set[str] = set()
+    for recipe in RECIPES[name]:
+        words = words_of(recipe)
+        options = [word.partition("=")[0] for word in words if "=" in word]
+        given |= {*options, *list(theirs)[: len(words) - len(options)]}
+    positional = list(theirs)[: 1 + (name in COMPARED)]  # what compares may call with the first
+    left = {each for each in theirs if each in ours} - given - FREE_OPTIONS - {*positional}
+    assert not left - {"axes" if name == "apply_over_axes" else "y" if name == "polyfit" else ""}
+
+
+def lookup_plain(xp: Any, name: str) -> Any:
+    """A function itself, not what compares its results."""
+    for part in name.split("."):
+        xp = getattr(xp, part)
+    return xp
