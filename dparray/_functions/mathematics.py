@@ -90,10 +90,10 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     # By way of floats, as NumPy; dpnp multiplies by 0.1, which is no quotient by 10.
     tens = apply(OPS["divide"], as_operand(x, _dtypes.default_float(x.sycl_device)), scale)
     rounded = apply(OPS["multiply"], apply(OPS["round"], tens), scale)
-    result = astype_array(rounded, x.dtype)
     if out is None:
-        return result
-    assign(out, result, "round")
+        return astype_array(rounded, x.dtype)
+    # Floats hold what may be beyond the integers.
+    assign(out, rounded if out.dtype.kind in "fc" else astype_array(rounded, x.dtype), "round")
     return out
 
 

@@ -1224,3 +1224,57 @@ def test_floats_become_integers_of_eight_and_sixteen_bits(
             with dp.config.override(host_tier=host_tier), np.errstate(invalid="ignore"):
                 found = STORES[how](dp.asarray(x), dtype)
                 np.testing.assert_array_equal(found.asnumpy(), x.astype(dtype))
+
+
+@BOTH_TIERS
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_integers_round_beyond_their_dtype_where_out_holds_that(
+    dtype: str, host_tier: bool
+) -> None:
+    given = np.array([-32768, 32767, 1234], "int16")
+    wanted = np.round(given, -2, out=np.zeros(3, dtype))
+    with dp.config.override(host_tier=host_tier):
+        found = dp.round(dp.asarray(given), -2, out=dp.zeros(3, dtype=dtype))
+    np.testing.assert_array_equal(found.asnumpy(), wanted)
+
+
+@BOTH_TIERS
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
+def test_edges_between_limits_are_floats_of_python(dtype: str, host_tier: bool) -> None:
+    given = np.array([1, 2, 2, 3], dtype)
+    with dp.config.override(host_tier=host_tier):
+        found = dp.histogramdd(dp.asarray(given), 2, range=[(0.0, 4.0)])
+    wanted = np.histogramdd(given, 2, range=[(0.0, 4.0)])
+    np.testing.assert_array_equal(found[0].asnumpy(), wanted[0])
+    np.testing.assert_array_equal(found[1][0].asnumpy(), wanted[1][0], strict=True)
+
+
+@BOTH_TIERS
+def test_integers_with_weights_are_in_numpys_bins(host_tier: bool) -> None:
+    given, weights = np.array([0, 0, 1, 2, 9], "uint8"), np.array([1.5, 2, 4, 8, 16], "float32")
+    for limits_of in ((-0.2, 0.3), (-3, 7), None):
+        wanted = np.histogram(given, 5, limits_of, weights=weights)
+        with dp.config.override(host_tier=host_tier):
+            found = dp.histogram(dp.asarray(given), 5, limits_of, weights=dp.asarray(weights))
+            edges = dp.histogram_bin_edges(dp.asarray(given), 5, limits_of)
+        np.testing.assert_array_equal(found[0].asnumpy(), wanted[0], strict=True)
+        np.testing.assert_array_equal(edges.asnumpy(), wanted[1], strict=True)
+
+
+@BOTH_TIERS
+def test_clip_without_bounds_and_inserts_of_matrices(host_tier: bool) -> None:
+    columns = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    with dp.config.override(host_tier=host_tier):
+        found = dp.clip(dp.asarray(columns, order="F"))
+        assert found.flags.f_contiguous
+        with pytest.raises(dp.exceptions.ShapeError, match="2 dimensions"):
+            dp.insert(dp.arange(9.0), [[1], [2]], dp.zeros(2))
+
+
+def test_equations_with_one_number_on_all_right_sides() -> None:
+    matrix = np.array([[8.0, 0.7, -1.6, -3.8], [-4.5, 12.4, 2.5, -1.8]])
+    with dp.config.override(host_tier=False):
+        side = dp.broadcast_to(dp.asarray([-2.5]), (2,))
+        found = dp.linalg.lstsq(dp.asarray(matrix), side)[0]
+    wanted = np.linalg.lstsq(matrix, np.full(2, -2.5), rcond=None)[0]
+    np.testing.assert_allclose(found.asnumpy(), wanted)
