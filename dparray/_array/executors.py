@@ -252,11 +252,12 @@ def _seen(x: ndarray) -> np.ndarray | None:
 
 
 def _by_dpt(function: Function, call: _Call) -> Any:
-    name, arrays, _, out, told = call
+    name, arrays, placement, out, told = call
     if out is not None:
         writes.settle_readers(out.block)
     tensors = [x._tensor for x in arrays]
-    found = library_call(name, function, tensors, (), {}, _array_of_tensor, **told)
+    wrap = partial(_array_of_tensor, queue=placement.queue)
+    found = library_call(name, function, tensors, (), {}, wrap, **told)
     if out is None:
         return found
     if found is not None:
@@ -269,8 +270,26 @@ def _by_dpnp(function: Function, call: _Call) -> Any:
         exchange.wait_for_host_tasks(call.placement.queue)
         return function(*map(exchange.dpnp_array, tensors))
 
-    return _by_dpt(on_dpnp_arrays, call)
+    queue = call.placement.queue
+    if not queue.is_in_order:
+        return _by_dpt(on_dpnp_arrays, call)
+
+    def beside_it(*tensors: Any) -> Any:
+        """On a queue that is not in order.
+
+        A call of oneMKL waits with the interpreter's lock held, on a queue in order for host tasks
+        of dpnp's own in the same call, which wait for that lock.
+        """
+        other = queues.out_of_order(queue)
+        queues.wait(queue)
+        try:
+            return on_dpnp_arrays(*(exchange.on_queue(each, other) for each in tensors))
+        finally:
+            exchange.wait_for_host_tasks(other)
+            queues.wait(other)
+
+    return _by_dpt(beside_it, call)
 
 
-def _array_of_tensor(tensor: Any) -> ndarray:
-    return ndarray._from_layout(*exchange.layout_of_tensor(tensor))
+def _array_of_tensor(tensor: Any, queue: Any) -> ndarray:
+    return ndarray._from_layout(*exchange.layout_of_tensor(exchange.on_queue(tensor, queue)))

@@ -42,7 +42,8 @@ def _view(self: ndarray, dtype: Any = None) -> ndarray:
     """The same memory as another dtype; without one, another array over it.
 
     Raises:
-        ShapeError: the last axis is not contiguous, or its bytes do not divide.
+        ShapeError: the last axis is not contiguous, its bytes do not divide, or elements would not
+            lie at multiples of their size.
     """
     wanted = self.dtype if dtype is None else _dtypes.as_dtype(dtype)
     _dtypes.check_device(wanted, self.sycl_queue.sycl_device)
@@ -54,16 +55,21 @@ def _view(self: ndarray, dtype: Any = None) -> ndarray:
             f"view: {self.dtype} as {wanted} needs a last axis whose elements lie one after another"
         )
     nbytes = self.shape[-1] * self.itemsize
-    if nbytes % wanted.itemsize or self.offset % wanted.itemsize:
+    if nbytes % wanted.itemsize:
         raise ShapeError(f"view: {nbytes} bytes along the last axis do not divide into {wanted}")
     shape = (*self.shape[:-1], nbytes // wanted.itemsize)
     if not self.size:
         return self._view(
             shape, _layout.contiguous_strides(shape, wanted.itemsize), self.offset, wanted
         )
-    if any(stride % wanted.itemsize for stride in self.strides[:-1]):
-        raise ShapeError(f"view: the rows do not lie at multiples of {wanted.itemsize} bytes")
-    return self._view(shape, (*self.strides[:-1], wanted.itemsize), self.offset, wanted)
+    # The step along an axis of one element means nothing.
+    steps = [0 if n == 1 else step for n, step in zip(shape, self.strides, strict=True)][:-1]
+    if any(place % wanted.itemsize for place in (self.offset, *steps)):
+        raise ShapeError(
+            f"view: elements of {wanted} would not lie at multiples of {wanted.itemsize} bytes; "
+            f"write x.copy().view(...)"
+        )
+    return self._view(shape, (*steps, wanted.itemsize), self.offset, wanted)
 
 
 def _set_dtype(self: ndarray, dtype: Any) -> None:

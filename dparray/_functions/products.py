@@ -139,7 +139,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
         if result.dtype.kind in "iu" and x1.block is x2.block:
             b = b.copy()  # of `x @ x.T`, dpnp 0.20 makes a product of floats, which do not wrap
         a, b = (each.copy() if _has_spread_rows(each) else each for each in (a, b))
-        target = exchange.dpnp_array(result._tensor)
+        target = exchange.dpnp_array(exchange.on_queue(result._tensor, a.sycl_queue))
         if result.dtype.char == "e":  # of these dpnp has no products; NumPy adds singles up, too
             singles = (each.astype(_dtypes.float32) for each in (a, b))
             target[...] = exchange.dpnp.matmul(*singles)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import dpctl
@@ -189,6 +190,12 @@ def _wait_for_memory(block: Block, writes: bool) -> None:
 def beside(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
     """A new queue on the same device and in the same context."""
     return dpctl.SyclQueue(queue.sycl_context, queue.sycl_device)
+
+
+@lru_cache(maxsize=64)
+def out_of_order(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
+    """The queue beside one in order on which other libraries work in its place."""
+    return beside(queue)
 
 
 def without_aspects(queue: dpctl.SyclQueue, name: str, aspects: Iterable[str]) -> dpctl.SyclQueue:

@@ -44,6 +44,7 @@ __all__ = [
     "layout_of_interface",
     "layout_of_tensor",
     "memory_at",
+    "on_queue",
     "tensor_of",
     "wait_for_host_tasks",
 ]
@@ -165,6 +166,34 @@ def tensor_of(layout: Layout) -> dpt.usm_ndarray:
     )
 
 
+def on_queue(tensor: dpt.usm_ndarray, queue: dpctl.SyclQueue) -> dpt.usm_ndarray:
+    """The tensor as one of another queue in its context, over the same memory, which it keeps.
+
+    The caller orders the work of both queues.
+    """
+    if tensor.sycl_queue == queue:
+        return tensor
+    memory = tensor.usm_data
+    shown = _Shown(
+        {
+            "data": (memory._pointer, False),
+            "shape": (memory.nbytes,),
+            "strides": None,
+            "typestr": "|u1",
+            "version": 1,
+            "syclobj": queue,
+        }
+    )
+    shown.kept = memory
+    return dpt.usm_ndarray(
+        tensor.shape,
+        dtype=tensor.dtype,
+        strides=tensor.strides,
+        buffer=dpctl.memory.as_usm_memory(shown),
+        offset=tensor._element_offset,
+    )
+
+
 class _SharedMemory:
     """Makes the memory objects of :func:`own_tensor_of`; one class for each USM type."""
 
@@ -267,7 +296,9 @@ def _check_extent(obj: Any) -> None:
 
 
 class _Shown:
-    """A dictionary as ``__sycl_usm_array_interface__``."""
+    """A dictionary as ``__sycl_usm_array_interface__``; what is ``kept`` lives as long."""
+
+    kept: Any = None
 
     def __init__(self, interface: dict[str, Any]) -> None:
         self.__sycl_usm_array_interface__ = interface

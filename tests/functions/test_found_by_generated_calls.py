@@ -1278,3 +1278,13 @@ def test_equations_with_one_number_on_all_right_sides() -> None:
         found = dp.linalg.lstsq(dp.asarray(matrix), side)[0]
     wanted = np.linalg.lstsq(matrix, np.full(2, -2.5), rcond=None)[0]
     np.testing.assert_allclose(found.asnumpy(), wanted)
+
+
+def test_views_of_axes_of_one_element_and_beside_multiples_of_their_size() -> None:
+    x = np.arange(12, dtype="uint16").reshape(3, 4, 1)
+    found = dp.permute_dims(dp.asarray(x), (0, 2, 1)).view("float32")
+    wanted = np.transpose(x, (0, 2, 1)).view("float32")
+    np.testing.assert_array_equal(found.asnumpy(), wanted)
+    assert (found * 2 + found).shape == wanted.shape
+    with pytest.raises(dp.exceptions.ShapeError, match="multiples of 8 bytes"):
+        dp.ones((5, 4), dtype="float32")[:, 1:3].view("complex64")

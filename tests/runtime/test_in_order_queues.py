@@ -87,6 +87,24 @@ def work():
         assert float(b.sum()) == 7 * 10_000
 run(work, work, work)
 """,
+    "calls of oneMKL": """
+queue = dpctl.SyclQueue(device, property="in_order")
+matrices = np.random.default_rng(0).normal(size=(5, 8, 8)) + 60 * np.eye(8)
+def work():
+    x = dp.asarray(matrices, sycl_queue=queue)
+    for _ in range(15):
+        for function, options in (("fft", {"n": 11}), ("fftn", {}), ("fft2", {"s": (7, 9)})):
+            found = getattr(dp.fft, function)(x + 0, **options)
+            wanted = getattr(np.fft, function)(matrices, **options)
+            np.testing.assert_allclose(found.asnumpy(), wanted, atol=1e-9)
+            assert found.sycl_queue == queue
+        upper = dp.linalg.cholesky(x @ dp.matrix_transpose(x), upper=True)
+        again = dp.matrix_transpose(upper) @ upper
+        np.testing.assert_allclose(again.asnumpy(), matrices @ np.swapaxes(matrices, 1, 2))
+        np.testing.assert_allclose((dp.linalg.inv(x) @ x).asnumpy()[0], np.eye(8), atol=1e-9)
+with dp.config.override(host_tier=False):
+    run(work, work)
+""",
 }
 
 
