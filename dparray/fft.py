@@ -26,7 +26,7 @@ from dparray._functions.ranges import arange
 from dparray._functions.rearranging import roll
 from dparray._graph.ops import OPS
 from dparray._runtime.device_facts import computes_in_double
-from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, AxisError, DTypeError, ShapeError
 
 __all__ = [
     "fft",
@@ -221,7 +221,7 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
     if axes is not None and not isinstance(axes, int) and not axes:  # NumPy gives the array itself
         if row.takes_complex and name not in _TO_REAL:
             return x if out is None else write_out(name, x, out)
-        raise ShapeError(f"{name}: no axis is named, but the last one changes its length")
+        raise AxisError(f"{name}: no axis is named, but the last one changes its length")
 
     def transform(xp: Any, values: Any) -> Any:
         if xp is not np and (values.dtype.kind not in "fc" or values.dtype == _dtypes.float16):

@@ -52,6 +52,7 @@ KNOWN: tuple[tuple[str, str], ...] = (
     (r"^(astype|\.astype): accepts", "conversions are unsafe where asked"),
     (r"does not fit out of dtype", "results go to out= by the rule same_kind"),
     (r"arg(max|min): accepts .*Cannot cast", "results go to out= by the rule same_kind"),
+    (r"accepts .*SVD did not converge", "singular values of nan"),
     (r"^average: accepts .*Weights sum to zero", "averages with weights that sum to zero"),
     (
         r"complex(\d+| number \S+) does not fit into",
@@ -293,7 +294,12 @@ ADDING = frozenset(
     {
         *("sum", "cumsum", "cumulative_sum", "mean", "average", "std", "var", "trace", "trapezoid"),
         *("matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "tensordot", "einsum"),
-        *("cov", "corrcoef", "convolve", "correlate", "add.reduce", "add.accumulate"),
+        *("cov", "corrcoef", "convolve", "correlate"),
+        *(
+            f"{name}.{method}"
+            for name in ("add", "multiply", "hypot", "logaddexp", "logaddexp2")
+            for method in ("reduce", "accumulate", "reduceat")
+        ),
         *("linalg.norm", "linalg.vector_norm", "linalg.matrix_norm", "linalg.trace", "i0"),
     }
 )
