@@ -363,8 +363,9 @@ def interp(
             # NumPy's value beside one point alone is that of the point, for NaN, too.
             points = module.where(module.isnan(points), known[0], points)
         if period is not None:  # dpnp would write into both
-            points = module.remainder(points, abs(period))
-            known[0] = module.remainder(known[0], abs(period))
+            real = _dtypes.default_float(x.sycl_queue.sycl_device)
+            points = module.remainder(points.astype(real), abs(period))
+            known[0] = module.remainder(known[0].astype(real), abs(period))
         known = [module.ascontiguousarray(each) for each in known]
         found = module.interp(module.ascontiguousarray(points), *known, **ends)
         return module.reshape(found, arrays[0].shape)

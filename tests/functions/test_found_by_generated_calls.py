@@ -1016,6 +1016,10 @@ def test_interp_with_a_period_leaves_its_arguments(host_tier: bool) -> None:
         assert [*x.tolist(), *xp.tolist()] == [-1.5, 7.0, -5.5, 2.0]
         wanted = np.interp([-1.5, 7.0], [-5.5, 2.0], [1.0, 2.0], period=5)
         np.testing.assert_allclose(found.asnumpy(), wanted)
+        large = np.array([2**63 - 1, 5515018945614490059, 7])  # remainders of floats, as NumPy's
+        found = dp.interp(dp.asarray(large), xp, fp, period=2)
+        wanted = np.interp(large, [-5.5, 2.0], [1.0, 2.0], period=2)
+        np.testing.assert_allclose(found.asnumpy(), wanted)
 
 
 @BOTH_TIERS
