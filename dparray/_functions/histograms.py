@@ -101,7 +101,9 @@ def histogram(
 
     Args:
         x: an array.
-        bins: their number, or a list or array of their edges.
+        bins: their number, a list or array of their edges, or the name of a rule by which the
+            elements decide: ``"auto"``, ``"doane"``, ``"fd"``, ``"rice"``, ``"scott"``, ``"sqrt"``,
+            ``"stone"``, ``"sturges"``. The host waits for what the rule asks for.
         range: lowest and highest edge, if ``bins`` is a number; those of ``x`` if not given.
         density: give the density of probability instead, whose integral is 1.
         weights: what each element counts.
@@ -338,14 +340,16 @@ def _even_edges(function: str, x: ndarray, bins: int, range: Any) -> ndarray:
 
 
 def _number_of_bins(function: str, x: ndarray, bins: Any, range: Any, weights: Any) -> Any:
-    """What ``bins`` is, where it names a rule and the host may not compute: a number."""
-    if not isinstance(bins, str) or host_may_compute(x.sycl_queue, x.usm_type):
+    """What ``bins`` is; a number, where it names a rule and the host may not compute."""
+    if not isinstance(bins, str):
         return bins
     if bins not in _WIDTHS:
         known = ", ".join(map(repr, _WIDTHS))
         raise ArgumentError(f"{function}: bins {bins!r} is none of {known}")
     if weights is not None:
-        raise TypeError(f"{function}: rules for bins take no weights; give their number")
+        raise ArgumentError(f"{function}: rules for bins take no weights; give their number")
+    if host_may_compute(x.sycl_queue, x.usm_type):
+        return bins
     first, last = histogram_bin_edges(x, 1, range).asnumpy()
     values = ravel(x)
     if range is not None:

@@ -1140,11 +1140,12 @@ def test_rules_for_bins_where_the_host_may_not_compute(rule: str, dtype: str) ->
         wanted, edges_wanted = np.histogram(values, rule, range=limits_of)
         np.testing.assert_allclose(edges.asnumpy(), edges_wanted)
         assert counts.tolist() == wanted.tolist()
-    with dp.config.override(host_tier=False):
-        with pytest.raises(dp.exceptions.ArgumentError, match="'auto'"):
-            dp.histogram(dp.ones(3), "none of them")
-        with pytest.raises(TypeError, match="weights"):
-            dp.histogram(dp.ones(3), rule, weights=dp.ones(3))
+    for host_tier in (True, False):
+        with dp.config.override(host_tier=host_tier):
+            with pytest.raises(dp.exceptions.ArgumentError, match="'auto'"):
+                dp.histogram(dp.ones(3), "none of them")
+            with pytest.raises(TypeError, match="weights"):
+                dp.histogram(dp.ones(3), rule, weights=dp.ones(3))
 
 
 @BOTH_TIERS
