@@ -114,7 +114,8 @@ def histogram(
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the weights do not fit.
-        ValueError: the edges do not increase, or are not finite, or there are no bins.
+        ValueError: the edges do not increase, or are not finite, or there are no bins, or no such
+            rule; or there are weights beside a rule.
 
     Example:
         >>> import dparray as dp
@@ -124,6 +125,7 @@ def histogram(
     """
     x = check_array("histogram", "x", x)
     named = [("x", x)]
+    bins = _number_of_bins("histogram", x, bins, range, weights)
     is_number = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
     has_kernel = x.dtype.kind in "iuf" and x.dtype != np.float16
     on_host = host_may_compute(x.sycl_queue, x.usm_type)
@@ -135,7 +137,6 @@ def histogram(
             widths = astype_array(edges[1:] - edges[:-1], real)
             counts = astype_array(counts, real) / widths / sum_of(counts)
         return counts, edges
-    bins = _number_of_bins("histogram", x, bins, range, weights)
     if is_number and has_kernel and not on_host:
         bins = _even_edges("histogram", x, bins, range)
     if isinstance(bins, ndarray | list | tuple):
