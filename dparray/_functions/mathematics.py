@@ -527,8 +527,6 @@ def i0(x: Any, /) -> ndarray:
         x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
     if x.dtype.kind == "c":
         raise DTypeError("i0: not defined for complex numbers")
-    if x.dtype == _dtypes.float16:  # NumPy's parts of it overflow in halves
-        return astype_array(i0(astype_array(x, _dtypes.float32)), _dtypes.float16)
     found = compute("i0", (("x", x),), either=lambda xp, values: xp.i0(values))
     return where(apply(OPS["isinf"], x), x * x, found)  # of which NumPy makes NaN
 

@@ -1187,14 +1187,6 @@ def test_linear_algebra_has_no_half_on_either_side(host_tier: bool) -> None:
             dp.polyfit(dp.arange(2.0), half, 1)
 
 
-@BOTH_TIERS
-def test_i0_of_halves_is_as_exact_as_they_are(host_tier: bool) -> None:
-    x = np.array([0, 1, 5, 12, -11.5, 100], "float16")
-    with dp.config.override(host_tier=host_tier), np.errstate(over="ignore"):
-        found = dp.i0(dp.asarray(x)).asnumpy()
-        np.testing.assert_array_equal(found, np.i0(x.astype("float64")).astype("float16"))
-
-
 STORES: dict[str, Any] = {
     "astype": lambda x, dtype: x.astype(dtype),
     "setitem": lambda x, dtype: _with(dp.zeros(x.shape, dtype=dtype), lambda y: _set(y, ..., x)),
