@@ -148,7 +148,6 @@ def fit_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
     return _SINGLE.get(dtype, dtype)
 
 
-@lru_cache(maxsize=4096)
 def library_converts(source: np.dtype[Any], target: np.dtype[Any]) -> builtins.bool:
     """Whether dpnp makes of numbers of one dtype those of another that NumPy makes.
 
@@ -158,6 +157,7 @@ def library_converts(source: np.dtype[Any], target: np.dtype[Any]) -> builtins.b
     return source.kind != "f" or not (target.kind == "u" or target in (int8, int16))
 
 
+@lru_cache(maxsize=4096)
 def resolve(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
     """The dtypes of a loop of ``ufunc``: one for each operand, then one for each result.
 
