@@ -909,9 +909,6 @@ class Words(Values):
     def w_mat(self, rows: str, columns: str, kinds: str) -> Any:
         return self.array(kinds, shape=(int(rows), int(columns)), plain=True)
 
-    def w_mat3v(self) -> Any:
-        return self.array(shape=(3,), plain=True)
-
     def w_squarex(self) -> Any:
         n = int(self.random.integers(0, 5))
         return self.x(shape=(n,) * int(self.one((2, 3))))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -338,6 +339,11 @@ def lookup(xp: Any, name: str) -> Callable[..., Any]:
         return operator.getitem
     if name == "setitem":
         return operator.setitem
+    return member(xp, name)
+
+
+def member(xp: Any, name: str) -> Callable[..., Any]:
+    """What a module, or one in it, has of that name."""
     for part in name.split("."):
         xp = getattr(xp, part)
     return xp
@@ -354,6 +360,7 @@ def ufuncs(module: Any) -> list[str]:
     )
 
 
+@cache
 def binary_ufuncs() -> list[str]:
     """The names of ufuncs of two operands and one result."""
     return [
@@ -447,9 +454,9 @@ def operator_call(name: str, make: Words) -> Call:
     return Call("operator." + name, args)
 
 
-def method_of_ufunc_call(make: Words, binary: list[str]) -> Call:
+def method_of_ufunc_call(make: Words) -> Call:
     """``add.reduce`` and its kin, of a ufunc of two operands."""
-    name = make.one(binary)
+    name = make.one(binary_ufuncs())
     kinds = kinds_of(getattr(np, name))
     method = make.one(("reduce", "reduce", "accumulate", "outer", "reduceat", "at"))
     x = make.x(kinds, empty=False, plain=name in ("power", "float_power", "ldexp"))
@@ -491,7 +498,7 @@ def generate(name: str, random: Random, tiers: tuple[str, ...] = TIERS) -> Call:
     if name.startswith("operator."):
         call = operator_call(name.removeprefix("operator."), make)
     elif name == "method of a ufunc":
-        call = method_of_ufunc_call(make, binary_ufuncs())
+        call = method_of_ufunc_call(make)
     elif name in RECIPES:
         call = recipe_call(name, str(make.one(RECIPES[name])), make)
     else:

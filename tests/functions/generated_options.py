@@ -5,6 +5,7 @@ arrays, or arrays that are right in more than one form: of those, what is right 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 #: Recipes that are tried beside those of `generated_calls.RECIPES`.
@@ -45,7 +46,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
         "!singles bins==one:auto:sturges:rice:sqrt:fd:scott:doane:stone range=range",
         "!x:iuf:1:full:plain bins=bins weights==weights",
     ),
-    "histogram2d": ("!points points bins=int:1:5 density=flag weights=weights range=ranges:2",),
+    "histogram2d": ("!points same:if bins=int:1:5 density=flag weights=weights range=ranges:2",),
     "histogramdd": (
         "!pairs bins=int:1:4 density=flag weights=weights",
         "!points bins=int:1:4 range=ranges:1",
@@ -157,7 +158,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
         "!text:ij,jk,kl->il mat:2:3:iufc mat:3:4:iufc mat:4:2:iufc "
         "optimize=one:True:False:greedy:optimal",
         "!text:ij,kj->ik mat23 mat23 dtype=dtype:fc",
-        "!text:i,j mat3v vec3",
+        "!text:i,j vec3 vec3",
     ),
     "fromfunction": ("!sizes dtype=dtype:if",),
     "fromiter": ("!numbers dtype==dtype:f count=int:-1:3",),
@@ -311,8 +312,8 @@ def _roots(xp: Any, p: Any) -> Any:
     return xp.sort(xp.real(xp.roots(p)))
 
 
-def _polyfit(xp: Any, x: Any, deg: int) -> Any:
-    return xp.polyfit(xp.arange(x.shape[0], dtype="float64"), x, deg)
+def _polyfit(xp: Any, x: Any, deg: int, **options: Any) -> Any:
+    return xp.polyfit(xp.arange(x.shape[0], dtype="float64"), x, deg, **options)
 
 
 def _attributes(x: Any) -> tuple[Any, ...]:
@@ -332,22 +333,17 @@ def _numbers(x: Any) -> list[Any]:
     return found
 
 
-def _of_numpy(name: str) -> Callable[..., Any]:
-    """A function of a module, called with it."""
-    return lambda xp: lambda *args, **kwargs: globals()[name](xp, *args, **kwargs)
-
-
 #: Of functions whose results are right in more than one form, and of what is no function: what
 #: calls it and gives what is right in one form only.
 COMPARED: dict[str, Callable[[Any], Callable[..., Any]]] = {
-    "partition": _of_numpy("_partition"),
-    "argpartition": _of_numpy("_argpartition"),
-    "linalg.eigh": _of_numpy("_eigh"),
-    "linalg.eig": _of_numpy("_eig"),
-    "linalg.svd": _of_numpy("_svd"),
-    "linalg.qr": _of_numpy("_qr"),
-    "roots": _of_numpy("_roots"),
-    "polyfit": _of_numpy("_polyfit"),
+    "partition": lambda xp: partial(_partition, xp),
+    "argpartition": lambda xp: partial(_argpartition, xp),
+    "linalg.eigh": lambda xp: partial(_eigh, xp),
+    "linalg.eig": lambda xp: partial(_eig, xp),
+    "linalg.svd": lambda xp: partial(_svd, xp),
+    "linalg.qr": lambda xp: partial(_qr, xp),
+    "roots": lambda xp: partial(_roots, xp),
+    "polyfit": lambda xp: partial(_polyfit, xp),
     "empty": lambda xp: lambda *args, **kwargs: _attributes(xp.empty(*args, **kwargs)),
     "empty_like": lambda xp: lambda *args, **kwargs: _attributes(xp.empty_like(*args, **kwargs)),
     "fromfunction": lambda xp: (

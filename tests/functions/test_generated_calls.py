@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from tests.functions.generated_calls import RECIPES, names
+from tests.functions.generated_calls import RECIPES, member, names
 from tests.functions.generated_options import COMPARED, NOT_COMPARED
 
 #: Options that no call has: what they say is of one module alone, or leaves the result open.
@@ -61,7 +61,7 @@ def words_of(recipe: str) -> list[str]:
 def test_each_option_is_given(name: str) -> None:
     if name in ("getitem", "setitem"):
         return
-    theirs, ours = parameters(lookup_plain(np, name)), parameters(lookup_plain(dp, name))
+    theirs, ours = parameters(member(np, name)), parameters(member(dp, name))
     given: set[str] = set()
     for recipe in RECIPES[name]:
         words = words_of(recipe)
@@ -70,10 +70,3 @@ def test_each_option_is_given(name: str) -> None:
     positional = list(theirs)[: 1 + (name in COMPARED)]  # what compares may call with the first
     left = {each for each in theirs if each in ours} - given - FREE_OPTIONS - {*positional}
     assert not left - {"axes" if name == "apply_over_axes" else "y" if name == "polyfit" else ""}
-
-
-def lookup_plain(xp: Any, name: str) -> Any:
-    """A function itself, not what compares its results."""
-    for part in name.split("."):
-        xp = getattr(xp, part)
-    return xp
