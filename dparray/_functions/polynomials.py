@@ -27,6 +27,7 @@ from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.linalg.decompositions import eigvals
+from dparray.linalg.operands import refuse_half
 from dparray.linalg.solving import inv, lstsq
 
 __all__ = [
@@ -165,6 +166,7 @@ def polyfit(
         x = astype_array(x, real)
     rcond = x.size * float(np.finfo(x.dtype).eps) if rcond is None else rcond
     matrix = vander(x, order + 1)
+    refuse_half("polyfit", "y", y)
     if w is not None:
         weights = astype_array(arrays["w"], x.dtype, copy=False)
         if weights.shape != x.shape:

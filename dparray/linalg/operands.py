@@ -34,11 +34,12 @@ def matrices(function: str, name: str, x: Any, square: bool = True) -> ndarray:
         )
     if square and x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{function}: {name} has shape {x.shape}; the matrices must be square")
-    _refuse_half(function, name, x)
+    refuse_half(function, name, x)
     return x
 
 
-def _refuse_half(function: str, name: str, x: ndarray) -> None:
+def refuse_half(function: str, name: str, x: ndarray) -> None:
+    """Raise a DTypeError for an array of half precision, which linear algebra has none of."""
     if x.dtype == _dtypes.float16:
         raise DTypeError(f"{function}: not defined for float16; write {name}.astype('float32')")
 
@@ -51,7 +52,7 @@ def compute(
 ) -> Any:
     """The results of NumPy's function on a CPU device, of dpnp's on any other."""
     for name, x in arrays:
-        _refuse_half(function, name, x)
+        refuse_half(function, name, x)
     small = executors.compute_at_once(by_numpy, arrays)
     if small is not None:
         return small

@@ -1183,8 +1183,9 @@ def test_linear_algebra_has_no_half_on_either_side(host_tier: bool) -> None:
         for call in (dp.linalg.solve, dp.linalg.lstsq, dp.linalg.tensorsolve):
             with pytest.raises(dp.exceptions.DTypeError, match="float16"):
                 call(dp.eye(2), half)
-        with pytest.raises(dp.exceptions.DTypeError, match="float16"):
-            dp.polyfit(dp.arange(2.0), half, 1)
+        for weights in (None, dp.ones(2)):
+            with pytest.raises(dp.exceptions.DTypeError, match="float16"):
+                dp.polyfit(dp.arange(2.0), half, 1, w=weights)
 
 
 STORES: dict[str, Any] = {
