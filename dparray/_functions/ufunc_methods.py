@@ -34,7 +34,7 @@ from dparray._functions.reductions import min as min_of
 from dparray._functions.reductions import prod as prod_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.sorting import argsort
-from dparray._placement import Placement, common_placement, placement_of
+from dparray._placement import common_placement, placement_of
 from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -141,30 +141,18 @@ def _reduce(
     loop = _loop(name, ufunc, x, dtype)
     lines = astype_array(_lines(x, axes), loop, copy=False)
     mask = None if where is True else _lines(broadcast_to(where, x.shape), axes)
-    neutral = None if ufunc.identity is None else np.asarray(ufunc.identity).astype(loop)[()]
-    first = neutral if initial is None else initial
-    start = None
-    if first is not None:
-        start = _one_value(function, lines.shape[:-1], first, loop, placement)
+    neutral: Any = None if ufunc.identity is None else np.asarray(ufunc.identity).astype(loop)[()]
+    first = neutral if initial is None else loop.type(checked_scalar(function, initial, loop))
     if name in _ASSOCIATIVE:
-        if mask is not None:
-            lines = where_of(mask, lines, _one_value(function, (), neutral, loop, placement))
-        result = _combined(function, call, lines, start)
+        lines = lines if mask is None else where_of(mask, lines, neutral)
+        result = _combined(function, call, lines, first)
     else:
-        result = _folded(function, ufunc, call, lines, start, mask)
+        result = _folded(function, ufunc, call, lines, first, mask)
     if keepdims:
         result = reshape(
             result, tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
         )
     return write_out(function, result, out)
-
-
-def _one_value(
-    function: str, shape: tuple[int, ...], value: Any, dtype: np.dtype[Any], placement: Placement
-) -> ndarray:
-    result = empty_on(placement, shape, dtype)
-    assign(result, checked_scalar(function, value, dtype))
-    return result
 
 
 def _lines(x: ndarray, axes: tuple[int, ...]) -> ndarray:
@@ -175,14 +163,12 @@ def _lines(x: ndarray, axes: tuple[int, ...]) -> ndarray:
 
 
 def _combined(
-    function: str, call: Callable[..., ndarray], lines: ndarray, start: ndarray | None
+    function: str, call: Callable[..., ndarray], lines: ndarray, first: np.generic | None
 ) -> ndarray:
     """All elements of each line combined, halves with each other, and what they start from."""
     if lines.shape[-1] == 0:
-        if start is None:
-            raise ShapeError(f"{function}: there is no element, and no identity")
-        return start
-    left_over = [] if start is None else [start]
+        return _started(function, lines, first)
+    left_over: list[Any] = [] if first is None else [first]
     while (count := lines.shape[-1]) > 1:
         if count % 2:
             left_over.append(lines[..., count - 1])
@@ -199,28 +185,37 @@ def _folded(
     ufunc: np.ufunc,
     call: Callable[..., ndarray],
     lines: ndarray,
-    start: ndarray | None,
+    first: np.generic | None,
     mask: ndarray | None,
 ) -> ndarray:
     """The elements of each line, where a mask holds, combined from the first to the last."""
-    if lines.shape[-1] == 0 and start is None:
+    result = _started(function, lines, first)
+    named = [("x", lines)] if mask is None else [("x", lines), ("where", mask)]
+
+    def by_numpy(x: np.ndarray, *views: np.ndarray) -> None:
+        *masks, out = views
+        options: dict[str, Any] = {} if first is None else {"initial": first}
+        ufunc.reduce(x, -1, out.dtype, out, where=masks[0] if masks else True, **options)
+
+    if compute(function, named, host=by_numpy, out=result) is None:
+        for at in range(first is None, lines.shape[-1]):
+            combined = call(result, lines[..., at])
+            if mask is not None:
+                combined = where_of(mask[..., at], combined, result)
+            assign(result, combined, function)
+    return result
+
+
+def _started(function: str, lines: ndarray, first: np.generic | None) -> ndarray:
+    """What lines are combined with: a first value, or their first elements.
+
+    Raises:
+        ShapeError: there is neither.
+    """
+    if first is None and not lines.shape[-1]:
         raise ShapeError(f"{function}: there is no element, and no identity")
     result = empty_on(placement_of(lines), lines.shape[:-1], lines.dtype)
-    if start is None and mask is None:
-        found = compute(
-            function,
-            (("x", lines),),
-            host=lambda a, r: ufunc.reduce(a, -1, r.dtype, r),
-            out=result,
-        )
-        if found is not None:
-            return result
-    assign(result, lines[..., 0] if start is None else start, function)
-    for at in range(start is None, lines.shape[-1]):
-        combined = call(result, lines[..., at])
-        if mask is not None:
-            combined = where_of(mask[..., at], combined, result)
-        assign(result, combined, function)
+    assign(result, lines[..., 0] if first is None else first, function)
     return result
 
 
@@ -327,17 +322,17 @@ def _at(
 
     if compute(function, named[1:], host=by_numpy, out=x) is not None:
         return
+    positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+    targets = reshape(positions, x.shape)[indices]
+    amounts = empty_on(placement_of(x), targets.shape, loop[1])
+    assign(amounts, values, function)
     if name in _AT_ONCE:
         combine = getattr(elementwise, _AT_ONCE[name])
     elif name in _ASSOCIATIVE:
         combine = call
     else:
-        _write_one_by_one(call, x, indices, values, loop[1], function)
+        _write_one_by_one(call, x, targets, amounts, function)
         return
-    positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
-    targets = reshape(positions, x.shape)[indices]
-    amounts = empty_on(placement_of(x), targets.shape, loop[1])
-    assign(amounts, values, function)
     order = argsort(ravel(targets))
     targets, amounts = ravel(targets)[order], ravel(amounts)[order]
     _combine_runs(combine, targets, amounts)
@@ -353,18 +348,9 @@ def _at(
 
 
 def _write_one_by_one(
-    call: Callable[..., ndarray],
-    x: ndarray,
-    indices: Any,
-    values: Any,
-    dtype: np.dtype[Any],
-    function: str,
+    call: Callable[..., ndarray], x: ndarray, targets: ndarray, amounts: ndarray, function: str
 ) -> None:
     """``at`` element after element, where neither pairs nor the order may change."""
-    positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
-    targets = reshape(positions, x.shape)[indices]
-    amounts = empty_on(placement_of(x), targets.shape, dtype)
-    assign(amounts, values, function)
     flat, amounts = reshape(x, (x.size,)), ravel(amounts)
     for at, target in enumerate(targets.asnumpy().reshape(-1).tolist()):
         flat[target] = call(flat[target], amounts[at])
