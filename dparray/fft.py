@@ -218,7 +218,7 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
     has_double = computes_in_double(x.sycl_queue)
     single = x.dtype == _dtypes.float16 or not has_double
 
-    if axes is not None and not isinstance(axes, int) and not axes:  # NumPy gives the array itself
+    if isinstance(axes, Sequence) and not axes:  # NumPy gives the array itself
         if row.takes_complex and name not in _TO_REAL:
             return x if out is None else write_out(name, x, out)
         raise AxisError(f"{name}: no axis is named, but the last one changes its length")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -26,8 +27,6 @@ from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray.algorithms.histograms import count_in_bins, count_integers, even_edges
 from dparray.exceptions import ArgumentError, ShapeError
-
-range_of = range  # which is the name of an option, too
 
 __all__ = [
     "bincount",
@@ -126,18 +125,16 @@ def histogram(
     x = check_array("histogram", "x", x)
     named = [("x", x)]
     bins = _number_of_bins("histogram", x, bins, range, weights)
-    is_number = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
-    has_kernel = x.dtype.kind in "iuf" and x.dtype != np.float16
+    are_even = _are_even(x, bins)
     on_host = host_may_compute(x.sycl_queue, x.usm_type)
-    by_kernel = x.size >= _LARGE or not on_host
-    if is_number and weights is None and has_kernel and by_kernel:
+    if are_even and weights is None and (x.size >= _LARGE or not on_host):
         counts, edges = count_in_bins(x.reshape(-1), int(bins), range)
         if density:
             real = _dtypes.default_float(x.sycl_queue.sycl_device)
             widths = astype_array(edges[1:] - edges[:-1], real)
             counts = astype_array(counts, real) / widths / sum_of(counts)
         return counts, edges
-    if is_number and has_kernel and not on_host:
+    if are_even and not on_host:
         bins = _even_edges("histogram", x, bins, range)
     if isinstance(bins, ndarray | list | tuple):
         named.append(("bins", vector_of("histogram", x, "bins", bins)))
@@ -317,9 +314,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
     x = check_array("histogram_bin_edges", "x", x)
     named = [("x", x)]
     bins = _number_of_bins("histogram_bin_edges", x, bins, range, weights)
-    is_number = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
-    has_edges = x.dtype.kind in "iuf" and x.dtype != np.float16
-    if is_number and has_edges and not host_may_compute(x.sycl_queue, x.usm_type):
+    if _are_even(x, bins) and not host_may_compute(x.sycl_queue, x.usm_type):
         return _even_edges("histogram_bin_edges", x, bins, range)
     if isinstance(bins, ndarray | list | tuple):
         named.append(("bins", vector_of("histogram_bin_edges", x, "bins", bins)))
@@ -330,6 +325,12 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
             values, bins=edges[0] if edges else bins, range=range
         ),
     )
+
+
+def _are_even(x: ndarray, bins: Any) -> bool:
+    """Whether bins are a number of them, of elements whose edges are computed here."""
+    is_number = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
+    return is_number and x.dtype.kind in "iuf" and x.dtype != np.float16
 
 
 def _even_edges(function: str, x: ndarray, bins: int, range: Any) -> ndarray:
@@ -413,7 +414,7 @@ def _by_stone(x: ndarray, limits: Any) -> Any:
         shares = histogram(x, bins, limits)[0].asnumpy() / count
         return float((2 - (count + 1) * shares.dot(shares)) / (extent / bins))
 
-    return extent / min(range_of(1, max(100, math.isqrt(count)) + 1), key=risk)
+    return extent / min(builtins.range(1, max(100, math.isqrt(count)) + 1), key=risk)
 
 
 def _by_the_narrower(x: ndarray, range: Any) -> Any:

@@ -22,7 +22,7 @@ from dparray._functions.products import matmul, tensordot, vecdot
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
-from dparray.linalg.decompositions import eigh, svd
+from dparray.linalg.decompositions import svd
 from dparray.linalg.operands import compute, default_float, matrices
 from dparray.memory.exchange import dpnp, later
 
@@ -199,14 +199,7 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
         return matrix_transpose(x).copy()
     if tolerance is None:
         tolerance = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
-    if hermitian:
-        values, vectors = eigh(x)
-        parts: Any = (vectors, apply(OPS["abs"], values), matrix_transpose(conjugate(vectors)))
-        signs = apply(OPS["sign"], values)
-    else:
-        parts = svd(x, full_matrices=False)
-        signs = None
-    u, s, vh = parts
+    u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
     if isinstance(tolerance, ndarray) and tolerance.ndim:
         tolerance = expand_dims(tolerance, -1)
     largest = reductions.max(s, -1, keepdims=True)
@@ -215,8 +208,6 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     inverted = apply(
         OPS["multiply"], apply(OPS["reciprocal"], apply(OPS["add"], s, from_zero)), kept
     )
-    if signs is not None:
-        inverted = apply(OPS["multiply"], inverted, signs)
     scaled = apply(OPS["multiply"], matrix_transpose(conjugate(vh)), expand_dims(inverted, -2))
     return matmul(scaled, matrix_transpose(conjugate(u)))
 

@@ -123,19 +123,19 @@ def is_dpnp(obj: object) -> bool:
 
 
 class _Interface:
-    """A pointer into a block as ``__sycl_usm_array_interface__``; keeps the block alive."""
+    """Bytes of a queue as ``__sycl_usm_array_interface__``; keeps what owns them alive."""
 
-    __slots__ = ("__sycl_usm_array_interface__", "block")
+    __slots__ = ("__sycl_usm_array_interface__", "owner")
 
-    def __init__(self, block: Block, offset: int) -> None:
-        self.block = block
+    def __init__(self, pointer: int, nbytes: int, queue: dpctl.SyclQueue, owner: Any) -> None:
+        self.owner = owner
         self.__sycl_usm_array_interface__ = {
-            "data": (block.pointer + offset, False),
-            "shape": (max(block.nbytes - offset, 1),),
+            "data": (pointer, False),
+            "shape": (nbytes,),
             "strides": None,
             "typestr": "|u1",
             "version": 1,
-            "syclobj": block.queue,
+            "syclobj": queue,
         }
 
 
@@ -143,7 +143,10 @@ def memory_at(block: Block, offset: int) -> Any:
     """A ``dpctl.memory`` object whose pointer is ``offset`` bytes into ``block``."""
     if offset == 0:
         return block.memory
-    return dpctl.memory.as_usm_memory(_Interface(block, offset))
+    nbytes = max(block.nbytes - offset, 1)
+    return dpctl.memory.as_usm_memory(
+        _Interface(block.pointer + offset, nbytes, block.queue, block)
+    )
 
 
 def tensor_of(layout: Layout) -> dpt.usm_ndarray:
@@ -174,17 +177,7 @@ def on_queue(tensor: dpt.usm_ndarray, queue: dpctl.SyclQueue) -> dpt.usm_ndarray
     if tensor.sycl_queue == queue:
         return tensor
     memory = tensor.usm_data
-    shown = _Shown(
-        {
-            "data": (memory._pointer, False),
-            "shape": (memory.nbytes,),
-            "strides": None,
-            "typestr": "|u1",
-            "version": 1,
-            "syclobj": queue,
-        }
-    )
-    shown.kept = memory
+    shown = _Interface(memory._pointer, memory.nbytes, queue, memory)
     return dpt.usm_ndarray(
         tensor.shape,
         dtype=tensor.dtype,
@@ -282,26 +275,14 @@ def _check_extent(obj: Any) -> None:
     first = start + itemsize * sum(min(each, 0) for each in reach)
     last = start + itemsize * (sum(max(each, 0) for each in reach) + 1) - 1
     for address in (first, last):
-        part = {"data": (address, False), "shape": (1,), "strides": None, "typestr": "|u1"}
         try:
-            dpctl.memory.as_usm_memory(
-                _Shown(part | {"version": 1, "syclobj": interface["syclobj"]})
-            )
+            dpctl.memory.as_usm_memory(_Interface(address, 1, interface["syclobj"], obj))
         except ValueError:
             raise ArgumentError(
                 f"a {type(obj).__module__}.{type(obj).__name__} says that its memory goes from "
                 f"{first:#x} to {last:#x}, of shape {shape}, and there is no allocation of its "
                 f"queue at {address:#x}; its shape, strides or queue are wrong"
             ) from None
-
-
-class _Shown:
-    """A dictionary as ``__sycl_usm_array_interface__``; what is ``kept`` lives as long."""
-
-    kept: Any = None
-
-    def __init__(self, interface: dict[str, Any]) -> None:
-        self.__sycl_usm_array_interface__ = interface
 
 
 def dpnp_array(tensor: dpt.usm_ndarray) -> Any:
