@@ -104,12 +104,13 @@ def call(
 def whole(builder: Any, value: Any, target: Any, signed: bool) -> Any:
     """A float as an integer of the LLVM type ``target``, or a vector of them.
 
-    LLVM leaves negative numbers open where they become unsigned ones; they wrap, as on the host.
+    LLVM leaves open what does not fit, negative numbers in unsigned ones too; they wrap, as on the
+    host.
     """
-    if signed:
-        return builder.fptosi(value, target)
     is_vector = isinstance(target, ir.VectorType)
     bits = (target.element if is_vector else target).width
+    if signed and bits >= 32:
+        return builder.fptosi(value, target)
     through: Any = INT64 if bits >= 32 else INT32
     if is_vector:
         through = ir.VectorType(through, target.count)

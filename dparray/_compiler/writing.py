@@ -199,8 +199,8 @@ class Writer:
                 name = "fpext" if kind.bits > own.bits else "fptrunc"
             else:
                 name = "sitofp" if own.kind == "i" else "uitofp"
-        elif own.kind == "f" and kind.kind == "u":
-            # LLVM leaves negative numbers open; they wrap, as on the host.
+        elif own.kind == "f" and (kind.kind == "u" or kind.bits < 32):
+            # LLVM leaves open what does not fit, negative numbers too; they wrap, as on the host.
             through = INT64 if kind.bits >= 32 else INT32
             wide = self.value(f"fptosi {own.llvm} {value.text} to {through.llvm}", through)
             if kind.bits < 64:

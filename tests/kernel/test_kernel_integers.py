@@ -333,3 +333,35 @@ def test_small_integers_beside_small_floats_stay_small_floats(real: str, dtype: 
     expected = np.stack([a * b, b - a, np.maximum(a, b)], axis=1)
     for result in on_device_and_simulated(compute, x, y, out=np.zeros((3, 3))):
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.filterwarnings("ignore::dparray.exceptions.KernelTypeWarning")
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
+@pytest.mark.parametrize("real", ["float16", "float32", "float64"])
+def test_floats_that_do_not_fit_wrap_in_integers_of_eight_and_sixteen_bits(
+    real: str, dtype: str
+) -> None:
+    """Processors without AVX-512 took the nearest integer: 300.0 became 127."""
+
+    @dp.kernel
+    def assigned(item: dp.Item, x: Any, out: Any) -> None:
+        out[item.get_id(0)] = x[item.get_id(0)]
+
+    @dp.kernel
+    def loaded(item: dp.Item, x: Any, out: Any) -> None:
+        i = 4 * item.get_id(0)
+        dp.vec_store(out, i, dp.vec_load(x, i, 4))
+
+    @dp.kernel
+    def called(item: dp.Item, x: Any, out: Any) -> None:
+        out[item.get_id(0)] = np.int16(x[item.get_id(0)])
+
+    x = np.resize([-2.5, 200.5, 300.0, -300.0, 4e4, -4e4, 6e4], 64).astype(real)
+    expected = x.astype("int32").astype(dtype)
+    for kernel, count in ((assigned, 64), (loaded, 16), (called, 64)):
+        out, simulated = dp.zeros(64, dtype=dtype), np.zeros(64, dtype)
+        kernel[count](dp.asarray(x), out)
+        dp.simulate(kernel, count, x, simulated)
+        np.testing.assert_array_equal(out.asnumpy(), expected)
+        np.testing.assert_array_equal(simulated, expected)

@@ -62,13 +62,13 @@ def _float_of_truth(x: Any) -> Any:
     return number
 
 
-def _unsigned_of_float(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
-    return instructions.whole(builder, value, context.get_value_type(target), signed=False)
+def _integer_of_float(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    return instructions.whole(builder, value, context.get_value_type(target), target.signed)
 
 
 for _source in sorted(types.real_domain | {types.float16}, key=str):
-    for _target in sorted(types.unsigned_domain, key=str):
-        _registry.lower_cast(_source, _target)(_unsigned_of_float)
+    for _target in sorted(types.unsigned_domain | {types.int8, types.int16}, key=str):
+        _registry.lower_cast(_source, _target)(_integer_of_float)
 
 
 # --- quotients and powers -------------------------------------------------------------------------
