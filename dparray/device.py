@@ -134,15 +134,18 @@ def describe_queue(queue: dpctl.SyclQueue) -> str:
 
 def _available() -> str:
     found = [str(device.filter_string) for device in dpctl.get_devices()]
-    if found:
-        return ", ".join(found)
+    return ", ".join(found) if found else f"none, {_cure_without_devices()}"
+
+
+def _cure_without_devices() -> str:
+    """What to do where SYCL shows no device that can hold arrays."""
     selector = os.environ.get("ONEAPI_DEVICE_SELECTOR")
     if selector:
         return (
-            f"none, since ONEAPI_DEVICE_SELECTOR={selector} hides what SYCL has from it: unset it, "
+            f"since ONEAPI_DEVICE_SELECTOR={selector} hides what SYCL has from it: unset it, "
             f"or choose by type alone, ONEAPI_DEVICE_SELECTOR='*:cpu'"
         )
-    return f"none ({advices[-1]})"
+    return advices[-1]
 
 
 class Device:
@@ -494,7 +497,9 @@ def default_device() -> Device:
     if _default is None:
         found = devices()
         if not found:
-            raise DeviceError(f"no SYCL device that can hold arrays was found; {advices[-1]}")
+            raise DeviceError(
+                f"no SYCL device that can hold arrays was found, {_cure_without_devices()}"
+            )
         _default = found[0]
     return _default
 

@@ -109,10 +109,16 @@ def test_the_text_names_what_is_broken_and_what_to_do(capfd: pytest.CaptureFixtu
 
 
 def test_an_error_without_devices_names_what_hides_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    dp.devices()  # SYCL reads its variable once, and other tests need devices
     monkeypatch.setattr("dpctl.get_devices", list)
+    monkeypatch.setattr("dparray.device._default", None)
     monkeypatch.setenv("ONEAPI_DEVICE_SELECTOR", "opencl:fpga")
-    with pytest.raises(dp.DeviceError, match="ONEAPI_DEVICE_SELECTOR=opencl:fpga hides"):
-        dp.Device("fpga")
+    for missing in (lambda: dp.Device("fpga"), dp.default_device, lambda: dp.ones(3)):
+        with pytest.raises(dp.DeviceError, match="ONEAPI_DEVICE_SELECTOR=opencl:fpga hides"):
+            missing()
+    monkeypatch.delenv("ONEAPI_DEVICE_SELECTOR")
+    with pytest.raises(dp.DeviceError, match="`dparray doctor` says what is missing"):
+        dp.ones(3)
 
 
 # --- how links are run ------------------------------------------------------------------------
