@@ -150,9 +150,7 @@ def _built(
         return None
 
 
-def _searched(
-    problem: Problem, order: Sequence[int], best: Schedule, trials: int
-) -> Schedule:
+def _searched(problem: Problem, order: Sequence[int], best: Schedule, trials: int) -> Schedule:
     """The best of so many schedules that differ from one by moves, as long as they get better."""
     seen = {best.assigned}
     is_better = True
