@@ -40,7 +40,7 @@ def einsum(
     dtype: Any = None,
     order: str = "K",
     casting: Any = "safe",
-    optimize: Any = True,
+    optimize: Any = None,
 ) -> ndarray:
     """Products of arrays, summed over indices: Einstein's notation.
 
@@ -49,11 +49,12 @@ def einsum(
             form works too: an array, the list of its indices, the next array and so on.
         *arrays: as many arrays.
         out: an array for the result.
-        dtype: the dtype to compute in; the promoted dtype if not given.
+        dtype: the dtype to compute in; that to which all arrays promote if not given.
         order: ``"C"`` or ``"F"`` for a result in that order, ``"A"`` for ``"F"`` if all arrays are
             contiguous in that order.
         casting: which conversions to ``dtype`` are allowed, as of NumPy.
-        optimize: multiply in a good order; as of NumPy.
+        optimize: in which order to multiply, as of NumPy; a good one if not given. With an order
+            each product is of the dtype of its factors.
 
     Raises:
         DTypeError: an array does not convert to ``dtype``.
@@ -66,7 +67,7 @@ def einsum(
         array([3., 3.])
     """
     if out is dtype is None and order == "K" and type(subscripts) is str:
-        small = _einsum_small(subscripts, arrays)
+        small = _einsum_small(subscripts, arrays, optimize)
         if small is not None:
             return small
     subscripts, arrays = _read_subscripts("einsum", subscripts, arrays)
@@ -87,7 +88,15 @@ def einsum(
                     f"einsum: {name} of dtype {x.dtype} does not convert to {wanted} by the rule "
                     f"{casting!r}; give casting='unsafe', or write x.astype(...)"
                 )
+    elif optimize is None and len(named) > 2:
+        wanted = _dtypes.promote([x.dtype for _, x in named])
+        wanted = _dtypes.fit_device(wanted, named[0][1].sycl_device)
+    else:
+        wanted = None
+    if wanted is not None:
         named = [(name, astype_array(x, wanted, copy=False)) for name, x in named]
+    if optimize is None:
+        optimize = True
     parts = [x for _, x in named]
     result = None
     labels = _labels(subscripts, [x.shape for x in parts])
@@ -96,15 +105,16 @@ def einsum(
     if result is None:
         if len(named) < 3 and all(x.size <= _PLAIN_EINSUM for x in parts):
             optimize = False  # there is one order, and looking for it takes longer than the sums
-        is_half = _dtypes.promote([x.dtype for x in parts]) == np.float16
+        has_half = any(x.dtype == np.float16 for x in parts)
 
         def by_dpnp(*given: Any) -> Any:
             given = tuple(_whole(subscripts, given))
-            if not is_half:
+            if not has_half:
                 return dpnp.einsum(subscripts, *given, optimize=optimize)
             # Of these dpnp has no products; NumPy adds them in single precision, too.
-            singles = (x.astype(_dtypes.float32) for x in given)
-            return dpnp.einsum(subscripts, *singles, optimize=optimize).astype(np.float16)
+            loop = _dtype_of_products(subscripts, parts, optimize)
+            given = tuple(x.astype(_dtypes.float32) if x.dtype == np.float16 else x for x in given)
+            return dpnp.einsum(subscripts, *given, optimize=optimize).astype(loop)
 
         result = compute(
             "einsum",
@@ -119,8 +129,8 @@ def einsum(
     return write_out("einsum", result, out)
 
 
-def _einsum_small(subscripts: str, arrays: tuple[Any, ...]) -> ndarray | None:
-    """The sums where there are few products, in whatever order; ``None`` else."""
+def _einsum_small(subscripts: str, arrays: tuple[Any, ...], optimize: Any) -> ndarray | None:
+    """The sums where there are few products; ``None`` else."""
     products = 1
     for x in arrays:
         if type(x) is not ndarray:
@@ -128,7 +138,11 @@ def _einsum_small(subscripts: str, arrays: tuple[Any, ...]) -> ndarray | None:
         products *= x.size
     if products > limits.host_elements:
         return None
-    return compute_small(partial(np.einsum, subscripts), *arrays) if arrays else None
+    if not arrays:
+        return None
+    # The order of two or fewer arrays decides nothing; that of more decides the dtype.
+    optimize = optimize if len(arrays) > 2 and optimize is not None else False
+    return compute_small(partial(np.einsum, subscripts, optimize=optimize), *arrays)
 
 
 def _whole(subscripts: str, arrays: Sequence[Any]) -> list[Any]:
@@ -189,6 +203,27 @@ def _labels(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> _Labels | Non
     return _Labels(tuple(arrays), result)
 
 
+def _path(
+    subscripts: str, arrays: Sequence[ndarray], optimize: Any
+) -> list[tuple[int, ...]] | None:
+    """Which arrays are multiplied one after the other, by NumPy; ``None`` if they do not fit."""
+    shapes = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in arrays]
+    try:
+        return np.einsum_path(subscripts, *shapes, optimize=optimize)[0][1:]
+    except (ValueError, TypeError):
+        return None
+
+
+def _dtype_of_products(subscripts: str, arrays: Sequence[ndarray], optimize: Any) -> np.dtype[Any]:
+    """The dtype of a sum whose products are each of the dtype of their factors."""
+    dtypes = [x.dtype for x in arrays]
+    if optimize and len(dtypes) > 2:
+        for step in _path(subscripts, arrays, optimize) or ():
+            dtypes.append(_dtypes.promote([dtypes[at] for at in step]))
+            dtypes = [each for at, each in enumerate(dtypes) if at not in step]
+    return _dtypes.promote(dtypes)
+
+
 def _summed(labels: _Labels, arrays: Sequence[ndarray], optimize: Any) -> ndarray | None:
     """The sum by contractions of one or two arrays; ``None`` where another way is faster."""
     from dparray.tilelang import sums  # the language, which most programs do not need
@@ -197,11 +232,8 @@ def _summed(labels: _Labels, arrays: Sequence[ndarray], optimize: Any) -> ndarra
     if len(left) > 2:
         if not optimize:
             return None
-        text = f"{','.join(names)}->{labels.result}"
-        shapes = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in left]
-        try:
-            path = np.einsum_path(text, *shapes, optimize=optimize)[0][1:]
-        except (ValueError, TypeError):
+        path = _path(f"{','.join(names)}->{labels.result}", left, optimize)
+        if path is None:
             return None
         if any(len(step) > 2 for step in path):
             path = [(0, 1)] * (len(left) - 1)

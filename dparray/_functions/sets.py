@@ -449,6 +449,13 @@ def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
 def setxor1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
     """The sorted different values that are in exactly one of the arrays.
 
+    A NaN of one array is not that of the other: both are in the result.
+
+    Args:
+        x1: an array.
+        x2: an array.
+        assume_unique: no value is in one array twice, so that nobody has to look.
+
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
 
@@ -458,5 +465,10 @@ def setxor1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
         array([1, 3])
     """
     first, second = _pair("setxor1d", x1, x2)
-    both = union1d(first, second)
-    return both[isin(both, intersect1d(first, second), invert=True)]
+    if not assume_unique:
+        first, second = unique(first), unique(second)
+    both = sort(concat([ravel(first), ravel(second)]))
+    if not both.size:
+        return both
+    differs, _ = _runs(both)
+    return both[differs & concat([differs[1:], differs[:1]])]

@@ -311,6 +311,8 @@ def _at(
     loop = _dtypes.resolve(ufunc, (x.dtype, np.dtype("bool") if key is bool else key))
     if not np.can_cast(loop[-1], x.dtype, "same_kind"):
         raise DTypeError(f"{function}: the result does not fit x of dtype {x.dtype}")
+    if key is int and loop[1].kind in "iu":  # NumPy takes int64, and float64 beside uint64
+        values = loop[1].type(checked_scalar(function, values, loop[1]))
 
     def by_numpy(*views: np.ndarray) -> None:
         target, inputs = views[-1], list(views[:-1])

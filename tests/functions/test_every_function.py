@@ -336,6 +336,8 @@ def known(call: Call, said: str) -> str | None:
         and "value: " not in (_difference_of_floats(call) or "")
     ):
         return "differences of integers wrap in NumPy"
+    if "leaves an argument" in said and _is_a_whole_number_beside_uint64(call):
+        return "whole numbers beside uint64"
     if "value: " in said:
         if re.fullmatch(r"\.?(a|nan)?(max|min)", call.name) and _is_of_the_elements(call):
             return "a maximum or minimum into other integers"
@@ -530,6 +532,17 @@ def _is_of_large_exponents(call: Call) -> bool:
         is_near = np.isfinite(wanted) & (np.abs(found - wanted) <= bound)
     is_beyond = ~np.isfinite(wanted) & ~np.isfinite(found)
     return _are_close_where(~is_near & ~is_beyond, found, wanted)
+
+
+def _is_a_whole_number_beside_uint64(call: Call) -> bool:
+    """Whether ``at`` gives what NumPy gives for a number of the dtype of the array."""
+    if not call.name.endswith(".at") or type(call.args[-1]) is not int:
+        return False
+    first = call.args[0]
+    if not isinstance(first, Arr) or first.values.dtype != np.uint64:
+        return False
+    typed = Call(call.name, [*call.args[:-1], np.uint64(call.args[-1])], call.kwargs, call.tier)
+    return difference(typed) is None
 
 
 def _is_beside_infinities(call: Call) -> bool:

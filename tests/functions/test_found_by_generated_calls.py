@@ -1069,6 +1069,45 @@ def test_reductions_of_ufuncs_start_somewhere_and_leave_out(
 
 
 @BOTH_TIERS
+def test_whole_numbers_that_at_combines_with_are_of_the_dtype_of_the_array(host_tier: bool) -> None:
+    """NumPy's own are of int64, so that those of uint64 are rounded to floats."""
+    with dp.config.override(host_tier=host_tier):
+        x = dp.asarray([2**63 + 1, 2**62 + 3], dtype="uint64")
+        dp.multiply.at(x, [1, 1], 3)
+        assert x.tolist() == [2**63 + 1, (2**62 + 3) * 9 % 2**64]
+        with pytest.raises(OverflowError, match="300 does not fit into uint8"):
+            dp.add.at(dp.zeros(2, dtype="uint8"), [0], 300)
+
+
+@BOTH_TIERS
+@pytest.mark.parametrize("count", [3, 300])
+@pytest.mark.parametrize("optimize", [None, False, True, "greedy", "optimal"])
+def test_sums_of_products_of_three_dtypes(optimize: Any, count: int, host_tier: bool) -> None:
+    """Of the dtype of all arrays; where an order is given, each product is of its factors'."""
+    for dtypes in (("float16", "int8", "uint8"), ("int8", "uint8", "float16"), ("u1", "i1", "f4")):
+        x = [np.ones((2, 3), dtypes[0]), np.ones((3, 4), dtypes[1]), np.ones((4, count), dtypes[2])]
+        option = {} if optimize is None else {"optimize": optimize}
+        with dp.config.override(host_tier=host_tier):
+            found = dp.einsum("ij,jk,kl->il", *map(dp.asarray, x), **option)
+        wanted = np.einsum("ij,jk,kl->il", *x, **option)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found.asnumpy(), wanted)
+
+
+@BOTH_TIERS
+@pytest.mark.parametrize("assume_unique", [False, True])
+def test_a_nan_of_one_array_is_not_that_of_the_other(assume_unique: bool, host_tier: bool) -> None:
+    pairs = [([1.0, np.nan], [np.nan, 2.0]), ([1.0, 2.0], [2.0, np.nan]), ([], [np.nan]), ([], [])]
+    if not assume_unique:
+        pairs.append(([np.nan, np.nan, 1.0, 1.0], [np.nan, np.nan]))
+    with dp.config.override(host_tier=host_tier):
+        for first, second in pairs:
+            wanted = np.setxor1d(first, second, assume_unique)
+            found = dp.setxor1d(*map(dp.asarray, (first, second)), assume_unique)
+            np.testing.assert_array_equal(found.asnumpy(), wanted)
+
+
+@BOTH_TIERS
 def test_what_at_combines_with_is_not_converted_first(host_tier: bool) -> None:
     with dp.config.override(host_tier=host_tier):
         for name, value in (("less", 2.5), ("greater_equal", -math.inf), ("less", 2 + 1j)):
@@ -1214,8 +1253,9 @@ def _set(y: Any, index: Any, value: Any) -> None:
 def test_floats_become_integers_of_eight_and_sixteen_bits(
     how: str, count: int, host_tier: bool
 ) -> None:
-    """Without AVX-512, 200.0 became 127 in dpnp's `uint8`."""
-    values = np.resize([-2.5, 1.5, 200.7, -0.9, 100.0, -100.0, 127.5, 255.0, 129.0], count)
+    """Without AVX-512, 200.0 became 127 in dpnp's `uint8`, and in `int8` of kernels."""
+    values = [-2.5, 1.5, 200.7, -0.9, 100.0, -100.0, 127.5, 255.0, 129.0, 300.0, -300.0, 4e4, -4e4]
+    values = np.resize(values, count)
     for source in ("float16", "float32", "float64"):
         for dtype in ("uint8", "int8", "uint16", "int16"):
             x = values.astype(source)
