@@ -78,7 +78,7 @@ def _loop(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[Any]:
     Raises:
         DTypeError: the function's results are no operands of it, as those of ``less`` are not.
     """
-    if dtype is not None:
+    if dtype is not None and name != "ldexp":  # whose operands are never of one dtype
         return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
     if name in _WIDENS and x.dtype.kind in "biu":
         return _dtypes.uint64 if x.dtype.kind == "u" else _dtypes.int64

@@ -721,9 +721,21 @@ def _is_of_parts_that_overflow(call: Call) -> bool:
     results = _results(call)
     first = call.args[0]
     values = np.asarray(first.seen if isinstance(first, Arr) else first)
-    if results is None or results[1].dtype.kind not in "fc":
+    if results is None:
         return False
     found, wanted = results
+    if wanted.dtype.kind == "b" and "out" in call.kwargs:  # whether they vanish is all one sees
+        kwargs = {key: value for key, value in call.kwargs.items() if key != "out"}
+        plain = Call(call.name, call.args, kwargs, call.tier)
+        products = _results(plain)
+        return (
+            products is not None
+            and products[1].dtype.kind in "fc"
+            and unknown_difference(plain) is None
+            and np.array_equal(found, products[0] != 0)
+        )
+    if wanted.dtype.kind not in "fc":
+        return False
     within = np.dtype(call.kwargs.get("dtype", wanted.dtype))  # which an out may be wider than
     if within.kind not in "fc":
         return False

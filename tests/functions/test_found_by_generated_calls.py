@@ -1080,6 +1080,19 @@ def test_whole_numbers_that_at_combines_with_are_of_the_dtype_of_the_array(host_
 
 
 @BOTH_TIERS
+@pytest.mark.parametrize("dtype", [None, "float16", "float64", "int32"])
+@pytest.mark.parametrize("method", ["reduce", "accumulate"])
+def test_ldexp_says_that_it_does_not_combine_its_results(
+    method: str, dtype: Any, host_tier: bool
+) -> None:
+    with (
+        dp.config.override(host_tier=host_tier),
+        pytest.raises(dp.exceptions.DTypeError, match="not combined"),
+    ):
+        getattr(dp.ldexp, method)(dp.arange(3), dtype=dtype)
+
+
+@BOTH_TIERS
 @pytest.mark.parametrize("count", [3, 300])
 @pytest.mark.parametrize("optimize", [None, False, True, "greedy", "optimal"])
 def test_sums_of_products_of_three_dtypes(optimize: Any, count: int, host_tier: bool) -> None:
