@@ -84,13 +84,18 @@ def _is_long(x: ndarray) -> bool:
     return x.size >= _LONG and is_by_radix(x)
 
 
-def _runs(ordered: ndarray) -> tuple[ndarray, ndarray]:
-    """Of sorted values or rows: whether each is the first of its kind; where these are."""
-    place = placement_keywords(ordered)
+def _firsts(ordered: ndarray) -> ndarray:
+    """Of sorted values or rows, whether each is the first of its kind."""
     differs = apply(OPS["not_equal"], ordered[1:], ordered[:-1])
     if ordered.ndim > 1:
         differs = any_of(differs, axis=1)
-    is_first = concat([ones(1, dtype=_dtypes.bool, **place), differs])[: ordered.shape[0]]
+    first = ones(1, dtype=_dtypes.bool, **placement_keywords(ordered))
+    return concat([first, differs])[: ordered.shape[0]]
+
+
+def _runs(ordered: ndarray) -> tuple[ndarray, ndarray]:
+    """Of sorted values or rows: whether each is the first of its kind; where these are."""
+    is_first = _firsts(ordered)
     return is_first, nonzero(is_first)[0]
 
 
@@ -470,5 +475,5 @@ def setxor1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
     both = sort(concat([ravel(first), ravel(second)]))
     if not both.size:
         return both
-    differs, _ = _runs(both)
-    return both[differs & concat([differs[1:], differs[:1]])]
+    is_first = _firsts(both)
+    return both[is_first & concat([is_first[1:], is_first[:1]])]

@@ -173,12 +173,16 @@ def _roundings(call: Call) -> int:
     return ROUNDINGS + max(sizes, default=0) // 8
 
 
+def _without_out(call: Call) -> Call:
+    kwargs = {key: value for key, value in call.kwargs.items() if key != "out"}
+    return Call(call.name, call.args, kwargs, call.tier)
+
+
 def _computed_in(call: Call) -> list[np.ndarray]:
     """What a call gives without ``out=``, whose dtype says how exact the result is."""
     if "out" not in call.kwargs:
         return []
-    kwargs = {key: value for key, value in call.kwargs.items() if key != "out"}
-    plain = attempt(np, Call(call.name, call.args, kwargs))
+    plain = attempt(np, _without_out(call))
     return [] if isinstance(plain, Exception) else list(map(np.asarray, parts_of(plain[0])))
 
 
@@ -503,8 +507,7 @@ def _is_converted_into_out(call: Call) -> bool:
     results, out = _results(call), call.kwargs.get("out")
     if results is None or not isinstance(out, Arr) or results[1].dtype.kind not in "iu":
         return False
-    kwargs = {key: value for key, value in call.kwargs.items() if key != "out"}
-    plain = Call(call.name, call.args, kwargs, call.tier)
+    plain = _without_out(call)
     floats = _results(plain)
     return (
         floats is not None
@@ -733,8 +736,7 @@ def _is_of_parts_that_overflow(call: Call) -> bool:
         return False
     found, wanted = results
     if wanted.dtype.kind == "b" and "out" in call.kwargs:  # whether they vanish is all one sees
-        kwargs = {key: value for key, value in call.kwargs.items() if key != "out"}
-        plain = Call(call.name, call.args, kwargs, call.tier)
+        plain = _without_out(call)
         products = _results(plain)
         return (
             products is not None
