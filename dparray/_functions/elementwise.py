@@ -413,6 +413,6 @@ def clip(
         result = apply(OPS["maximum"], result, min)
     if max is not None:
         result = apply(OPS["minimum"], result, max)
-    if isinstance(min, ndarray) and isinstance(max, ndarray):
-        return in_order_of((x, min, max), result)
+    if isinstance(min, ndarray) or isinstance(max, ndarray):
+        return in_order_of((x, min, max), result)  # a part of the way says less of it
     return x.copy("K") if result is x else result  # type: ignore[attr-defined, no-any-return]

@@ -410,7 +410,8 @@ def _is_quantile_of_integers(call: Call) -> bool:
 def _is_by_columns_after_conversion(call: Call) -> bool:
     """Whether ``order="A"`` gives NumPy's order if no operand is converted first."""
     arrays = [x for x in call.args if isinstance(x, Arr)]
-    if call.kwargs.get("order") != "A" or len({x.values.dtype for x in arrays}) < 2:
+    dtypes = {x.values.dtype for x in arrays}
+    if call.kwargs.get("order") != "A" or (len(dtypes) < 2 and "dtype" not in call.kwargs):
         return False
     wanted = attempt(np, call)
     if isinstance(wanted, Exception):

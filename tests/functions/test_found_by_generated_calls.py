@@ -736,6 +736,23 @@ def test_orders_of_comparisons_beyond_a_dtype_and_of_clip() -> None:
             assert found.strides == np.clip(x, low, high).strides
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_one_number_in_every_place_leaves_the_order_of_clip_to_the_bounds(dtype: str) -> None:
+    bound = np.arange(12, dtype="float32").reshape(2, 3, 2)
+
+    def clipped(xp: Any, low: bool, other: Any) -> Any:
+        x = xp.broadcast_to(xp.asarray(np.ones((1, 1, 1), dtype)), (2, 3, 2))
+        turned = xp.asarray(bound).T
+        return xp.clip(x, turned, other) if low else xp.clip(x, other, turned)
+
+    for other in (None, 0.5, np.float32(0.5)):
+        for low in (True, False):
+            for force in ("library", "host", "fused"):
+                with limits.force(force):
+                    found = clipped(dp, low, other)
+                    assert found.strides == clipped(np, low, other).strides
+
+
 def test_sums_of_integers_into_booleans_wrap_in_their_own_dtype() -> None:
     x = np.asarray([255, 1, 1, 254, 1, 0, 2], "uint8")
     for name in ("cumsum", "cumprod", "nancumsum"):
