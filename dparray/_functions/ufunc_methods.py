@@ -146,6 +146,8 @@ def _reduce(
     if name in _ASSOCIATIVE:
         lines = lines if mask is None else where_of(mask, lines, neutral)
         result = _combined(function, call, lines, first)
+        if mask is not None and initial is not None:  # `gcd` and `hypot` change a first one's sign
+            result = where_of(any_of(mask, -1), result, first)
     else:
         result = _folded(function, ufunc, call, lines, first, mask)
     if keepdims:

@@ -22,11 +22,6 @@ ALL = "biufc"
 #: Sizes of vectors: small ones, and both sides of what is handled in another way.
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 127, 129)
 LIMITS = (8191, 8192, 8193, 9001, 20_000)
-#: Functions whose results have as many elements as there are pairs: they get small arguments.
-OF_PAIRS = frozenset(
-    {"corrcoef", "cov", "diag", "diagflat", "ix_", "kron", "meshgrid", "outer", "vander"}
-)
-COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 #: What some words of recipes stand for.
 OPTION_OF = {"None": None, "True": True, "False": False, "inf": np.inf, "-inf": -np.inf}
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0)
@@ -573,7 +568,9 @@ class Words(Values):
     def w_rows(self, kinds: str = ALL) -> Any:
         """An array with the last axis of the first."""
         n = self.first.shape[-1] if self.first.ndim else 1
-        return self.array(kinds, shape=(*self.shape(self.one((0, 0, 1)), False), n), plain=True)
+        lines = self.shape(self.one((0, 0, 1)), False)
+        lines = tuple(min(each, 4) for each in lines) if n in LIMITS else lines
+        return self.array(kinds, shape=(*lines, n), plain=True)
 
     def w_rhs(self) -> Any:
         n = self.first.shape[-1]

@@ -322,8 +322,6 @@ def known(call: Call, said: str) -> str | None:
     has_gaps = getattr(call.kwargs.get("out"), "views", ())
     if call.name in ("isfinite", "isnan", "isinf", "signbit") and has_gaps and "value: " in said:
         return "NumPy 2.2's of floats leaves an out with gaps wrong"
-    if call.name.lstrip(".") == "astype" and not np.all(np.isfinite(call.args[0].seen)):
-        return "infinities are no integers"
     rounds = call.name.lstrip(".") in ("round", "around")
     if "order: " in said and (picks or rounds or not keeps_order(call.name)):
         return "memory order of functions that are not elementwise"
@@ -341,7 +339,7 @@ def known(call: Call, said: str) -> str | None:
         and "value: " not in (_difference_of_floats(call) or "")
     ):
         return "differences of integers wrap in NumPy"
-    if "leaves an argument" in said and _is_a_whole_number_beside_uint64(call):
+    if re.search("leaves an argument|accepts", said) and _is_a_whole_number_beside_uint64(call):
         return "whole numbers beside uint64"
     if "value: " in said:
         if re.fullmatch(r"\.?(a|nan)?(max|min)", call.name) and _is_of_the_elements(call):
@@ -364,7 +362,8 @@ def known(call: Call, said: str) -> str | None:
             return "sums of uint64 in signed numbers"
         if _begins_below_zero_in_unsigned(call):
             return "a negative first value in unsigned integers"
-        if call.kwargs.get("casting") == "unsafe" and _is_of_infinite_arguments(call):
+        converts = call.kwargs.get("casting") == "unsafe" or call.name.lstrip(".") in _CONVERTING
+        if converts and _is_of_infinite_arguments(call):
             return "infinities are no integers"
         if "out" in call.kwargs and _is_of_no_integers(call):
             return "infinities are no integers"
@@ -435,6 +434,10 @@ def _difference_of_floats(call: Call) -> str | None:
     return _difference(attempt(dp, call), wanted)
 
 
+_CONVERTING = (
+    *("array", "asanyarray", "asarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray"),
+    *("astype", "require"),
+)
 _SORTING = (
     *("intersect1d", "setdiff1d", "setxor1d", "sort", "sort_complex", "union1d", "unique"),
     *("unique_all", "unique_counts", "unique_inverse", "unique_values"),

@@ -1063,6 +1063,7 @@ def test_reductions_of_ufuncs_start_somewhere_and_leave_out(
         {},
         {"initial": 2},
         {"initial": 3, "where": mask},
+        {"initial": -3, "where": mask},
         {"where": mask[0], "initial": 1, "keepdims": True},
         {"where": mask},
     )
