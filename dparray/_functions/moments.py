@@ -339,10 +339,15 @@ def average(
             )
         step = dict(zip(axes, weights.strides, strict=True))
         strides = tuple(step.get(at, 0) for at in range(x.ndim))
-        weights = weights._view(x.shape, strides, weights.offset)
+        shape = tuple(extent if at in step else 1 for at, extent in enumerate(x.shape))
+        weights = weights._view(shape, strides, weights.offset)
     dtype = np.result_type(x.dtype, weights.dtype, *(("f8",) if x.dtype.kind in "biu" else ()))
     dtype = _dtypes.fit_device(dtype, x.sycl_queue.sycl_device)
     scale = sum(weights, axis, dtype, None, keepdims)
     product_of_both = apply(OPS["multiply"], astype_array(x, dtype, copy=False), weights)
     result = apply(OPS["divide"], sum(product_of_both, axis, dtype, None, keepdims), scale)
-    return (result, scale) if returned else result
+    if not returned:
+        return result
+    spread = empty_on(placement_of(scale), result.shape, scale.dtype)
+    assign(spread, scale)
+    return result, spread

@@ -366,10 +366,14 @@ def _vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
         )
     if first.ndim == second.ndim == 1:
         return _product(conjugate(first), second, "vecdot")
+    has_halves = _dtypes.resolve(np.multiply, (first.dtype, second.dtype))[-1] == _dtypes.float16
+    if has_halves:  # added up in single precision, and rounded once
+        first, second = (astype_array(x, _dtypes.float32, copy=False) for x in (first, second))
     products = apply(OPS["multiply"], conjugate(first), second)
     if products.dtype.kind == "b":
         return any_of(products, -1)
-    return sum_of(products, -1, products.dtype)
+    result = sum_of(products, -1, products.dtype)
+    return astype_array(result, _dtypes.float16, copy=False) if has_halves else result
 
 
 @as_method

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._evaluate import limits
 from tests.support import launched
 
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
@@ -133,3 +134,36 @@ def test_products_where_the_library_has_none_of_halves(name: str, queue: Any) ->
     assert found.sycl_queue == queue
     assert found.dtype == wanted.dtype == np.float16
     np.testing.assert_array_equal(found.asnumpy(), wanted)
+
+
+SUMS_OF_LINES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "vecdot": lambda xp, x, w: xp.vecdot(x.T, w),
+    "vecdot along": lambda xp, x, w: xp.vecdot(x, w[:, None], axis=0),
+    "vecmat": lambda xp, x, w: xp.vecmat(w, x),
+    "matvec": lambda xp, x, w: xp.matvec(x.T, w),
+    "average": lambda xp, x, w: xp.average(x, 0, w),
+    "average of lines": lambda xp, x, w: xp.average(x.T, -1, w),
+    "mean": lambda xp, x, w: xp.mean(x, 0),
+    "norm": lambda xp, x, w: xp.linalg.norm(x, axis=0),
+    "sum": lambda xp, x, w: xp.sum(x.T, -1),
+    "tensordot": lambda xp, x, w: xp.tensordot(x, w, axes=((0,), (0,))),
+    "einsum": lambda xp, x, w: xp.einsum("ij,i->j", x, w),
+    "nanmean": lambda xp, x, w: xp.nanmean(x, 0),
+    "trapezoid": lambda xp, x, w: xp.trapezoid(x, axis=0),
+}
+
+
+@pytest.mark.parametrize("executor", ["host", "library", "fused"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("name", SUMS_OF_LINES)
+def test_sums_of_many_halves_are_as_near_as_those_of_numpy(
+    name: str, order: Any, executor: str
+) -> None:
+    """A sum that is rounded after each number stays at 2048, to which 1 adds nothing."""
+    x, w = np.ones((8193, 4), "float16", order), np.full(8193, 2.0, "float16")
+    call = SUMS_OF_LINES[name]
+    exact = np.asarray(call(np, x.astype("float64"), w.astype("float64")))
+    off = np.abs(call(np, x, w).astype("float64") - exact).max()
+    with limits.force(executor):
+        found = call(dp, dp.asarray(x, order=order), dp.asarray(w)).asnumpy().astype("float64")
+    assert np.abs(found - exact).max() <= off + 1e-3 * np.abs(exact).max()
