@@ -414,5 +414,6 @@ def clip(
     if max is not None:
         result = apply(OPS["minimum"], result, max)
     if isinstance(min, ndarray) or isinstance(max, ndarray):
-        return in_order_of((x, min, max), result)  # a part of the way says less of it
+        # A step on the way lies in C's order where its own operands say nothing of one.
+        return in_order_of((x, min, max), result)
     return x.copy("K") if result is x else result  # type: ignore[attr-defined, no-any-return]

@@ -10,12 +10,13 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.apply import apply, astype_array, choose_elements
-from dparray._array.assignment import assign, write_out
-from dparray._array.fresh import empty_on, from_host
+from dparray._array.assignment import write_out
+from dparray._array.fresh import from_host
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, check_out, scalar_value, taken_over
 from dparray._array.small import compute_small
 from dparray._evaluate.host import FOLDS, deviation_by, variance_by
+from dparray._functions.creation import full_like
 from dparray._functions.reductions import (
     Axis,
     axes_of,
@@ -26,7 +27,7 @@ from dparray._functions.reductions import (
     sum,
 )
 from dparray._graph.ops import OPS
-from dparray._placement import common_placement, placement_of
+from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, ShapeError
 
 __all__ = [
@@ -321,11 +322,8 @@ def average(
     x = check_array("average", "x", x)
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
-        if not returned:
-            return result
-        scale = empty_on(placement_of(x), result.shape, result.dtype)
-        assign(scale, x.size // builtins.max(result.size, 1))
-        return result, scale
+        count = x.size // builtins.max(result.size, 1)
+        return (result, full_like(result, count, order="C")) if returned else result
     if isinstance(weights, list | tuple):
         weights = from_host(np.asarray(weights), x.sycl_queue, x.usm_type)
     weights = check_array("average", "weights", weights)
@@ -348,6 +346,4 @@ def average(
     result = apply(OPS["divide"], sum(product_of_both, axis, dtype, None, keepdims), scale)
     if not returned:
         return result
-    spread = empty_on(placement_of(scale), result.shape, scale.dtype)
-    assign(spread, scale)
-    return result, spread
+    return result, full_like(result, scale, order="C", usm_type=scale.usm_type)

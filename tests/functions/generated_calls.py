@@ -436,10 +436,12 @@ def _give_out(call: Call, make: Words) -> None:
         return
     # NumPy's `choose` writes beside an `out` with gaps or steps backwards; so does the `vecmat` of
     # complex numbers of NumPy 2.4.
-    has_views = call.name != "choose" or call.kwargs.get("mode", "raise") == "raise"
+    has_views = not (
+        (call.name == "choose" and call.kwargs.get("mode", "raise") != "raise")
+        or (call.name == "vecmat" and parts[0].dtype.kind == "c")
+    )
     outs = []
     for part in parts:
-        has_views &= call.name != "vecmat" or part.dtype.kind != "c"
         dtype = part.dtype.name if make.chance(0.7) else make.dtype()
         outs.append(make.array(shape=np.shape(part), dtype=dtype, plain=True, views=has_views))
     if not any(view[0] == "broadcast" for out in outs for view in out.views):
