@@ -182,9 +182,13 @@ def _kind_of(file: str) -> str:
     return "between" if file.endswith("guard.py") or file.startswith(_TELLING) else "ours"
 
 
-def user_frame() -> FrameType | None:
-    """The frame of the innermost line that is not dparray's; ``None`` in a thread of its own."""
-    frame: FrameType | None = sys._getframe(1)
+def user_frame(frame: FrameType | None = None) -> FrameType | None:
+    """The frame of the innermost line that is not dparray's; ``None`` in a thread of its own.
+
+    Args:
+        frame: where to begin. Defaults to the caller's frame.
+    """
+    frame = frame or sys._getframe(1)
     while frame is not None and _kind_of(frame.f_code.co_filename) != "program":
         frame = frame.f_back
     return frame

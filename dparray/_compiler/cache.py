@@ -8,11 +8,12 @@ that a reader sees a whole entry or none; what fails the digest is a miss and is
 What is loaded is run as native code, so it must have been written by this user. The digest is keyed
 with a secret, which lies beside the entries in a file that the user alone can read; a folder or a
 file that belongs to another user, or that others can write to, is refused with one warning. When
-the folder cannot be written (read-only, full, no home), one warning says so too, and the process
-goes on without the cache.
+the folder cannot be written (read-only, full, no home directory), one warning says so too, and the
+process goes on without the cache.
 
 The base directory is ``$DPARRAY_CACHE_DIR``, else ``$XDG_CACHE_HOME/dparray``, else
-``~/.cache/dparray``.
+``~/.cache/dparray``. A relative ``XDG_CACHE_HOME`` or ``HOME`` is ignored, as the XDG specification
+requires, and a home directory that does not exist is not created.
 """
 
 from __future__ import annotations
@@ -21,15 +22,19 @@ import contextlib
 import hashlib
 import hmac
 import os
+import pwd
 import re
 import secrets
 import stat
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from pathlib import Path
 from typing import NamedTuple
+
+from dparray import _hooks
 
 _DIRECTORY_VARIABLE = "DPARRAY_CACHE_DIR"
 _FOLDER = "kernels-2"
@@ -48,13 +53,14 @@ _MOST_BYTES = 1 << 30
 _ABANDONED_SECONDS = 3600.0
 # The clock of an entry's last use is moved at most this often, to spare writes.
 _TOUCH_SECONDS = 60.0
-_PACKAGE = Path(__file__).parents[1]
 
 
 class Stats(NamedTuple):
-    """Size of the cache on disk, and how this process used it."""
+    """Size of the cache on disk, and how this process used it; ``directory`` is ``None`` where no
+    place for it is known.
+    """
 
-    directory: Path
+    directory: Path | None
     entries: int
     nbytes: int
     limit: int
@@ -77,13 +83,56 @@ class _State:
 _state = _State()
 
 
-def base_directory() -> Path:
-    """The directory of the cache; it is made when something is first saved."""
+class _NoDirectory(OSError):
+    """No place for the cache is known."""
+
+
+def base_directory() -> Path | None:
+    """The directory of the cache, which is created when something is first saved.
+
+    ``None`` where there is none: a container's user without a home directory, for example.
+    """
+    try:
+        return _base_directory()
+    except _NoDirectory:
+        return None
+
+
+def missing_reason() -> str:
+    """The reason why there is no base directory; empty where there is one."""
+    try:
+        _base_directory()
+    except _NoDirectory as error:
+        return str(error)
+    return ""
+
+
+def _base_directory() -> Path:
     chosen = os.environ.get(_DIRECTORY_VARIABLE)
     if chosen:
-        return Path(chosen).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "dparray"
+        try:
+            return Path(chosen).expanduser()
+        except RuntimeError:
+            raise _NoDirectory(f"{_DIRECTORY_VARIABLE}={chosen}: no such user") from None
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(base):
+        return Path(base, "dparray")
+    return _home() / ".cache" / "dparray"
+
+
+def _home() -> Path:
+    """The user's home directory; one that does not exist is not for dparray to create."""
+    home = os.environ.get("HOME", "")
+    if not os.path.isabs(home):
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            raise _NoDirectory(
+                f"HOME is not set, and user {os.getuid()} has no entry in the passwd database"
+            ) from None
+    if not os.path.isdir(home):
+        raise _NoDirectory(f"the home directory {home} does not exist")
+    return Path(home)
 
 
 class _Refused(OSError):
@@ -91,8 +140,12 @@ class _Refused(OSError):
 
 
 def folder() -> Path:
-    """The folder of the entries, below the base directory; it holds nothing else."""
-    return base_directory() / _FOLDER
+    """The folder of the entries, below the base directory; it holds nothing else.
+
+    Raises:
+        OSError: there is no base directory.
+    """
+    return _base_directory() / _FOLDER
 
 
 def load(key: str) -> bytes | None:
@@ -107,7 +160,7 @@ def load(key: str) -> bytes | None:
         _state.misses += 1
         _warn_refused(error)
         return None
-    except (OSError, RuntimeError):  # saving the entry anew tells of it if that fails, too
+    except OSError:  # saving the entry anew tells of it if that fails, too
         _state.misses += 1
         return None
     payload = _checked(text, key, secret)
@@ -203,7 +256,7 @@ def save(key: str, payload: bytes) -> None:
         text = b"".join((_MAGIC, key.encode(), b"\n", digest, payload))
         temporary = _written(directory, key, text)
         os.replace(temporary, directory / (key + _SUFFIX))
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         # A directory that has the name of one entry does not keep others from being written.
         _state.writes = isinstance(error, IsADirectoryError)
         if temporary is not None:
@@ -257,18 +310,26 @@ def _warn_refused(error: _Refused) -> None:
 
 
 def _warn(problem: str) -> None:
-    """Say once, at the user's line, that kernels are not kept."""
-    if not _state.warned:
-        _state.warned = True
-        level, frame = 1, sys._getframe()
-        while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(_PACKAGE):
-            level, frame = level + 1, frame.f_back
-        warnings.warn(
-            f"dparray's kernel cache {problem}; kernels are compiled anew in every process. "
-            f"Set {_DIRECTORY_VARIABLE} to a directory that you, and no other user, can write to.",
-            RuntimeWarning,
-            stacklevel=level,
-        )
+    """Say once, at the user's line, that kernels are not kept.
+
+    On a thread of dparray's own it is the line that the main thread is at.
+    """
+    if _state.warned:
+        return
+    _state.warned = True
+    frame = _hooks.user_frame()
+    if frame is None:
+        frame = _hooks.user_frame(sys._current_frames().get(threading.main_thread().ident or 0))
+    file, line = (frame.f_code.co_filename, frame.f_lineno) if frame else ("dparray", 0)
+    warnings.warn_explicit(
+        f"dparray's kernel cache {problem}; kernels are compiled anew in every process. "
+        f"Set {_DIRECTORY_VARIABLE} to a directory that you, and no other user, can write to.",
+        RuntimeWarning,
+        file,
+        line,
+        frame.f_globals.get("__name__") if frame else None,
+        frame.f_globals.setdefault("__warningregistry__", {}) if frame else None,
+    )
 
 
 def _own_files(directory: Path, name: re.Pattern[str]) -> list[tuple[float, int, Path]]:
@@ -307,9 +368,10 @@ def _trim(directory: Path) -> None:
 
 def stats() -> Stats:
     """Size of the cache, and how this process used it."""
-    entries = _own_files(folder(), _ENTRY_NAME)
+    base = base_directory()
+    entries = _own_files(base / _FOLDER, _ENTRY_NAME) if base else []
     return Stats(
-        base_directory(),
+        base,
         len(entries),
         sum(size for _, size, _ in entries),
         _state.limit,
@@ -335,7 +397,10 @@ def set_limit(nbytes: int) -> int:
 def clear() -> int:
     """Remove every entry, and no other file; returns how many were removed."""
     removed = 0
-    directory = folder()
+    base = base_directory()
+    if base is None:
+        return 0
+    directory = base / _FOLDER
     for _, _, path in _own_files(directory, _ENTRY_NAME):
         with contextlib.suppress(OSError):
             path.unlink()

@@ -29,6 +29,7 @@ from dparray._compiler.key import (
     text_key,
 )
 from dparray._compiler.program import warm_up
+from dparray._runtime.drivers import working_folder
 from dparray.exceptions import KernelCompileError, KernelError, KernelTypeWarning
 
 # Kernels by key, oldest first. Users of a kernel hold it, too, so dropping one here only
@@ -92,9 +93,11 @@ def _obtained(
         if queue is not None:
             warm_up(queue)
         if config.notices and threading.current_thread() is threading.main_thread():
+            directory = cache.base_directory()
             _log.notice(
-                f"kernels are being compiled, and kept in {cache.base_directory()}, so that later "
-                "runs start at once (dp.config.notices = False: no such line)"
+                "kernels are being compiled"
+                + (f", and kept in {directory}, so that later runs start at once" * bool(directory))
+                + " (dp.config.notices = False: no such line)"
             )
         kernel = make()
         payload = kernel.to_bytes()
@@ -219,7 +222,7 @@ def compile_kernel(
 
     An interrupt comes after it: Numba, stopped in the middle, leaves its tables incomplete.
     """
-    with interrupts.deferred(), lock, _collecting_later():
+    with interrupts.deferred(), lock, _collecting_later(), working_folder():
         compiler = backend()
         started = time.perf_counter()
         reason = refusal(function)

@@ -15,6 +15,7 @@ import os
 import site
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 
 from dparray._imports import StandIn
@@ -80,14 +81,27 @@ def prepare_devices() -> None:
     The runtime asks for that folder when it loads its adapters, once in a process. Where there is
     none it finds no device, and the process does not end.
     """
+    with working_folder() as was_removed:
+        if was_removed:
+            importlib.import_module("dpctl").get_devices()
+
+
+@contextlib.contextmanager
+def working_folder() -> Iterator[bool]:
+    """Work in a folder that exists if the working folder was removed; yields whether it was.
+
+    SYCL's adapters and Numba's messages need the path of the working folder.
+    """
+    removed = None
     try:
         os.getcwd()
     except FileNotFoundError:
         removed = os.open(".", os.O_RDONLY)
-        try:
-            os.chdir(sys.prefix)
-            importlib.import_module("dpctl").get_devices()
-        finally:
+        os.chdir(sys.prefix)
+    try:
+        yield removed is not None
+    finally:
+        if removed is not None:
             os.fchdir(removed)
             os.close(removed)
 

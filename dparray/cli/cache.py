@@ -20,18 +20,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print where the cache is and what it holds, or clear it."""
+    base = cache.base_directory()
+    directory = None if base is None else str(base)
     if arguments.clear:
-        removed, directory = cache.clear(), cache.base_directory()
+        removed = cache.clear()
         if arguments.json:
-            print(json.dumps({"directory": str(directory), "removed": removed}, indent=2))
+            print(json.dumps({"directory": directory, "removed": removed}, indent=2))
             return 0
-        print(f"removed {removed} {'entry' if removed == 1 else 'entries'} from {directory}")
+        kept_in = directory or f"no folder: {cache.missing_reason()}"
+        print(f"removed {removed} {'entry' if removed == 1 else 'entries'} from {kept_in}")
         return 0
     stats = cache.stats()
     if arguments.json:
-        print(json.dumps(stats._asdict() | {"directory": str(stats.directory)}, indent=2))
+        print(json.dumps(stats._asdict() | {"directory": directory}, indent=2))
         return 0
-    print(f"folder   {stats.directory}")
+    print(f"folder   {directory or 'none: ' + cache.missing_reason()}")
     print(f"entries  {stats.entries} (kernels, and what drivers built of them)")
     print(f"size     {stats.nbytes / 2**20:.1f} MiB of at most {stats.limit / 2**20:.0f} MiB")
     print(f"besides  {store.count()} kernels that dparray brings")

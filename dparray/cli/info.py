@@ -53,12 +53,13 @@ def all_devices(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def gather() -> dict[str, Any]:
     """Versions, drivers, platforms and devices, as values that JSON holds."""
+    directory = cache.base_directory()
     found: dict[str, Any] = {
         "dparray": __version__,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "driver_files": os.environ.get("OCL_ICD_FILENAMES"),
-        "kernel_cache": str(cache.base_directory()),
+        "kernel_cache": None if directory is None else str(directory),
         "error": None if startup.failure is None else str(startup.failure),
         "platforms": [],
         "cost_model": {},

@@ -66,13 +66,15 @@ def run(arguments: argparse.Namespace) -> int:
         if sys.stderr.isatty():
             print("\r\033[K", end="", file=sys.stderr)
     seconds = time.perf_counter() - start
-    directory = cache.base_directory()
+    base = cache.base_directory()
+    directory = None if base is None else str(base)
     if arguments.json:
-        print(json.dumps({"directory": str(directory), "seconds": seconds, **found}, indent=2))
+        print(json.dumps({"directory": directory, "seconds": seconds, **found}, indent=2))
     else:
         print(
             f"{found['compiled']} kernels compiled and {found['loaded']} found on disk in "
-            f"{seconds:.1f} s, for {device}; kept in {directory}"
+            f"{seconds:.1f} s, for {device}; "
+            + (f"kept in {directory}" if directory else f"not kept: {cache.missing_reason()}")
         )
     return 0
 

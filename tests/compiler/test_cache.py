@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -98,6 +99,18 @@ def test_a_directory_that_cannot_be_made_warns_once_and_goes_on(
         warnings.simplefilter("error")
         cache.save(key(2), b"x")
         assert cache.load(key(2)) is None
+
+
+def test_a_warning_from_a_thread_of_dparray_names_the_line_of_the_program(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", __file__)
+    begin = threading.Event()
+    thread = threading.Thread(target=lambda: (begin.wait(), cache.save(key(1), b"x")))
+    thread.start()
+    with pytest.warns(RuntimeWarning, match="cannot be written") as caught:
+        begin.set(), thread.join()
+    assert [each.filename for each in caught] == [__file__]
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])

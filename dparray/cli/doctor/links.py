@@ -154,14 +154,16 @@ def check_driver(
     return "\n".join(found)
 
 
-def check_cache(base_directory: Callable[[], Path] = cache.base_directory) -> str:
+def check_cache(base_directory: Callable[[], Path | None] = cache.base_directory) -> str:
     """The directory of the kernel cache can be written."""
     try:
         directory = base_directory()
+        if directory is None:
+            raise OSError(cache.missing_reason())
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory) as file:
             file.write(b"dparray")
-    except (OSError, RuntimeError) as error:
+    except OSError as error:
         raise Broken(
             f"the kernel cache cannot be written: {error}",
             "set DPARRAY_CACHE_DIR to a directory that can be written; until then every process "

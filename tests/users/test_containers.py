@@ -1,0 +1,148 @@
+"""Containers and odd homes: dparray works with one warning where it cannot keep its kernels."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os
+import dparray as dp
+
+@dp.kernel
+def add_three(item, x):
+    x[item.get_id(0)] += 3
+
+@dp.kernel
+def add_four(item, x):
+    x[item.get_id(0)] += 4
+
+x = dp.ones(20)
+dp.call_kernel(add_three, dp.Range(20), x)
+dp.call_kernel(add_four, dp.Range(20), x)
+print(int(x.sum()), dp.sort(x)[0], round(float((dp.sin(x) * 2 + x).sum()), 6))
+"""
+PRINTED = "160 8.0 199.57433\n"
+
+#: A user id without a passwd entry, as containers are started with; the files are still readable.
+NO_USER = ("unshare", "--user", "--map-user=12345")
+#: A mount namespace, in which a test may mount; the command follows.
+MOUNTS = ("unshare", "--map-root-user", "--mount", "sh", "-ec")
+RUN = 'exec "$0" "$@"'
+
+#: For each environment: what runs before Python, the variables, and a part of the warning
+#: ("" if the cache works). ``{home}`` is a folder of the test's, ``None`` unsets a variable.
+CASES: dict[str, tuple[tuple[str, ...], dict[str, str | None], str]] = {
+    "an ordinary home": ((), {"HOME": "{home}"}, ""),
+    "no HOME, no passwd entry": (NO_USER, {"HOME": None}, "12345 has no entry in the passwd"),
+    "empty HOME, no passwd entry": (NO_USER, {"HOME": ""}, "12345 has no entry in the passwd"),
+    "relative HOME, no passwd entry": (NO_USER, {"HOME": "a"}, "12345 has no entry in the passwd"),
+    "HOME that does not exist": ((), {"HOME": "{home}/none"}, "{home}/none does not exist"),
+    "HOME that is a file": ((), {"HOME": "{home}/file"}, "{home}/file does not exist"),
+    "relative XDG_CACHE_HOME": ((), {"HOME": "{home}", "XDG_CACHE_HOME": "there"}, ""),
+    "absolute XDG_CACHE_HOME": (NO_USER, {"HOME": None, "XDG_CACHE_HOME": "{home}/new/xdg"}, ""),
+    "cache of an unknown user": ((), {"DPARRAY_CACHE_DIR": "~nobody-at-all/x"}, "no such user"),
+    "cache in the working folder": ((), {"DPARRAY_CACHE_DIR": "here"}, ""),
+    "read-only home": (
+        (*MOUNTS, f"mount -t tmpfs -o ro none $HOME; {RUN}"),
+        {"HOME": "{home}"},
+        "Read-only file system",
+    ),
+    "full home": (
+        (
+            *MOUNTS,
+            "mount -t tmpfs -o size=8k none $HOME; chmod 700 $HOME; mkdir -m 700 $HOME/.cache;"
+            f"head -c 8192 /dev/zero >$HOME/full || true; {RUN}",
+        ),
+        {"HOME": "{home}"},
+        "No space left",
+    ),
+    "read-only root": (
+        (*MOUNTS, f"mount --rbind / /mnt; mount -o remount,ro,bind /; {RUN}"),
+        {"HOME": "/root"},
+        "Read-only file system",
+    ),
+    "read-only temporary folder": (
+        (*MOUNTS, f"mount --rbind /tmp /tmp; mount -o remount,ro,bind /tmp; {RUN}"),
+        {"HOME": None, "XDG_CACHE_HOME": "/tmp"},
+        "Read-only file system",
+    ),
+    "removed working folder": (
+        ("sh", "-ec", f"cd $HOME/gone; rmdir $HOME/gone; {RUN}"),
+        {"HOME": "{home}"},
+        "",
+    ),
+    "removed working folder and a relative cache": (
+        ("sh", "-ec", f"cd $HOME/gone; rmdir $HOME/gone; {RUN}"),
+        {"HOME": "{home}", "DPARRAY_CACHE_DIR": "here"},
+        "No such file or directory",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_program_runs_with_at_most_one_warning(name: str, tmp_path: Path) -> None:
+    before, variables, warning = CASES[name]
+    done, home = run(tmp_path, before, variables, "-c", PROGRAM)
+    assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
+    assert done.stderr.count("RuntimeWarning") == bool(warning), done.stderr
+    assert warning.replace("{home}", str(home)) in done.stderr
+    assert not warning or done.stderr.startswith("<string>:14:")  # the first launch
+    assert not (tmp_path / "there").exists()  # a relative XDG_CACHE_HOME is ignored
+    assert not (home / "none").exists()  # no home directory is created
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        (("info", "--json"), '"kernel_cache": null'),
+        (("cache",), "none: HOME is not set, and user 12345"),
+        (("cache", "--json"), '"directory": null'),
+        (("cache", "--clear"), "removed 0 entries from no folder: HOME is not set"),
+        (("doctor", "--only", "cache"), "HOME is not set, and user 12345"),
+    ],
+)
+def test_commands_say_that_there_is_no_cache(
+    command: tuple[str, ...], printed: str, tmp_path: Path
+) -> None:
+    done, _ = run(tmp_path, NO_USER, {"HOME": None}, "-m", "dparray", *command)
+    assert printed in done.stdout, (done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+
+
+def run(
+    tmp_path: Path, before: tuple[str, ...], variables: dict[str, str | None], *arguments: str
+) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """Run Python in an environment of :data:`CASES`; skip where the system does not permit it."""
+    home = tmp_path / "home"
+    (home / "gone").mkdir(parents=True)
+    (home / "file").write_text("")
+    for folder in (tmp_path, home):
+        folder.chmod(0o777 if before == NO_USER else 0o755)
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("DPARRAY_CACHE_DIR", "XDG_CACHE_HOME")
+    }
+    for variable, value in variables.items():
+        environment.pop(variable, None)
+        if value is not None:
+            environment[variable] = value.replace("{home}", str(home))
+    if before[:1] == ("unshare",):
+        probe = [*NO_USER, "true"] if before == NO_USER else [*before[:-1], "true"]
+        if not shutil.which("unshare") or subprocess.run(probe, capture_output=True).returncode:
+            pytest.skip("the system does not permit user namespaces")
+    done = subprocess.run(
+        [*before, sys.executable, *arguments],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return done, home
