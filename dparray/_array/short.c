@@ -14,13 +14,6 @@
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 #include <string.h>
-#if defined(__x86_64__) && defined(__linux__)
-#include <dlfcn.h>
-#include <unwind.h>
-#define KNOWS_CALLERS 1
-#else
-#define KNOWS_CALLERS 0
-#endif
 
 /* Exported since Python 3.7, and not declared for the stable interface. */
 extern int PyContext_Enter(PyObject *context);
@@ -1095,183 +1088,11 @@ static PyObject *in_pool(int at, PyObject *owner, PyObject *a, PyObject *b)
     return made;
 }
 
-/* --- temporaries ------------------------------------------------------------------------------- */
-
-/* Of `x * 2 + x` nobody but the interpreter has `x * 2`, so that the sum may lie there. A count of
- * one reference does not tell: a function in C may call an operator of an array that it goes on
- * using, by the only reference, as NumPy's loops over objects do. So the caller has to be the
- * instruction of the interpreter that computes with the two uppermost values of its stack, and lets
- * both go. It is known by its return addresses: those of a call from bytecode are noted once, and
- * where they lie on the stack, from one to the next. Up to Python 3.13: later ones compute with
- * what variables hold by borrowed references. */
-
-#define FEWEST_ELEMENTS 1024 /* below, memory is as quickly found */
-#define MOST_CALLERS 4
-#define OPERATIONS_WITH_TEMPORARIES 4
-typedef struct {
-    int count;
-    void *address[MOST_CALLERS];
-    Py_ssize_t next[MOST_CALLERS]; /* how many words on the stack to the next */
-} callers;
-
-/* By operation, and by whether the left or the right operand has the slot. */
-static callers known_callers[OPERATIONS_WITH_TEMPORARIES][2];
-
-/* Whether a slot was called by bytecode; `at` is where its own return address lies. */
-static int called_by_bytecode(int which, void **at)
-{
-    if (!at || which >= OPERATIONS_WITH_TEMPORARIES)
-        return 0;
-    for (int side = 0; side < 2; side++) {
-        const callers *known = &known_callers[which][side];
-        void **place = at;
-        int found = 0;
-        while (found < known->count && *place == known->address[found])
-            place += known->next[found++];
-        if (found && found == known->count)
-            return 1;
-    }
-    return 0;
-}
-
-/* Whether an array is as `make` made it, and nobody else has it, its memory or its view. */
-static int is_temporary(PyObject *x)
-{
-    if (Py_REFCNT(x) != 1 || !at_weak || SLOT(x, at_weak) || SLOT(x, at_packed) != Py_None)
-        return 0;
-    int filled = 0;
-    for (Py_ssize_t at = sizeof(PyObject); at < array_bytes; at += sizeof(PyObject *))
-        filled += SLOT(x, at) != NULL;
-    PyObject *seen = SLOT(x, at_seen), *block = SLOT(x, at_block);
-    /* The other reference to the view is that of the operation. */
-    if (filled != 5 || Py_REFCNT(seen) != 2 || !PyArray_ISCARRAY(AS_ARRAY(seen)))
-        return 0;
-    if (block == Py_None)
-        return PyArray_CHKFLAGS(AS_ARRAY(seen), NPY_ARRAY_OWNDATA);
-    if (Py_REFCNT(block) != 1 || !is_free_to_write(x))
-        return 0;
-    PyObject *memory = PyObject_GetAttr(block, memory_word);
-    /* The block's, its segment's, and this one. */
-    int is_own = memory && memory != Py_None && Py_REFCNT(memory) == 3;
-    Py_XDECREF(memory);
-    return is_own;
-}
-
-/* The operation in the memory of an operand that is a temporary; NULL without an exception where
- * there is none. */
-static PyObject *in_temporary(int at, PyObject *x, PyObject *y, PyObject *a, PyObject *b,
-                              void **caller)
-{
-    PyObject *arrays[] = {x, y}, *seen[] = {a, b}, *target = NULL;
-    if (!called_by_bytecode(at, caller))
-        return NULL;
-    for (int which = 0; which < 2 && !target; which++) {
-        PyArrayObject *mine = AS_ARRAY(seen[which]);
-        PyObject *other = seen[1 - which];
-        if (Py_TYPE(arrays[which]) != array_type || a == b ||
-            PyArray_SIZE(mine) < FEWEST_ELEMENTS ||
-            (PyArray_TYPE(mine) != NPY_DOUBLE && PyArray_TYPE(mine) != NPY_FLOAT))
-            continue;
-        int is_alike = Py_TYPE(other) == &PyArray_Type
-                           ? PyArray_TYPE(AS_ARRAY(other)) == PyArray_TYPE(mine) &&
-                                 PyArray_ISNOTSWAPPED(AS_ARRAY(other)) &&
-                                 PyArray_SAMESHAPE(AS_ARRAY(other), mine) &&
-                                 lies_as_in_c(AS_ARRAY(other))
-                           : PyFloat_CheckExact(other) || PyLong_CheckExact(other);
-        if (is_alike && is_temporary(arrays[which]))
-            target = arrays[which];
-    }
-    if (!target) {
-        if (PyErr_Occurred())
-            is_refusal();
-        return NULL;
-    }
-    PyObject *result = silently(operations[at].compute, a, b, SLOT(target, at_seen));
-    if (!result)
-        return NULL;
-    Py_DECREF(result);
-    return Py_NewRef(target);
-}
-
-#if KNOWS_CALLERS
-static void *evaluation; /* the interpreter's loop */
-static struct {
-    int count, is_there;
-    void *address[MOST_CALLERS + 1];
-    char *stack[MOST_CALLERS + 1];
-} walked;
-
-static _Unwind_Reason_Code note_caller(struct _Unwind_Context *context_, void *own)
-{
-    void *address = (void *)_Unwind_GetIP(context_);
-    char *stack = (char *)_Unwind_GetCFA(context_);
-    if (walked.count == 0 && address != own)
-        return _URC_NO_REASON; /* a frame of this module */
-    if (walked.count > MOST_CALLERS || ((void **)stack)[-1] != address)
-        return _URC_END_OF_STACK;
-    walked.address[walked.count] = address;
-    walked.stack[walked.count++] = stack;
-    walked.is_there = _Unwind_FindEnclosingFunction((char *)address - 1) == evaluation;
-    return walked.is_there ? _URC_END_OF_STACK : _URC_NO_REASON;
-}
-
-/* What bytecode calls, to be known by its callers: a slot of an object that notes them. */
-static PyObject *note_callers(int which, int side, void *own)
-{
-    memset(&walked, 0, sizeof walked);
-    _Unwind_Backtrace(note_caller, own);
-    callers found = {0};
-    if (walked.is_there && walked.count <= MOST_CALLERS)
-        for (int at = 0; at < walked.count; at++) {
-            found.address[at] = walked.address[at];
-            if (at + 1 < walked.count)
-                found.next[at] = (walked.stack[at + 1] - walked.stack[at]) / sizeof(void *);
-            found.count++;
-        }
-    known_callers[which][side] = found;
-    Py_RETURN_NONE;
-}
-
-#define NOTE(name, which)                                                                 \
-    static PyObject *note_##name(PyObject *x, PyObject *y)                                \
-    {                                                                                     \
-        return note_callers(which, PyLong_CheckExact(x), __builtin_return_address(0));    \
-    }
-NOTE(add, 0)
-NOTE(subtract, 1)
-NOTE(multiply, 2)
-NOTE(divide, 3)
-
-static PyType_Slot slots_of_probe[] = {
-    {Py_nb_add, note_add}, {Py_nb_subtract, note_subtract}, {Py_nb_multiply, note_multiply},
-    {Py_nb_true_divide, note_divide}, {0, NULL},
-};
-
-static PyType_Spec probe_spec = {
-    "dparray.probe", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, slots_of_probe,
-};
-
-/* An object to compute with by bytecode; None where callers are not to be known. */
-static PyObject *probe_of_callers(PyObject *module, PyObject *ignored)
-{
-    const unsigned long first_that_borrows = 0x030E0000;
-    evaluation = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault");
-    unsigned long *version = dlsym(RTLD_DEFAULT, "Py_Version"); /* from 3.11 on */
-    if (!evaluation || (version && *version >= first_that_borrows))
-        Py_RETURN_NONE;
-    PyObject *type = PyType_FromSpec(&probe_spec);
-    PyObject *made = type ? PyObject_CallNoArgs(type) : NULL;
-    Py_XDECREF(type);
-    return made;
-}
-#else
-static PyObject *probe_of_callers(PyObject *module, PyObject *ignored) { Py_RETURN_NONE; }
-#endif
+/* --- operators of two operands ------------------------------------------------------------------ */
 
 static PyObject *noted(int at, PyObject *x, PyObject *y);
 
-static PyObject *binary_of(int at, PyObject *x, PyObject *y, PyObject *a, PyObject *b,
-                           void **caller)
+static PyObject *binary_of(int at, PyObject *x, PyObject *y, PyObject *a, PyObject *b)
 {
     PyObject *owner = Py_TYPE(x) == array_type ? x : y;
     if (a || b) {
@@ -1305,9 +1126,6 @@ static PyObject *binary_of(int at, PyObject *x, PyObject *y, PyObject *a, PyObje
         goto slow;
     if (!is_idle())
         goto by_python;
-    result = size >= FEWEST_ELEMENTS ? in_temporary(at, x, y, a, b, caller) : NULL;
-    if (result || PyErr_Occurred())
-        return result;
     if (size > heap_elements)
         result = in_pool(at, owner, a, b);
     else if ((result = silently(operations[at].compute, a, b, NULL)))
@@ -1322,13 +1140,12 @@ by_python:
     return PyObject_CallFunctionObjArgs(operations[at].slow, x, y, NULL);
 }
 
-/* `caller` is where the return address of a slot lies, or NULL. */
-static PyObject *binary(int at, PyObject *x, PyObject *y, void **caller)
+static PyObject *binary(int at, PyObject *x, PyObject *y)
 {
     PyObject *a = seen_of(x), *b = seen_of(y);
     Py_XINCREF(a); /* as in getitem */
     Py_XINCREF(b);
-    PyObject *result = binary_of(at, x, y, a, b, caller);
+    PyObject *result = binary_of(at, x, y, a, b);
     Py_XDECREF(a);
     Py_XDECREF(b);
     return result;
@@ -1372,13 +1189,8 @@ slow:
     return PyObject_CallFunctionObjArgs(operations[at].slow_in_place, x, y, NULL);
 }
 
-#if KNOWS_CALLERS
-#define CALLER ((void **)__builtin_frame_address(0) + 1)
-#else
-#define CALLER NULL
-#endif
 #define OPERATION(name, at)                                                               \
-    static PyObject *name(PyObject *x, PyObject *y) { return binary(at, x, y, CALLER); }  \
+    static PyObject *name(PyObject *x, PyObject *y) { return binary(at, x, y); }          \
     static PyObject *name##_in_place(PyObject *x, PyObject *y) { return in_place(at, x, y); }
 OPERATION(add, OF_ADD)
 OPERATION(subtract, OF_SUBTRACT)
@@ -1395,12 +1207,12 @@ OPERATION(right_shift, OF_RIGHT_SHIFT)
 static PyObject *compare(PyObject *x, PyObject *y, int which)
 {
     switch (which) {
-    case Py_LT: return binary(OF_LESS, x, y, NULL);
-    case Py_LE: return binary(OF_LESS_EQUAL, x, y, NULL);
-    case Py_GT: return binary(OF_GREATER, x, y, NULL);
-    case Py_GE: return binary(OF_GREATER_EQUAL, x, y, NULL);
-    case Py_EQ: return binary(OF_EQUAL, x, y, NULL);
-    default: return binary(OF_NOT_EQUAL, x, y, NULL);
+    case Py_LT: return binary(OF_LESS, x, y);
+    case Py_LE: return binary(OF_LESS_EQUAL, x, y);
+    case Py_GT: return binary(OF_GREATER, x, y);
+    case Py_GE: return binary(OF_GREATER_EQUAL, x, y);
+    case Py_EQ: return binary(OF_EQUAL, x, y);
+    default: return binary(OF_NOT_EQUAL, x, y);
     }
 }
 
@@ -2313,7 +2125,7 @@ static PyObject *array_ufunc(PyObject *self, PyObject *args, PyObject *named)
         PyObject *x = PyTuple_GetItem(args, 2), *y = PyTuple_GetItem(args, 3);
         if (number && (Py_TYPE(x) == array_type || is_scalar(x)) &&
             (Py_TYPE(y) == array_type || is_scalar(y)))
-            return binary((int)PyLong_AsLong(number), x, y, NULL);
+            return binary((int)PyLong_AsLong(number), x, y);
     }
     PyObject *all = PyTuple_New(PyTuple_Size(args) + 1);
     if (!all)
@@ -2839,7 +2651,6 @@ static PyMethodDef functions[] = {
     {"noted_fold", noted_fold, METH_VARARGS, NULL},
     {"known_launch", known_launch_of, METH_O, NULL},
     {"launch_known", (PyCFunction)(void (*)(void))launch_known, METH_FASTCALL, NULL},
-    {"probe_of_callers", probe_of_callers, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -107,7 +107,6 @@ def install(module: Any) -> None:
         of_one.append((host.eager_function(op), OPERATIONS[op], op.weight))
         in_slots.append(name)
     methods = module.setup(named, operations, of_one, numbers)
-    _note_callers(module.probe_of_callers())
     for name in ("shape", "ndim", "size", "dtype", "T"):
         slow = of_class[name]
         setattr(ndarray, name, property(getattr(module, name), slow.fset, None, slow.__doc__))
@@ -153,13 +152,6 @@ def _sample_block() -> Any:
     sample: Any = Block.__new__(Block)
     sample.pointer, sample.segment, sample.readers = [], [], []
     return sample
-
-
-def _note_callers(probe: Any) -> None:
-    """Let the module know how bytecode calls operators, by those of an object of its own."""
-    if probe is not None:
-        _ = probe + probe, probe - probe, probe * probe, probe / probe
-        _ = 1 + probe, 1 - probe, 1 * probe, 1 / probe
 
 
 def install_if_built() -> None:
