@@ -207,6 +207,15 @@ class TypingContext(typing.BaseContext):
         self._signatures.clear()
         return True
 
+    def unify_types(self, *given: Any) -> Any:
+        """The type of what is any of these, whatever their order: Numba has results in a set.
+
+        Literals come last, as a literal beside a uint64 is one and two literals are an int64.
+        """
+        return super().unify_types(
+            *sorted(given, key=lambda each: (isinstance(each, types.Literal), str(each)))
+        )
+
     def unify_pairs(self, first: Any, second: Any) -> Any:
         """The type of what is one or the other; ``None`` if there is none."""
         for rule in self.unify_rules:

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from numba.core import ir, types
 from numba.core.imputils import Registry
 from numba.core.lowering import Lower
-from numba.core.typeinfer import CallConstraint
 from numba.extending import overload
 
 from dparray._codegen.intrinsics import integer_power
@@ -56,68 +55,49 @@ def _are_mixed(first: Any, second: Any) -> bool:
     )
 
 
-def _settled(function: Any, arguments: Any, keywords: Any) -> Any:
-    """The arguments of a call; a variable that a loop changes is no written number.
+def _settled_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
+    """The integers of a call, where Numba would choose another type than NumPy's or none.
 
-    Numba types it by the number that it begins with, at first; what that makes of the result would
-    stay among its types, and int64 and uint64 together are a float.
+    A Boolean takes the type of the integer beside it, and a written number that of a uint64. The
+    bounds of a range that Numba would cut to 32 bits, or read as unsigned, become int64.
     """
-    if not any(isinstance(each, types.IntegerLiteral) for each in arguments):
+    key = getattr(function, "typing_key", None)
+    if key is range:
+        kinds = [types.unliteral(each) for each in arguments]
+        if not all(isinstance(each, types.Integer | types.Boolean) for each in kinds):
+            return arguments
+        is_signed = any(getattr(each, "signed", False) for each in kinds)
+        if is_signed and any(getattr(each, "signed", True) is False for each in kinds):
+            return (types.int64,) * len(kinds)
         return arguments
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code is not CallConstraint.resolve.__code__:
-        frame = frame.f_back
-    if frame is None or len(frame.f_locals["self"].args) != len(arguments):
+    if len(arguments) != 2 or key not in _ARITHMETIC:
         return arguments
-    inference = frame.f_locals["typeinfer"]
-    return tuple(
-        types.unliteral(each)
-        if isinstance(each, types.IntegerLiteral) and _becomes_signed(inference, variable)
-        else each
-        for each, variable in zip(arguments, frame.f_locals["self"].args, strict=True)
-    )
-
-
-def _becomes_signed(inference: Any, variable: Any) -> bool:
-    """Whether a variable is several values on its way, and none of them is unsigned."""
-    definitions = inference.func_ir._definitions
-    is_joined, seen, coming = False, set(), [variable.name]
-    while coming:
-        name = coming.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        for value in definitions.get(name, ()):
-            if isinstance(value, ir.Var):
-                coming.append(value.name)
-            elif isinstance(value, ir.Expr) and value.op in _COMPUTING:
-                is_joined |= value.op == "phi"
-                coming += [each.name for each in value.list_vars()]
-            elif not isinstance(value, ir.Const):
-                if isinstance(value, ir.Expr) and value.op in ("getitem", "static_getitem"):
-                    name = value.value.name
-                known = inference.typevars[name].type if name in inference.typevars else None
-                number = getattr(known, "dtype", known)
-                if not isinstance(number, types.Integer) or not number.signed:
-                    return False
-    return is_joined
-
-
-_COMPUTING = ("phi", "binop", "inplace_binop", "unary", "cast")
-
-
-def _arguments_with_written(function: Any, arguments: Any, keywords: Any) -> Any:
-    if len(arguments) == 2 and getattr(function, "typing_key", None) in _ARITHMETIC:
-        return (types.uint64, types.uint64) if _are_mixed(*arguments) else arguments
+    if _are_mixed(*arguments):
+        return types.uint64, types.uint64
+    integers = [each for each in arguments if not isinstance(each, types.Boolean)]
+    if len(integers) == 1 and isinstance(integers[0], types.Integer):
+        wide = types.int64 if integers[0].signed else types.uint64
+        return tuple(wide if isinstance(each, types.Boolean) else each for each in arguments)
     return arguments
 
 
-def _unified_with_written(first: Any, second: Any) -> Any:
-    return types.uint64 if _are_mixed(first, second) else None
+def _unified_integers(first: Any, second: Any) -> Any:
+    """The type of a variable that is one integer or the other.
+
+    Numba's is float64 where one is a uint64 and the other signed. Here it is int64, as the result
+    of their arithmetic is. A type that only grows along uint64, int64, float64 is also the same
+    in whichever order Numba comes by the assignments: a variable that begins with a literal and
+    grows in a loop counts as that literal until its other values have types.
+    """
+    if not isinstance(first, types.Integer) or not isinstance(second, types.Integer):
+        return None
+    if _are_mixed(first, second):
+        return types.uint64
+    return types.int64 if _is_mixed(types.unliteral(first), types.unliteral(second)) else None
 
 
-TypingContext.call_rules += (_settled, _arguments_with_written)
-TypingContext.unify_rules.append(_unified_with_written)
+TypingContext.call_rules.append(_settled_arguments)
+TypingContext.unify_rules.append(_unified_integers)
 
 
 # --- sums and products ----------------------------------------------------------------------------
