@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dparray import _hooks, _layout, config
-from dparray._array.short import let_go
 from dparray._evaluate import evaluate, host, late, limits, readers, stores, writes
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
@@ -397,7 +396,6 @@ def _give_memory(x: ndarray) -> None:
         with readers.lock:
             _give_pending_memory(x)
         return
-    let_go(x)
     block = pool.allocate(x.sycl_queue, x.usm_type, values.nbytes)
     queues.wait_to_write(block)  # of which there may have been another before
     view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes, 0, values.strides)
@@ -537,7 +535,6 @@ def _bind(x: ndarray, block: Block, offset: int, strides: tuple[int, ...]) -> No
 
 def take_layout_of(x: ndarray, view: ndarray) -> None:
     """Let an array be what a view of the same memory is; other views of it stay as they are."""
-    let_go(x)
     x._block, x._offset, x._dtype, x._size = view.block, view.offset, view.dtype, view.size
     x._shape, x._strides = view.shape, view.strides
     x._alias = x._packed = None

@@ -22,7 +22,7 @@ extern int PyContext_Exit(PyObject *context);
 /* --- what is handed over ---------------------------------------------------------------------- */
 
 static PyTypeObject *array_type;
-static Py_ssize_t at_seen, at_block, at_packed, at_queue, at_usm_type, at_weak, array_bytes;
+static Py_ssize_t at_seen, at_block, at_packed, at_queue, at_usm_type;
 static Py_ssize_t at_node, at_alias, at_shape, at_dtype, at_size;
 static PyTypeObject *node_type, *scalar_type, *canonical_type, *layout_type;
 static PyObject *slow_order, *placement, *holds_open, *options, *graph_operations, *square, *negation;
@@ -52,12 +52,9 @@ static struct {
     PyObject *slow, *slow_in_place;
     PyObject *compute_in_place; /* None where there is none */
     PyObject *weight;
-    int of_numbers;             /* which operator of Python's does the same of two numbers */
 } operations[MOST_OPERATIONS];
 
 static npy_intp heap_elements, one_core_products;
-static PyObject *slow_iter;
-static PyTypeObject *parts_type;
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 #define AS_ARRAY(object) ((PyArrayObject *)(object))
@@ -192,21 +189,6 @@ static PyObject *make_of(PyObject *like, PyObject *values)
     return make(like, values, NULL);
 }
 
-/* Whether an array is as `make` made it of a number of that dtype, and nobody else has it. */
-static int is_spare(PyObject *element, PyArray_Descr *dtype)
-{
-    if (!element || Py_REFCNT(element) != 1 || SLOT(element, at_weak))
-        return 0;
-    int filled = 0;
-    for (Py_ssize_t at = sizeof(PyObject); at < array_bytes; at += sizeof(PyObject *))
-        filled += SLOT(element, at) != NULL;
-    PyObject *number = SLOT(element, at_seen);
-    return filled == 5 && Py_TYPE(number) == &PyArray_Type && Py_REFCNT(number) == 1 &&
-           PyArray_NDIM(AS_ARRAY(number)) == 0 && !PyArray_BASE(AS_ARRAY(number)) &&
-           SLOT(element, at_block) == Py_None && SLOT(element, at_packed) == Py_None &&
-           PyArray_DESCR(AS_ARRAY(number)) == dtype;
-}
-
 static void put(PyObject *x, Py_ssize_t offset, PyObject *value)
 {
     PyObject *before = SLOT(x, offset);
@@ -223,55 +205,15 @@ static void put_static(PyObject **place, PyObject *value)
     Py_XDECREF(before);
 }
 
-/* Numbers that were made last, by dtype. A program that computes element by element lets most of
- * them go at once, and to take one that nobody else has is a tenth of the time to make one. */
-#define SPARE_NUMBERS 8
-#define SPARE_TRIED 4
-#define SPARE_DTYPES (NPY_CLONGDOUBLE + 1)
-static PyObject *spare_numbers[SPARE_DTYPES][SPARE_NUMBERS];
-static unsigned next_spare[SPARE_DTYPES];
-
-/* An array without dimensions, like another in its place, with a number of that dtype. */
+/* An array without dimensions, like another in its place, with the element stored at `value`. */
 static PyObject *make_number(PyObject *like, PyArray_Descr *dtype, const void *value)
 {
-    int type = dtype->type_num;
-    PyObject **spares = at_weak && type < SPARE_DTYPES ? spare_numbers[type] : NULL;
-    size_t nbytes = PyDataType_ELSIZE(dtype);
-    for (unsigned tried = 0; spares && tried < SPARE_TRIED; tried++) {
-        PyObject *spare = spares[(next_spare[type] + tried) % SPARE_NUMBERS];
-        if (is_spare(spare, dtype)) {
-            next_spare[type] += tried + 1;
-            memcpy(PyArray_DATA(AS_ARRAY(SLOT(spare, at_seen))), value, nbytes);
-            put(spare, at_queue, SLOT(like, at_queue));
-            put(spare, at_usm_type, SLOT(like, at_usm_type));
-            return Py_NewRef(spare);
-        }
-    }
     Py_INCREF(dtype);
     PyObject *number = PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
     if (!number)
         return NULL;
-    memcpy(PyArray_DATA(AS_ARRAY(number)), value, nbytes);
-    PyObject *made = make(like, number, NULL);
-    if (made && spares) {
-        PyObject **place = &spares[next_spare[type]++ % SPARE_NUMBERS], *before = *place;
-        *place = Py_NewRef(made);
-        Py_XDECREF(before);
-    }
-    return made;
-}
-
-/* let_go(x): an array that is about to have more than its number is used again for none. */
-static PyObject *let_go(PyObject *module, PyObject *x)
-{
-    PyObject *seen = seen_of(x);
-    int type = seen ? PyArray_TYPE(AS_ARRAY(seen)) : SPARE_DTYPES;
-    for (int at = 0; type < SPARE_DTYPES && at < SPARE_NUMBERS; at++)
-        if (spare_numbers[type][at] == x) {
-            spare_numbers[type][at] = NULL;
-            Py_DECREF(x);
-        }
-    Py_RETURN_NONE;
+    memcpy(PyArray_DATA(AS_ARRAY(number)), value, PyDataType_ELSIZE(dtype));
+    return make(like, number, NULL);
 }
 
 static int enter(void)
@@ -313,88 +255,6 @@ static PyObject *silently(PyObject *function, PyObject *a, PyObject *b, PyObject
     return result;
 }
 
-
-/* --- numbers ------------------------------------------------------------------------------------ */
-
-/* A number: of one of NumPy's dtypes, or Python's, which has none. */
-enum { WEAK_INTEGER = -1, WEAK_FLOAT = -2 };
-typedef struct {
-    int type;
-    npy_int64 whole; /* of integers and masks */
-    double real;     /* of all others */
-} number;
-
-static int is_wide(int type)
-{
-    return type == NPY_LONG ? NPY_SIZEOF_LONG == 8 : type == NPY_LONGLONG;
-}
-
-/* What a number in memory is; no for complex numbers, for halves, and for integers that may be
- * larger than any of C's with a sign. */
-static int load(int type, const void *at, number *x)
-{
-    x->type = type;
-    switch (type) {
-    case NPY_BOOL: x->whole = *(const npy_bool *)at; return 1;
-    case NPY_BYTE: x->whole = *(const npy_byte *)at; return 1;
-    case NPY_UBYTE: x->whole = *(const npy_ubyte *)at; return 1;
-    case NPY_SHORT: x->whole = *(const npy_short *)at; return 1;
-    case NPY_USHORT: x->whole = *(const npy_ushort *)at; return 1;
-    case NPY_INT: x->whole = *(const npy_int *)at; return 1;
-    case NPY_UINT: x->whole = *(const npy_uint *)at; return 1;
-    case NPY_LONG: x->whole = *(const npy_long *)at; return 1;
-    case NPY_LONGLONG: x->whole = *(const npy_longlong *)at; return 1;
-    case NPY_FLOAT: x->real = *(const npy_float *)at; return 1;
-    case NPY_DOUBLE: x->real = *(const npy_double *)at; return 1;
-    default: return 0;
-    }
-}
-
-static int number_of(PyObject *x, number *made)
-{
-    PyTypeObject *type = Py_TYPE(x);
-    if (type == &PyFloat_Type) {
-        *made = (number){WEAK_FLOAT, 0, PyFloat_AsDouble(x)};
-        return 1;
-    }
-    if (type == &PyLong_Type) {
-        int is_too_large;
-        *made = (number){WEAK_INTEGER, PyLong_AsLongLongAndOverflow(x, &is_too_large), 0};
-        return !is_too_large;
-    }
-    if (type == &PyArray_Type)
-        return PyArray_NDIM(AS_ARRAY(x)) == 0 && PyArray_ISBEHAVED_RO(AS_ARRAY(x)) &&
-               load(PyArray_TYPE(AS_ARRAY(x)), PyArray_DATA(AS_ARRAY(x)), made);
-    if (type == &PyDoubleArrType_Type) {
-        *made = (number){NPY_DOUBLE, 0, 0};
-        PyArray_ScalarAsCtype(x, &made->real);
-        return 1;
-    }
-    if (type == &PyLongArrType_Type && NPY_SIZEOF_LONG == 8) {
-        *made = (number){NPY_LONG, 0, 0};
-        PyArray_ScalarAsCtype(x, &made->whole);
-        return 1;
-    }
-    return 0;
-}
-
-/* The integer in the dtype's bits, or no where it has more of them. */
-static int cut(int type, npy_int64 whole, void *value, int may_wrap)
-{
-    npy_int64 kept;
-    switch (type) {
-    case NPY_BYTE: kept = *(npy_byte *)value = (npy_byte)whole; break;
-    case NPY_UBYTE: kept = *(npy_ubyte *)value = (npy_ubyte)whole; break;
-    case NPY_SHORT: kept = *(npy_short *)value = (npy_short)whole; break;
-    case NPY_USHORT: kept = *(npy_ushort *)value = (npy_ushort)whole; break;
-    case NPY_INT: kept = *(npy_int *)value = (npy_int)whole; break;
-    case NPY_UINT: kept = *(npy_uint *)value = (npy_uint)whole; break;
-    case NPY_LONG: kept = *(npy_long *)value = (npy_long)whole; break;
-    case NPY_LONGLONG: kept = *(npy_longlong *)value = whole; break;
-    default: return 0;
-    }
-    return may_wrap || kept == whole;
-}
 
 /* --- indices ---------------------------------------------------------------------------------- */
 
@@ -640,84 +500,7 @@ static PyObject *getitem(PyObject *self, PyObject *index)
     return found;
 }
 
-/* --- the parts of an array, one after another ------------------------------------------------- */
-
-typedef struct {
-    PyObject_HEAD
-    PyObject *whole, *seen;
-    Py_ssize_t done, count;
-} parts_object;
-
-static PyObject *parts_of(PyObject *self)
-{
-    PyObject *seen = seen_of(self);
-    /* What is pending is computed by the Python function, and rows share memory, if there is. */
-    if (!seen || PyArray_NDIM(AS_ARRAY(seen)) == 0 || PyArray_SIZE(AS_ARRAY(seen)) == 0 ||
-        (PyArray_NDIM(AS_ARRAY(seen)) > 1 && !PyArray_BASE(AS_ARRAY(seen))))
-        return PyObject_CallFunctionObjArgs(slow_iter, self, NULL);
-    parts_object *parts = PyObject_New(parts_object, parts_type);
-    if (!parts)
-        return NULL;
-    parts->whole = Py_NewRef(self);
-    parts->seen = Py_NewRef(seen);
-    parts->done = 0;
-    parts->count = PyArray_DIM(AS_ARRAY(seen), 0);
-    return (PyObject *)parts;
-}
-
-static void free_parts(parts_object *parts)
-{
-    PyTypeObject *type = Py_TYPE(parts);
-    Py_DECREF(parts->whole);
-    Py_DECREF(parts->seen);
-    PyObject_Free(parts);
-    Py_DECREF(type);
-}
-
-static PyObject *next_part(parts_object *parts)
-{
-    if (parts->done >= parts->count)
-        return NULL;
-    Py_ssize_t at = parts->done++;
-    PyObject *whole = parts->whole;
-    PyArrayObject *seen = AS_ARRAY(parts->seen);
-    /* What the loop did meanwhile may have put values elsewhere, or still compute them. */
-    if (SLOT(whole, at_seen) != parts->seen || !is_idle()) {
-        PyObject *position = PyLong_FromSsize_t(at);
-        if (!position)
-            return NULL;
-        PyObject *part = PyObject_CallFunctionObjArgs(slow_getitem, whole, position, NULL);
-        Py_DECREF(position);
-        return part;
-    }
-    char *first = PyArray_BYTES(seen) + at * PyArray_STRIDE(seen, 0);
-    int dimensions = PyArray_NDIM(seen) - 1;
-    if (!dimensions)
-        return make_number(whole, PyArray_DESCR(seen), first);
-    PyArray_Descr *dtype = PyArray_DESCR(seen);
-    Py_INCREF(dtype);
-    PyObject *row = PyArray_NewFromDescr(&PyArray_Type, dtype, dimensions, PyArray_DIMS(seen) + 1,
-                                         PyArray_STRIDES(seen) + 1, first,
-                                         PyArray_FLAGS(seen) & NPY_ARRAY_WRITEABLE, NULL);
-    if (!row)
-        return NULL;
-    if (PyArray_SetBaseObject(AS_ARRAY(row), Py_NewRef(PyArray_BASE(seen))) < 0) {
-        Py_DECREF(row);
-        return NULL;
-    }
-    return make(whole, row, SLOT(whole, at_block));
-}
-
-static PyType_Slot slots_of_parts[] = {
-    {Py_tp_iter, PyObject_SelfIter},
-    {Py_tp_iternext, next_part},
-    {Py_tp_dealloc, free_parts},
-    {0, NULL},
-};
-
-static PyType_Spec parts_spec = {
-    "dparray.parts", sizeof(parts_object), 0, Py_TPFLAGS_DEFAULT, slots_of_parts,
-};
+/* --- assignment --------------------------------------------------------------------------------- */
 
 static int lie_alike(PyArrayObject *x, PyArrayObject *y)
 {
@@ -727,25 +510,6 @@ static int lie_alike(PyArrayObject *x, PyArrayObject *y)
         if (PyArray_DIM(x, axis) != PyArray_DIM(y, axis) ||
             PyArray_STRIDE(x, axis) != PyArray_STRIDE(y, axis))
             return 0;
-    return 1;
-}
-
-/* Store a number of Python's where an element lies; no if it does not fit there. */
-static int store(PyArrayObject *target, PyObject *value, char *element)
-{
-    number x;
-    npy_int64 whole;
-    if (!number_of(value, &x) || !PyArray_ISBEHAVED(target))
-        return 0;
-    if (PyArray_TYPE(target) != NPY_DOUBLE) {
-        if (x.type != WEAK_INTEGER || !cut(PyArray_TYPE(target), x.whole, &whole, 0))
-            return 0;
-        memcpy(element, &whole, PyArray_ITEMSIZE(target));
-        return 1;
-    }
-    if (x.type == WEAK_INTEGER && (x.whole < -(1LL << 53) || x.whole > 1LL << 53))
-        return 0;
-    *(double *)element = x.type == WEAK_INTEGER ? (double)x.whole : x.real;
     return 1;
 }
 
@@ -770,18 +534,12 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
     PyObject *source = is_number ? NULL : seen_of(value);
     char *element = element_at(target, index);
     if (is_number) {
-        if (PyArray_TYPE(target) != NPY_DOUBLE && !holds(target, value))
+        if (!holds(target, value))
             return 0;
         if (!element && counted_bytes(target) > most)
             return 0;
         if (!is_free_to_write(self))
             return is_refusal() ? 0 : -1;
-        if (element && PyArray_TYPE(target) == NPY_BOOL) {
-            *(npy_bool *)element = value == Py_True;
-            return 1;
-        }
-        if (element && store(target, value, element))
-            return 1;
         if (PyObject_SetItem(seen, index, value) == 0)
             return 1;
         return is_refusal() ? 0 : -1;
@@ -879,151 +637,6 @@ static int setitem(PyObject *self, PyObject *index, PyObject *value)
 
 /* --- operators -------------------------------------------------------------------------------- */
 
-enum { NO_NUMBERS, ADD, SUBTRACT, MULTIPLY, DIVIDE, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
-       EQUAL, NOT_EQUAL, AND, OR, XOR, FLOOR_DIVIDE, REMAINDER, LEFT_SHIFT, RIGHT_SHIFT };
-
-/* The dtype in which NumPy computes, to which both have been converted, or NPY_NOTYPE of what is
- * left to it. */
-static int common_type(number *a, number *b)
-{
-    number *other = a->type < 0 ? b : a, *weak = a->type < 0 ? a : b;
-    int type = other->type;
-    npy_int64 value;
-    if (a->type == b->type)
-        return a->type < 0 ? NPY_NOTYPE : a->type;
-    if (type < 0 || type == NPY_BOOL || weak->type == NPY_BOOL)
-        return NPY_NOTYPE;
-    if (PyTypeNum_ISINTEGER(type)) {
-        if (weak->type == WEAK_INTEGER)
-            return cut(type, weak->whole, &value, 0) ? type : NPY_NOTYPE;
-        if (weak->type == WEAK_FLOAT || weak->type == NPY_DOUBLE) {
-            other->real = (double)other->whole;
-            return NPY_DOUBLE;
-        }
-        if (PyTypeNum_ISINTEGER(weak->type) && (is_wide(type) || is_wide(weak->type)))
-            return is_wide(type) ? type : weak->type;
-        return NPY_NOTYPE;
-    }
-    if (weak->type == WEAK_FLOAT)
-        return type == NPY_DOUBLE || (double)(float)weak->real == weak->real ||
-                       (weak->real > -1e30 && weak->real < 1e30)
-                   ? type
-                   : NPY_NOTYPE;
-    if (weak->type == WEAK_INTEGER || (type == NPY_DOUBLE && PyTypeNum_ISINTEGER(weak->type))) {
-        weak->real = (double)weak->whole;
-        return -(1LL << 53) < weak->whole && weak->whole < 1LL << 53 ? type : NPY_NOTYPE;
-    }
-    return NPY_NOTYPE;
-}
-
-#define COMPARE(a, b)                                                       \
-    case LESS: *(npy_bool *)value = (a) < (b); return NPY_BOOL;             \
-    case LESS_EQUAL: *(npy_bool *)value = (a) <= (b); return NPY_BOOL;      \
-    case GREATER: *(npy_bool *)value = (a) > (b); return NPY_BOOL;          \
-    case GREATER_EQUAL: *(npy_bool *)value = (a) >= (b); return NPY_BOOL;   \
-    case EQUAL: *(npy_bool *)value = (a) == (b); return NPY_BOOL;           \
-    case NOT_EQUAL: *(npy_bool *)value = (a) != (b); return NPY_BOOL;
-#define COMPUTE(type, a, b, result)                                         \
-    case ADD: *(type *)value = (a) + (b); return result;                    \
-    case SUBTRACT: *(type *)value = (a) - (b); return result;               \
-    case MULTIPLY: *(type *)value = (a) * (b); return result;               \
-    case DIVIDE: *(type *)value = (a) / (b); return result;
-
-static int compute_wholes(int which, int type, npy_int64 a, npy_int64 b, void *value)
-{
-    npy_uint64 left = (npy_uint64)a, right = (npy_uint64)b, bits = 0;
-    switch (which) {
-    COMPARE(a, b)
-    case DIVIDE: *(double *)value = (double)a / (double)b; return NPY_DOUBLE;
-    case ADD: bits = left + right; break;
-    case SUBTRACT: bits = left - right; break;
-    case MULTIPLY: bits = left * right; break;
-    case AND: bits = left & right; break;
-    case OR: bits = left | right; break;
-    case XOR: bits = left ^ right; break;
-    case FLOOR_DIVIDE:
-    case REMAINDER: {
-        if (b == 0 || b == -1) /* of the least integer there is no positive one */
-            return NPY_NOTYPE;
-        npy_int64 quotient = a / b, rest = a % b;
-        int is_above = rest && (rest < 0) != (b < 0);
-        bits = (npy_uint64)(which == REMAINDER ? rest + is_above * b : quotient - is_above);
-        break;
-    }
-    case LEFT_SHIFT:
-    case RIGHT_SHIFT:
-        if (b < 0 || b > 7) /* all dtypes have so many bits */
-            return NPY_NOTYPE;
-        bits = which == LEFT_SHIFT ? left << right : (npy_uint64)(a >> b);
-        break;
-    default: return NPY_NOTYPE;
-    }
-    return cut(type, (npy_int64)bits, value, 1) ? type : NPY_NOTYPE;
-}
-
-/* An operation on two numbers as the processor has it and NumPy does; the dtype of the result. */
-static int compute_numbers(int which, number a, number b, void *value)
-{
-    int type = common_type(&a, &b);
-    switch (type) {
-    case NPY_DOUBLE:
-        switch (which) {
-        COMPARE(a.real, b.real)
-        COMPUTE(double, a.real, b.real, NPY_DOUBLE)
-        default: return NPY_NOTYPE;
-        }
-    case NPY_FLOAT: {
-        float left = (float)a.real, right = (float)b.real;
-        switch (which) {
-        COMPARE(left, right)
-        COMPUTE(float, left, right, NPY_FLOAT)
-        default: return NPY_NOTYPE;
-        }
-    }
-    case NPY_BOOL:
-        switch (which) {
-        case AND: *(npy_bool *)value = a.whole & b.whole; return NPY_BOOL;
-        case OR: *(npy_bool *)value = a.whole | b.whole; return NPY_BOOL;
-        case XOR: *(npy_bool *)value = a.whole ^ b.whole; return NPY_BOOL;
-        default: return NPY_NOTYPE;
-        }
-    case NPY_NOTYPE: return NPY_NOTYPE;
-    default: return compute_wholes(which, type, a.whole, b.whole, value);
-    }
-}
-
-/* The operation on two numbers, as an array like another; NULL without an exception if it is none
- * of those above. */
-static PyObject *result_of_numbers(int which, PyObject *like, PyObject *a, PyObject *b)
-{
-    number left, right;
-    union { npy_int64 whole; double real; } value;
-    if (!which || !number_of(a, &left) || !number_of(b, &right))
-        return NULL;
-    int type = compute_numbers(which, left, right, &value);
-    if (type == NPY_NOTYPE)
-        return NULL;
-    PyArray_Descr *dtype = PyArray_DescrFromType(type);
-    PyObject *made = make_number(like, dtype, &value);
-    Py_DECREF(dtype);
-    return made;
-}
-
-/* The same where that is all: numbers of one place, or of Python's. */
-static PyObject *quick_numbers(int at, PyObject *x, PyObject *y, PyObject *a, PyObject *b)
-{
-    PyObject *like = a ? x : y;
-    if (a && b) {
-        if (SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type))
-            return NULL;
-    } else if (Py_TYPE(a ? y : x) == array_type)
-        return NULL;
-    if ((a && PyArray_NDIM(AS_ARRAY(a))) || (b && PyArray_NDIM(AS_ARRAY(b))) || !most_elements ||
-        !is_idle())
-        return NULL;
-    return result_of_numbers(operations[at].of_numbers, like, a ? a : x, b ? b : y);
-}
-
 /* As Python hands them over: the numbers of operations, in the order of their slots. */
 enum { OF_ADD, OF_SUBTRACT, OF_MULTIPLY, OF_DIVIDE, OF_FLOOR_DIVIDE, OF_REMAINDER, OF_AND, OF_OR,
        OF_XOR, OF_LEFT_SHIFT, OF_RIGHT_SHIFT, OF_LESS, OF_LESS_EQUAL, OF_GREATER, OF_GREATER_EQUAL,
@@ -1095,11 +708,6 @@ static PyObject *noted(int at, PyObject *x, PyObject *y);
 static PyObject *binary_of(int at, PyObject *x, PyObject *y, PyObject *a, PyObject *b)
 {
     PyObject *owner = Py_TYPE(x) == array_type ? x : y;
-    if (a || b) {
-        PyObject *result = quick_numbers(at, x, y, a, b);
-        if (result || PyErr_Occurred())
-            return result;
-    }
     npy_intp most = most_of(operations[at].weight), size = 0;
     PyObject *result = NULL;
     if (a && b) {
@@ -1168,15 +776,6 @@ static PyObject *in_place(int at, PyObject *x, PyObject *y)
         if (!is_refusal())
             return NULL;
         goto slow;
-    }
-    number left, right;
-    union { npy_int64 whole; double real; } value;
-    if (PyArray_NDIM(AS_ARRAY(target)) == 0 && number_of(target, &left) &&
-        number_of(operand, &right) &&
-        compute_numbers(operations[at].of_numbers, left, right, &value) ==
-            PyArray_TYPE(AS_ARRAY(target))) {
-        memcpy(PyArray_DATA(AS_ARRAY(target)), &value, PyArray_ITEMSIZE(AS_ARRAY(target)));
-        return Py_NewRef(x);
     }
     PyObject *result = silently(operations[at].compute_in_place, target, operand, target);
     if (result) {
@@ -2020,11 +1619,6 @@ static PyObject *unary(int at, PyObject *x)
     npy_intp most = most_of(of_one[at].weight);
     if (seen && PyArray_SIZE(AS_ARRAY(seen)) <= most &&
         PyArray_SIZE(AS_ARRAY(seen)) <= heap_elements && is_idle()) {
-        if (at == NEGATIVE && PyArray_NDIM(AS_ARRAY(seen)) == 0 &&
-            PyArray_TYPE(AS_ARRAY(seen)) == NPY_DOUBLE && PyArray_ISBEHAVED_RO(AS_ARRAY(seen))) {
-            double value = -*(double *)PyArray_DATA(AS_ARRAY(seen));
-            return make_number(x, PyArray_DESCR(AS_ARRAY(seen)), &value);
-        }
         PyObject *result = silently(of_one[at].compute, seen, NULL, NULL);
         if (result)
             return make_of(x, result);
@@ -2388,7 +1982,7 @@ static PyObject *transposed(PyObject *module, PyObject *x)
 
 /* What arrays inherit, and use where they have no method of Python's of that name. */
 static PyType_Slot slots_of_base[] = {
-    {Py_mp_subscript, getitem}, {Py_mp_ass_subscript, setitem}, {Py_tp_iter, parts_of},
+    {Py_mp_subscript, getitem}, {Py_mp_ass_subscript, setitem},
     {Py_nb_matrix_multiply, matmul}, {Py_nb_float, as_float}, {Py_nb_int, as_int},
     {Py_nb_index, as_index}, {Py_nb_bool, as_bool}, {Py_tp_richcompare, compare},
     {Py_nb_negative, negative}, {Py_nb_positive, positive}, {Py_nb_absolute, absolute},
@@ -2450,23 +2044,6 @@ static Py_ssize_t offset_in(PyObject *sample, const char *name)
     return found;
 }
 
-/* Where the head of the list of weak references lies, which may be before the object; 0 where it is
- * not found, and no number is used again. */
-static Py_ssize_t offset_of_weak_references(Py_ssize_t size)
-{
-    Py_ssize_t found = 0;
-    PyObject *sample = PyType_GenericAlloc(array_type, 0);
-    PyObject *mark = sample ? PyWeakref_NewRef(sample, NULL) : NULL;
-    for (Py_ssize_t at = size - (Py_ssize_t)sizeof(PyObject *);
-         mark && !found && at >= -4 * (Py_ssize_t)sizeof(PyObject *); at -= sizeof(PyObject *))
-        if (SLOT(sample, at) == mark)
-            found = at;
-    Py_XDECREF(mark);
-    Py_XDECREF(sample);
-    PyErr_Clear();
-    return found;
-}
-
 /* setup(named, operations, of_one, ufuncs): methods, by name. What is handed over lives for ever. */
 static PyObject *setup(PyObject *module, PyObject *args)
 {
@@ -2479,7 +2056,6 @@ static PyObject *setup(PyObject *module, PyObject *args)
     struct { const char *name; PyObject **where; } parts[] = {
         {"ndarray", &type}, {"working", &working}, {"at_once", &at_once}, {"scalar_types", &scalar_types}, {"context", &context},
         {"getitem", &slow_getitem}, {"setitem", &slow_setitem}, {"matmul", &slow_matmul},
-        {"iter", &slow_iter},
         {"array_ufunc", &slow_ufunc}, {"float", &slow_float}, {"int", &slow_int},
         {"index", &slow_index}, {"bool", &slow_bool}, {"numpy_matmul", &numpy_matmul},
         {"shape", &slow_shape}, {"ndim", &slow_ndim}, {"size", &slow_size},
@@ -2515,7 +2091,6 @@ static PyObject *setup(PyObject *module, PyObject *args)
     heap_elements = PyLong_AsSsize_t(heap);
     one_core_products = PyLong_AsSsize_t(products);
     array_type = (PyTypeObject *)type;
-    parts_type = (PyTypeObject *)PyType_FromSpec(&parts_spec);
     readers = PyUnicode_InternFromString("readers");
     host_bytes = PyUnicode_InternFromString("host_bytes");
     pointer_word = PyUnicode_InternFromString("pointer");
@@ -2533,7 +2108,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
     for (size_t at = 0; at < sizeof words / sizeof *words; at++)
         if (!(*words[at].where = PyUnicode_InternFromString(words[at].name)))
             return NULL;
-    if (!call_method || !parts_type || !(array_bytes = size_of_instances(array_type)))
+    if (!call_method)
         return NULL;
     struct { const char *name; Py_ssize_t *where; } slots[] = {
         {"_on_host", &at_seen}, {"_block", &at_block}, {"_packed", &at_packed},
@@ -2566,12 +2141,11 @@ static PyObject *setup(PyObject *module, PyObject *args)
     memcpy(&submit_groups, &functions_of_driver[1], sizeof(void *));
     memcpy(&make_event, &functions_of_driver[2], sizeof(void *));
     memcpy(&delete_event, &functions_of_driver[3], sizeof(void *));
-    at_weak = offset_of_weak_references(array_bytes);
     for (Py_ssize_t at = 0; at < count; at++) {
         PyObject *one_of = PyList_GetItem(given, at);
-        if (!PyArg_ParseTuple(one_of, "OOOOOi", &operations[at].compute, &operations[at].slow,
+        if (!PyArg_ParseTuple(one_of, "OOOOO", &operations[at].compute, &operations[at].slow,
                               &operations[at].compute_in_place, &operations[at].slow_in_place,
-                              &operations[at].weight, &operations[at].of_numbers))
+                              &operations[at].weight))
             return NULL;
     }
     for (Py_ssize_t at = 0; at < UNARY_OPERATIONS; at++)
@@ -2645,7 +2219,6 @@ static PyMethodDef functions[] = {
     {"size", size_of, METH_O, NULL},
     {"dtype", dtype_of, METH_O, NULL},
     {"T", transposed, METH_O, NULL},
-    {"let_go", let_go, METH_O, NULL},
     {"pending_order", pending_order, METH_O, NULL},
     {"Canonical", canonical, METH_VARARGS, NULL},
     {"noted_fold", noted_fold, METH_VARARGS, NULL},

@@ -10,10 +10,8 @@ import importlib.util
 import os
 import sys
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 _FOLDER = Path(__file__).parent
 
@@ -39,6 +37,3 @@ def _load() -> ModuleType | None:
 module = _load()
 #: The base class of arrays.
 Base: type = object if module is None else module.Base
-#: Called of an array that is about to get memory: the module keeps numbers that it has made, to use
-#: them again, and would keep their memory and what they were computed from as long.
-let_go: Callable[[Any], None] = (lambda x: None) if module is None else module.let_go

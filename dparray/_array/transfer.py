@@ -14,14 +14,12 @@ from dparray._array.apply import copy_of
 from dparray._array.ndarray import (
     as_method,
     has_memory,
-    look,
     materialize,
     ndarray,
-    new_object,
     readable_layout,
 )
 from dparray._array.operands import warn_of_host_copy
-from dparray._array.small import is_ready, working
+from dparray._array.small import is_ready
 from dparray._evaluate import host
 from dparray._runtime import access
 from dparray.device import Device, describe_queue
@@ -217,38 +215,7 @@ def __iter__(self: ndarray) -> Iterator[ndarray]:
         raise TypeError("iteration over an array with 0 dimensions")
     if not has_memory(self) or len(shape) > 1:
         materialize(self)  # one part after another: all of them are wanted, and rows share it
-    return parts(self)
-
-
-def parts(x: ndarray) -> Iterator[ndarray]:
-    """The results of ``x[0]``, ``x[1]``, ...: of a vector copies, else views that share memory.
-
-    Written out for what the host sees, since a call for each would double the time.
-    """
-    count = x.shape[0]
-    queue, usm_type = x.sycl_queue, x.usm_type
-    done = 0
-    while done < count:
-        seen = look(x) if x.size else None
-        if seen is not None and is_ready(x):
-            is_vector = seen.ndim == 1
-            rest = iter(seen[done:] if done else seen)
-            block = None if is_vector else x._block
-            for part in map(as_array, rest) if is_vector else rest:
-                result = new_object(ndarray)
-                result._on_host = part
-                result._block = block
-                result._packed = None
-                result.sycl_queue = queue
-                result.usm_type = usm_type
-                yield result
-                # The body of the loop may have moved the values, or left them pending.
-                if working or x._on_host is not seen:
-                    break
-            done = count - operator.length_hint(rest)
-        else:
-            yield x[done]
-            done += 1
+    return map(self.__getitem__, range(shape[0]))
 
 
 @as_method

@@ -31,12 +31,6 @@ from dparray._runtime.order import order_of
 from dparray.memory import pool
 from dparray.memory.segments import Block, Segment
 
-# As the module numbers them.
-_OF_NUMBERS = (
-    *("add", "sub", "mul", "truediv", "lt", "le", "gt", "ge", "eq", "ne"),
-    *("and", "or", "xor", "floordiv", "mod", "lshift", "rshift"),
-)
-
 is_installed = False
 
 
@@ -84,7 +78,7 @@ def install(module: Any) -> None:
         "driver": submission.addresses_of_functions(),
         "is_whole_device": lambda queue: queue.sycl_device.parent_device is None,
     }
-    in_slots = ["getitem", "iter", "setitem", "matmul", "float", "int", "index", "bool", "pow"]
+    in_slots = ["getitem", "setitem", "matmul", "float", "int", "index", "bool", "pow"]
     in_slots += ["rmatmul", "rpow"]
     for name in in_slots:
         named[name] = of_class[f"__{name}__"]
@@ -94,9 +88,8 @@ def install(module: Any) -> None:
     for at, (name, operation) in enumerate([*OPERATORS.items(), *COMPARISONS.items()]):
         op = OPS[operation]
         compute = host.eager_function(op)
-        number = _OF_NUMBERS.index(name) + 1 if name in _OF_NUMBERS else 0
         slow_in_place = of_class[f"__i{name}__"] if name in OPERATORS else None
-        given = (compute, OPERATIONS[op], host.in_place(op), slow_in_place, op.weight, number)
+        given = (compute, OPERATIONS[op], host.in_place(op), slow_in_place, op.weight)
         operations.append(given)
         in_slots += [name, f"r{name}", f"i{name}"] if name in OPERATORS else [name]
         if protocols.OPERATIONS_OF_UFUNCS.get(op.ufunc) is OPERATIONS[op]:
