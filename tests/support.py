@@ -22,7 +22,7 @@ import dparray as dp
 from dparray import _hooks
 from dparray._array.ndarray import materialize
 from dparray._compiler import passes
-from dparray._evaluate import limits, stores
+from dparray._evaluate import limits
 from dparray._runtime.event import Event
 from dparray.memory import copies
 
@@ -126,20 +126,6 @@ def kernels_of(compute: Callable[[], Any]) -> list[str]:
     with launched() as launches:
         compute()
     return [launch.name for launch in launches]
-
-
-def stores_together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many stores each kernel of several computes, from now to the end of the test."""
-    found: list[int] = []
-    submit = stores._launch
-
-    def noted(kernel: Any, queue: Any, stored: Any, *others: Any) -> None:
-        if len(stored) > 1:
-            found.append(len(stored))
-        submit(kernel, queue, stored, *others)
-
-    monkeypatch.setattr(stores, "_launch", noted)
-    return found
 
 
 def lowered_modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dparray import _hooks, _layout, config
-from dparray._evaluate import evaluate, host, late, limits, readers, stores, writes
+from dparray._evaluate import evaluate, host, late, limits, readers, writes
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
 from dparray._graph.views import view_of
@@ -479,7 +479,7 @@ def give_memory(x: ndarray) -> None:
     """Let an array have memory, since views of it will share it; nobody asks for its values yet."""
     with readers.lock:
         if not has_memory(x):
-            stores.written(_give_pending_memory, x)
+            _give_pending_memory(x)
 
 
 def _with_reduced_axes(node: Node, shape: tuple[int, ...]) -> Node | None:

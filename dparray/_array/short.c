@@ -1271,8 +1271,8 @@ static PyObject *canonical(PyObject *module, PyObject *args)
 static PyTypeObject *block_type;
 static Py_ssize_t block_slots[3], segment_slots[2]; /* pointer, segment, readers; used, written */
 static PyObject *in_order, *met_word, *order_of, *others_work, *note_recent, *lock_order, *unlock_order;
-static PyObject *ahead_word, *count_word, *done_word, *last_word, *launched_word, *others_word;
-static PyObject *submit_ahead_word, *before_launch_word, *add_launch_word, *address_word;
+static PyObject *count_word, *done_word, *last_word, *launched_word, *others_word;
+static PyObject *before_launch_word, *add_launch_word, *address_word;
 static void *(*submit_range)(void *, void *, void **, const int *, size_t, const size_t *, size_t,
                              void *const *, size_t);
 static void *(*submit_groups)(void *, void *, void **, const int *, size_t, const size_t *,
@@ -1429,20 +1429,12 @@ static int note_work(PyObject *queue)
 static int submit_known(known_launch *known, void **addresses, PyObject *const *memory)
 {
     PyObject *order = PyObject_CallFunctionObjArgs(order_of, known->queue, NULL);
-    PyObject *ahead = order ? PyObject_GetAttr(order, ahead_word) : NULL, *done = NULL;
-    PyObject *last = NULL, *after = NULL, *event = NULL, *noted_ = NULL;
+    PyObject *done = NULL, *last = NULL, *after = NULL, *event = NULL, *noted_ = NULL;
     void *events[MOST_ARGUMENTS], *reference = NULL;
     size_t count = 0;
     int found = -1;
-    if (!ahead)
+    if (!order)
         goto out;
-    if (ahead != Py_None) {
-        PyObject *submit = PyObject_GetAttr(order, submit_ahead_word);
-        done = submit ? PyObject_CallFunctionObjArgs(submit, NULL) : NULL;
-        Py_XDECREF(submit);
-        if (!done)
-            goto out;
-    }
     Py_ssize_t seen = number_at(order, count_word), complete = number_at(order, done_word);
     if (!(last = PyObject_GetAttr(order, last_word)) || PyErr_Occurred())
         goto out;
@@ -1496,7 +1488,6 @@ static int submit_known(known_launch *known, void **addresses, PyObject *const *
         found = 1;
 out:
     Py_XDECREF(order);
-    Py_XDECREF(ahead);
     Py_XDECREF(done);
     Py_XDECREF(last);
     Py_XDECREF(after);
@@ -2100,9 +2091,9 @@ static PyObject *setup(PyObject *module, PyObject *args)
     joins_word = PyUnicode_InternFromString("joins");
     broadcasts_word = PyUnicode_InternFromString("broadcasts");
     struct { const char *name; PyObject **where; } words[] = {
-        {"_is_met", &met_word}, {"ahead", &ahead_word}, {"count", &count_word}, {"_done_at", &done_word},
+        {"_is_met", &met_word}, {"count", &count_word}, {"_done_at", &done_word},
         {"_last", &last_word}, {"_launched_at", &launched_word}, {"_others_at", &others_word},
-        {"submit_ahead", &submit_ahead_word}, {"before_launch", &before_launch_word},
+        {"before_launch", &before_launch_word},
         {"add_launch", &add_launch_word}, {"addressof_ref", &address_word},
     };
     for (size_t at = 0; at < sizeof words / sizeof *words; at++)

@@ -206,15 +206,6 @@ def reciprocal(divisor: int) -> tuple[int, int]:
     return -(-(1 << shift) // divisor), shift
 
 
-def in_one_dimension(structure: Structure, numbers: Sequence[Any]) -> tuple[Structure, list[Any]]:
-    """A structure without blocks whose items are counted in one dimension, and its numbers."""
-    assert structure.block is None and not structure.strips
-    found = structure._replace(has_rows=False, multiplies=False, elements=1)
-    extents = structure.dimensions
-    beyond = extents + 2 * len(_divided(structure)) * structure.multiplies
-    return found, [*numbers[:extents], *numbers[beyond:]]
-
-
 def _is_small(targets: Sequence[Any]) -> bool:
     """Whether to find an element takes longer than to store it."""
     return max(layout.dtype.itemsize for layout in targets) <= SMALL_ELEMENT

@@ -19,7 +19,7 @@ from typing import Any
 from dparray import _hooks, config
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import compile
-from dparray._evaluate import direct, host, known, late, limits, schedule, stores
+from dparray._evaluate import direct, host, known, late, limits, schedule
 from dparray._evaluate.execute import execute
 from dparray._evaluate.expression import Expression, Target, Traits
 from dparray._evaluate.plan import HostStep, Plan
@@ -126,7 +126,7 @@ def compute(
         order += siblings
     canonical = Canonical(order, value)
     is_plain = target is None and value is None and not (held or siblings) and len(roots) == 1
-    if is_plain and known.launches and not _hooks.subscribers and not stores.are_written:
+    if is_plain and known.launches and not _hooks.subscribers:
         found = known.launches.get((canonical.key, id(roots[0].queue)))
         launch = known.launch
         if found is not None and launch is not None and launch(found, canonical, order[-1]):

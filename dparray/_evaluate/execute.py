@@ -7,7 +7,7 @@ from typing import Any
 
 from dparray import _hooks
 from dparray._codegen.values import scalar_arguments
-from dparray._evaluate import host, library, limits, stores
+from dparray._evaluate import host, library, limits
 from dparray._evaluate.counters import counters_of
 from dparray._evaluate.kernels import obtain
 from dparray._evaluate.plan import (
@@ -23,7 +23,6 @@ from dparray._evaluate.reasons import why_not_compiled, why_on_host
 from dparray._graph.node import Node
 from dparray._layout import Layout
 from dparray._runtime.launch import launch as submit_launch
-from dparray._runtime.order import order_of
 from dparray._runtime.queues import may_read, may_write, working
 from dparray._runtime.submission import (
     Packed,
@@ -113,7 +112,7 @@ def _execute_step(
                 because = why_not_compiled(launches[0], launches[0].entry.elements)
             for other in step.otherwise:
                 _execute_step(other, queue, slots, arrays, scalars, nodes, because)
-        elif not stores.are_written or not _is_put_off(launches, queue, slots, scalars):
+        else:
             for each in launches:
                 _launch(each, queue, slots, arrays, scalars)
     elif type(step) is HostStep:
@@ -137,32 +136,19 @@ def _run_beside(
     step: HostStep, queue: Any, slots: list[Any], arrays: list[Any], scalars: Sequence[Any]
 ) -> bool:
     """Launch the kernel of a step of the host's, if there is one and the host had to wait."""
-    if queue not in working or not limits.uses_kernels or not _is_at_work(step, slots, queue):
+    if queue not in working or not limits.uses_kernels or not _is_at_work(step, slots):
         return False
     assert step.instead is not None
     launch = step.instead.launches[0]
     if launch.entry.kernel is None and obtain(launch, queue) is None:
         return False
-    if not _is_put_off((launch,), queue, slots, scalars):
-        _launch(launch, queue, slots, arrays, scalars)
+    _launch(launch, queue, slots, arrays, scalars)
     return True
 
 
-def _is_put_off(
-    launches: Sequence[KernelLaunch], queue: Any, slots: Sequence[Any], scalars: Sequence[Any]
-) -> bool:
-    """Put kernels off, if that is possible; while somebody listens, they belong to their lines."""
-    if len(launches) > 1 or launches[0].accumulators or _hooks.subscribers:
-        return False
-    (launch,) = launches
-    return stores.put_off(
-        stores.Stored(launch, [slots[at] for at in launch.arguments], scalars), queue
-    )
-
-
-def _is_at_work(step: Step, slots: Sequence[Layout], queue: Any) -> bool:
+def _is_at_work(step: Step, slots: Sequence[Layout]) -> bool:
     """Whether the host would have to wait before it touches the memory of a step."""
-    return order_of(queue).ahead is not None or not (
+    return not (
         all(may_read(slots[slot].block) for slot in step.reads)
         and all(may_write(slots[slot].block) for slot in step.outputs)
     )

@@ -11,9 +11,8 @@ from functools import partial
 from typing import Any
 
 from dparray import _hooks, config, kernel_api
-from dparray._codegen import elementwise, reduction_rows, reduction_steps, sequence
+from dparray._codegen import elementwise, reduction_rows, reduction_steps
 from dparray._codegen.reduction_steps import ReductionStructure
-from dparray._codegen.sequence import SequenceStructure
 from dparray._compiler import compile
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
 from dparray._evaluate import background, limits
@@ -30,8 +29,6 @@ def source_of(structure: Any) -> str:
     """The text of the kernel of a structure."""
     if type(structure) is ReductionStructure:
         return reduction_rows.source_of(structure)
-    if type(structure) is SequenceStructure:
-        return sequence.source_of(structure)
     return elementwise.source_of(structure)
 
 
@@ -40,8 +37,6 @@ def types_of(launch: KernelLaunch) -> tuple[str, ...]:
     structure = launch.structure
     if type(structure) is ReductionStructure:
         item, types = TypeKey("nditem", ndim=1), reduction_steps.types_of(structure)
-    elif type(structure) is SequenceStructure:
-        item, types = TypeKey("nditem", ndim=1), sequence.types_of(structure)
     else:
         item = TypeKey("item", ndim=1 + structure.has_rows)
         types = elementwise.types_of(structure)

@@ -119,9 +119,6 @@ class KernelLaunch:
         gain: the seconds that the kernel is faster than the calling thread with NumPy, by the cost
             model; ``None`` where that cannot compute it.
         packed: the local memory and the numbers as the runtime takes them, since the first launch.
-        walk: how it walks its arrays, since it was first put off
-            (:class:`dparray._evaluate.stores.Walk`).
-        alone: how many times in turn it was put off and no other came to it.
         takes_pointers: its arrays are pointers, since the text knows where the elements lie. One
             that calls functions is Numba's, whose arrays have extents.
         count_read: how many of the arguments, the first, it only reads.
@@ -145,8 +142,6 @@ class KernelLaunch:
     merges_chunks: bool
     gain: float | None = None
     packed: Any = None
-    walk: Any = None
-    alone: int = 0
     takes_pointers: bool = field(init=False)
     count_read: int = field(init=False)
 

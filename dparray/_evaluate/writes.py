@@ -7,7 +7,7 @@ from sys import getrefcount
 from typing import Any
 
 from dparray import _hooks, _placement
-from dparray._evaluate import late, stores
+from dparray._evaluate import late
 from dparray._evaluate.evaluate import compute, evaluate
 from dparray._evaluate.readers import (
     WALK_REFERENCES,
@@ -23,7 +23,7 @@ from dparray._graph.ops import CONVERT
 from dparray._graph.reductions import WEIGHT
 from dparray._layout import Block, Layout, are_apart
 from dparray._runtime import access
-from dparray._runtime.queues import note_others, submit_ahead
+from dparray._runtime.queues import note_others
 from dparray.memory.blocks import SHARED, allocate
 
 
@@ -52,7 +52,7 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
                 access.before_read(*_read_by(value))
         readers = target.block.readers
         try:
-            stores.written(_store, value, target, is_owned)
+            _store(value, target, is_owned)
         except BaseException:
             _note_again(target.block, readers)
             raise
@@ -66,7 +66,7 @@ def _note_again(block: Block, readers: Any) -> None:
 
 
 def _store(value: Node | Scalar, target: Layout, is_owned: bool) -> None:
-    """The same with the lock held; the kernels may be put off."""
+    """Write a value, with the lock held."""
     settle_readers(target.block, value)
     if type(value) is not Node or is_owned:
         is_lost = False
@@ -173,7 +173,6 @@ def share(block: Block) -> None:
         if block.segment is not None:
             block.segment.is_shared = True
         note_others(block.queue)
-        submit_ahead(block.queue)
 
 
 def _overlaps(value: Node, target: Layout) -> bool:

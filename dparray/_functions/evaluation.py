@@ -48,7 +48,6 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
             mark = _hooks.latest_work()
             evaluate.evaluate(x._node)
             _hooks.note_call("eval", mark, x)
-        queues.submit_ahead(x.sycl_queue)
         return
     pending = []
     for number, x in enumerate(arrays):
@@ -70,8 +69,6 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
         mark = _hooks.latest_work()
         evaluate.evaluate(*pending)
         _hooks.note_call("eval", mark, arrays)
-    for queue in used:
-        queues.submit_ahead(queue)
 
 
 def synchronize(device: Any = None) -> None:

@@ -115,14 +115,8 @@ def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
 
 
 def foreign_calls(queue: dpctl.SyclQueue) -> AbstractContextManager[None]:
-    """A context for calls of dpctl and dpnp that submit work to ``queue`` or wait for it.
-
-    What was put off is submitted before: they may read memory after a wait for the queue alone.
-    """
+    """A context for calls of dpctl and dpnp that submit work to ``queue`` or wait for it."""
     meet(queue)
-    order = SequentialOrderManager[queue]
-    if getattr(order, "ahead", None) is not None:
-        order.submit_ahead()
     return _one_at_a_time(queue) if _is_met else _unlocked
 
 

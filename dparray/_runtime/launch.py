@@ -203,8 +203,6 @@ def launch(
         asked = sum([argument.local_nbytes for argument in arguments])
         check_local_memory(kernel.name, queue, asked)
     order = order_of(queue)
-    if order.ahead is not None:
-        order.submit_ahead()
     seen = order.count
     dependencies = order.before_launch()
     if depends_on:

@@ -24,7 +24,6 @@ import dpctl
 from dpctl.utils import SequentialOrderManager, _order_manager, _seq_order_keeper
 from dpctl.utils._order_manager import _SequentialOrderManager
 
-from dparray._layout import Block
 from dparray._runtime.in_order import meet, wait_for
 
 # Reentrant: the collector may run a finalizer of the user's while it is held, which may launch.
@@ -50,16 +49,6 @@ class Marked(Protocol):
     written: Mark | None
 
 
-class Ahead(Protocol):
-    """Work that was put off: called, it submits it."""
-
-    def __call__(self) -> None:
-        """Submit it; after an error or an interrupt, what is left can be submitted later."""
-
-    def touches(self, block: Block, writes: bool) -> bool:
-        """Whether it writes memory, or ``writes`` is true and it reads it."""
-
-
 class Order(_SequentialOrderManager):
     """dpctl's order manager of one queue, where a launch follows the one before it.
 
@@ -68,14 +57,9 @@ class Order(_SequentialOrderManager):
 
     Attributes:
         count: of all work that was added. What was there before the first launch counts as one.
-        ahead: submits work that was put off, which comes before all that is added or asked for from
-            now on; set with ``lock`` held.
-        is_submitting_ahead: it is being submitted, by a thread that holds ``lock``.
     """
 
     count = 1
-    ahead: Ahead | None = None
-    is_submitting_ahead = False
     _last: dpctl.SyclEvent | None = None
     _launched_at = 0  # the count when a launch was last added
     _others_at = 1  # the same of work that says nothing of its memory
@@ -84,8 +68,6 @@ class Order(_SequentialOrderManager):
     @property
     def submitted_events(self) -> list[dpctl.SyclEvent]:
         """The events that work of other libraries has to wait for."""
-        if self.ahead is not None:
-            self.submit_ahead()
         self._give_last()
         events: list[dpctl.SyclEvent] = self._state.get_submitted_events()
         return events
@@ -93,8 +75,6 @@ class Order(_SequentialOrderManager):
     @property
     def num_submitted_events(self) -> int:
         """How many they are at most."""
-        if self.ahead is not None:
-            self.submit_ahead()
         self._give_last()
         return int(self._state.get_num_submitted_events())
 
@@ -124,8 +104,6 @@ class Order(_SequentialOrderManager):
 
     def before_launch(self) -> list[dpctl.SyclEvent]:
         """The events that a launch has to wait for; the last launch comes last."""
-        if self.ahead is not None:
-            self.submit_ahead()
         last = self._last  # first: it may become one of the others meanwhile
         events: list[dpctl.SyclEvent] = self._state.get_submitted_events()
         if last is not None:
@@ -172,26 +150,12 @@ class Order(_SequentialOrderManager):
             if is_other:
                 self._others_at = count
 
-    def submit_ahead(self) -> None:
-        """Submit the work that was put off; other threads wait here until it is submitted."""
-        with lock:
-            if self.ahead is None or self.is_submitting_ahead:
-                return
-            try:
-                self.is_submitting_ahead = True
-                self.ahead()
-                self.ahead = None
-            finally:
-                self.is_submitting_ahead = False
-
     def is_known_done(self) -> bool:
         """Whether all work that was added has been seen to be complete."""
         return self._done_at >= self.count
 
     def is_done(self) -> bool:
         """Whether all work is complete; never waits."""
-        if self.ahead is not None:
-            self.submit_ahead()
         count = self.count
         if self._done_at >= count:
             return True

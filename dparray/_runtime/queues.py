@@ -25,8 +25,6 @@ def wait(queue: dpctl.SyclQueue) -> None:
     other threads add to it; so the list is copied first. What a launch would wait for is all.
     """
     order = order_of(queue)
-    if order.ahead is not None:
-        order.submit_ahead()
     mark = working.get(queue)
     if order.is_known_done():
         _forget_work(queue, mark)
@@ -39,13 +37,6 @@ def wait(queue: dpctl.SyclQueue) -> None:
             _hooks.emit("wait", queue=queue, start=start)
     order.note_done(count)
     _forget_work(queue, mark)
-
-
-def submit_ahead(queue: dpctl.SyclQueue) -> None:
-    """Submit the work that was put off on a queue, if there is any."""
-    order = order_of(queue)
-    if order.ahead is not None:
-        order.submit_ahead()
 
 
 waits.append(wait)
@@ -151,13 +142,9 @@ def _mark_of(block: Block, writes: bool) -> tuple[bool, Mark | None]:
 def _is_free(block: Block, writes: bool) -> bool:
     """Whether the host may touch memory of a queue that may not be idle."""
     queue = block.queue
-    order = order_of(queue)
-    ahead = order.ahead
-    if ahead is not None:  # it stays there: more may be put off
-        if ahead.touches(block, writes):
-            return False
-    elif is_idle(queue):
+    if is_idle(queue):
         return True
+    order = order_of(queue)
     is_known, mark = _mark_of(block, writes)
     if not is_known or queue in mapped:
         return False
@@ -171,8 +158,6 @@ def _is_free(block: Block, writes: bool) -> bool:
 def _wait_for_memory(block: Block, writes: bool) -> None:
     queue = block.queue
     order = order_of(queue)
-    if order.ahead is not None:
-        order.submit_ahead()
     is_known, mark = _mark_of(block, writes)
     if not is_known or not order.is_after_others(mark):
         wait(queue)
@@ -183,7 +168,7 @@ def _wait_for_memory(block: Block, writes: bool) -> None:
         if start:
             _hooks.emit("wait", queue=queue, start=start)
         order.note_done(mark[1])
-        if order.ahead is None and order.is_after_all(mark):
+        if order.is_after_all(mark):
             _forget_work(queue, work)
 
 

@@ -12,7 +12,7 @@ import dpctl.memory
 import numpy as np
 
 from dparray._runtime.in_order import wait_for_host_tasks
-from dparray._runtime.queues import submit_ahead, wait
+from dparray._runtime.queues import wait
 from dparray.device import Device, describe_device, describe_queue, one_object, supports_usm
 from dparray.exceptions import DeviceError
 
@@ -50,9 +50,6 @@ class Driver(Protocol):
 
     def part(self, memory: Any, pointer: int, nbytes: int, queue: Any) -> Any:
         """A part of ``memory`` as an object of its own that keeps the whole alive."""
-
-    def submit_ahead(self, queue: Any) -> None:
-        """Submit work that was put off on ``queue``; it holds memory until then."""
 
     def wait(self, queue: Any) -> None:
         """Wait for all work submitted to ``queue``."""
@@ -139,9 +136,6 @@ class SyclDriver:
 
     def part(self, memory: Any, pointer: int, nbytes: int, queue: dpctl.SyclQueue) -> Any:
         return dpctl.memory.as_usm_memory(_Part(memory, pointer, nbytes, queue))
-
-    def submit_ahead(self, queue: dpctl.SyclQueue) -> None:
-        submit_ahead(queue)
 
     def wait(self, queue: dpctl.SyclQueue) -> None:
         # The order manager knows work on other queues that uses blocks of this one, the queue

@@ -428,8 +428,6 @@ class Pools:
         owner = arena.pool.owner
         if size > owner.largest:
             return None
-        for other in owner.arenas():
-            self._driver.submit_ahead(other.queue)
         for pool in list(owner.pools.values()):
             pool.settle()
             self._await_lingering(list(pool.lingering))

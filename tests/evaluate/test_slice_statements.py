@@ -7,7 +7,6 @@ that results are equal to the last bit whoever computes them.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -15,10 +14,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits, stores
+from dparray._evaluate import limits
 from dparray._layout import are_apart
-from dparray._runtime import launch
-from tests.support import launched, stores_together
+from tests.support import launched
 
 SHAPES = [(9, 12), (40, 50), (300, 400), (7, 8, 9), (40, 30, 50), (70_000,)]
 
@@ -147,19 +145,9 @@ class Stores(Statements):
         return f"{at} {self.draw.choice(['=', '=', '+=', '-='])} {self.value(extents)}"
 
 
-@pytest.fixture
-def together(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many stores each kernel of several computes, where kernels compute all."""
-    with limits.force("fused"):
-        yield stores_together(monkeypatch)
-
-
 @pytest.mark.parametrize("seed", range(4))
-def test_random_stores_in_few_kernels_are_those_of_numpy(
-    queue: Any, seed: int, together: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if seed % 2:  # groups as other devices have them
-        monkeypatch.setattr(stores, "is_cpu", lambda queue: False)
+@pytest.mark.usefixtures("fused")
+def test_random_stores_are_those_of_numpy(queue: Any, seed: int) -> None:
     program = Stores(seed)
     dtypes = ["float64", "float32", "float64"]
     theirs = [
@@ -172,74 +160,6 @@ def test_random_stores_in_few_kernels_are_those_of_numpy(
         found, wanted = run(text, dp, ours), run(text, np, theirs)
         for name, value in wanted.items():
             np.testing.assert_array_equal(found[name].asnumpy(), value, f"{name}\n{text}")
-    assert together
-
-
-def jacobi(a: Any, b: Any, c: Any) -> None:
-    b[1:-1, 1:-1] = a[1:-1, :-2] + a[1:-1, 2:] + a[:-2, 1:-1] + a[2:, 1:-1]
-    a[1:-1, 1:-1] = b[1:-1, :-2] - b[1:-1, 2:] + b[:-2, 1:-1] - b[2:, 1:-1]
-
-
-def fields(a: Any, b: Any, c: Any) -> None:
-    b[0, :] = 5
-    b[1:, :] -= c[1:, :] - c[:-1, :]
-    a[:, 1:] -= c[:, 1:] - c[:, :-1]
-    c[:-1, :-1] -= a[:-1, 1:] - a[:-1, :-1] + b[1:, :-1] - b[:-1, :-1]
-
-
-def wave(a: Any, b: Any, c: Any) -> None:
-    c[1:-1, 1:-1] = b[1:-1, :-2] + b[2:, 1:-1] - a[1:-1, 1:-1]
-    c[0, :] = c[1, :]
-    c[-1, :] = c[-2, :]
-    c[:, 0] = 0
-    c[:, -1] = 1
-
-
-def copied(a: Any, b: Any, c: Any) -> None:
-    old, other = a.copy(), b.copy()
-    a[1:-1, 1:-1] = old[1:-1, :-2] + old[2:, 1:-1] + other[1:-1, 2:] + other[:-2, 1:-1]
-    b[1:-1, 1:-1] = other[1:-1, :-2] - old[1:-1, 2:]
-    a[0, :] = b[0, :] = 3
-
-
-def one_after_another(a: Any, b: Any, c: Any) -> None:
-    a[...] = b + 1
-    c[...] = a * 2
-    b[...] = c - a
-    a[...] = b % 5
-
-
-@pytest.mark.parametrize(
-    ("step", "launches"),
-    [(jacobi, 2), (fields, 2), (wave, 1), (copied, 3), (one_after_another, 1)],
-)
-def test_a_step_is_few_launches(
-    queue: Any,
-    step: Callable[..., None],
-    launches: int,
-    together: list[int],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    theirs = [np.random.default_rng(at).integers(0, 7, (300, 400)) * 1.0 for at in range(3)]
-    ours = [dp.asarray(each, sycl_queue=queue) for each in theirs]
-    step(*theirs)
-    step(*ours)
-    dp.synchronize(queue)
-    count = 0
-    submit = launch.submit
-
-    def counted(*arguments: Any) -> Any:
-        nonlocal count
-        count += 1
-        return submit(*arguments)
-
-    monkeypatch.setattr(launch, "submit", counted)
-    step(*theirs)
-    step(*ours)
-    dp.eval(*ours)
-    assert count == launches
-    for x, y in zip(ours, theirs, strict=True):
-        np.testing.assert_array_equal(x.asnumpy(), y)
 
 
 def test_views_that_are_seen_to_be_apart_are_apart() -> None:
@@ -299,7 +219,7 @@ def test_a_value_that_is_read_later_is_that_before_the_store() -> None:
     np.testing.assert_array_equal(x.asnumpy(), wanted)
 
 
-def test_libraries_see_statements_that_are_put_off(queue: Any) -> None:
+def test_libraries_see_statements_before_them(queue: Any) -> None:
     """Also those that wait for the queue alone, as dpnp's general eigenvalues do."""
     generator = np.random.default_rng(4)
     y = dp.empty((2, 2), sycl_queue=queue)

@@ -124,9 +124,6 @@ class Driver:
                 self.faults.append(f"{queue.name} was given what {other.name} still works on")
         return Memory(self, pointer, nbytes, memory, queue)
 
-    def submit_ahead(self, queue: Queue) -> None:
-        """Nothing is put off."""
-
     def wait(self, queue: Queue) -> None:
         self.waits.append(queue)
         queue.unfinished.clear()

@@ -28,8 +28,7 @@ def heeded() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("way", ["deferred", "after"])
-def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn(way: str) -> None:
+def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn() -> None:
     done = []
 
     def work() -> int:
@@ -38,11 +37,8 @@ def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn(way: str) -
         return 3
 
     def undisturbed() -> None:
-        if way == "after":
-            interrupts.after(work)
-        else:
-            with interrupts.deferred():
-                work()
+        with interrupts.deferred():
+            work()
 
     with pytest.raises(KeyboardInterrupt):
         undisturbed()
@@ -52,19 +48,15 @@ def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn(way: str) -
         os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.mark.parametrize("way", ["deferred", "after"])
-def test_an_error_passes_through_and_an_interrupt_goes_before_it(way: str) -> None:
+def test_an_error_passes_through_and_an_interrupt_goes_before_it() -> None:
     def work(is_interrupted: bool) -> None:
         if is_interrupted:
             os.kill(os.getpid(), signal.SIGINT)
         raise ZeroDivisionError
 
     def fail(is_interrupted: bool) -> None:
-        if way == "after":
-            interrupts.after(work, is_interrupted)
-        else:
-            with interrupts.deferred():
-                work(is_interrupted)
+        with interrupts.deferred():
+            work(is_interrupted)
 
     with pytest.raises(ZeroDivisionError):
         fail(False)
