@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -371,6 +372,7 @@ def operate_into(
         node = node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type), False)
         node.axes = out._node_kept.axes
         out._node_kept = register(node)
+        node.array = weakref.ref(out)
     elif out.size:
         write_value(op, values, loop, writable_layout(op.name, out), placement)
     return out

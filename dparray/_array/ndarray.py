@@ -152,6 +152,7 @@ class ndarray(Methods):
         """An array whose values are still an expression."""
         self = new_object(cls)
         self._node_kept = node
+        node.array = weakref.ref(self)
         self._block = self._on_host = self._alias = self._packed = None
         self._shape = node.shape
         self._dtype = node.dtype

@@ -854,11 +854,11 @@ static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
 /* --- operations that are noted down --------------------------------------------------------------- */
 
 /* What `dparray/_graph/node.py` calls the parts of a node. */
-enum { OP, OPERANDS, LOOP, DTYPE, SHAPE, SIZE, QUEUE, USM_TYPE, LAYOUT, AXES, USERS, WEIGHT, LEAVES,
-       NODE_SLOTS };
+enum { OP, OPERANDS, LOOP, DTYPE, SHAPE, SIZE, QUEUE, USM_TYPE, LAYOUT, AXES, USERS, ARRAY, WEIGHT,
+       LEAVES, NODE_SLOTS };
 static const char *node_slot_names[NODE_SLOTS] = {
     "op", "operands", "loop", "dtype", "shape", "size", "queue", "usm_type", "layout", "axes",
-    "users", "weight", "leaves",
+    "users", "array", "weight", "leaves",
 };
 static Py_ssize_t node_slots[NODE_SLOTS];
 static const char *canonical_slot_names[] = {"arrays", "key", "numbers", "scalars"};
@@ -918,6 +918,7 @@ static int give_leaf(PyObject *x)
         put(node, node_slots[LAYOUT], layout);
         put(node, node_slots[AXES], Py_None);
         put(node, node_slots[USERS], Py_None);
+        put(node, node_slots[ARRAY], Py_None);
         PART(node, WEIGHT) = PyLong_FromLong(0);
         PART(node, LEAVES) = PyLong_FromLong(1);
         put(x, at_node, node);
@@ -1055,7 +1056,7 @@ static PyObject *noted_node(PyObject *op, PyObject *weight_of_op, PyObject *x, P
         if (!nothing || !one)
             goto failed;
     }
-    for (int which = LAYOUT; which <= USERS; which++)
+    for (int which = LAYOUT; which <= ARRAY; which++)
         put(node, node_slots[which], Py_None);
     PART(node, WEIGHT) = PyLong_FromLong(weight);
     PART(node, LEAVES) = PyLong_FromLong(leaves);
@@ -1065,8 +1066,13 @@ static PyObject *noted_node(PyObject *op, PyObject *weight_of_op, PyObject *x, P
         if (notes[which] && PyList_Append(notes[which], reference) < 0)
             goto failed;
     made = PyType_GenericAlloc(array_type, 0);
-    if (!made)
+    PyObject *holder = made ? PyWeakref_NewRef(made, NULL) : NULL;
+    if (!holder) {
+        Py_CLEAR(made);
         goto failed;
+    }
+    put(node, node_slots[ARRAY], holder);
+    Py_DECREF(holder);
     put(made, at_node, node);
     put(made, at_block, Py_None);
     put(made, at_seen, Py_None);

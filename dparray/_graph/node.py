@@ -42,10 +42,13 @@ class Node:
             readers of its memory.
         weight: cost of computing it from the leaves, in additions for one element.
         leaves: how many leaves it has at the most.
+        array: a weak reference to the array whose value the node is, or ``None``; while the array
+            is alive, its value may be asked for again.
     """
 
     __slots__ = (
         "__weakref__",
+        "array",
         "axes",
         "dtype",
         "layout",
@@ -90,6 +93,7 @@ class Node:
         self.usm_type = usm_type
         self.layout = None
         self.users: list[Any] | None = None
+        self.array: Any = None
         weight = op.weight
         leaves = 0
         for operand in operands:
@@ -115,9 +119,15 @@ class Node:
         shape = layout.shape
         self.axes = None if len(shape) < 2 else _layout.order_of_axes(shape, layout.strides)
         self.users = None
+        self.array = None
         self.weight = 0
         self.leaves = 1
         return self
+
+    @property
+    def is_held(self) -> bool:
+        """Whether an array is alive whose value this is, so that it may be asked for again."""
+        return self.array is not None and self.array() is not None
 
     @property
     def strides(self) -> tuple[int, ...]:

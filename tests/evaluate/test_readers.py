@@ -91,3 +91,21 @@ def test_a_write_that_fails_leaves_the_readers_noted_down(
         x[10:20] = 7
         np.testing.assert_array_equal(y.asnumpy(), numbers * 2 + 1)
         np.testing.assert_array_equal(z.asnumpy(), numbers * 3)
+
+
+@pytest.mark.parametrize("lazily", ["an operator", "a function", "out="])
+def test_a_pending_node_knows_the_array_that_holds_it(lazily: str) -> None:
+    x = dp.asarray(np.ones(300_000))
+    if lazily == "an operator":
+        y = x + 1
+    elif lazily == "a function":
+        y = dp.add(x, x, dtype="float64")
+    else:
+        y = x * 2
+        dp.add(x, 1, out=y)
+    node = y._node
+    assert y.is_pending
+    assert node.is_held
+    assert node.array() is y
+    del y
+    assert not node.is_held
