@@ -20,6 +20,7 @@ from rich.table import Table
 
 from dparray.cli.bench import (
     _machine,
+    ab,
     algorithms,
     allocation,
     compile,
@@ -67,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "benchmarks",
         nargs="*",
         metavar="BENCHMARK",
-        help="which to run (default: all): "
+        help="the benchmarks to run (default: all): "
         + "; ".join(f"{each.name} - {each.summary}" for each in BENCHMARKS.values()),
     )
     parser.add_argument("--device", metavar="DEVICE", help="where to run dparray and dpnp")
@@ -92,6 +93,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="a clone of spcl/npbench, whose NumPy programs `programs` then runs too",
     )
+    parser.add_argument(
+        "--ab",
+        metavar="REV",
+        help="time this tree against a commit of the clone, in alternating processes; the names "
+        "then select rows that contain them. The status is 1 if a row is slower than "
+        f"{ab.MIN_RATIO}, {ab.CANNOT_JUDGE} if the machine is too busy to judge",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=_positive,
+        metavar="N",
+        default=ab.ROUNDS,
+        help="with --ab: how often each row is timed in each pair of processes "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--pairs",
+        type=_positive,
+        metavar="N",
+        default=ab.PAIRS,
+        help="with --ab: the number of pairs of processes (default: %(default)s)",
+    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument(
         "--page",
@@ -115,6 +138,8 @@ def _positive(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure and print a table for each benchmark, or one JSON document."""
+    if arguments.ab is not None:
+        return _run_ab(arguments)
     unknown = [name for name in arguments.benchmarks if name not in BENCHMARKS]
     if unknown:
         arguments.parser.error(
@@ -150,6 +175,24 @@ def run(arguments: argparse.Namespace) -> int:
     for name in names:
         _print_table(BENCHMARKS[name], settings)
     return 0
+
+
+def _run_ab(arguments: argparse.Namespace) -> int:
+    rows = ab.chosen_rows(arguments.benchmarks)
+    with ab.checked_out(arguments.ab) as other:
+        comparisons = ab.compare(
+            other,
+            rows,
+            rounds=arguments.rounds,
+            pairs=arguments.pairs,
+            device=arguments.device,
+        )
+    text, status = ab.report(comparisons, arguments.ab)
+    if arguments.json:
+        values = [each._asdict() | {"ratio": each.ratio} for each in comparisons]
+        text = json.dumps({"ab": arguments.ab, "status": status, "rows": values}, indent=2)
+    print(text)
+    return status
 
 
 def measure_all(names: Sequence[str], settings: Settings) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""``dparray bench --ab``: another commit is checked out, timed in turns and judged."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import dparray as dp
+from dparray.cli import main
+from dparray.cli.bench import ab, ab_rows
+from dparray.cli.bench.ab import Comparison
+from dparray.exceptions import ArgumentError
+
+SMALL, LARGE = (row.label for row in ab_rows.CONTROLS)
+IN_A_CLONE = (Path(__file__).parents[2] / ".git").exists()
+
+
+@pytest.mark.parametrize("row", [*ab_rows.CONTROLS, *ab_rows.ROWS], ids=lambda row: row.label)
+def test_every_row_runs_more_than_once(row: ab_rows.Row) -> None:
+    call = row.make(None)
+    call()
+    call()
+    dp.synchronize()
+
+
+def test_labels_are_unique() -> None:
+    labels = [row.label for row in ab_rows.ROWS]
+    assert len(set(labels)) == len(labels)
+
+
+def test_names_select_the_rows_that_contain_them() -> None:
+    assert ab.chosen_rows(["sort: sort, 100_000"]) == ["sort: sort, 100_000"]
+    assert len(ab.chosen_rows(["launch"])) == 4
+    assert len(ab.chosen_rows([])) == len(ab_rows.ROWS)
+    with pytest.raises(ArgumentError, match="no row contains 'nonsense'; the groups are elem"):
+        ab.chosen_rows(["launch", "nonsense"])
+
+
+def test_a_commit_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--ab", "no-such-commit"]) == 1
+    message = capsys.readouterr().err
+    assert "no-such-commit" in message if IN_A_CLONE else "needs a git clone" in message
+
+
+def test_losses_are_listed() -> None:
+    rows = [
+        Comparison(SMALL, 1.0, 1.0),
+        Comparison("a", 1e-6, 1e-6),
+        Comparison("b", 1e-6, 0.9e-6),
+        Comparison("c", 1e-6, 2e-6),
+    ]
+    text, status = ab.report(rows, "main")
+    assert status == ab.LOST
+    assert "1 of 3 rows below 0.97:\n  0.900  b" in text
+    assert ab.report(rows[:2], "main")[1] == 0
+
+
+@pytest.mark.parametrize("label", [SMALL, LARGE])
+@pytest.mark.parametrize("ratio", [0.97, 1.03])
+def test_nothing_is_judged_where_the_control_differs(label: str, ratio: float) -> None:
+    text, status = ab.report([Comparison(label, 1.0, ratio), Comparison("a", 1.0, 0.5)], "main")
+    assert status == ab.CANNOT_JUDGE
+    assert f"{label} reads {ratio:.3f}" in text
+    assert "rows below" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not IN_A_CLONE, reason="a sdist has no commits")
+def test_this_tree_is_compared_with_a_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    arguments = ["--rounds", "2", "--pairs", "1", "elementwise small: x + y", "launch: submit, 64"]
+    assert main(["bench", "--ab", head.strip(), *arguments]) in (0, ab.LOST, ab.CANNOT_JUDGE)
+    text = capsys.readouterr().out
+    assert all(name in text for name in ("control: NumPy, 1_000 ", *arguments[4:], head[:10]))
