@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test second short kernels soak suites check jupyter notebooks docs bench lock dist clean distclean
+.PHONY: help venv demo tiny test second short kernels stress suites check jupyter notebooks docs bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -23,8 +23,8 @@ demo: venv ## run the image pipeline on a photograph, and compile what most prog
 tiny: venv ## ten operations end to end, in seconds
 	@$(python) -m pytest -q tests/test_tiny.py $(ARGS)
 
-test: venv ## run all tests
-	@$(python) -m pytest $(ARGS)
+test: venv ## run a sample of the tests on all cores; ARGS=--all runs every case
+	@$(python) -m pytest -n auto --dist loadfile $(ARGS)
 
 short: venv ## compile the short way of small arrays anew (make venv does it, with a C compiler)
 	@$(python) -m dparray._array.build_short
@@ -32,21 +32,21 @@ short: venv ## compile the short way of small arrays anew (make venv does it, wi
 kernels: venv ## compile the kernels that a wheel brings, so that a program's first calls do not
 	@$(python) -m dparray.cli.store $(ARGS)
 
-soak: venv ## random programs against NumPy; ARGS="--minutes 60 --seed 1"
-	@PYTHONPATH=. $(python) tests/soak/soak.py $(ARGS)
+stress: venv ## random programs against NumPy; ARGS="--minutes 60 --seed 1"
+	@PYTHONPATH=. $(python) tests/stress/stress.py $(ARGS)
 
 suites: venv ## other projects' test suites on dparray; ARGS="dpnp --only test_sum --sample 10"
 	@bash .ci/build-suites
 	@OCL_ICD_FILENAMES="$${OCL_ICD_FILENAMES:-$$(readlink -f .venv)/lib/libintelocl.so}" \
 	  build/suites/venv/bin/python tests/suites/run.py $(ARGS)
 
-second: venv ## the compiler's and the conformance tests on Python 3.13
+second: venv ## run a sample of the tests on Python 3.13, with the oldest supported Numba
 	@bash .ci/second-python $(ARGS)
 
-check: venv ## ruff, mypy and the test of the layers
+check: venv ## ruff, mypy and the static tests: layers, docstrings, names, signatures
 	@$(python) -m ruff check .
 	@$(python) -m mypy
-	@$(python) -m pytest -q tests/package/test_layers.py
+	@$(python) -m pytest -q -m "static and not slow" tests/package tests/functions/test_placement_everywhere.py
 
 jupyter: venv ## open the notebooks in JupyterLab
 	@$(python) -m jupyter lab --notebook-dir notebooks $(ARGS)

@@ -16,6 +16,11 @@ from typing import Any
 
 import pytest
 
+from tests import sampling
+
+pytest_addoption = sampling.pytest_addoption
+pytest_collection_modifyitems = sampling.pytest_collection_modifyitems
+
 _cache_dir = pytest.StashKey[tempfile.TemporaryDirectory]()
 _drivers_dir = pytest.StashKey[tempfile.TemporaryDirectory]()
 
@@ -87,6 +92,16 @@ def pytest_collection_finish() -> None:
     """A collection of garbage, which some tests ask for often, need not visit every test."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_kernels() -> Iterator[None]:
+    """Drop plans and kernels after each module: 100 kernels keep 50 MB of a worker's memory."""
+    yield
+    if "dparray" in sys.modules:
+        from dparray._evaluate import evaluate
+
+        evaluate.forget()
 
 
 @functools.cache

@@ -31,6 +31,7 @@ def run(command: list[str], module: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_random_programs_come_to_the_same(module: Path, seed: str) -> None:
     command = ["tests/array/random_small_arrays.py"]
@@ -42,6 +43,7 @@ def test_random_programs_come_to_the_same(module: Path, seed: str) -> None:
         assert mine == other
 
 
+@pytest.mark.slow
 def test_tests_of_small_arrays_pass_with_it(module: Path) -> None:
     command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
     files = ["tests/evaluate/test_small_arrays.py", "tests/users/test_reading_values.py"]

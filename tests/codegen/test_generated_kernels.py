@@ -95,6 +95,7 @@ def kernels(draw: Any) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(

@@ -489,6 +489,7 @@ for dtype in ("int32", "uint32", "int64"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", _COMPLEMENTS, ids=_COMPLEMENTS.values())
 def test_complements_beside_extremes_are_instructions_of_the_processor(
     text: str, tmp_path: Path

@@ -227,6 +227,7 @@ def test_the_driver_starts_its_compiler_while_the_first_kernel_is_compiled(tmp_p
     assert finished.stdout.split() == ["[3.0,", "3.0,", "3.0]"], finished.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared_by", [1, 2], ids=["context of one device", "of two"])
 def test_the_driver_lets_go_of_kernels_that_are_gone(shared_by: int) -> None:
     kernel = make_scale(next(FACTORS))

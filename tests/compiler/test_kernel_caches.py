@@ -22,6 +22,8 @@ import pytest
 import dparray as dp
 from dparray import _hooks
 
+pytestmark = pytest.mark.process
+
 FACTORS = itertools.count(2000)
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -271,6 +273,7 @@ def run(cache: Path, program: str = PROGRAM, constant: int = 1) -> tuple[str, st
     return done.stdout.strip(), done.stderr
 
 
+@pytest.mark.slow
 def test_a_second_process_launches_without_importing_numba(tmp_path: Path) -> None:
     assert run(tmp_path)[0] == "compiled True"
     assert run(tmp_path)[0] == "disk False"

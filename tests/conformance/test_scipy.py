@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 pytest.importorskip("scipy")
 
 PROGRAM = """
@@ -100,10 +102,12 @@ print("equal")
 """
 
 
+@pytest.mark.slow
 def test_functions_in_array_api_mode() -> None:
     run(PROGRAM, {"SCIPY_ARRAY_API": "1"})
 
 
+@pytest.mark.slow
 def test_ufuncs_of_special_functions() -> None:
     run(UFUNCS, {})
 

@@ -54,6 +54,7 @@ def test_the_readme_names_the_standards_functions() -> None:
     assert sorted(re.findall(r"^\| `([\w.]+)` \|", section, re.MULTILINE)) == sorted(STANDARD)
 
 
+@pytest.mark.slow
 def test_each_function_is_compared_and_has_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_timer, "_SHORTEST_BATCH", 0.0)
     monkeypatch.setattr(_timer, "_FEWEST_ROUNDS", 2)

@@ -1,7 +1,7 @@
 """Every function of NumPy's with generated arguments: value, dtype, shape, order, aliases.
 
-``make soak ARGS="--calls 200000"`` tries more of them. What is in `KNOWN` is told, with its reason,
-in the list of differences from NumPy (:mod:`dparray.differences`).
+``make stress ARGS="--calls 200000"`` tries more of them. The page of differences from NumPy lists
+each entry of `KNOWN` with its reason.
 """
 
 from __future__ import annotations

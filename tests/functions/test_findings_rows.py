@@ -98,7 +98,7 @@ SHOWN: dict[str, str] = {
     "R16": "evaluate/test_more_than_a_kernel_counts.py::test_as_numpy",
     "R17": "functions/test_damaged_files.py::test_damaged_files_are_refused",
     "R19": "simulator/test_numbers_as_on_the_device.py::test_the_same",
-    "R21": "soak/test_soak.py::test_growth_that_no_kernel_explains_fails",
+    "R21": "stress/test_stress.py::test_growth_that_no_kernel_explains_fails",
 }
 
 #: Words of the list of differences from NumPy that give the reason of what stays.

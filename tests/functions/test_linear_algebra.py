@@ -198,6 +198,7 @@ def test_transforms_of_nothing(name: str, host_tier: bool) -> None:
                 assert_same(getattr(dp.fft, name)(dp.asarray(a), n=3, axis=axis), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float32", "complex64"])
 @pytest.mark.parametrize("descending", [False, True])
 def test_sorting(dtype: str, descending: bool, queue: Any) -> None:

@@ -88,6 +88,7 @@ def test_large_arrays_agree_with_numpy(dtype: str, lazy: bool) -> None:
         grid(dtype, SIZES[1], ("add", "mul", "pow", "lt", "eq"), ("maximum",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float16"])
 def test_other_tiers_agree_with_numpy(dtype: str) -> None:
     with config.override(host_tier=False):

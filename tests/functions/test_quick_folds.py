@@ -19,6 +19,7 @@ def array(dtype: str, queue: Any) -> tuple[np.ndarray, dp.ndarray]:
     return a, dp.asarray(a, sycl_queue=queue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float32", "float64"])
 @pytest.mark.parametrize("name", host.QUICK_FOLDS)
 def test_all_elements_are_folded_as_by_numpy(name: str, dtype: str, queue: Any) -> None:

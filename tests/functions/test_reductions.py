@@ -79,6 +79,7 @@ def test_sums_of_views(a: np.ndarray, data: st.DataObject) -> None:
         assert_same(dp.max(x, axis=axis), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sum", "max", "argmax", "mean", "any"])
 def test_large_arrays(name: str, queue: Any) -> None:
     a = np.random.default_rng(2).standard_normal((300, 400)).astype("float32")

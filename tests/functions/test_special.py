@@ -63,6 +63,7 @@ def table() -> dict[str, tuple[float, ...]]:
     return {name: (float(double), float(single)) for name, double, single in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_those_in_the_table(name: str) -> None:
     for found, told in zip(largest_errors(name), table()[name], strict=True):
@@ -82,6 +83,7 @@ INVERSES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INVERSES)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_inverses(name: str, dtype: str, queue: Any) -> None:
@@ -175,6 +177,7 @@ def test_counts() -> None:
     np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-13, atol=1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "given", "wanted"),
     [
@@ -365,6 +368,7 @@ def test_numbers_computed_from_others() -> None:
     assert float(value) == pytest.approx(math.log(math.e**2 - math.e))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["erf", "gamma", "j0", "boxcox", "gammainc", "betainc", "zeta", "binom"]
 )

@@ -5,6 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 SCRIPT = """
 import faulthandler, sys, threading
 faulthandler.dump_traceback_later(60, exit=True)
@@ -25,6 +29,7 @@ for thread in threads:
 """
 
 
+@pytest.mark.slow
 def test_first_calls_by_threads_end() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -269,6 +269,7 @@ def test_nothing_is_lost_when_memory_runs_out(queue: Any) -> None:
 PYTHON = [sys.executable, "-W", "ignore::DeprecationWarning"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ending",
     [

@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from dparray._graph.ops import OPS
+
+pytestmark = pytest.mark.static
 
 STUB = Path(__file__).resolve().parents[2] / "dparray" / "_functions" / "elementwise.pyi"
 

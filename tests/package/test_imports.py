@@ -9,6 +9,8 @@ import pytest
 
 import dparray as dp
 
+pytestmark = pytest.mark.process
+
 
 def run(program: str) -> list[str]:
     """The lines that a program prints in a process of its own."""
@@ -84,6 +86,7 @@ except dpnp.exceptions.ExecutionPlacementError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_first", [True, False])
 def test_dpnp_may_come_before_and_after(is_first: bool) -> None:
     statements = ["import dparray, dpctl", "dparray.ones(3).sum().item(); import dpnp"]
@@ -97,6 +100,7 @@ def test_dpnp_may_come_before_and_after(is_first: bool) -> None:
     assert expected[1] == "ExecutionPlacementError"
 
 
+@pytest.mark.slow
 def test_the_order_of_work_is_known_to_dpnp_that_comes_while_work_is_under_way() -> None:
     program = """
 import dparray as dp
@@ -119,6 +123,7 @@ print(float((dpnp.asarray(x.__usm_ndarray__) * 2).sum()))
     assert run(program) == ["40.0"]
 
 
+@pytest.mark.slow
 def test_a_policy_of_placement_gathers_operands_from_its_first_use() -> None:
     program = """
 import dpctl, dparray as dp

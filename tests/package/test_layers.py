@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.static
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # Lowest first. Names are folders and single modules of the package.

@@ -13,8 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dparray._array.ndarray import ndarray
 from dparray._functions import missing_names
+
+pytestmark = pytest.mark.static
 
 STUB = Path(__file__).resolve().parents[2] / "dparray" / "_array" / "methods.pyi"
 

@@ -9,6 +9,8 @@ import pytest
 
 import dparray as dp
 
+pytestmark = pytest.mark.static
+
 
 def test_a_star_import_replaces_no_builtin_and_brings_no_error() -> None:
     names: dict[str, object] = {}

@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.static
+
 ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = """
@@ -75,6 +79,7 @@ def checked(program: Path, text: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_strictly_typed_program_may_use_every_public_name(tmp_path: Path) -> None:
     done = checked(tmp_path / "program.py", PROGRAM)
     assert done.returncode == 0, done.stdout + done.stderr

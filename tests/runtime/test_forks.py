@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there is fork the default")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="only there is fork the default"),
+    pytest.mark.process,
+]
 
 HEAD = """
 import concurrent.futures, gc, multiprocessing, os, signal, subprocess, sys
@@ -171,6 +174,7 @@ if __name__ == "__main__":
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_forks(name: str, tmp_path: Path) -> None:
     """Programs that fork end by themselves, and their children raise or work."""

@@ -108,6 +108,7 @@ with dp.config.override(host_tier=False):
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("attempt", range(2))
 def test_threads_on_in_order_queues_end(program: str, attempt: int) -> None:

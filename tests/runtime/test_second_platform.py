@@ -16,6 +16,8 @@ import pytest
 
 from tests.conftest import drivers_with_a_copy
 
+pytestmark = pytest.mark.process
+
 HEAD = """
 import numpy as np
 import dparray as dp
@@ -79,6 +81,7 @@ def two_drivers(tmp_path_factory: pytest.TempPathFactory) -> str:
     return both
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_on_two_platforms(two_drivers: str, program: str) -> None:
     done = subprocess.run(
@@ -92,6 +95,7 @@ def test_on_two_platforms(two_drivers: str, program: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_the_fixture_of_queues_has_it_on_request() -> None:
     """A few tests on it; ``DPARRAY_TEST_SECOND_PLATFORM=1`` before pytest gives it to all."""
     tests = Path(__file__).parents[1]

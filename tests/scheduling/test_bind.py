@@ -43,6 +43,7 @@ def _in_turn() -> object:
     return lambda step: step.devices[next(count) % len(step.devices)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["fastest", "in turn"])
 def test_operands_of_several_queues_are_no_error(pair: list[dp.Device], policy: str) -> None:
     host, (a, b) = _arrays(pair)

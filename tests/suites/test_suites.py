@@ -14,6 +14,8 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -110,6 +112,7 @@ def test_a_sample_is_compared_by_what_fails_alone(expectations: ModuleType) -> N
     assert expectations.compare(["a.py::new"], [], text, whole=False)[1]
 
 
+@pytest.mark.slow
 def test_outcomes_are_recorded_and_a_crash_is_stepped_over(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(
         "import os, pytest\n"

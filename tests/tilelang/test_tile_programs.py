@@ -526,6 +526,7 @@ STRIDED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int32", "float16", "bool", "uint8"])
 def test_kernels_read_views_of_any_strides(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     values = (np.arange(60).reshape(6, 10) % 7).astype(dtype)

@@ -45,6 +45,7 @@ def run_bench(*arguments: str) -> int:
     return main(["bench", "--size", "9", "--seconds", "0", *arguments])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_the_json_has_machine_settings_and_a_row_for_each_case(
     capsys: pytest.CaptureFixture[str],
@@ -66,6 +67,7 @@ def test_the_json_has_machine_settings_and_a_row_for_each_case(
             )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_launch_is_held_against_its_limit() -> None:
     rows = bench.measure_all(["launch"], SETTINGS)["benchmarks"]["launch"]["rows"]
@@ -132,6 +134,7 @@ def test_allocation_hits_the_pool_in_one_candidate_and_misses_in_the_other(
     assert dp.memory.stats().misses > before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_tile_functions_are_compared() -> None:
     rows = list(bench.BENCHMARKS["tile"].rows(SETTINGS))
@@ -141,6 +144,7 @@ def test_tile_functions_are_compared() -> None:
     assert rows[-1].limit is not None
 
 
+@pytest.mark.slow
 def test_first_calls_are_timed_in_new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = bench.BENCHMARKS["compile"]
     monkeypatch.setattr("dparray.cli.bench.compile._PROCESSES", 1)
@@ -189,6 +193,7 @@ def test_shapes_are_held_against_contiguous_memory() -> None:
     assert "ahead of NumPy" in next(benchmark.conclude(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_the_table_shows_medians_ratios_and_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_bench("launch") == 0

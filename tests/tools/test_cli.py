@@ -17,6 +17,8 @@ from dparray import cli
 from dparray._compiler import cache as _cache
 from dparray.cli import COMMANDS, info, main
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

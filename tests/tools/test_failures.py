@@ -16,6 +16,8 @@ import dparray as dp
 from dparray._runtime import event as events
 from dparray._runtime import launch
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -36,6 +38,7 @@ def test_too_large_a_group_and_too_much_local_memory_are_refused_by_name(queue: 
     assert float(x.sum()) == 1 << 16
 
 
+@pytest.mark.slow
 def test_after_memory_ran_out_in_a_plan_the_arrays_can_still_be_computed(queue: Any) -> None:
     count = 4_000_000  # more than is free in slabs of which other arrays have a part
     x = dp.asarray(np.linspace(0, 1, count), sycl_queue=queue)

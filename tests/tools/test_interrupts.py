@@ -19,6 +19,8 @@ from dparray import _hooks
 from dparray._compiler import interrupts
 from dparray._functions import io
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(autouse=True)
 def heeded() -> Iterator[None]:

@@ -19,6 +19,8 @@ from typing import Any
 import nbformat
 import pytest
 
+pytestmark = pytest.mark.process
+
 MEASURE = Path(__file__).with_name("measure.js").read_text()
 
 THEMES = ("JupyterLab Light", "JupyterLab Dark")

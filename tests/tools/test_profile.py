@@ -460,6 +460,7 @@ def test_the_command_profiles_a_script(tmp_path: Path) -> None:
     assert "no.py" in missing.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "status"),
     [

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 #: Runs the examples that depend on the compute units; with a number, so many are made believe.
 EXAMPLES = """
 import doctest, inspect, sys
 import dparray as dp
-from tests.package.test_docstrings import public
+from tests.package.test_docstrings import NAMESPACES, public
 
 units = int(sys.argv[1])
 whole = dp.Device.create_sub_devices
@@ -24,7 +26,7 @@ if units:
         parts = whole(self, partition)
         return [parts[i % len(parts)] for i in range(units)] if partition == 1 else parts
     dp.Device.create_sub_devices = of_many
-texts = {name: inspect.getdoc(value) or "" for name, value in public()}
+texts = {name: inspect.getdoc(value) or "" for place in NAMESPACES for name, value in public(place)}
 for cls in (dp.Device, dp.ndarray):
     texts |= {f"{cls.__name__}.{n}": inspect.getdoc(v) or "" for n, v in vars(cls).items()}
 texts.pop("Device.create_sub_devices" if units else "", None)  # which compares with the device
@@ -63,10 +65,12 @@ def test_examples_run_on_one_unit(first_core: str) -> None:
     assert "examples are right" in run(EXAMPLES, "0", cores=first_core)
 
 
+@pytest.mark.slow
 def test_examples_run_on_sixty_four_units() -> None:
     assert "examples are right" in run(EXAMPLES, "64")
 
 
+@pytest.mark.slow
 def test_a_device_of_one_unit_is_its_only_part(first_core: str) -> None:
     program = (
         "import dparray as dp; d = dp.Device('cpu'); print(d.create_sub_devices() == [d]);"

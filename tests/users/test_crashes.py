@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 KERNEL = """
 import sys
 import dparray as dp
@@ -35,6 +37,7 @@ def run(tmp_path: Path, text: str, far: int, *options: str) -> subprocess.Comple
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the handler is for x86-64")
 @pytest.mark.parametrize("options", [(), ("-X", "faulthandler")])
 @pytest.mark.parametrize("size", [10, 100_000], ids=["few work-items", "several threads"])
@@ -48,6 +51,7 @@ def test_an_index_far_outside_ends_with_the_way_to_find_its_line(
     assert ("most recent call first" in done.stderr) == bool(options)
 
 
+@pytest.mark.slow
 def test_debug_mode_names_the_line_instead(tmp_path: Path) -> None:
     done = run(tmp_path, KERNEL.replace("a = dp", "dp.config.debug = True\na = dp"), 10**9)
     assert done.returncode == 1

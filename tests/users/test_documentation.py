@@ -11,6 +11,8 @@ import pytest
 
 import dparray as dp
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").rglob("*.md"))]
 _NAME = re.compile(r"(?<![\w.])dp((?:\.[A-Za-z_]\w*)+)")

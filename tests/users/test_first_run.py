@@ -14,6 +14,8 @@ import pytest
 
 from dparray import _log, cli
 
+pytestmark = pytest.mark.process
+
 PROGRAM = """
 import dparray as dp
 
@@ -54,6 +56,7 @@ def at_a_terminal(program: Path, **environment: str) -> str:
     return text.decode().removesuffix("end\r\n")
 
 
+@pytest.mark.slow
 def test_a_terminal_is_told_once_that_kernels_are_compiled_and_kept(tmp_path: Path) -> None:
     program, cache = tmp_path / "program.py", tmp_path / "cache"
     program.write_text(PROGRAM)
@@ -121,6 +124,7 @@ for n in (50, 5000, 100_000):
 """
 
 
+@pytest.mark.slow
 def test_an_everyday_program_needs_none_of_the_kernels_that_drivers_build_anew(
     tmp_path: Path,
 ) -> None:

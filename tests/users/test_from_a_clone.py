@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 CLONE = Path(__file__).resolve().parents[2]
 
 
@@ -45,6 +47,7 @@ def test_import_dparray_takes_the_clone_and_finds_its_device_code(
     assert "opencl:cpu:0" in devices
 
 
+@pytest.mark.slow
 def test_python_m_dparray_info_finds_the_device(environment: dict[str, str]) -> None:
     done = run(environment, "-m", "dparray", "info", "--json")
     assert done.returncode == 0, done.stderr
@@ -52,6 +55,7 @@ def test_python_m_dparray_info_finds_the_device(environment: dict[str, str]) -> 
     assert [d["usable"] for each in found["platforms"] for d in each["devices"]].count(True) >= 1
 
 
+@pytest.mark.slow
 def test_the_doctor_finds_the_first_links_whole(environment: dict[str, str]) -> None:
     links = ["python", "packages", "driver", "imports", "devices"]
     done = run(environment, "-m", "dparray", "doctor", "--json", "--only", *links)

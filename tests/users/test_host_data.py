@@ -10,6 +10,8 @@ import pytest
 
 import dparray as dp
 
+pytestmark = pytest.mark.process
+
 
 def programs() -> dict[str, Any]:
     a = np.asarray([1.0, 2.0, 3.0])

@@ -9,6 +9,8 @@ import pytest
 
 import dparray as dp
 
+pytestmark = pytest.mark.process
+
 
 @dp.kernel
 def makes_an_array(item, a):  # type: ignore[no-untyped-def]

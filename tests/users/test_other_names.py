@@ -16,6 +16,8 @@ import dparray as dp
 from dparray import cli
 from dparray._runtime import drivers
 
+pytestmark = pytest.mark.process
+
 
 @pytest.mark.parametrize(
     ("name", "ours"),

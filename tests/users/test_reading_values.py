@@ -15,6 +15,8 @@ import dparray as dp
 # isort: split
 import dpctl
 
+pytestmark = pytest.mark.process
+
 
 def test_a_loop_over_a_pending_array_computes_it_once(queue: Any) -> None:
     x = dp.arange(20_000.0, sycl_queue=queue) * 2

@@ -1,4 +1,4 @@
-"""The soak's programs run, and a failing one is cut down to what fails."""
+"""The programs of the stress test run, and a failing one is cut down to what fails."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ import pytest
 
 
 def load() -> Any:
-    spec = importlib.util.spec_from_file_location("soak", Path(__file__).with_name("soak.py"))
+    spec = importlib.util.spec_from_file_location("stress", Path(__file__).with_name("stress.py"))
     assert spec is not None
     assert spec.loader is not None
-    module = sys.modules["soak"] = importlib.util.module_from_spec(spec)
+    module = sys.modules["stress"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-soak = load()
+stress = load()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_programs_agree_with_numpy(seed: int, tmp_path: Path) -> None:
-    program = [step for step in soak.make_program(seed) if step[0] not in soak.DAMAGE]
-    assert soak.failure(program, tmp_path) is None
+    program = [step for step in stress.make_program(seed) if step[0] not in stress.DAMAGE]
+    assert stress.failure(program, tmp_path) is None
 
 
 def test_the_smallest_failing_program_is_found() -> None:
     program = [("new", (n, 0, 0)) for n in range(30)]
     bad = [program[7], program[19]]
-    found = soak.shrink(program, lambda part: all(step in part for step in bad))
+    found = stress.shrink(program, lambda part: all(step in part for step in bad))
     assert found == bad
 
 
@@ -49,18 +49,18 @@ INJECTED = [
 
 
 def test_each_injected_failure_and_random_program_is_a_step(tmp_path: Path) -> None:
-    assert {name for name, _ in INJECTED} <= set(soak.STEPS)
+    assert {name for name, _ in INJECTED} <= set(stress.STEPS)
     for size in (1, 3):
-        assert soak.failure([("new", (1, size, 0)), *INJECTED], tmp_path) is None
+        assert stress.failure([("new", (1, size, 0)), *INJECTED], tmp_path) is None
 
 
 def test_a_wrong_result_prints_the_seed_and_the_smallest_program(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(soak, "STEPS", ("new", "sort", "reduce", "mask"))
-    monkeypatch.setattr(soak, "WEIGHTS", [0.4, 0.2, 0.2, 0.2])
-    monkeypatch.setattr(soak.dp, "flip", lambda x: x)  # sort's other half
-    assert soak.soak(0.5, seed=3, threads=1) == 1
+    monkeypatch.setattr(stress, "STEPS", ("new", "sort", "reduce", "mask"))
+    monkeypatch.setattr(stress, "WEIGHTS", [0.4, 0.2, 0.2, 0.2])
+    monkeypatch.setattr(stress.dp, "flip", lambda x: x)  # sort's other half
+    assert stress.stress(0.5, seed=3, threads=1) == 1
     said = capsys.readouterr().out
     assert said.startswith("seed 3: AssertionError")
     _, _, program = said.partition("the smallest program that shows it:\n")
@@ -68,22 +68,25 @@ def test_a_wrong_result_prints_the_seed_and_the_smallest_program(
 
 
 def test_growth_that_no_kernel_explains_fails(capsys: pytest.CaptureFixture[str]) -> None:
-    assert soak.grown([(10**9, 0)] * 4) == 0
-    assert soak.grown([(10**9 + n * 10**8, 200 * n) for n in range(8)]) == 0
-    assert soak.grown([(10**9 + n * 10**8, 0) for n in range(8)]) == 1
+    assert stress.grown([(10**9, 0)] * 4) == 0
+    assert stress.grown([(10**9 + n * 10**8, 200 * n) for n in range(8)]) == 0
+    assert stress.grown([(10**9 + n * 10**8, 0) for n in range(8)]) == 1
     assert "it grows" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_is_kept_without_a_new_kernel_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(soak, "_settled_threads", lambda: 1)
-    monkeypatch.setattr(soak, "failure", lambda program, folder: None)
-    with soak.Built() as built:
-        assert soak.kept(range(3), tmp_path, built) == 0
+    monkeypatch.setattr(stress, "_settled_threads", lambda: 1)
+    monkeypatch.setattr(stress, "failure", lambda program, folder: None)
+    with stress.Built() as built:
+        assert stress.kept(range(3), tmp_path, built) == 0
         lost = []
-        monkeypatch.setattr(soak, "failure", lambda program, folder: lost.append(b"x" * (1 << 20)))
-        assert soak.kept(range(3), tmp_path, built) == 1
+        monkeypatch.setattr(
+            stress, "failure", lambda program, folder: lost.append(b"x" * (1 << 20))
+        )
+        assert stress.kept(range(3), tmp_path, built) == 1
         lost.clear()
     assert "it keeps what no kernel explains" in capsys.readouterr().out
 
@@ -91,11 +94,11 @@ def test_what_is_kept_without_a_new_kernel_fails(
 def test_threads_that_do_nothing_hang_and_those_that_work_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(soak, "PATIENCE", 1)
+    monkeypatch.setattr(stress, "PATIENCE", 1)
     ends = threading.Event()
     waiting = threading.Thread(target=ends.wait, daemon=True)
     waiting.start()
-    assert not soak.have_ended([waiting])
+    assert not stress.have_ended([waiting])
     ends.set()
 
     def work() -> None:
@@ -105,5 +108,5 @@ def test_threads_that_do_nothing_hang_and_those_that_work_do_not(
 
     working = threading.Thread(target=work, daemon=True)
     working.start()
-    monkeypatch.setattr(soak, "HUNG", 0.001)
-    assert soak.have_ended([waiting, working])
+    monkeypatch.setattr(stress, "HUNG", 0.001)
+    assert stress.have_ended([waiting, working])

@@ -1,4 +1,4 @@
-"""Random programs for as long as asked: ``make soak ARGS="--minutes 60 --seed 1"``.
+"""Random programs for as long as asked: ``make stress ARGS="--minutes 60 --seed 1"``.
 
 The runtime keeps each kernel until the process ends, so a process that has reached ``MOST_MEMORY``
 hands over to a new one, which goes on with the next seed and the kernels on disk. Whether anything
@@ -38,7 +38,7 @@ sys.path.append(str(Path(__file__).parents[1] / "evaluate"))
 
 # What users have compiled is not damaged; a process that goes on has the folder of the one before.
 if __name__ == "__main__" and "DPARRAY_SOAK_SO_FAR" not in os.environ:
-    os.environ["DPARRAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="dparray-soak-")
+    os.environ["DPARRAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="dparray-stress-")
 
 import dparray as dp
 from dparray._compiler import kernel
@@ -440,7 +440,7 @@ def have_ended(workers: Sequence[threading.Thread]) -> bool:
     return False
 
 
-def soak(minutes: float, seed: int, threads: int = 3, so_far: SoFar | None = None) -> int:
+def stress(minutes: float, seed: int, threads: int = 3, so_far: SoFar | None = None) -> int:
     """Run programs, alone and beside each other; returns the exit status."""
     done = so_far or SoFar()
     began = look = time.monotonic() - done.seconds
@@ -599,9 +599,9 @@ def main() -> int:
     carried = os.environ.pop(SO_FAR, None)
     if carried is not None:
         found = json.loads(carried)
-        return soak(arguments.minutes, found["seed"], so_far=SoFar(**found["done"]))
+        return stress(arguments.minutes, found["seed"], so_far=SoFar(**found["done"]))
     print(f"seed {arguments.seed}, {arguments.minutes} minutes", flush=True)
-    return soak(arguments.minutes, arguments.seed)
+    return stress(arguments.minutes, arguments.seed)
 
 
 if __name__ == "__main__":

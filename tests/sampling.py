@@ -1,0 +1,100 @@
+"""Which of the collected cases run: a sample by default, all with ``--all``.
+
+109 test functions hold three quarters of the 31,000 cases, most of them grids of parameters. By
+default a function runs at most `MAX_CASES` cases, chosen so that every value of every parameter
+occurs as far as that number allows; the rest are chosen by a hash of their names, so the choice
+is the same on every machine. The fixture ``queue`` is the CPU and one sub-device, and tests marked
+``slow`` or ``static`` are left out.
+
+``--all`` runs every case, ``--all --part 2/3`` one of three disjoint parts of them. A file named on
+the command line runs with its slow and static tests, a test named there (``file.py::test``) with
+all of its cases.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+MAX_CASES = 16
+LEFT_OUT = {"slow", "static"}
+QUEUES = ("cpu", "sub-device-1", "second-platform")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--all`` and ``--part``."""
+    parser.addoption("--all", action="store_true", help="run every case, slow tests included")
+    parser.addoption("--part", metavar="K/N", help="with --all: only part K of N")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what this run leaves out."""
+    chosen = _chosen(config, items)
+    if len(chosen) < len(items):
+        kept = set(map(id, chosen))
+        config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+        items[:] = chosen
+
+
+def _chosen(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
+    if config.getoption("--all"):
+        part, parts = _part(config.getoption("--part"))
+        return [item for item in items if _hash(item) % parts == part]
+    if any("::" in argument for argument in config.args):
+        return items
+    if not config.option.markexpr:
+        files = {Path(argument).resolve() for argument in config.args if argument.endswith(".py")}
+        items = [item for item in items if item.path in files or not _is_left_out(item)]
+    items = [item for item in items if _parameters(item).get("queue", "cpu") in QUEUES]
+    by_function: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        by_function.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {id(item) for cases in by_function.values() for item in sample(cases)}
+    return [item for item in items if id(item) in kept]
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    return any(mark.name in LEFT_OUT for mark in item.iter_markers())
+
+
+def _part(text: str | None) -> tuple[int, int]:
+    if text is None:
+        return 0, 1
+    part, _, parts = text.partition("/")
+    if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+        raise pytest.UsageError(f"--part must be K/N with 1 <= K <= N, as in 2/3; got {text!r}")
+    return int(part) - 1, int(parts)
+
+
+def _hash(item: pytest.Item) -> int:
+    return zlib.crc32(item.nodeid.encode())
+
+
+def _parameters(item: pytest.Item) -> dict[str, object]:
+    return item.callspec.params if hasattr(item, "callspec") else {}
+
+
+def _values(item: pytest.Item) -> frozenset[tuple[str, int]]:
+    """Return each parameter of a case with the identity of its value: cases share the objects."""
+    return frozenset((name, id(value)) for name, value in _parameters(item).items())
+
+
+def sample(cases: Iterable[pytest.Item], count: int = MAX_CASES) -> list[pytest.Item]:
+    """Choose at most ``count`` cases of a function that have as many parameter values as possible.
+
+    Each step takes the case that has the most values which no chosen case has (a greedy cover).
+    """
+    left = sorted(cases, key=_hash)
+    if len(left) <= count:
+        return left
+    chosen: list[pytest.Item] = []
+    seen: set[tuple[str, int]] = set()
+    while len(chosen) < count:
+        best = max(left, key=lambda case: len(_values(case) - seen))
+        seen |= _values(best)
+        left.remove(best)
+        chosen.append(best)
+    return chosen
