@@ -50,7 +50,7 @@ _when_set: dict[str, list[Callable[[], None]]] = {}
 
 def when_set(option: str, action: Callable[[], None]) -> None:
     """Call ``action`` whenever an option of :mod:`dparray.config` has been set, or ``"executor"``,
-    which tests and measurements force.
+    which tests and measurements force, or ``"tracing"``.
     """
     _when_set.setdefault(option, []).append(action)
 
@@ -61,30 +61,21 @@ def option_was_set(option: str) -> None:
         action()
 
 
-#: Who is told when the first begins to listen to all work, and when the last ends: what computes
-#: small arrays at once looks at no hook, which would cost a part of what it takes.
-_switches: list[Callable[[bool], None]] = []
-_listening = 0
+#: Whether somebody traces all work. The compiled fast path reads it, through `when_set("tracing")`,
+#: and then computes through :func:`dparray._evaluate.host.call`, which emits the events.
+is_tracing = False
+_tracers = 0
 _lock = threading.Lock()
 
 
-def listen(is_on: bool) -> None:
-    """Begin to listen to all work, or end it as often as it was begun."""
-    global _listening
+def trace(is_on: bool) -> None:
+    """Begin to trace all work, or end it as often as it was begun."""
+    global is_tracing, _tracers
     with _lock:
-        before = _listening
-        _listening += 1 if is_on else -1
-        if bool(before) != bool(_listening):
-            for switch in _switches:
-                switch(is_on)
-
-
-def add_switch(switch: Callable[[bool], None]) -> None:
-    """Call ``switch`` whenever listening to all work begins (with true) or ends (with false)."""
-    with _lock:
-        _switches.append(switch)
-        if _listening:
-            switch(True)
+        _tracers += 1 if is_on else -1
+        if is_tracing != bool(_tracers):
+            is_tracing = bool(_tracers)
+            option_was_set("tracing")
 
 
 _apart = threading.local()

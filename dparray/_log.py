@@ -14,10 +14,10 @@ def switch(is_on: bool) -> None:
     listening = print_event in _hooks.subscribers
     if is_on and not listening:
         _hooks.subscribe(print_event)
-        _hooks.listen(True)
+        _hooks.trace(True)
     elif listening and not is_on:
         _hooks.subscribers.remove(print_event)
-        _hooks.listen(False)
+        _hooks.trace(False)
 
 
 _told: set[str] = set()

@@ -29,7 +29,6 @@ from dparray._array.operands import (
 )
 from dparray._array.small import (
     HEAP_ELEMENTS,
-    REFUSALS,
     SCALARS,
     are_small_together,
     array_type,
@@ -38,7 +37,6 @@ from dparray._array.small import (
     counted,
     is_free_to_write,
     is_ready,
-    run_silently,
     view_small,
     working,
 )
@@ -105,10 +103,7 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
                 made = computed_in_pool(into, owner, first, second)
                 if made is not None:
                     return made
-            try:
-                values = run_silently(compute, first, second)
-            except REFUSALS:
-                values = host.call(compute, first, second)
+            values = host.call(compute, first, second, owner=owner)
             if values is None:  # apart from NumPy's error, which explains nothing
                 return defer(op, (x1, x2), None)
             result = new_object(ndarray)
@@ -138,10 +133,7 @@ def _single_operation(op: Op) -> Unary:
                 made = computed_in_pool(into, x, seen)
                 if made is not None:
                     return made
-            try:
-                values = run_silently(compute, seen)
-            except REFUSALS:
-                values = host.call(compute, seen)
+            values = host.call(compute, seen, owner=x)
             if values is None:  # apart from NumPy's error, which explains nothing
                 return defer(op, (x,), None)
             result = new_object(ndarray)
@@ -280,7 +272,7 @@ def _computed_into(op: Op, operands: tuple[Any, ...], out: ndarray) -> bool:
             seen.append(each)
         else:
             return False
-    return host.call(compute, *seen, target) is not None
+    return host.call(compute, *seen, target, owner=out) is not None
 
 
 def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:

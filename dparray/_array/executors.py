@@ -139,9 +139,8 @@ def compute_at_once(host: Function | None, arrays: Named) -> Any:
         or not (small.is_ready(*(x for _, x in arrays)) and device_facts.computes_in_double(queue))
     ):
         return None
-    try:
-        results = small.run_silently(host, *views)
-    except small.REFUSALS:  # another way finds the right words
+    results = host_executor.call(host, *views, owner=first)
+    if results is None:  # another way finds the right words
         return None
     if isinstance(results, tuple | list):
         parts = [_result_at_once(part, views, queue, usm_type) for part in results]

@@ -7,7 +7,7 @@ from typing import Any
 from dparray import _dtypes
 from dparray._array.apply import OPERATIONS, Binary, apply, as_operand, defer
 from dparray._array.ndarray import ndarray
-from dparray._array.small import REFUSALS, SCALARS, is_free_to_write, is_ready, run_silently
+from dparray._array.small import SCALARS, is_free_to_write, is_ready
 from dparray._evaluate import host, limits
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
 from dparray.memory import exchange
@@ -31,14 +31,13 @@ def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
         else:
             operand = other
             is_small = type(other) in SCALARS
-        if is_small and is_free_to_write(self) and is_ready(self, other):
-            try:
-                run_silently(compute, target, operand, target)
-                return self
-            except REFUSALS:
-                values = host.call(compute, target, operand, target)
-            if values is not None:
-                return self
+        if (
+            is_small
+            and is_free_to_write(self)
+            and is_ready(self, other)
+            and host.call(compute, target, operand, target, owner=self) is not None
+        ):
+            return self
         return defer(op, (self, other), self)
 
     return operate, reflected, in_place

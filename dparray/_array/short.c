@@ -27,10 +27,12 @@ static Py_ssize_t at_node, at_alias, at_shape, at_dtype, at_size;
 static PyTypeObject *node_type, *scalar_type, *canonical_type, *layout_type;
 static PyObject *slow_order, *placement, *holds_open, *options, *graph_operations, *square, *negation;
 static PyObject *working;       /* queues with work that may not be complete */
-static int is_host_tier_on;     /* the option, and */
-static npy_intp most_elements;  /* how many elements an addition may have: as `follow` was told */
+static int is_host_tier_on;     /* the option `host_tier`, as `follow` sets it */
+static int is_tracing;          /* then NumPy is called by `traced_call`, which emits events */
+static npy_intp most_elements;  /* the largest addition that is computed immediately */
 static PyObject *at_once;       /* up to how many elements, by an operation's weight */
 static PyObject *scalar_types;  /* classes of scalars that stand beside arrays */
+static PyObject *traced_call;   /* `host.call` */
 static PyObject *context;       /* in it NumPy warns of nothing */
 static PyObject *ufuncs;        /* NumPy's ufuncs: the numbers of operations */
 static PyObject *readers, *call_method, *host_bytes, *memory_word, *node_word, *pointer_word;
@@ -66,11 +68,11 @@ static int is_idle(void)
     return is_host_tier_on && PyDict_Size(working) == 0;
 }
 
-/* follow(host_tier, elements): the options as they are now. */
+/* follow(host_tier, elements, is_tracing): the options as they are now. */
 static PyObject *follow(PyObject *module, PyObject *args)
 {
     Py_ssize_t count;
-    if (!PyArg_ParseTuple(args, "pn", &is_host_tier_on, &count))
+    if (!PyArg_ParseTuple(args, "pnp", &is_host_tier_on, &count, &is_tracing))
         return NULL;
     most_elements = count;
     Py_RETURN_NONE;
@@ -235,13 +237,49 @@ static int leave(int is_right)
     return 0;
 }
 
-/* A function of NumPy's, without warnings. NULL without an exception: to be done another way. */
-static PyObject *silently(PyObject *function, PyObject *a, PyObject *b, PyObject *out)
+/* Call a NumPy function without warnings; `owner` is an array among the operands. NULL without an
+ * exception where NumPy does not take the arguments. */
+static PyObject *call_numpy(PyObject *owner, PyObject *function, PyObject *args)
 {
+    PyObject *result;
+    if (is_tracing) {
+        Py_ssize_t count = PyTuple_Size(args);
+        PyObject *all = PyTuple_New(count + 1), *named = Py_BuildValue("{sO}", "owner", owner);
+        if (all) {
+            PyTuple_SetItem(all, 0, Py_NewRef(function));
+            for (Py_ssize_t at = 0; at < count; at++)
+                PyTuple_SetItem(all, at + 1, Py_NewRef(PyTuple_GetItem(args, at)));
+        }
+        result = all && named ? PyObject_Call(traced_call, all, named) : NULL;
+        Py_XDECREF(all);
+        Py_XDECREF(named);
+        if (result == Py_None)
+            Py_CLEAR(result);
+        return result;
+    }
+    if (!enter())
+        return NULL;
+    result = PyObject_Call(function, args, NULL);
+    leave(result != NULL);
+    if (!result)
+        is_refusal();
+    return result;
+}
+
+/* The same with operands; `b` and `out` may be NULL. */
+static PyObject *silently(PyObject *owner, PyObject *function, PyObject *a, PyObject *b,
+                          PyObject *out)
+{
+    if (is_tracing) {
+        PyObject *args = PyTuple_Pack(b ? out ? 3 : 2 : 1, a, b, out), *result;
+        result = args ? call_numpy(owner, function, args) : NULL;
+        Py_XDECREF(args);
+        return result;
+    }
     if (!enter())
         return NULL;
     /* While NumPy computes without the interpreter's lock, another thread may give an array other
-     * memory, and what it showed until then is let go of. */
+     * memory, and release the view that it had until then. */
     Py_XINCREF(a);
     Py_XINCREF(b);
     Py_XINCREF(out);
@@ -254,7 +292,6 @@ static PyObject *silently(PyObject *function, PyObject *a, PyObject *b, PyObject
         is_refusal();
     return result;
 }
-
 
 /* --- indices ---------------------------------------------------------------------------------- */
 
@@ -688,7 +725,7 @@ static PyObject *in_pool(int at, PyObject *owner, PyObject *a, PyObject *b)
                                              PyArray_DIMS(like), NULL,
                                              PyArray_DATA(AS_ARRAY(bytes)), NPY_ARRAY_CARRAY, NULL);
         if (out && PyArray_SetBaseObject(AS_ARRAY(out), Py_NewRef(bytes)) == 0) {
-            PyObject *result = silently(operations[at].compute, a, b, out);
+            PyObject *result = silently(owner, operations[at].compute, a, b, out);
             if (result) {
                 Py_DECREF(result);
                 made = make(owner, Py_NewRef(out), block);
@@ -736,7 +773,7 @@ static PyObject *binary_of(int at, PyObject *x, PyObject *y, PyObject *a, PyObje
         goto by_python;
     if (size > heap_elements)
         result = in_pool(at, owner, a, b);
-    else if ((result = silently(operations[at].compute, a, b, NULL)))
+    else if ((result = silently(owner, operations[at].compute, a, b, NULL)))
         result = make_of(owner, result);
     if (result || PyErr_Occurred())
         return result;
@@ -777,7 +814,7 @@ static PyObject *in_place(int at, PyObject *x, PyObject *y)
             return NULL;
         goto slow;
     }
-    PyObject *result = silently(operations[at].compute_in_place, target, operand, target);
+    PyObject *result = silently(x, operations[at].compute_in_place, target, operand, target);
     if (result) {
         Py_DECREF(result);
         return Py_NewRef(x);
@@ -833,7 +870,7 @@ static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
         PyLong_AsLongLongAndOverflow(y, &is_whole) == 2 &&
         PyArray_SIZE(AS_ARRAY(seen)) <= most_of(square_weight) &&
         PyArray_SIZE(AS_ARRAY(seen)) <= heap_elements && is_idle()) {
-        PyObject *result = silently(numpy_square, seen, NULL, NULL);
+        PyObject *result = silently(x, numpy_square, seen, NULL, NULL);
         if (result)
             return make_of(x, result);
         if (PyErr_Occurred())
@@ -1000,7 +1037,7 @@ static PyObject *noted_node(PyObject *op, PyObject *weight_of_op, PyObject *x, P
     int count = y ? 2 : 1;
     PyObject *operands[] = {x, y}, *nodes[2] = {NULL, NULL}, *notes[2] = {NULL, NULL}, *like = NULL;
     long weight = 0, leaves = 0;
-    if (!is_option("lazy") || PyList_Size(holds_open) ||
+    if (is_tracing || !is_option("lazy") || PyList_Size(holds_open) ||
         PyObject_IsTrue(PyDict_GetItemString(placement, "in_force")))
         goto refused;
     for (int which = 0; which < count; which++) {
@@ -1616,7 +1653,7 @@ static PyObject *unary(int at, PyObject *x)
     npy_intp most = most_of(of_one[at].weight);
     if (seen && PyArray_SIZE(AS_ARRAY(seen)) <= most &&
         PyArray_SIZE(AS_ARRAY(seen)) <= heap_elements && is_idle()) {
-        PyObject *result = silently(of_one[at].compute, seen, NULL, NULL);
+        PyObject *result = silently(x, of_one[at].compute, seen, NULL, NULL);
         if (result)
             return make_of(x, result);
         if (PyErr_Occurred())
@@ -1673,7 +1710,7 @@ static PyObject *product(PyObject *x, PyObject *y)
     PyObject *result;
     int type = PyArray_TYPE(AS_ARRAY(a));
     if (dimensions == 1 && others == 1 && (type == NPY_DOUBLE || type == NPY_FLOAT) &&
-        PyArray_DESCR(AS_ARRAY(a)) == PyArray_DESCR(AS_ARRAY(b))) {
+        PyArray_DESCR(AS_ARRAY(a)) == PyArray_DESCR(AS_ARRAY(b)) && !is_tracing) {
         if (!enter())
             return NULL;
         result = PyArray_MatrixProduct2(a, b, NULL);
@@ -1681,7 +1718,7 @@ static PyObject *product(PyObject *x, PyObject *y)
         if (!result)
             is_refusal();
     } else
-        result = silently(numpy_matmul, a, b, NULL);
+        result = silently(x, numpy_matmul, a, b, NULL);
     return result ? make_of(x, result) : NULL;
 }
 
@@ -1826,11 +1863,9 @@ static PyObject *compute_small(PyObject *module, PyObject *args, PyObject *named
     }
     if (!named || PyDict_Size(named) == (joins != NULL) + (broadcasts != NULL))
         given = arguments_seen(args, joins == Py_True, broadcasts == Py_True, &owner);
-    if (given && enter()) {
-        PyObject *values = PyObject_Call(PyTuple_GetItem(args, 0), given, NULL);
-        leave(values != NULL);
-        Py_DECREF(given);
-        given = NULL;
+    if (given) {
+        PyObject *values = call_numpy(owner, PyTuple_GetItem(args, 0), given);
+        Py_CLEAR(given);
         if (values && Py_TYPE(values) != &PyArray_Type && PyArray_CheckScalar(values)) {
             PyObject *whole = PyArray_FromScalar(values, NULL);
             Py_DECREF(values);
@@ -1845,7 +1880,6 @@ static PyObject *compute_small(PyObject *module, PyObject *args, PyObject *named
         }
         Py_XDECREF(values);
     }
-    Py_XDECREF(given);
     if (!is_refusal())
         return NULL;
     return PyObject_Call(slow_compute_small, args, named);
@@ -1881,7 +1915,7 @@ static PyObject *view_small(PyObject *module, PyObject *args)
 static PyObject *number_seen(PyObject *x)
 {
     PyObject *seen = seen_of(x);
-    return seen && PyArray_NDIM(AS_ARRAY(seen)) == 0 && is_idle() ? seen : NULL;
+    return seen && PyArray_NDIM(AS_ARRAY(seen)) == 0 && is_idle() && !is_tracing ? seen : NULL;
 }
 
 static PyObject *as_float(PyObject *x)
@@ -2052,6 +2086,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
     PyTypeObject *segment_type;
     struct { const char *name; PyObject **where; } parts[] = {
         {"ndarray", &type}, {"working", &working}, {"at_once", &at_once}, {"scalar_types", &scalar_types}, {"context", &context},
+        {"traced_call", &traced_call},
         {"getitem", &slow_getitem}, {"setitem", &slow_setitem}, {"matmul", &slow_matmul},
         {"array_ufunc", &slow_ufunc}, {"float", &slow_float}, {"int", &slow_int},
         {"index", &slow_index}, {"bool", &slow_bool}, {"numpy_matmul", &numpy_matmul},

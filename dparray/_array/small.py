@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
+from dparray._array import short
 from dparray._array.ndarray import (
     HOST_TYPES,
     SEQUENCES,
@@ -44,9 +45,6 @@ array_type = np.ndarray
 working = queues.working
 
 
-run_silently = host.run_silently
-
-
 REFUSALS = host.REFUSALS
 
 
@@ -66,7 +64,7 @@ def is_plain(index: Any) -> bool:
     return type(index) in _BASIC
 
 
-def compute_small(
+def general_compute_small(
     function: Callable[..., Any],
     x: Any,
     *args: Any,
@@ -103,12 +101,9 @@ def compute_small(
                 return None
             args = seen
             break
-    try:
-        values = run_silently(function, first, *args)
-    except REFUSALS:
-        values = host.call(function, first, *args)
-        if values is None:
-            return None
+    values = host.call(function, first, *args, owner=x)
+    if values is None:
+        return None
     if type(values) is not array_type:
         values = np.asarray(values)
     if values.dtype.char not in NUMBERS:  # of a text or an object among the arguments
@@ -141,7 +136,7 @@ def fold_whole(name: str, x: ndarray, keepdims: bool) -> ndarray | None:
     seen = look(x)
     if seen is None or not seen.flags.c_contiguous:
         return None
-    made = host.call(host.FOLDS[name], seen, None, keepdims)
+    made = host.call(host.FOLDS[name], seen, None, keepdims, owner=x)
     if made is None:
         return None
     result = new_object(ndarray)
@@ -184,7 +179,7 @@ def _compute_joined(function: Callable[..., Any], arrays: Any, *args: Any) -> nd
         size += x.size
     if size > limits.host_elements:
         return None
-    return compute_small(lambda *parts: function(parts, *args), *arrays)
+    return general_compute_small(lambda *parts: function(parts, *args), *arrays)
 
 
 def _compute_broadcast(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:
@@ -200,7 +195,7 @@ def _compute_broadcast(function: Callable[..., Any], x: Any, *args: Any) -> ndar
             size *= each.size
     most = limits.host_elements
     is_small = bool(seen) and (size <= most or are_small_together(most, *seen))
-    return compute_small(function, x, *args) if is_small else None
+    return general_compute_small(function, x, *args) if is_small else None
 
 
 def counted_bytes(x: np.ndarray, size: int | None = None) -> int:
@@ -255,7 +250,9 @@ def is_free_to_write(x: ndarray) -> bool:
     return block is None or not block.readers
 
 
-def view_small(x: ndarray, function: Callable[..., np.ndarray], *args: Any) -> ndarray | None:
+def general_view_small(
+    x: ndarray, function: Callable[..., np.ndarray], *args: Any
+) -> ndarray | None:
     """A view of an array that the host sees; ``None`` if what NumPy makes is no view of it.
 
     Args:
@@ -337,7 +334,7 @@ def write_small(x: ndarray, index: Any, value: Any) -> bool:
             return False
         is_exact = dtype.char == "d" or type(value) is bool
     if not is_exact:  # the conversion may overflow
-        return host.call(host.write, target, index, source) is not None
+        return host.call(host.write, target, index, source, owner=x) is not None
     try:
         target[index] = source
     except REFUSALS:
@@ -371,7 +368,7 @@ def computed_in_pool(compute: Callable[..., Any], x: ndarray, *seen: Any) -> nda
     if working and not queues.may_write(block):  # it lay elsewhere before
         return None
     out: np.ndarray = np.ndarray(shape, dtype, block.host_bytes)
-    if host.call(compute, *seen, out) is None:
+    if host.call(compute, *seen, out, owner=x) is None:
         return None
     result = new_object(ndarray)
     result._on_host, result._block, result._packed = out, block, None
@@ -401,7 +398,7 @@ def take_small(x: ndarray, index: ndarray) -> ndarray | None:
         or not is_ready(x, index)
     ):
         return None
-    values = host.call(operator.getitem, seen, positions)
+    values = host.call(operator.getitem, seen, positions, owner=x)
     if values is None:
         return None
     return ndarray._computed(np.asarray(values), x.sycl_queue, x.usm_type)
@@ -439,5 +436,12 @@ def put_small(x: ndarray, index: ndarray, value: Any) -> bool:
     return (
         is_free_to_write(x)
         and is_ready(index, value)
-        and host.call(host.write, target, chosen, source) is not None
+        and host.call(host.write, target, chosen, source, owner=x) is not None
     )
+
+
+#: :func:`general_compute_small` and :func:`general_view_small`, compiled where the module is built.
+compute_small: Callable[..., ndarray | None] = general_compute_small
+view_small: Callable[..., ndarray | None] = general_view_small
+if short.module is not None:
+    compute_small, view_small = short.module.compute_small, short.module.view_small

@@ -19,7 +19,6 @@ from dparray._array.ndarray import (
     readable_layout,
 )
 from dparray._array.operands import warn_of_host_copy
-from dparray._array.small import is_ready
 from dparray._evaluate import host
 from dparray._runtime import access
 from dparray.device import Device, describe_queue
@@ -27,21 +26,6 @@ from dparray.exceptions import DTypeError, HostConversionError, ShapeError
 from dparray.memory import arrivals, copies
 
 as_array = np.asarray
-
-#: Whether one value may be read the shortest way, which tells no subscriber: not while one listens.
-reads_at_once = is_ready
-
-
-def _never(x: ndarray, *others: Any) -> bool:
-    return False
-
-
-def _listen(is_on: bool) -> None:
-    global reads_at_once
-    reads_at_once = _never if is_on else is_ready
-
-
-_hooks.add_switch(_listen)
 
 
 @as_method
@@ -75,11 +59,7 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
     element = self
     if len(index) == 1 and type(index[0]) is tuple:
         index = index[0]
-    if not index:
-        seen = self._on_host
-        if seen is not None and seen.size == 1 and reads_at_once(self):
-            return seen.item()
-    else:
+    if index:
         element = self.reshape(-1)[index[0]] if len(index) == 1 else self[index]
     if element.size != 1:
         raise ShapeError(
@@ -103,9 +83,6 @@ def tolist(self: ndarray) -> Any:
 
 @as_method
 def __bool__(self: ndarray) -> bool:
-    seen = self._on_host
-    if seen is not None and seen.size == 1 and reads_at_once(self):
-        return bool(seen.item())
     if self.size != 1:
         raise ShapeError(
             f"the truth value of an array of shape {self.shape} is ambiguous; "
@@ -116,17 +93,11 @@ def __bool__(self: ndarray) -> bool:
 
 @as_method
 def __int__(self: ndarray) -> int:
-    seen = self._on_host
-    if seen is not None and seen.size == 1 and reads_at_once(self):
-        return int(seen.item())
     return int(self.item())
 
 
 @as_method
 def __float__(self: ndarray) -> float:
-    seen = self._on_host
-    if seen is not None and seen.size == 1 and reads_at_once(self):
-        return float(seen.item())
     return float(self.item())
 
 

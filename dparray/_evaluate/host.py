@@ -9,7 +9,6 @@ expression waits until it is needed (:func:`run`).
 from __future__ import annotations
 
 import contextvars
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -69,10 +68,6 @@ _silence = _Silence()
 #: it the first time costs more than the operation.
 HEAP_BYTES = 1 << 17
 
-#: Calls a function where NumPy warns of no floating-point error. It raises ``RuntimeError`` while
-#: another thread is in such a call: whatever it raises, :func:`call` is the second try.
-run_silently = _Silence().run
-
 #: So many times an element is written turn by turn where it is repeated, and so many bytes in all:
 #: each turn walks the whole result.
 _MOST_TURNS, _WIDEST_TURN = 4, 16
@@ -82,12 +77,22 @@ _MOST_TURNS, _WIDEST_TURN = 4, 16
 REFUSALS = (TypeError, ValueError, IndexError, OverflowError, RuntimeError, MemoryError)
 
 
-def call(function: Callable[..., Any], *args: Any) -> Any:
-    """The result of a function of NumPy's, without warnings; ``None`` if it refuses."""
+def call(function: Callable[..., Any], *args: Any, owner: Any = None) -> Any:
+    """Call a NumPy function without warnings; ``None`` if it does not take the arguments.
+
+    Args:
+        function: the function.
+        *args: its arguments.
+        owner: the array whose queue and USM type tracing reports.
+    """
+    start = time.perf_counter() if _hooks.is_tracing else 0.0
     try:
-        return _silence.run(function, *args)
+        result = _silence.run(function, *args)
     except REFUSALS:
         return None
+    if start and result is not None:
+        _emit_call(function, args, result, start, owner)
+    return result
 
 
 def is_ready(block: Block | None, writes: bool = False) -> bool:
@@ -523,46 +528,19 @@ def _is_kept(out: np.ndarray, mask: Any, value: Any, other: Any) -> bool:
     )
 
 
-# -- for whom listens ----------------------------------------------------------------------------
-
-_silent_call, _silent_run = call, run_silently
+# -- tracing -------------------------------------------------------------------------------------
 
 
-def _listen(is_on: bool) -> None:
-    """Switch to functions that report eager computations, while there are listeners, or back."""
-    globals()["call"] = _told_call if is_on else _silent_call
-    run = _told_run if is_on else _silent_run
-    for name, module in list(sys.modules.items()):
-        if name.startswith("dparray.") and "run_silently" in vars(module):
-            vars(module)["run_silently"] = run
-
-
-def _told_run(function: Any, *args: Any) -> Any:
-    start = time.perf_counter()
-    result = _silent_run(function, *args)
-    _tell(function, args, result, start)
-    return result
-
-
-def _told_call(function: Any, *args: Any) -> Any:
-    start = time.perf_counter()
-    result = _silent_call(function, *args)
-    if result is not None:
-        _tell(function, args, result, start)
-    return result
-
-
-def _tell(function: Any, args: Sequence[Any], result: Any, start: float) -> None:
+def _emit_call(function: Any, args: Sequence[Any], result: Any, start: float, owner: Any) -> None:
+    """Report a call of a NumPy function on the calling thread to the subscribers."""
     name = getattr(function, "__name__", "") or type(function).__name__
     arrays = {id(each): each for each in (*args, result) if isinstance(each, np.ndarray)}
-    nbytes = sum(each.nbytes for each in arrays.values())
-    owner = _owner()
     _hooks.emit(
         "host",
         queue=None if owner is None else owner.sycl_queue,
         function=name,
         start=start,
-        nbytes=nbytes,
+        nbytes=sum(each.nbytes for each in arrays.values()),
         usm_type="" if owner is None else _RULES[owner.usm_type],
         because=_AT_ONCE,
     )
@@ -573,19 +551,3 @@ _AT_ONCE = (
     "launch would cost more than the work"
 )
 _RULES = {usm_type: usm_rule(usm_type, [usm_type]) for usm_type in USM_TYPES}
-
-
-def _owner() -> Any:
-    """One of the arrays that are computed with: a variable of who called, if that is in Python."""
-    frame = sys._getframe(2)
-    while frame.f_back is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
-    if not str(frame.f_globals.get("__name__")).startswith("dparray."):
-        return None
-    for value in frame.f_locals.values():
-        if hasattr(value, "sycl_queue") and hasattr(value, "usm_type"):
-            return value
-    return None
-
-
-_hooks.add_switch(_listen)

@@ -10,7 +10,6 @@ the module works. ``DPARRAY_COMPILED`` may also name another file of it.
 from __future__ import annotations
 
 import contextvars
-import sys
 from typing import Any
 
 import numpy as np
@@ -46,6 +45,7 @@ def install(module: Any) -> None:
         "at_once": limits.at_once,
         "scalar_types": set(small.SCALARS),
         "context": context,
+        "traced_call": host.call,
         "array_ufunc": protocols.array_ufunc,
         "numpy_matmul": np.matmul,
         "numpy_square": np.square,
@@ -54,8 +54,8 @@ def install(module: Any) -> None:
         "allocate": pool.allocate,
         "one_core_products": products.ONE_CORE_PRODUCTS,
         "small_product": products._small_product,
-        "compute_small": small.compute_small,
-        "view_small": small.view_small,
+        "compute_small": small.general_compute_small,
+        "view_small": small.general_view_small,
         "Node": Node,
         "Scalar": Scalar,
         "Canonical": Canonical,
@@ -103,31 +103,15 @@ def install(module: Any) -> None:
     for name in ("shape", "ndim", "size", "dtype", "T"):
         slow = of_class[name]
         setattr(ndarray, name, property(getattr(module, name), slow.fset, None, slow.__doc__))
-    before = {name: of_class[name] for name in (f"__{each}__" for each in in_slots)}
-    in_python = products._small_product, of_class["__array_ufunc__"]
-    functions = {
-        name: (named[name], getattr(module, name)) for name in ("compute_small", "view_small")
-    }
+    for name in in_slots:
+        if f"__{name}__" in of_class:
+            delattr(ndarray, f"__{name}__")
+    products._small_product = module.small_product
+    ndarray.__array_ufunc__ = methods["__array_ufunc__"]
 
     def follow() -> None:
         """Let the module know of options that it looks at in every call."""
-        module.follow(config.host_tier, limits.host_elements)
-
-    def listen(is_on: bool) -> None:
-        """Use the Python functions while there are subscribers, since the module tells none."""
-        for name, method in before.items():
-            if is_on:
-                setattr(ndarray, name, method)
-            elif name in of_class:
-                delattr(ndarray, name)
-        for user in [
-            each for name, each in list(sys.modules.items()) if name.startswith("dparray.")
-        ]:
-            for name, (slow, fast) in functions.items():
-                if name in vars(user):
-                    vars(user)[name] = slow if is_on else fast
-        compiled = module.small_product, methods["__array_ufunc__"]
-        products._small_product, ndarray.__array_ufunc__ = in_python if is_on else compiled
+        module.follow(config.host_tier, limits.host_elements, _hooks.is_tracing)
 
     vars(evaluate).update(Canonical=module.Canonical, pending_order=module.pending_order)
     apply.note_fold = module.noted_fold
@@ -135,8 +119,7 @@ def install(module: Any) -> None:
     follow()
     _hooks.when_set("host_tier", follow)
     _hooks.when_set("executor", follow)
-    listen(False)
-    _hooks.add_switch(listen)
+    _hooks.when_set("tracing", follow)
     is_installed = True
 
 

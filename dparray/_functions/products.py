@@ -270,7 +270,7 @@ def _small_product(x1: Any, x2: Any) -> ndarray | None:
         size = (len(first) if first.ndim == 2 else 1) * (second.shape[1] if second.ndim == 2 else 1)
         if size > limits.host_elements or size * len(second) > ONE_CORE_PRODUCTS:
             return None
-    values = host.call(np.matmul, first, second)
+    values = host.call(np.matmul, first, second, owner=x1)
     if values is None:
         return None
     return ndarray._computed(

@@ -111,7 +111,7 @@ class Recorder:
     def start(self) -> None:
         """Begin to take notes."""
         profiled.start()
-        _hooks.listen(True)
+        _hooks.trace(True)
         _hooks.subscribers.append(self._note)
         self.began = time.perf_counter()
 
@@ -119,7 +119,7 @@ class Recorder:
         """End it."""
         self.ended = time.perf_counter()
         _hooks.subscribers.remove(self._note)
-        _hooks.listen(False)
+        _hooks.trace(False)
         profiled.stop()
 
     # -- taking notes ------------------------------------------------------------------------------
