@@ -1,0 +1,114 @@
+"""Texts follow the style sheet: plain American English, the field's terms, short sentences.
+
+The checks are simple on purpose. They catch the habits that made earlier texts hard to read.
+`PAGES` are held to all of them; `UNREVISED` lists pages that still await revision.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.static
+
+ROOT = Path(__file__).resolve().parents[2]
+UNREVISED = {
+    "coming-from/cupy.md",
+    "coming-from/differences.md",
+    "guide/devices.md",
+    "guide/kernels.md",
+    "guide/performance.md",
+    "project/benchmarks.md",
+    "project/design.md",
+    "project/suites.md",
+    "reference/options.md",
+    "reference/tile.md",
+}
+PAGES = sorted(
+    path
+    for path in (ROOT / "notebooks").rglob("*.md")
+    if str(path.relative_to(ROOT / "notebooks")) not in UNREVISED
+)
+MAX_WORDS = 30
+
+#: Words of the left column of the style sheet's table of terms, and their replacements.
+TERMS = {
+    r"\bhalves\b(?! =|\])": "float16",
+    r"\btruth values?\b": "Boolean",
+    r"\bcanonical queue\b": "default queue",
+    r"\bmended\b|\bmends\b|\bcures?\b": "fix",
+    r"\bnoted down\b": "recorded",
+    r"\bput off\b": "deferred",
+    r"\bshort way\b": "fast path",
+    r"\bkin\b": "related functions",
+    r"\bsoak\b": "stress test",
+    r"\bbut for\b": "except",
+    r"\bwhich else\b": "otherwise",
+    r"\bso many\b": "N",
+    r"\bin the place of\b": "instead of",
+    r"\bat once\b": "immediately, or together",
+    r"\bin silence\b": "silently",
+    r"\bwho knows\b": "if you know",
+    r"\bour own\b|\bours\b|\btheirs\b": "dparray's",
+}
+BRITISH = re.compile(
+    r"\b\w*(?:colour|neighbour|behaviour|favour|normalis|optimis|initialis|standardis|vectoris|"
+    r"recognis|summaris|centred|licence)\w*\b",
+    re.IGNORECASE,
+)
+NOUN_CLAUSE = re.compile(r"(?:^|[.:;] )What [a-z]+ (?!(?:is|are|does|do|did|can)\b)[^?]*$")
+
+
+def prose(text: str) -> str:
+    """The sentences of a page: without front matter, code, tables, directives and addresses."""
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
+    text = re.sub(r"^(`{3,}|:{3,}).*?^\1[`:]*$", "", text, flags=re.M | re.S)
+    text = re.sub(r"^\|.*$|^#.*$|^:.*$", "", text, flags=re.M)
+    text = re.sub(r"`[^`]*`", "code", text)
+    return re.sub(r"\]\([^)]*\)", "]", text)
+
+
+def sentences(text: str) -> Iterator[str]:
+    for paragraph in re.split(r"\n\s*\n|\n\s*(?:[-*]|\d+\.) ", prose(text)):
+        joined = " ".join(paragraph.split())
+        yield from (s for s in re.split(r"(?<=[.!?:;])\s+", joined) if s)
+
+
+def problems(text: str) -> Iterator[str]:
+    for sentence in sentences(text):
+        words = len(sentence.split())
+        if words > MAX_WORDS:
+            yield f"{words} words: {sentence}"
+        if NOUN_CLAUSE.search(sentence):
+            yield f'noun clause with "What": {sentence}'
+        for pattern, better in TERMS.items():
+            if re.search(pattern, sentence, re.IGNORECASE):
+                yield f"{better} instead of {pattern}: {sentence}"
+        if found := BRITISH.search(sentence):
+            yield f"American spelling, not {found[0]}: {sentence}"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT / "notebooks")))
+def test_a_page_is_plain(path: Path) -> None:
+    assert not list(problems(path.read_text()))
+
+
+def test_unrevised_pages_exist() -> None:
+    assert all((ROOT / "notebooks" / name).is_file() for name in UNREVISED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What fails here stands in the list.",
+        "The sums of halves are single.",
+        "A colour is one of its neighbours.",
+        "It is computed at once.",
+        "one " * 31,
+    ],
+)
+def test_the_checks_find(text: str) -> None:
+    assert list(problems(text))
