@@ -6,6 +6,7 @@ method. `dparray/_functions/compiled.py` hands the Python functions over and put
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 import os
 import sys
@@ -17,21 +18,41 @@ _FOLDER = Path(__file__).parent
 
 
 def _load() -> ModuleType | None:
-    """The compiled module; ``None`` where there is none for this Python and of this source."""
+    """The compiled module; ``None`` where there is none for this Python and of this source.
+
+    Raises:
+        ImportError: ``DPARRAY_COMPILED`` names a file that is not such a module.
+    """
     named = os.environ.get("DPARRAY_COMPILED", "")
-    file = Path(named) if named else _FOLDER / "_short.abi3.so"
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
-    if named == "0" or not has_lock or not file.is_file():
+    if named == "0" or not has_lock:
         return None
-    spec = importlib.util.spec_from_file_location("_short", file)
-    assert spec is not None and spec.loader is not None
+    file = Path(named) if named else _FOLDER / "_short.abi3.so"
+    module, reason = _load_file(file)
+    if module is None and named:
+        raise ImportError(
+            f"DPARRAY_COMPILED={named}: {reason}; unset the variable to load the module that the "
+            "install built, or set it to 0 to do without"
+        )
+    return module
+
+
+def _load_file(file: Path) -> tuple[ModuleType | None, str]:
+    """The module in a file, or ``None`` and the reason."""
+    if not file.is_file():
+        return None, "there is no such file"
+    loader = importlib.machinery.ExtensionFileLoader("_short", str(file))
+    spec = importlib.util.spec_from_loader("_short", loader)
+    assert spec is not None
     try:
         module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    except ImportError:  # of another platform, or a NumPy before 2
-        return None
+        loader.exec_module(module)
+    except ImportError as error:  # built for another platform or a NumPy before 2, or no library
+        return None, f"it cannot be loaded ({error})"
     source = zlib.crc32((_FOLDER / "short.c").read_bytes())
-    return module if getattr(module, "made_from", None) == f"{source:08x}" else None
+    if getattr(module, "made_from", None) != f"{source:08x}":
+        return None, "it was built from another source; build it by make short"
+    return module, ""
 
 
 module = _load()
