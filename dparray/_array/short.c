@@ -98,6 +98,21 @@ static npy_intp counted(PyArrayObject *x)
     return is_whole ? counted_bytes(x) : 5 * counted_bytes(x) / 2;
 }
 
+/* Call the general way, a Python function. An array that was never initialized, as
+ * object.__new__(dp.ndarray) makes it, has NULL in its slots: that is an error here. */
+static PyObject *general(PyObject *function, PyObject *a, PyObject *b, PyObject *c)
+{
+    PyObject *args[] = {a, b, c};
+    for (int at = 0; at < 3 && args[at]; at++)
+        if (Py_TYPE(args[at]) == array_type && !SLOT(args[at], at_queue)) {
+            PyErr_SetString(PyExc_TypeError,
+                            "the array was never initialized: it was made by __new__ alone; "
+                            "make arrays by dp.empty(shape) or dp.ndarray(shape)");
+            return NULL;
+        }
+    return PyObject_CallFunctionObjArgs(function, a, b, c, NULL);
+}
+
 /* What the host sees of an array; NULL of anything else, and where it sees nothing. */
 static PyObject *seen_of(PyObject *x)
 {
@@ -168,8 +183,8 @@ static PyObject *make(PyObject *like, PyObject *seen, PyObject *block)
     SLOT(made, at_seen) = seen;
     SLOT(made, at_block) = Py_NewRef(block ? block : Py_None);
     SLOT(made, at_packed) = Py_NewRef(Py_None);
-    SLOT(made, at_queue) = Py_NewRef(SLOT(like, at_queue));
-    SLOT(made, at_usm_type) = Py_NewRef(SLOT(like, at_usm_type));
+    SLOT(made, at_queue) = Py_XNewRef(SLOT(like, at_queue));
+    SLOT(made, at_usm_type) = Py_XNewRef(SLOT(like, at_usm_type));
     /* Nothing that an array refers to refers back, so the collector of cycles need not walk it:
      * that takes a list of arrays longer than to make them. */
     PyObject_GC_UnTrack(made);
@@ -195,7 +210,7 @@ static void put(PyObject *x, Py_ssize_t offset, PyObject *value)
 {
     PyObject *before = SLOT(x, offset);
     if (before != value) {
-        SLOT(x, offset) = Py_NewRef(value);
+        SLOT(x, offset) = Py_XNewRef(value);
         Py_XDECREF(before);
     }
 }
@@ -477,7 +492,7 @@ static PyObject *of_chosen(PyObject *self, PyObject *seen, PyObject *index, PyOb
     if (found && Py_TYPE(found) == &PyArray_Type)
         return make(self, found, NULL);
     Py_XDECREF(found);
-    return is_refusal() ? PyObject_CallFunctionObjArgs(slow_getitem, self, index, NULL) : NULL;
+    return is_refusal() ? general(slow_getitem, self, index, NULL) : NULL;
 }
 
 static PyObject *getitem_of(PyObject *self, PyObject *seen, PyObject *index)
@@ -523,14 +538,14 @@ static PyObject *getitem_of(PyObject *self, PyObject *seen, PyObject *index)
         return make_of(self, found);
     Py_DECREF(found);
 slow:
-    return PyObject_CallFunctionObjArgs(slow_getitem, self, index, NULL);
+    return general(slow_getitem, self, index, NULL);
 }
 
 static PyObject *getitem(PyObject *self, PyObject *index)
 {
     PyObject *seen = seen_of(self);
     if (!seen)
-        return PyObject_CallFunctionObjArgs(slow_getitem, self, index, NULL);
+        return general(slow_getitem, self, index, NULL);
     Py_INCREF(seen); /* another thread may give the array other memory meanwhile */
     PyObject *found = getitem_of(self, seen, index);
     Py_DECREF(seen);
@@ -667,7 +682,7 @@ static int setitem(PyObject *self, PyObject *index, PyObject *value)
         if (done)
             return 0;
     }
-    PyObject *result = PyObject_CallFunctionObjArgs(slow_setitem, self, index, value, NULL);
+    PyObject *result = general(slow_setitem, self, index, value);
     Py_XDECREF(result);
     return result ? 0 : -1;
 }
@@ -782,7 +797,7 @@ slow:
     if ((result = noted(at, x, y)) || PyErr_Occurred())
         return result;
 by_python:
-    return PyObject_CallFunctionObjArgs(operations[at].slow, x, y, NULL);
+    return general(operations[at].slow, x, y, NULL);
 }
 
 static PyObject *binary(int at, PyObject *x, PyObject *y)
@@ -822,7 +837,7 @@ static PyObject *in_place(int at, PyObject *x, PyObject *y)
     if (PyErr_Occurred())
         return NULL;
 slow:
-    return PyObject_CallFunctionObjArgs(operations[at].slow_in_place, x, y, NULL);
+    return general(operations[at].slow_in_place, x, y, NULL);
 }
 
 #define OPERATION(name, at)                                                               \
@@ -883,8 +898,8 @@ static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
             return result;
     }
     if (Py_TYPE(x) != array_type)
-        return PyObject_CallFunctionObjArgs(slow_reflected_power, y, x, NULL);
-    return PyObject_CallFunctionObjArgs(slow_power, x, y, modulus, NULL);
+        return general(slow_reflected_power, y, x, NULL);
+    return general(slow_power, x, y, modulus);
 }
 
 
@@ -970,7 +985,8 @@ static int give_leaf(PyObject *x)
 /* The node of an array, pending or in memory; borrowed, NULL without an exception of others. */
 static PyObject *node_of_array(PyObject *x)
 {
-    if (Py_TYPE(x) != array_type || (SLOT(x, at_seen) != Py_None && SLOT(x, at_block) == Py_None))
+    if (Py_TYPE(x) != array_type || !SLOT(x, at_seen) || !SLOT(x, at_block) || !SLOT(x, at_queue) ||
+        (SLOT(x, at_seen) != Py_None && SLOT(x, at_block) == Py_None))
         return NULL;
     PyObject *node = SLOT(x, at_node);
     if (!node && give_leaf(x))
@@ -1664,7 +1680,7 @@ static PyObject *unary(int at, PyObject *x)
         if (result || PyErr_Occurred())
             return result;
     }
-    return PyObject_CallFunctionObjArgs(of_one[at].slow, x, NULL);
+    return general(of_one[at].slow, x, NULL, NULL);
 }
 
 static PyObject *negative(PyObject *x) { return unary(NEGATIVE, x); }
@@ -1728,8 +1744,8 @@ static PyObject *matmul(PyObject *x, PyObject *y)
     if (result || PyErr_Occurred())
         return result;
     if (Py_TYPE(x) != array_type)
-        return PyObject_CallFunctionObjArgs(slow_reflected_matmul, y, x, NULL);
-    return PyObject_CallFunctionObjArgs(slow_matmul, x, y, NULL);
+        return general(slow_reflected_matmul, y, x, NULL);
+    return general(slow_matmul, x, y, NULL);
 }
 
 static PyObject *small_product(PyObject *module, PyObject *const *args, Py_ssize_t count)
@@ -1741,7 +1757,7 @@ static PyObject *small_product(PyObject *module, PyObject *const *args, Py_ssize
         PyErr_SetString(PyExc_TypeError, "small_product takes two arrays");
         return NULL;
     }
-    return PyObject_CallFunctionObjArgs(slow_product, args[0], args[1], NULL);
+    return general(slow_product, args[0], args[1], NULL);
 }
 
 /* np.float64(2) * x comes here. */
@@ -1925,7 +1941,7 @@ static PyObject *as_float(PyObject *x)
         return PyFloat_FromDouble(*(double *)PyArray_DATA(AS_ARRAY(seen)));
     if (seen && PyArray_ISFLOAT(AS_ARRAY(seen)))
         return PyNumber_Float(seen);
-    return PyObject_CallFunctionObjArgs(slow_float, x, NULL);
+    return general(slow_float, x, NULL, NULL);
 }
 
 static PyObject *as_int(PyObject *x)
@@ -1933,7 +1949,7 @@ static PyObject *as_int(PyObject *x)
     PyObject *seen = number_seen(x);
     if (seen && PyArray_ISINTEGER(AS_ARRAY(seen)))
         return PyNumber_Long(seen);
-    return PyObject_CallFunctionObjArgs(slow_int, x, NULL);
+    return general(slow_int, x, NULL, NULL);
 }
 
 static PyObject *as_index(PyObject *x)
@@ -1941,7 +1957,7 @@ static PyObject *as_index(PyObject *x)
     PyObject *seen = number_seen(x);
     if (seen && PyArray_ISINTEGER(AS_ARRAY(seen)))
         return PyNumber_Index(seen);
-    return PyObject_CallFunctionObjArgs(slow_index, x, NULL);
+    return general(slow_index, x, NULL, NULL);
 }
 
 static int as_bool(PyObject *x)
@@ -1951,7 +1967,7 @@ static int as_bool(PyObject *x)
         return *(npy_bool *)PyArray_DATA(AS_ARRAY(seen)) != 0;
     if (seen && PyArray_ISNUMBER(AS_ARRAY(seen)))
         return PyObject_IsTrue(seen);
-    PyObject *result = PyObject_CallFunctionObjArgs(slow_bool, x, NULL);
+    PyObject *result = general(slow_bool, x, NULL, NULL);
     int is_true = result ? PyObject_IsTrue(result) : -1;
     Py_XDECREF(result);
     return is_true;
@@ -1963,7 +1979,7 @@ static PyObject *shape_of(PyObject *module, PyObject *x)
 {
     PyObject *seen = seen_of(x);
     if (!seen)
-        return PyObject_CallFunctionObjArgs(slow_shape, x, NULL);
+        return general(slow_shape, x, NULL, NULL);
     int count = PyArray_NDIM(AS_ARRAY(seen));
     return PyArray_IntTupleFromIntp(count, PyArray_DIMS(AS_ARRAY(seen)));
 }
@@ -1972,7 +1988,7 @@ static PyObject *dimensions_of(PyObject *module, PyObject *x)
 {
     PyObject *seen = seen_of(x);
     if (!seen)
-        return PyObject_CallFunctionObjArgs(slow_ndim, x, NULL);
+        return general(slow_ndim, x, NULL, NULL);
     return PyLong_FromLong(PyArray_NDIM(AS_ARRAY(seen)));
 }
 
@@ -1980,7 +1996,7 @@ static PyObject *size_of(PyObject *module, PyObject *x)
 {
     PyObject *seen = seen_of(x);
     if (!seen)
-        return PyObject_CallFunctionObjArgs(slow_size, x, NULL);
+        return general(slow_size, x, NULL, NULL);
     return PyLong_FromSsize_t(PyArray_SIZE(AS_ARRAY(seen)));
 }
 
@@ -1988,7 +2004,7 @@ static PyObject *dtype_of(PyObject *module, PyObject *x)
 {
     PyObject *seen = seen_of(x);
     if (!seen)
-        return PyObject_CallFunctionObjArgs(slow_dtype, x, NULL);
+        return general(slow_dtype, x, NULL, NULL);
     return Py_NewRef((PyObject *)PyArray_DESCR(AS_ARRAY(seen)));
 }
 
@@ -2003,7 +2019,7 @@ static PyObject *transposed(PyObject *module, PyObject *x)
             return make(x, found, SLOT(x, at_block));
         Py_DECREF(found);
     }
-    return PyObject_CallFunctionObjArgs(slow_transposed, x, NULL);
+    return general(slow_transposed, x, NULL, NULL);
 }
 
 /* --- the module ------------------------------------------------------------------------------- */
