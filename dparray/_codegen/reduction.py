@@ -6,13 +6,15 @@ reductions in a loop where they do not; after each loop the results, and what is
 are there for the next. A plain reduction is one loop. Values of the domain's shape can be stored,
 too, as in ``x / x.sum(axis=1, keepdims=True)``.
 
-Which of five forms a kernel has depends on where memory is contiguous:
+Which of six forms a kernel has depends on where memory is contiguous:
 
 - *lanes*: many reduced elements, on the inner axes; a work-group walks one output's elements (or a
   chunk of them), neighbouring work-items taking neighbouring elements. After each loop the group's
   accumulators meet in local memory, behind a barrier;
 - *rows*: tens to hundreds of reduced elements, on the inner axes, of many outputs; a group walks
   one output's elements after another's, and each work-item merges what is left of one of them;
+- *sub-groups*: the same on GPUs, and for fewer outputs; a sub-group walks one output's elements,
+  and its lanes exchange their accumulators, without local memory or a barrier;
 - *columns*: neighbouring work-items fold neighbouring outputs along the last kept dimension,
   several vectors of them each, a chunk of the reduced elements: a group walks row after row;
 - *short rows*: many reduced elements, and so few neighbouring outputs that they are no vector: a
@@ -39,22 +41,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._codegen import reduction_forms
 from dparray._codegen.domain import Domain, Machine, spread_layout
-from dparray._codegen.elementwise import SMALL_ELEMENT, can_generate
+from dparray._codegen.elementwise import can_generate
 from dparray._codegen.indexing import (
     element_strides,
     letters_of,
     merge_axes,
     stride_arguments,
 )
+from dparray._codegen.reduction_forms import (
+    CACHED_ELEMENTS,
+    GROUPS_A_UNIT,
+    ITEMS,
+    MOST_MERGED,
+    UNROLLED,
+    column_groups,
+    form_of_loops,
+    outputs_of_group,
+    wanted_groups,
+)
 from dparray._codegen.reduction_steps import (
-    ACCUMULATORS,
     FLAT,
-    MOST_STEPS_WRITTEN,
     ReductionStructure,
     is_reduction,
     loop_count,
-    power_of_two,
 )
 from dparray._codegen.steps import ScalarUse, Steps
 from dparray._codegen.values import (
@@ -64,39 +75,6 @@ from dparray._codegen.values import (
 from dparray._graph.node import Node
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
-
-# Work-items of a group where each folds an output of its own.
-ITEMS = 64
-# Groups for each compute unit: enough to balance them.
-GROUPS_A_UNIT = 64
-# Vectors of neighbouring outputs that a work-item folds in columns, so that a group reads as much
-# of each row at once as it can: so many at the most, and as many accumulators as registers hold,
-# but fewer where there would be too few groups for the device (measured: 16 vectors reach the
-# memory's speed, one vector a third of it).
-VECTORS = 16
-REGISTERS = 32
-FEWEST_GROUPS_A_UNIT = 4
-# Up to so many elements a second launch, for chunks, costs more than walking fewer vectors.
-FEWEST_CHUNKED = 1 << 21
-# Fewer elements in short rows are not worth the second launch, which merges what blocks leave.
-FEWEST_IN_SHORT_ROWS = 1 << 19
-# Kernels of several loops gain nothing from more than these.
-FEWEST_VECTORS = 4
-# Reduced extents up to the first are unrolled; up to the second one work-item folds them all, but
-# where they are on the inner axes and give each lane of a group so many (measured: sums of rows of
-# 128 take 0.4 of the time, `x / x.sum(axis=1, keepdims=True)` 0.25).
-UNROLLED = 16
-SERIAL = 256
-LEAST_TRIPS = 4
-# Rows of more than are unrolled and at most so many are folded several by a group, where there are
-# many: its barrier and its merge are then those of all of them.
-MOST_IN_ROW = 1024
-# Up to so many elements, several loops walk them in a cache.
-CACHED_ELEMENTS = 1 << 19
-# So few elements in all are folded without a second launch, although items then work in sequence.
-ALONE = 2048
-# More chunks are merged by another kernel, which has more than one group for an output.
-MOST_MERGED = 1024
 
 
 class ReductionProgram(NamedTuple):
@@ -221,35 +199,25 @@ def _program(
     # An operand that is broadcast along the outputs is small, and decides nothing.
     read = walks[:count_arrays]
     large = [column for kept_column, column in read if any(kept_column)]
-    lanes = machine.lanes
-    most_vectors = _most_vectors(steps)
-    is_short = not (is_whole or elements) and _has_short_rows(kept_extents, extents, read, machine)
-    if is_short:
-        form, vectors = "short rows", _vectors_of_rows(kept, lanes, most_vectors)
-        blocks = count // (vectors * lanes // kept)
-        chunks = min(blocks // SERIAL, GROUPS_A_UNIT * machine.compute_units)
-    elif (
-        not (is_whole or elements or calls_user or leaves_accumulators)
-        and (UNROLLED < count <= MOST_IN_ROW or (count == UNROLLED and _are_small(parts.arrays)))
-        and machine.lanes <= count
-        and any(column[-1] == 1 for column in large or columns[:count_arrays])
-        and kept >= FEWEST_GROUPS_A_UNIT * machine.compute_units * lanes
-    ):
-        form, vectors, chunks, blocks = "rows", 1, 1, count
-    else:
-        form, vectors, chunks = _form(
-            kept_extents,
-            count,
-            large or columns[:count_arrays],
-            machine,
-            is_whole,
-            most_vectors,
-        )
-        blocks = count
+    question = reduction_forms.Question(
+        kept_extents,
+        extents,
+        large or columns[:count_arrays],
+        read,
+        parts.arrays,
+        steps,
+        is_whole,
+        bool(elements),
+        calls_user,
+        leaves_accumulators,
+    )
+    form, vectors, chunks, lanes = reduction_forms.choose(question, machine)
+    is_short = form == "short rows"
+    blocks = count // (vectors * lanes // kept) if is_short else count
     trips = blocks // chunks
     if form in ("lanes", "rows"):
         trips //= lanes
-    elif form != "items":
+    elif form in ("columns", "short rows"):
         trips = -(-blocks // chunks)
         chunks = -(-blocks // trips)
     merges_chunks = (
@@ -258,13 +226,15 @@ def _program(
     if form in ("lanes", "short rows"):
         total, local = (chunks if is_short else kept * chunks) * lanes, lanes
     elif form == "columns":
-        groups = _column_groups(kept_extents, lanes * vectors)
+        groups = column_groups(kept_extents, lanes * vectors)
         total, local = groups * chunks * lanes, lanes
+    elif form == "sub-groups":
+        total, local = -(-kept // (lanes // machine.sub_group)) * lanes, lanes
     elif form == "rows":
         total, local = -(-kept // lanes) * lanes, lanes
     else:
         total, local = -(-kept // ITEMS) * ITEMS, ITEMS
-    unrolled = count if count <= UNROLLED and form != "rows" else 0
+    unrolled = count if count <= UNROLLED and form not in ("rows", "sub-groups") else 0
     flat = [is_short and kept_column == [1] and any(column) for kept_column, column in walks]
     letters = [
         (
@@ -294,6 +264,7 @@ def _program(
         leaves_accumulators,
         merges_chunks,
         elements_last,
+        form == "lanes" and machine.sub_group > 0 and not calls_user,
     )
     numbers = [
         kept,
@@ -335,86 +306,6 @@ def _of_few(step: Any, folded: int) -> Any:
     return name, (row.of_narrow, False), references, loop, result
 
 
-def _form(
-    kept_extents: Sequence[int],
-    count: int,
-    columns: Sequence[Sequence[int]],
-    machine: Machine,
-    is_whole: bool,
-    most_vectors: int,
-) -> tuple[str, int, int]:
-    """The form of the kernel, its vectors, and into how many chunks the reduced elements are cut.
-
-    ``is_whole``: they cannot be, because one loop needs the result of another.
-    """
-    wanted_groups = GROUPS_A_UNIT * machine.compute_units
-    kept, row = math.prod(kept_extents), kept_extents[-1]
-    if kept * count <= ALONE:
-        return "items", 1, 1
-    inner_is_reduced = any(column[-1] == 1 for column in columns) or kept == 1
-    has_rows = row >= machine.lanes  # a group of columns has as many neighbours
-    fills_lanes = inner_is_reduced and count >= LEAST_TRIPS * machine.lanes
-    if fills_lanes or (count > SERIAL and (inner_is_reduced or not has_rows)):
-        most = max(1, count // (machine.lanes * ACCUMULATORS["lanes"] * 4))
-        return "lanes", 1, 1 if is_whole else min(most, -(-wanted_groups // kept))
-    if not has_rows or (len(kept_extents) == 1 and count <= UNROLLED):
-        return "items", 1, 1
-    vectors = min(FEWEST_VECTORS if is_whole else most_vectors, power_of_two(row // machine.lanes))
-    balanced = vectors
-    fewest_groups = FEWEST_GROUPS_A_UNIT * machine.compute_units
-    while balanced > 1 and _column_groups(kept_extents, machine.lanes * balanced) < fewest_groups:
-        balanced //= 2
-    is_enough = balanced >= min(vectors, FEWEST_VECTORS) and kept * count <= FEWEST_CHUNKED
-    if is_whole or is_enough or count < 2 * SERIAL:
-        return "columns", balanced, 1
-    groups = _column_groups(kept_extents, machine.lanes * vectors)
-    return "columns", vectors, min(count // SERIAL, -(-wanted_groups // groups))
-
-
-def _are_small(layouts: Sequence[Layout]) -> bool:
-    """Whether elements are gathered one by one where work-items have neighbouring rows."""
-    return all(layout.dtype.itemsize <= SMALL_ELEMENT for layout in layouts)
-
-
-def _has_short_rows(
-    kept_extents: Sequence[int],
-    extents: Sequence[int],
-    read: Sequence[tuple[Sequence[int], Sequence[int]]],
-    machine: Machine,
-) -> bool:
-    """Whether many rows lie one after another in memory that are shorter than a vector."""
-    row, count = kept_extents[-1], extents[-1]
-    return (
-        len(kept_extents) == len(extents) == 1
-        and 1 < row < machine.lanes
-        and math.lcm(row, machine.lanes) <= VECTORS * machine.lanes
-        and row * count >= FEWEST_IN_SHORT_ROWS
-        and any(any(kept) and any(column) for kept, column in read)
-        and all(
-            list(kept) == [1] and list(column) == [row]
-            for kept, column in read
-            if any(kept) and any(column)
-        )
-    )
-
-
-def _vectors_of_rows(row: int, lanes: int, most: int) -> int:
-    """How many vectors hold a whole number of rows: about ``most``, as far as there is a choice."""
-    fewest = math.lcm(row, lanes) // lanes
-    return fewest * max(1, most // fewest)
-
-
-def _column_groups(kept_extents: Sequence[int], width: int) -> int:
-    """The groups that fold all outputs in columns, each so many neighbouring ones."""
-    return math.prod(kept_extents[:-1]) * -(-kept_extents[-1] // width)
-
-
-def _most_vectors(steps: Sequence[Any]) -> int:
-    """As many vectors of outputs as a work-item has registers and the text has lines for."""
-    sets = sum(len(step[1][0].accumulators) for step in steps if is_reduction(step))
-    return power_of_two(max(1, min(VECTORS, REGISTERS // sets, MOST_STEPS_WRITTEN // len(steps))))
-
-
 def is_row_cached(
     domain: Domain, layouts: Sequence[Layout], machine: Machine, most_bytes: int
 ) -> bool:
@@ -432,17 +323,19 @@ def is_row_cached(
     kept_extents, _ = merge_axes(kept_axes, shape, walked)
     extents, columns = merge_axes(domain.axes, shape, walked)
     kept, count = math.prod(kept_extents), math.prod(extents)
-    form, vectors, _ = _form(kept_extents, count, columns, machine, True, VECTORS)
-    outputs = {"lanes": 1, "items": ITEMS, "columns": machine.lanes * vectors}[form]
+    form = form_of_loops(kept_extents, count, columns, machine)
+    outputs = outputs_of_group(form, machine)
     nbytes = sum(
         layout.dtype.itemsize
         for layout, column in zip(layouts, columns, strict=True)
         if any(column)
     )
-    is_small = kept * count <= CACHED_ELEMENTS and form != "lanes"
-    return is_small or (
-        count * outputs * nbytes <= most_bytes and kept >= 4 * machine.compute_units * outputs
-    )
+    is_small = kept * count <= CACHED_ELEMENTS and form.name != "lanes"
+    if machine.sub_group:
+        is_filled = 2 * (kept // outputs) * form.lanes >= machine.resident_items
+    else:
+        is_filled = kept >= 4 * machine.compute_units * outputs
+    return is_small or (count * outputs * nbytes <= most_bytes and is_filled)
 
 
 def count_left(program: ReductionProgram) -> int:
@@ -454,4 +347,4 @@ def count_left(program: ReductionProgram) -> int:
 
 def most_counters(machine: Machine) -> int:
     """More than the outputs, or blocks of columns, whose chunks one kernel merges."""
-    return GROUPS_A_UNIT * machine.compute_units
+    return max(wanted_groups(machine, machine.lanes), GROUPS_A_UNIT * machine.compute_units)

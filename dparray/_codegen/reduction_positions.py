@@ -7,6 +7,8 @@ text, for each form.
 # around a last element, a CPU device walks columns at a quarter of the speed.) The last group of a
 # row of columns begins where it is full, with outputs that the group before it stores. Short
 # rows are walked in blocks: place `place` of a block belongs to one output and to one of its rows.
+# A sub-group has one output. The driver chooses its size, so the kernel asks for it; a launch has
+# sub-groups enough if they are of the largest size, and more otherwise.
 POSITIONS = {
     "items": [
         "o = uint64(item.get_global_id(0))",
@@ -30,6 +32,18 @@ POSITIONS = {
         "lane = uint64(item.get_local_id(0))",
         "step = uint64({lanes})",
         "begin = uint64(group.get_group_id(0)) * step",
+        "first = lane",
+        "last = uint64(trips) * step + lane",
+    ],
+    "sub-groups": [
+        "sub_group = item.get_sub_group()",
+        "lane = uint64(sub_group.get_local_id())",
+        "step = uint64(sub_group.get_local_range())",
+        "o = uint64(item.get_group().get_group_id(0)) * (uint64({lanes}) // step)",
+        "o = o + uint64(sub_group.get_group_id())",
+        "if int64(o) >= int64(kept):",
+        "    return",
+        "trips = int64(count // step)",
         "first = lane",
         "last = uint64(trips) * step + lane",
     ],
@@ -60,6 +74,7 @@ POSITIONS = {
 
 PARTIAL_INDEX = {
     "items": "o",
+    "sub-groups": "o",
     "lanes": "o * chunks + chunk",
     "columns": "chunk * kept + o",
     "short rows": "chunk * width + place",

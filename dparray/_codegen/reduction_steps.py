@@ -12,7 +12,7 @@ from dparray._graph.reductions import Reduction
 
 # Independent accumulators of a work-item, which hide the latency of additions, by the form; fewer
 # where a loop has many steps, which are written out once for each.
-ACCUMULATORS = {"lanes": 8, "rows": 2}
+ACCUMULATORS = {"lanes": 8, "rows": 2, "sub-groups": 4}
 MOST_STEPS_WRITTEN = 48
 
 
@@ -30,7 +30,8 @@ class ReductionStructure(NamedTuple):
         outputs: reference, dtype, letters as of the arrays, and whether there is one element for
             each output of the reductions or one for each of the domain.
         kept, reduced: the numbers of collapsed dimensions.
-        form: ``"items"``, ``"lanes"``, ``"rows"``, ``"columns"`` or ``"short rows"``.
+        form: ``"items"``, ``"lanes"``, ``"rows"``, ``"sub-groups"``, ``"columns"`` or
+            ``"short rows"``.
         lanes: the work-items of a group.
         vectors: of neighbouring outputs, or slots of short rows, that a work-item folds; else 1.
         unrolled: the reduced extent, if the loops over it are unrolled, else 0. A stride of the
@@ -40,6 +41,7 @@ class ReductionStructure(NamedTuple):
         merges_chunks: the last group to have left its accumulators makes the results of them.
         elements_last: elements are stored in a loop of their own after all others, because memory
             is overwritten that the others read.
+        merges_in_sub_groups: lanes merge by exchange within their sub-group first.
     """
 
     steps: tuple[Any, ...]
@@ -55,6 +57,7 @@ class ReductionStructure(NamedTuple):
     leaves_accumulators: bool
     merges_chunks: bool
     elements_last: bool
+    merges_in_sub_groups: bool = False
 
     @property
     def stores_accumulators(self) -> bool:
@@ -77,6 +80,16 @@ def accumulator_dtypes(row: Reduction, operand: np.dtype[Any]) -> list[np.dtype[
     """The dtypes of the accumulators of a reduction whose operand has the dtype."""
     own = np.dtype(np.int32) if is_widened(row, operand) else operand
     return [np.dtype(dtype) if dtype else own for dtype in row.accumulators.values()]
+
+
+def accumulator_bytes(steps: Sequence[Any]) -> int:
+    """The bytes of all accumulators of a work-item."""
+    return sum(
+        dtype.itemsize
+        for step in steps
+        if is_reduction(step)
+        for dtype in accumulator_dtypes(step[1][0], np.dtype(step[3][0]))
+    )
 
 
 def is_reduction(step: Any) -> bool:

@@ -241,7 +241,7 @@ class Text:
         """Begin a block that one work-item of those that have an output runs; its indentation."""
         if self.structure.form in ("items", "rows"):
             return indent
-        is_one = "lane == 0" if self.structure.form == "lanes" else "column >= own"
+        is_one = "column >= own" if self.structure.form == "columns" else "lane == 0"
         self._add(f"if {is_one}:", indent=indent)
         return indent + "    "
 
@@ -268,6 +268,8 @@ class Text:
         self._settle(folded, "", "    ")
         if folded and self.structure.form == "lanes":
             self._merge_lanes(folded)
+        if folded and self.structure.form == "sub-groups":
+            self._merge_sub_group(folded)
         if folded and self.structure.merges_chunks:
             self._merge_chunks(folded)
         with self._for_each_vector():
@@ -340,7 +342,7 @@ class Text:
             self._add(f"for trip in range(trips - trips % {copies}, trips):")
             self._add(f"{self.j} = first + uint64(trip) * step", indent=inner)
             self._element(walk, inner, 0, "")
-        if self.structure.form in ("lanes", "rows"):
+        if self.structure.form in ("lanes", "rows", "sub-groups"):
             self._add(f"{self.j} = last", f"if {self.j} < count:")
             self._element(walk, inner, 0, "")
         elif self.structure.form == "short rows":
@@ -499,7 +501,8 @@ class Text:
         """The first element that the work-item folds."""
         walk = Walk([], [], *self._needed([self.steps[number][2][0][0]]))
         # More lanes than elements have none in whole trips.
-        first = "first if trips > 0 else uint64(0)" if self.structure.form == "lanes" else "first"
+        may_have_none = self.structure.form in ("lanes", "sub-groups")
+        first = "first if trips > 0 else uint64(0)" if may_have_none else "first"
         if self.structure.form == "short rows":
             with self._for_each_vector():
                 self._add(f"{self.j} = first", "flat = begin * width + place")
@@ -583,20 +586,51 @@ class Text:
 
     def _merge_lanes(self, folded: Sequence[int]) -> None:
         """All work-items of the group get the group's accumulators."""
+        place, many, indent = "lane", str(self.structure.lanes), "    "
+        if self.structure.merges_in_sub_groups:
+            self._add("sub_group = item.get_sub_group()")
+            self._merge_sub_group(folded)
+            self._add("size = sub_group.get_local_range()")
+            self._add("if sub_group.get_local_id() == 0:")
+            place, many = "uint64(sub_group.get_group_id())", f"{many} // size"
+            indent = "        "
         for number in folded:
             for name, accumulator in self._names(number, 0).items():
-                self._add(f"t{number}_{name}_local[lane] = {accumulator}")
+                self._add(f"t{number}_{name}_local[{place}] = {accumulator}", indent=indent)
         self._add("group_barrier(group, MemoryScope.WORK_GROUP)")
         for number in folded:
             for name, accumulator in self._names(number, 0).items():
                 self._add(f"{accumulator} = t{number}_{name}_local[uint64(0)]")
-        self._add(f"for other in range(1, {self.structure.lanes}):")
+        self._add(f"for other in range(1, {many}):")
         for number in folded:
             others = {name: f"t{number}_{name}_" for name in self.reductions[number].accumulators}
             for name, text in others.items():
                 self._add(f"{text} = t{number}_{name}_local[uint64(other)]", indent="        ")
             self._merge(number, self._names(number, 0), others, "        ")
         self._settle(folded, "", "    ")
+
+    def _merge_sub_group(self, folded: Sequence[int]) -> None:
+        """All work-items of the sub-group get the sub-group's accumulators.
+
+        Each lane merges those of the lane whose number differs in one bit, bit after bit. Merging
+        in two orders may round in two ways, so all take the result of the first lane.
+        """
+        inner = "        "
+        self._add("own = uint64(sub_group.get_local_id())")
+        self._add("half = uint64(sub_group.get_local_range()) // uint64(2)")
+        self._add("while half > uint64(0):")
+        for number in folded:
+            others = {name: f"t{number}_{name}_" for name in self.reductions[number].accumulators}
+            for name, accumulator in self._names(number, 0).items():
+                exchanged = f"select_from_group(sub_group, {accumulator}, own ^ half)"
+                self._add(f"{others[name]} = {exchanged}", indent=inner)
+            self._merge(number, self._names(number, 0), others, inner)
+        self._settle(folded, "", inner)
+        self._add("half = half // uint64(2)", indent=inner)
+        for number in folded:
+            for accumulator in self._names(number, 0).values():
+                first = f"select_from_group(sub_group, {accumulator}, uint64(0))"
+                self._add(f"{accumulator} = {first}")
 
     def _merge_chunks(self, folded: Sequence[int]) -> None:
         """The last group of an output goes on, with the accumulators of all chunks."""

@@ -50,7 +50,7 @@ class _Slot(NamedTuple):
     kind: Kind
 
 
-_ITEM, _GROUP = object(), object()
+_ITEM, _GROUP, _SUB_GROUP = object(), object(), object()
 
 _ARITHMETIC: dict[type, tuple[str, str]] = {
     ast.Add: ("add", "fadd"),
@@ -92,6 +92,11 @@ _NUMBERS = {
     "get_local_range": spirv.LOCAL_SIZE,
     "get_group_id": spirv.GROUP_ID,
     "get_group_range": spirv.GROUP_COUNT,
+}
+_SUB_GROUP_NUMBERS = {
+    "get_local_id": spirv.SUB_GROUP_LOCAL_ID,
+    "get_local_range": spirv.SUB_GROUP_SIZE,
+    "get_group_id": spirv.SUB_GROUP_ID,
 }
 
 # Instructions that cost more than a choice, or must not be reached: they stay behind their
@@ -585,6 +590,17 @@ class _Function(Writer):
         arguments = [("i32", str(each)) for each in given]
         self.do(self.call(name, "void", arguments, "convergent"))
 
+    def _call_of_select_from_group(self, node: ast.Call) -> Value:
+        group, value, lane = (self._any(argument) for argument in node.args)
+        assert group is _SUB_GROUP
+        if value.kind.llvm not in ("i32", "i64", "float", "double"):
+            self._unknown(node)
+        code = {"i32": "i", "i64": "l", "float": "f", "double": "d"}[value.kind.llvm]
+        name = spirv.mangled("sub_group_shuffle", code + "j")
+        chosen = self.emit(f"trunc i64 {self.to(lane, UINT64).text} to i32")
+        arguments = [(value.kind.llvm, value.text), ("i32", chosen)]
+        return self.value(self.call(name, value.kind.llvm, arguments, "convergent"), value.kind)
+
     def _call_of_AtomicRef(self, node: ast.Call) -> Reference:
         array, index = self._any(node.args[0]), self._expression(node.args[1])
         named = {keyword.arg: self._any(keyword.value) for keyword in node.keywords}
@@ -597,6 +613,12 @@ class _Function(Writer):
         owner = self._any(called.value)
         if owner is _ITEM and called.attr == "get_group":
             return _GROUP
+        if owner is _ITEM and called.attr == "get_sub_group":
+            return _SUB_GROUP
+        if owner is _SUB_GROUP and called.attr in _SUB_GROUP_NUMBERS:
+            name = spirv.mangled(_SUB_GROUP_NUMBERS[called.attr], "v")
+            number = self.emit(self.call(name, "i32", [], "memory(none)"))
+            return self.value(f"zext i32 {number} to i64", INT64)
         if isinstance(owner, Reference) and called.attr == "fetch_add":
             return self.fetch_add(owner, self._expression(*node.args))
         if owner not in (_ITEM, _GROUP) or called.attr not in _NUMBERS:

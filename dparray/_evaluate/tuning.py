@@ -7,6 +7,8 @@ from typing import Any
 
 from dparray import config
 from dparray._codegen.domain import Machine
+from dparray._codegen.reduction_steps import power_of_two
+from dparray._runtime import device_facts
 
 
 @lru_cache(maxsize=64)
@@ -23,7 +25,16 @@ def tuning_of(queue: Any) -> config.Tuning:
 
 @lru_cache(maxsize=64)
 def _machine(queue: Any, lanes: int) -> Machine:
-    return Machine(int(queue.sycl_device.max_compute_units), lanes)
+    facts = device_facts.machine_facts(queue)
+    most = power_of_two(facts.group)  # a device may have smaller groups than the option allows
+    return Machine(
+        facts.compute_units,
+        min(lanes, most),
+        min(facts.sub_group, most) if facts.is_gpu else 0,
+        facts.group,
+        facts.local_memory,
+        facts.threads,
+    )
 
 
 def machine_of(queue: Any) -> Machine:

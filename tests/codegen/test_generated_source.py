@@ -30,6 +30,7 @@ from dparray.config import Tuning
 from tests.support import forced
 
 MACHINE = Machine(2)
+GPU = Machine(96, 128, 32, 512, 1 << 16, 8)
 FOLDER = Path(__file__).parent / "generated"
 
 
@@ -94,8 +95,8 @@ def reduced(
     return Node(op, (value, *scalars), kinds, shape, int(np.prod(shape)), None, "device")
 
 
-def reduction(*values: Node) -> str:
-    part = split(values, [], False, MACHINE)
+def reduction(*values: Node, machine: Machine = MACHINE) -> str:
+    part = split(values, [], False, machine)
     assert not part.first
     assert not part.apart
     kernel = part.group
@@ -105,7 +106,7 @@ def reduction(*values: Node) -> str:
         for place, value in enumerate(values)
     ]
     program = linearize_reduction(
-        kernel.order, outputs, kernel.domain, kernel.dropped, kernel.rows, MACHINE
+        kernel.order, outputs, kernel.domain, kernel.dropped, kernel.rows, machine
     )
     return source_of(program.structure)
 
@@ -229,6 +230,30 @@ def sums_of_short_rows() -> str:
     return source_of(program.structure)
 
 
+def sum_on_a_gpu() -> str:
+    return reduction(reduced(leaf("a", (1_000_000,)), (0,)), machine=GPU)
+
+
+def row_sums_on_a_gpu() -> str:
+    return reduction(reduced(leaf("a", (65_536, 1000)), (1,)), machine=GPU)
+
+
+def mean_and_variance_on_a_gpu() -> str:
+    x = leaf("x", (4096, 256))
+    return reduction(reduced(x, (1,), "mean"), reduced(x, (1,), "var"), machine=GPU)
+
+
+def column_sums_on_a_gpu() -> str:
+    return reduction(reduced(leaf("a", (1024, 1024)), (0,)), machine=GPU)
+
+
+def softmax_of_rows_on_a_gpu() -> str:
+    x = leaf("x", (1024, 1024))
+    e = node("exp", node("subtract", x, reduced(x, (1,), "max", keepdims=True)))
+    value = node("divide", e, reduced(e, (1,), keepdims=True))
+    return reduction(value, machine=GPU)
+
+
 CASES: list[Callable[[], str]] = [
     turned_and_far_apart,
     turned_into_rows_of_three,
@@ -250,6 +275,11 @@ CASES: list[Callable[[], str]] = [
     place_of_the_largest,
     places_of_the_largest_in_short_rows,
     row_norms,
+    sum_on_a_gpu,
+    row_sums_on_a_gpu,
+    mean_and_variance_on_a_gpu,
+    column_sums_on_a_gpu,
+    softmax_of_rows_on_a_gpu,
 ]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._codegen.reduction import FEWEST_IN_SHORT_ROWS
+from dparray._codegen.reduction_forms import FEWEST_IN_SHORT_ROWS
 from tests.support import counts, launched, same, values
 
 pytestmark = pytest.mark.usefixtures("fused")

@@ -1,0 +1,280 @@
+"""The choice of a form for a kernel with reductions, by the shape and the device.
+
+The forms are described in :mod:`dparray._codegen.reduction`. A CPU device walks memory once for
+each vector of a group, and few groups fill it. A GPU holds tens of thousands of work-items at once
+and reads memory well only where the lanes of a sub-group read neighbouring elements. So the two
+have choices of their own, and :func:`choose` is the one place that asks which device it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from dparray._codegen.domain import Machine
+from dparray._codegen.elementwise import SMALL_ELEMENT
+from dparray._codegen.reduction_steps import (
+    ACCUMULATORS,
+    MOST_STEPS_WRITTEN,
+    accumulator_bytes,
+    is_reduction,
+    power_of_two,
+)
+from dparray._layout import Layout
+
+# Work-items of a group where each folds an output of its own.
+ITEMS = 64
+# Groups for each compute unit: enough to balance them.
+GROUPS_A_UNIT = 64
+# Vectors of neighbouring outputs that a work-item folds in columns, so that a group reads as much
+# of each row at once as it can: so many at the most, and as many accumulators as registers hold,
+# but fewer where there would be too few groups for the device (measured: 16 vectors reach the
+# memory's speed, one vector a third of it).
+VECTORS = 16
+REGISTERS = 32
+FEWEST_GROUPS_A_UNIT = 4
+# Up to so many elements a second launch, for chunks, costs more than walking fewer vectors.
+FEWEST_CHUNKED = 1 << 21
+# Fewer elements in short rows are not worth the second launch, which merges what blocks leave.
+FEWEST_IN_SHORT_ROWS = 1 << 19
+# Kernels of several loops gain nothing from more than these.
+FEWEST_VECTORS = 4
+# Reduced extents up to the first are unrolled; up to the second one work-item folds them all, but
+# where they are on the inner axes and give each lane of a group so many (measured: sums of rows of
+# 128 take 0.4 of the time, `x / x.sum(axis=1, keepdims=True)` 0.25).
+UNROLLED = 16
+SERIAL = 256
+LEAST_TRIPS = 4
+# Rows of more than are unrolled and at most so many are folded several by a group, where there are
+# many: its barrier and its merge are then those of all of them.
+MOST_IN_ROW = 1024
+# Up to so many elements, several loops walk them in a cache.
+CACHED_ELEMENTS = 1 << 19
+# So few elements in all are folded without a second launch, although items then work in sequence.
+ALONE = 2048
+# More chunks are merged by another kernel, which has more than one group for an output.
+MOST_MERGED = 1024
+
+# On a GPU: the reduced rows of a chunk of columns, at least; the vectors of neighbouring outputs
+# that an item folds, at the most (an item with more waits longer, and hides no latency that others
+# do not); and the groups that are wanted, as a multiple of those that are resident at once.
+GPU_SERIAL = 16
+GPU_VECTORS = 2
+GPU_WAVES = 2
+
+
+class Form(NamedTuple):
+    """The form of a kernel, and how it is divided.
+
+    Attributes:
+        name: see :mod:`dparray._codegen.reduction`.
+        vectors: of neighbouring outputs, or slots of short rows, that a work-item folds.
+        chunks: into how many the reduced elements are cut.
+        lanes: the work-items of a group.
+    """
+
+    name: str
+    vectors: int
+    chunks: int
+    lanes: int
+
+
+class Question(NamedTuple):
+    """The facts of a kernel that decide its form.
+
+    Attributes:
+        kept_extents, extents: of the kept and of the reduced axes, where memory is contiguous
+            taken together.
+        columns: the strides over the reduced axes of each array that is large.
+        read: the strides over the kept and over the reduced axes of each array that is read.
+        arrays: the layouts of those.
+        steps: of the kernel.
+        is_whole: the reduced elements cannot be cut, because one loop needs the result of another.
+        stores_elements: values of the domain's shape are stored.
+        calls_user: a user's function is called.
+        leaves_accumulators: in memory, for another kernel.
+    """
+
+    kept_extents: Sequence[int]
+    extents: Sequence[int]
+    columns: Sequence[Sequence[int]]
+    read: Sequence[tuple[Sequence[int], Sequence[int]]]
+    arrays: Sequence[Layout]
+    steps: Sequence[Any]
+    is_whole: bool
+    stores_elements: bool
+    calls_user: bool
+    leaves_accumulators: bool
+
+
+def choose(of: Question, machine: Machine) -> Form:
+    """The form of a kernel on a device."""
+    kept, count = math.prod(of.kept_extents), math.prod(of.extents)
+    # A user's function may end a work-item, and the others of its sub-group would wait for it.
+    is_gpu = machine.sub_group > 0 and not of.calls_user
+    lanes, most = machine.lanes, most_vectors(of.steps)
+    if not (of.is_whole or of.stores_elements) and has_short_rows(
+        of.kept_extents, of.extents, of.read, machine
+    ):
+        vectors = vectors_of_rows(kept, lanes, min(most, GPU_VECTORS) if is_gpu else most)
+        blocks = count // (vectors * lanes // kept)
+        if is_gpu:
+            chunks = min(blocks // GPU_SERIAL, wanted_groups(machine, lanes))
+        else:
+            chunks = min(blocks // SERIAL, wanted_groups(machine, lanes))
+        return Form("short rows", vectors, chunks, lanes)
+    if is_gpu:
+        return _gpu_form(of.kept_extents, count, of.columns, machine, of.is_whole, most)
+    if (
+        not (of.is_whole or of.stores_elements or of.calls_user or of.leaves_accumulators)
+        and (UNROLLED < count <= MOST_IN_ROW or (count == UNROLLED and are_small(of.arrays)))
+        and lanes <= count
+        and any(column[-1] == 1 for column in of.columns)
+        and kept >= FEWEST_GROUPS_A_UNIT * machine.compute_units * lanes
+        and lanes * (lanes + 1) * accumulator_bytes(of.steps) <= machine.local_memory
+    ):
+        return Form("rows", 1, 1, lanes)
+    name, vectors, chunks = _cpu_form(
+        of.kept_extents, count, of.columns, machine, of.is_whole, most
+    )
+    return Form(name, vectors, chunks, lanes)
+
+
+def form_of_loops(
+    kept_extents: Sequence[int], count: int, columns: Sequence[Sequence[int]], machine: Machine
+) -> Form:
+    """The form of a kernel with several loops, and the outputs that one of its groups has."""
+    if machine.sub_group:
+        return _gpu_form(kept_extents, count, columns, machine, True, VECTORS)
+    name, vectors, chunks = _cpu_form(kept_extents, count, columns, machine, True, VECTORS)
+    return Form(name, vectors, chunks, machine.lanes)
+
+
+def outputs_of_group(form: Form, machine: Machine) -> int:
+    """How many outputs a group of a form folds."""
+    if form.name == "columns":
+        return form.lanes * form.vectors
+    if form.name == "sub-groups":
+        return form.lanes // machine.sub_group
+    return ITEMS if form.name == "items" else 1
+
+
+def wanted_groups(machine: Machine, lanes: int) -> int:
+    """The groups that fill the device and balance its units."""
+    if not machine.sub_group:
+        return GROUPS_A_UNIT * machine.compute_units
+    return min(MOST_MERGED, max(1, GPU_WAVES * machine.resident_items // lanes))
+
+
+def _gpu_form(
+    kept_extents: Sequence[int],
+    count: int,
+    columns: Sequence[Sequence[int]],
+    machine: Machine,
+    is_whole: bool,
+    most_vectors: int,
+) -> Form:
+    """The form where the lanes of a sub-group read memory together, and thousands are resident."""
+    kept, row, sub_group = math.prod(kept_extents), kept_extents[-1], machine.sub_group
+    lanes = max(sub_group, machine.lanes // sub_group * sub_group)
+    if count <= UNROLLED:
+        return Form("items", 1, 1, lanes)
+    if kept == 1 or any(column[-1] == 1 for column in columns):
+        if count <= MOST_IN_ROW or kept * sub_group >= machine.resident_items:
+            return Form("sub-groups", 1, 1, lanes)
+        most = max(1, count // (lanes * ACCUMULATORS["lanes"]))
+        wanted = -(-wanted_groups(machine, lanes) // kept)
+        return Form("lanes", 1, 1 if is_whole else min(most, wanted), lanes)
+    if row < lanes:
+        lanes = sub_group
+    if row >= lanes:
+        vectors = 1
+        limit = min(most_vectors, GPU_VECTORS, row // lanes)
+        while (
+            vectors * 2 <= limit
+            and column_groups(kept_extents, lanes * vectors * 2) * lanes >= machine.resident_items
+        ):
+            vectors *= 2
+        groups = column_groups(kept_extents, lanes * vectors)
+        wanted = -(-wanted_groups(machine, lanes) // groups)
+        chunks = 1 if is_whole else max(1, min(count // GPU_SERIAL, wanted))
+        return Form("columns", vectors, chunks, lanes)
+    return Form("sub-groups", 1, 1, lanes)
+
+
+def _cpu_form(
+    kept_extents: Sequence[int],
+    count: int,
+    columns: Sequence[Sequence[int]],
+    machine: Machine,
+    is_whole: bool,
+    most_vectors: int,
+) -> tuple[str, int, int]:
+    """The form of the kernel, its vectors and its chunks, where a group is a vector of a core."""
+    wanted = wanted_groups(machine, machine.lanes)
+    kept, row = math.prod(kept_extents), kept_extents[-1]
+    if kept * count <= ALONE:
+        return "items", 1, 1
+    inner_is_reduced = any(column[-1] == 1 for column in columns) or kept == 1
+    has_rows = row >= machine.lanes  # a group of columns has as many neighbours
+    fills_lanes = inner_is_reduced and count >= LEAST_TRIPS * machine.lanes
+    if fills_lanes or (count > SERIAL and (inner_is_reduced or not has_rows)):
+        most = max(1, count // (machine.lanes * ACCUMULATORS["lanes"] * 4))
+        return "lanes", 1, 1 if is_whole else min(most, -(-wanted // kept))
+    if not has_rows or (len(kept_extents) == 1 and count <= UNROLLED):
+        return "items", 1, 1
+    vectors = min(FEWEST_VECTORS if is_whole else most_vectors, power_of_two(row // machine.lanes))
+    balanced = vectors
+    fewest_groups = FEWEST_GROUPS_A_UNIT * machine.compute_units
+    while balanced > 1 and column_groups(kept_extents, machine.lanes * balanced) < fewest_groups:
+        balanced //= 2
+    is_enough = balanced >= min(vectors, FEWEST_VECTORS) and kept * count <= FEWEST_CHUNKED
+    if is_whole or is_enough or count < 2 * SERIAL:
+        return "columns", balanced, 1
+    groups = column_groups(kept_extents, machine.lanes * vectors)
+    return "columns", vectors, min(count // SERIAL, -(-wanted // groups))
+
+
+def are_small(layouts: Sequence[Layout]) -> bool:
+    """Whether elements are gathered one by one where work-items have neighbouring rows."""
+    return all(layout.dtype.itemsize <= SMALL_ELEMENT for layout in layouts)
+
+
+def has_short_rows(
+    kept_extents: Sequence[int],
+    extents: Sequence[int],
+    read: Sequence[tuple[Sequence[int], Sequence[int]]],
+    machine: Machine,
+) -> bool:
+    """Whether many rows lie one after another in memory that are shorter than a vector."""
+    row, count = kept_extents[-1], extents[-1]
+    return (
+        len(kept_extents) == len(extents) == 1
+        and 1 < row < (machine.sub_group or machine.lanes)
+        and math.lcm(row, machine.lanes) <= VECTORS * machine.lanes
+        and row * count >= FEWEST_IN_SHORT_ROWS
+        and any(any(kept) and any(column) for kept, column in read)
+        and all(
+            list(kept) == [1] and list(column) == [row]
+            for kept, column in read
+            if any(kept) and any(column)
+        )
+    )
+
+
+def vectors_of_rows(row: int, lanes: int, most: int) -> int:
+    """How many vectors hold a whole number of rows: about ``most``, as far as there is a choice."""
+    fewest = math.lcm(row, lanes) // lanes
+    return fewest * max(1, most // fewest)
+
+
+def column_groups(kept_extents: Sequence[int], width: int) -> int:
+    """The groups that fold all outputs in columns, each so many neighbouring ones."""
+    return math.prod(kept_extents[:-1]) * -(-kept_extents[-1] // width)
+
+
+def most_vectors(steps: Sequence[Any]) -> int:
+    """As many vectors of outputs as a work-item has registers and the text has lines for."""
+    sets = sum(len(step[1][0].accumulators) for step in steps if is_reduction(step))
+    return power_of_two(max(1, min(VECTORS, REGISTERS // sets, MOST_STEPS_WRITTEN // len(steps))))
