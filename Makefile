@@ -8,10 +8,10 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test second short kernels stress suites check jupyter notebooks docs bench lock dist clean distclean
+.PHONY: help venv demo tiny test second short kernels stress suites gpu-driver check jupyter notebooks docs bench lock dist clean distclean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
 
 venv: ## build .venv
 	@bash .ci/build-venv
@@ -39,6 +39,10 @@ suites: venv ## other projects' test suites on dparray; ARGS="dpnp --only test_s
 	@bash .ci/build-suites
 	@OCL_ICD_FILENAMES="$${OCL_ICD_FILENAMES:-$$(readlink -f .venv)/lib/libintelocl.so}" \
 	  build/suites/venv/bin/python tests/suites/run.py $(ARGS)
+
+gpu-driver: venv ## build and call on Intel's GPU driver, without a GPU; ARGS="build --products tgllp"
+	@bash .ci/gpu-driver || { test $$? = 3 && echo "make gpu-driver: skipped"; } && \
+	  { [[ ! -f build/gpu-driver/complete ]] || $(python) tests/gpu_driver/run.py $(ARGS); }
 
 second: venv ## run a sample of the tests on Python 3.13, with the oldest supported Numba
 	@bash .ci/second-python $(ARGS)

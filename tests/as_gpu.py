@@ -1,0 +1,73 @@
+"""A pytest plugin that treats the CPU device as a GPU: the kernels and paths of a GPU, real values.
+
+    PYTHONPATH=tests python -m pytest -p as_gpu tests/evaluate tests/algorithms
+
+The host may not compute, kernels are divided as on a GPU of the Xe family, and the calling thread
+must not read or write device memory except in the copy layer: a test during which it does fails.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+# Of an Iris Xe: 96 units, groups of 512, 64 KiB of local memory. The sub-group sizes stay the
+# device's own, which executes the kernels.
+UNITS = 96
+GROUP = 512
+LOCAL_MEMORY = 1 << 16
+
+# Tests of the CPU's own paths, which a GPU does not have.
+CPU_ONLY = (
+    "test_at_once",
+    "test_calibration",
+    "test_direct",
+    "test_known_launches",
+    "test_noted_in_c",
+    "test_quick_folds",
+    "test_small_arrays",
+    "test_tiers",
+    "test_trace",
+)
+
+
+def _replace(old: Any, new: Any) -> None:
+    """Replace an object in every module of dparray that has it under some name."""
+    for module in list(sys.modules.values()):
+        if (getattr(module, "__name__", "") or "").startswith("dparray"):
+            for name, value in list(vars(module).items()):
+                if value is old:
+                    setattr(module, name, new)
+
+
+def play_gpu() -> None:
+    """Treat every device of this process as a GPU, from here on."""
+    import_module("dparray._evaluate.evaluate")  # those that have the functions under a name
+    import_module("dparray.algorithms")
+    from dparray._evaluate import tuning
+    from dparray._runtime import device_facts
+
+    facts = device_facts.machine_facts
+
+    def gpu_facts(queue: Any) -> Any:
+        return facts(queue)._replace(
+            compute_units=UNITS, group=GROUP, local_memory=LOCAL_MEMORY, is_gpu=True
+        )
+
+    _replace(facts, gpu_facts)
+    _replace(device_facts.is_cpu, lambda queue: False)
+    _replace(tuning.device_type, lambda queue: "gpu")
+
+
+def pytest_sessionstart() -> None:
+    play_gpu()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    skip = pytest.mark.skip(reason="about the CPU device's own paths")
+    for item in items:
+        if item.path.stem in CPU_ONLY:
+            item.add_marker(skip)

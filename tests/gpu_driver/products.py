@@ -1,0 +1,52 @@
+"""Products of Intel's GPUs that the driver simulates, and the environment in which it does.
+
+The driver records commands instead of executing them (its AUB mode; the file is /dev/null). So
+values are garbage, and everything else is real: devices, aspects, memory, builds, submissions.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+UNPACKED = ROOT / "build/gpu-driver/root"
+
+# The default configuration of dg2 and pvc allows groups of no work-items; timestamps and copies by
+# the blitter of pvc never end, so waits would not either.
+_GROUPS = {"HardwareInfoOverride": "2x4x16"}
+PRODUCTS: dict[str, dict[str, str]] = {
+    "skl": {},
+    "tgllp": {},
+    "dg2": _GROUPS,
+    "pvc": _GROUPS | {"EnableTimestampPacket": "0", "EnableBlitterForEnqueueOperations": "0"},
+}
+
+
+def driver() -> Path | None:
+    """The GPU driver that ``.ci/gpu-driver`` unpacked; ``None`` if it did not."""
+    return next(UNPACKED.rglob("libigdrcl.so"), None) if UNPACKED.is_dir() else None
+
+
+def environment(product: str, cache: Path) -> dict[str, str]:
+    """The variables for a process that sees a GPU and the CPU."""
+    gpu = driver()
+    assert gpu is not None
+    own = Path(sys.prefix, "lib")
+    libraries = [own, *sorted({file.parent for file in UNPACKED.rglob("lib*.so*")})]
+    return {
+        **os.environ,
+        **PRODUCTS[product],
+        "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
+        "OCL_ICD_VENDORS": "/nonexistent",
+        "OCL_ICD_FILENAMES": f"{gpu}:{own / 'libintelocl.so'}",
+        "ONEAPI_DEVICE_SELECTOR": "opencl:*",
+        "NEOReadDebugKeys": "1",
+        "SetCommandStreamReceiver": "1",
+        "AUBDumpCaptureFileName": "/dev/null",
+        "ProductFamilyOverride": product,
+        "DPARRAY_CACHE_DIR": str(cache),
+        "DPARRAY_NOTICES": "0",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]),
+    }
