@@ -18,13 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]
 UNREVISED = {
     "coming-from/cupy.md",
     "coming-from/differences.md",
-    "guide/devices.md",
-    "guide/kernels.md",
     "guide/performance.md",
     "project/benchmarks.md",
     "project/design.md",
     "project/suites.md",
-    "reference/options.md",
     "reference/tile.md",
 }
 PAGES = sorted(
