@@ -16,6 +16,7 @@ from typing import Any
 from dparray import _type_keys
 from dparray._compiler import emission
 from dparray._compiler.device_function import DeviceFunction
+from dparray._compiler.inference import Inferred
 from dparray._compiler.key import UnkeyedError, describe
 from dparray._type_keys import TypeKey, value_of
 from dparray.exceptions import KernelArgumentError, KernelCompileError
@@ -46,6 +47,8 @@ class Backend:
         self.constant_type = ConstantType
         self.local_space = LOCAL
         self.item_types: dict[str, Any] = {"item": ItemType, "nditem": NdItemType}
+        #: While a kernel is typed for the simulator: gives the dispatcher of a device function.
+        self.dispatcher_for_typing: Callable[[DeviceFunction], Any] | None = None
         target.prepare(install)
         # A device function of ours stands for its dispatcher wherever a kernel names it.
         typeof_impl.register(DeviceFunction)(
@@ -105,6 +108,53 @@ class Backend:
             lower = self.target.lower_kernel
             lowered: tuple[str, str, list[Any]] = lower(function, given, debug=debug)
             return lowered
+
+    def infer(
+        self,
+        function: FunctionType,
+        types: Sequence[str],
+        instrument: Callable[[FunctionType], FunctionType],
+    ) -> dict[FunctionType, list[Inferred]]:
+        """The types of a kernel and of the device functions that it comes to.
+
+        Args:
+            function: the kernel.
+            types: the type keys of its parameters, the item first.
+            instrument: gives the copy of a function that is typed in its place.
+
+        Raises:
+            numba.core.errors.NumbaError, KernelError: it does not compile.
+        """
+        from dparray._compiler import target_inference
+
+        records: dict[FunctionType, list[Inferred]] = {}
+        dispatchers: dict[FunctionType, Any] = {}
+
+        def dispatcher(device_function: DeviceFunction) -> Any:
+            original = device_function.py_func
+            assert isinstance(original, FunctionType)
+            if original not in dispatchers:
+                found = records.setdefault(original, [])
+                copy = target_inference.recording(instrument(original), found)
+                dispatchers[original] = _make_dispatcher(
+                    DeviceFunction(copy, device_function.options), target_inference.Recording
+                )
+            return dispatchers[original]
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.register_new()
+            self.target.refresh()
+            given = [self.numba_type(key) for key in types]
+            copy = target_inference.recording(
+                instrument(function), records.setdefault(function, [])
+            )
+            self.dispatcher_for_typing = dispatcher
+            try:
+                target_inference.infer_kernel(copy, given)
+            finally:
+                self.dispatcher_for_typing = None
+        return records
 
 
 def _error_class() -> Any:
@@ -173,6 +223,9 @@ def dispatcher_of(function: DeviceFunction) -> Any:
 
     A dispatcher freezes those values when it first compiles, so other values need another.
     """
+    for_typing = backend().dispatcher_for_typing
+    if for_typing is not None:
+        return for_typing(function)
     try:
         key = repr(describe(function.py_func))
     except UnkeyedError:
@@ -182,9 +235,12 @@ def dispatcher_of(function: DeviceFunction) -> Any:
     return function.dispatchers[key]
 
 
-def _make_dispatcher(function: DeviceFunction) -> Any:
+def _make_dispatcher(function: DeviceFunction, pipeline: Any = None) -> Any:
     """A dispatcher that takes the arguments of a call as Python does."""
-    dispatcher = backend().target.DeviceDispatcher(without_keyword_only(function.py_func))
+    dispatcher = backend().target.DeviceDispatcher(
+        without_keyword_only(function.py_func),
+        **({} if pipeline is None else {"pipeline": pipeline}),
+    )
     get_template = dispatcher.get_call_template
     signature = _without_annotations(inspect.signature(function.py_func))
 

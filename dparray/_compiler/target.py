@@ -380,7 +380,7 @@ cgutils.pointer_add = _pointer_add
 # --- dispatchers ----------------------------------------------------------------------------------
 
 
-def _set_flags(flags: Any) -> None:
+def set_flags(flags: Any) -> None:
     flags.no_compile = True
     flags.no_cpython_wrapper = True
     flags.no_cfunc_wrapper = True
@@ -399,7 +399,7 @@ _UNDERSTOOD: Any = include_default_options(
 
 class _Options(_UNDERSTOOD, TargetOptions):
     def finalize(self, flags: Any, options: Any) -> None:
-        _set_flags(flags)
+        set_flags(flags)
 
 
 class _Descriptor(TargetDescriptor):
@@ -422,8 +422,10 @@ class DeviceDispatcher(Dispatcher):
 
     targetdescr = descriptor
 
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        super().__init__(function, targetoptions=options, pipeline_class=Pipeline)
+    def __init__(
+        self, function: Callable[..., Any], pipeline: Any = Pipeline, **options: Any
+    ) -> None:
+        super().__init__(function, targetoptions=options, pipeline_class=pipeline)
 
     def compile(self, sig: Any) -> Any:
         """Compile for a signature."""
@@ -467,6 +469,23 @@ def refresh() -> None:
 # --- kernels --------------------------------------------------------------------------------------
 
 
+def compile_with(
+    pipeline_class: Any, function: Callable[..., Any], argument_types: Sequence[Any], flags: Any
+) -> Any:
+    """The result of Numba's steps for a function that is called from the host."""
+    with target_override(TARGET):
+        return compiler.compile_extra(
+            descriptor.typing_context,
+            descriptor.target_context,
+            function,
+            tuple(argument_types),
+            None,
+            flags,
+            {},
+            pipeline_class=pipeline_class,
+        )
+
+
 @global_compiler_lock
 def lower_kernel(
     function: Callable[..., Any], argument_types: Sequence[Any], *, debug: bool = False
@@ -482,19 +501,9 @@ def lower_kernel(
         numba.core.errors.NumbaError: it does not compile.
     """
     flags = Flags()
-    _set_flags(flags)
+    set_flags(flags)
     flags.boundscheck = debug
-    with target_override(TARGET):
-        compiled = compiler.compile_extra(
-            descriptor.typing_context,
-            descriptor.target_context,
-            function,
-            tuple(argument_types),
-            None,
-            flags,
-            {},
-            pipeline_class=KernelPipeline,
-        )
+    compiled = compile_with(KernelPipeline, function, argument_types, flags)
     result = compiled.signature.return_type
     if result not in (types.none, types.void):
         raise TypingError(f"a kernel returns nothing; this one returns {result}")

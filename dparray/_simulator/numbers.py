@@ -12,8 +12,8 @@ module closes them:
 - ``math`` functions of float32 return float32, and return inf or nan instead of raising;
 - ``int``, ``float``, ``range``, ``len``, ``min``, ``max`` and ``abs`` return typed values.
 
-Two differences stay: ``bool + bool`` is NumPy's logical or here and an integer on the device, and a
-variable that branches assign numbers of several types has that of the branch that was taken.
+A variable that branches assign numbers of several types has one type in a kernel; ``transform``
+has it converted by :func:`converter`, to the type that the compiler found.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = [
     "CONSTRUCTORS",
     "INTEGER_OPERATIONS",
     "MATH",
+    "converter",
     "literal",
+    "matches",
     "plain_dtype",
     "typed",
-    "unified",
-    "unwritten",
 ]
 
 _BITS = 64
@@ -57,6 +57,8 @@ def _is_signed(value: Any, beside: Any = None) -> bool:
     """Whether an integer counts as signed, alone or beside another one."""
     if isinstance(beside, np.uint64) and isinstance(value, _Literal):
         return int(value) < 0
+    if isinstance(value, bool | np.bool_):  # takes the type of the integer beside it
+        return beside is None or isinstance(beside, bool | np.bool_)
     return not isinstance(value, np.unsignedinteger)
 
 
@@ -123,8 +125,9 @@ def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
             signed = _is_signed(a, b) or _is_signed(b, a)
         if is_exact:
             return _wrap(integers(int(a), int(b)), signed)
-        # Operands are converted to the result's type first.
-        return _wrap(integers(_wrapped(int(a), signed), _wrapped(int(b), signed)), signed)
+        # Operands are converted to the result's type first, exponents are not.
+        second = int(b) if name == "pow" else _wrapped(int(b), signed)
+        return _wrap(integers(_wrapped(int(a), signed), second), signed)
 
     def forward(self: Any, other: Any) -> Any:
         if integers is not None and isinstance(other, _INTEGERS):
@@ -275,22 +278,57 @@ def typed(value: Any) -> Any:
     return value if made is None else made(value)
 
 
-def unwritten(value: Any) -> Any:
-    """A value that is no longer known to be written in the kernel's text."""
-    return _Int64(value) if type(value) is _Literal else value
+def converter(kind: Any) -> Callable[[Any], Any] | None:
+    """A function that converts numbers to a kind of ``_compiler.inference``.
+
+    Returns:
+        it; ``None`` where nothing is converted, as what is no number is not.
+    """
+    if isinstance(kind, tuple) and kind[0] == "tuple":
+        parts = [converter(each) for each in kind[1]]
+        if not any(parts):
+            return None
+
+        def convert_parts(value: Any) -> Any:
+            if type(value) is not tuple or len(value) != len(parts):
+                return value
+            return tuple(
+                part if convert is None else convert(part)
+                for convert, part in zip(parts, value, strict=True)
+            )
+
+        return convert_parts
+    if not isinstance(kind, str):
+        return None
+    base = np.dtype(kind).type
+    make = CONSTRUCTORS.get(base, base)
+
+    def convert(value: Any) -> Any:
+        return make(value) if type(value) is not make and isinstance(value, _SCALARS) else value
+
+    return convert
 
 
-def unified(value: Any, beside: Any) -> Any:
-    """``value`` in the type of what is one of two numbers, as a choice gives it."""
-    kinds = type(value), type(beside)
-    if kinds[0] is kinds[1] or not all(isinstance(each, _SCALARS) for each in (value, beside)):
-        return value
-    if np.uint64 in (_BASES.get(kinds[0]), _BASES.get(kinds[1])) and not (
-        _is_signed(value, beside) or _is_signed(beside, value)
-    ):
-        return NUMPY_TYPES[np.uint64](value)
-    base = np.promote_types(*(np.asarray(each).dtype for each in (value, beside))).type
-    return NUMPY_TYPES[base](value) if base in NUMPY_TYPES else base(value)
+def matches(kind: Any, value: Any) -> bool:
+    """Whether a value may be of a kind of ``_compiler.inference``."""
+    if kind is None:
+        return True
+    if isinstance(kind, tuple):
+        name, *parts = kind
+        if name == "literal":
+            return isinstance(value, _Literal) and int(value) == parts[0]
+        if name == "tuple":
+            return (
+                isinstance(value, tuple)
+                and len(value) == len(parts[0])
+                and all(map(matches, parts[0], value))
+            )
+        dtype, ndim = getattr(value, "dtype", None), getattr(value, "ndim", None)
+        return (dtype, ndim) == (np.dtype(parts[0]), parts[1])
+    if not isinstance(value, _SCALARS):
+        return False
+    # A half is a float32 in a kernel.
+    return bool(np.asarray(value).dtype == ("float32" if kind == "float16" else kind))
 
 
 _SCALARS = (bool, int, float, complex, np.generic)

@@ -20,6 +20,7 @@ from types import FunctionType
 from typing import Any
 
 from dparray._simulator.arguments import Arguments
+from dparray._simulator.inferred import types_of
 from dparray._simulator.language import (
     SimulatedItem,
     SimulatedNdItem,
@@ -107,8 +108,9 @@ def simulate(
         raise ValueError(f"simulate: sub_group_size is a positive integer; got {sub_group_size!r}")
     function = _python_function(kernel)
     global_size, local_size = _sizes(index_range)
-    simulation = Simulation(function, races)
     values = _all_arguments(function, args, named)
+    item_key = f"{'item' if local_size is None else 'nditem'}:{len(global_size)}"
+    simulation = Simulation(function, races, types_of(function, item_key, values))
     arguments = Arguments(simulation, function, values, grouped=local_size is not None)
     chosen = None if item is None else _chosen_item(item, global_size)
     with Workers() as workers:

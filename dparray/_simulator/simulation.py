@@ -6,6 +6,7 @@ import bdb
 import builtins
 import enum
 import functools
+import inspect
 import linecache
 import operator
 import sys
@@ -18,6 +19,7 @@ import numpy as np
 
 from dparray._compiler.special import SpecialFunction, precision
 from dparray._simulator import vectors
+from dparray._simulator.inferred import Types
 from dparray._simulator.language import SimulatedNdItem, SimulatedSubGroup
 from dparray._simulator.memory import (
     Access,
@@ -28,16 +30,15 @@ from dparray._simulator.memory import (
     SimulatedArray,
     WorkItem,
 )
-from dparray._simulator.numbers import CONSTRUCTORS, literal, plain_dtype, typed, unwritten
-from dparray._simulator.transform import (
-    CHOOSE,
-    ITEM,
-    View,
-    choose,
-    nested,
-    typed_literals,
-    with_typed_parts,
+from dparray._simulator.numbers import (
+    CONSTRUCTORS,
+    converter,
+    literal,
+    matches,
+    plain_dtype,
+    typed,
 )
+from dparray._simulator.transform import View, converting, nested, typed_literals
 from dparray._simulator.vectors import BUILTINS, MATH
 from dparray.exceptions import KernelError, SimulationError
 from dparray.kernel_api.groups import neutral_of
@@ -69,13 +70,14 @@ class WorkGroup:
 class Simulation:
     """One call of :func:`simulate`: the copied kernel, the running item, and the faults."""
 
-    def __init__(self, function: FunctionType, races: str) -> None:
+    def __init__(self, function: FunctionType, races: str, types: Types | None = None) -> None:
         self.name = function.__name__
         self.races = races
+        self._types = Types() if types is None else types
         self.item: WorkItem = WorkItem((), 0, 0, 0)
         self.group_run: GroupRun | None = None
         self._codes: set[int] = set()
-        self._copies: dict[int, Any] = {}
+        self._copies: dict[Any, Any] = {}
         self._language: dict[str, Any] = {
             "LocalArray": self._local_array,
             "printf": self._printf,
@@ -271,17 +273,27 @@ class Simulation:
 
     # the copy
 
-    def _copy(self, function: FunctionType) -> Any:
-        """``function`` with the same lines, whose names stand for their simulated counterparts."""
-        if id(function) in self._copies:
-            return self._copies[id(function)]
-        code = typed_literals(with_typed_parts(function))
-        namespace: dict[str, Any] = {"__builtins__": {**vars(builtins), **BUILTINS}}
-        namespace[CHOOSE], namespace[ITEM] = choose, unwritten
+    def _copy(self, function: FunctionType, variant: int = 0) -> Any:
+        """``function`` with the same lines, whose names stand for their simulated counterparts.
+
+        Args:
+            function: which.
+            variant: which of the types that the compiler gave it.
+        """
+        if (id(function), variant) in self._copies:
+            return self._copies[id(function), variant]
+        found = self._types.of(function)
+        code = function.__code__
+        names: dict[str, Any] = {}
+        if found:
+            with_operands = self._types.with_operands
+            code, names = converting(function, found[variant], with_operands=with_operands)
+        code = typed_literals(code)
+        namespace: dict[str, Any] = {"__builtins__": {**vars(builtins), **BUILTINS}, **names}
         cells = tuple(CellType() for _ in code.co_freevars)
         copy = FunctionType(code, namespace, function.__name__, None, cells or None)
         # Known before its names are looked up, since functions may call each other.
-        self._copies[id(function)] = copy
+        self._copies[id(function), variant] = copy
         self._codes.update(id(one) for one in nested(code))
         for name in {name for one in nested(code) for name in one.co_names}:
             if name in function.__globals__:
@@ -323,7 +335,7 @@ class Simulation:
                 return MATH[value]
             return BUILTINS.get(value.__name__, value) if value.__module__ == "builtins" else value
         if isinstance(getattr(value, "py_func", None), FunctionType):
-            return self._copy(value.py_func)
+            return self._device_function(value.py_func)
         if isinstance(value, FunctionType) and hasattr(value, "device_meaning"):
             return self._special(value.device_meaning)
         if isinstance(value, FunctionType) and not module.startswith("numpy"):
@@ -331,6 +343,39 @@ class Simulation:
         if isinstance(value, (int, float, complex, np.generic, tuple)):
             return literal(value)
         return value
+
+    def _device_function(self, function: FunctionType) -> Callable[..., Any]:
+        """A device function, which has other types for other arguments."""
+        found = self._types.of(function)
+        if not found:
+            made: Callable[..., Any] = self._copy(function)
+            return made
+        if id(function) in self._copies:  # as functions may call each other
+            known: Callable[..., Any] = self._copies[id(function)]
+            return known
+        signature = inspect.signature(function)
+        results = [converter(each.result) for each in found]
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            variant = 0
+            if len(found) > 1:
+                given = signature.bind(*arguments, **named)
+                given.apply_defaults()
+                values = tuple(given.arguments.values())
+                variant = next(
+                    (
+                        at
+                        for at, each in enumerate(found)
+                        if all(map(matches, each.arguments, values))
+                    ),
+                    0,
+                )
+            result = self._copy(function, variant)(*arguments, **named)
+            convert = results[variant]
+            return result if convert is None else convert(result)
+
+        self._copies[id(function)] = call
+        return call
 
     def _special(self, meaning: SpecialFunction) -> Callable[..., Any]:
         """A public special function: the device function for the operands' precision."""

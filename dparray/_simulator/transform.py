@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from dparray._compiler.diagnosis import source_of
-from dparray._compiler.key import referred_values
-from dparray._simulator.numbers import literal, unified
+from dparray._compiler.inference import SITE, Inferred, site
+from dparray._simulator.numbers import converter, literal
 
 
 class View:
@@ -45,60 +46,89 @@ def typed_literals(code: CodeType) -> CodeType:
     return code.replace(co_consts=tuple(constants))
 
 
-# --- choices --------------------------------------------------------------------------------------
-# `a if condition else b` has one type in a kernel, whichever it gives. The other value is computed,
-# too, where that can be done without being seen: it tells its type.
+# --- types of variables ---------------------------------------------------------------------------
+# A variable that is assigned more than once, `a if condition else b` and an item of a tuple have
+# one type in a kernel, whatever came there: the type that the compiler gives them. Each such place
+# is a *site*. The compiler types a copy of the function in which sites are calls of
+# ``_compiler.inference.site``; in the copy that runs they are calls that convert to these types.
 
-CHOOSE = "dparray_choose"
+CONVERT = "dparray_convert_"
+_Wrap = Callable[[int, ast.expr], ast.expr]
 
-# An item of a tuple that a computed index takes has the type of all items: a number that is written
-# among them is an int64, whatever it comes beside. Tuples of others are not taken from that way.
-ITEM = "dparray_item"
-_PURE = (
-    *(ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp),
-    *(ast.IfExp, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop),
+# Of Booleans, NumPy's operators give Booleans or raise; a kernel's give integers.
+_BOOLEAN_OPERATORS = (
+    *(ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift),
+    *(ast.USub, ast.UAdd),
 )
-_PURE_BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round"})
+_MAY_BE_BOOLEAN = (ast.Name, ast.Subscript, ast.Call, ast.Compare, ast.BoolOp, ast.IfExp)
 
 
-def choose(condition: Any, first: Callable[[], Any], second: Callable[[], Any], seen: int) -> Any:
-    """The value of a choice; ``seen`` has a bit for each side that must not be computed unasked."""
-    taken, other = (first, second) if condition else (second, first)
-    value = taken()
-    if seen >> (1 if condition else 0) & 1:
-        return value
-    try:
-        beside = other()
-    except Exception:  # the side that is not taken may have no value, as a quotient by zero
-        return value
-    return unified(value, beside)
+class Instrumented(NamedTuple):
+    """A copy of a function with sites.
 
-
-def with_typed_parts(function: FunctionType) -> CodeType:
-    """The code of a function in which choices and items of tuples have the types of all of them.
-
-    It is the function's own where it has none, and where its source is not at hand.
+    Attributes:
+        function: the copy, for the compiler.
+        operands: the sites that are the operands of operators which are others of Booleans.
     """
+
+    function: Any  # mypy binds functions that are attributes
+    operands: tuple[tuple[int, ...], ...]
+
+
+def instrumented(function: FunctionType, *, with_operands: bool) -> Instrumented | None:
+    """The copy of a function that tells the types of its sites; ``None`` if it has none."""
+    typing = _Typing(lambda number, node: _call(SITE, ast.Constant(number), node), with_operands)
+    code = _rewritten(function, typing)
+    if code is None or not typing.count:
+        return None
+    scope = {**function.__globals__, SITE: site}
+    copy = FunctionType(code, scope, function.__name__, function.__defaults__, function.__closure__)
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    return Instrumented(copy, tuple(typing.operands))
+
+
+def converting(
+    function: FunctionType, inferred: Inferred, *, with_operands: bool
+) -> tuple[CodeType, dict[str, Any]]:
+    """The code of a function that converts at its sites, and the names that it calls for it."""
+    kinds = dict(inferred.sites)
+    probe = instrumented(function, with_operands=with_operands)
+    # An operand that is a Boolean like the other one is an integer.
+    for numbers in () if probe is None else probe.operands:
+        are_boolean = all(kinds.get(number) == "bool" for number in numbers)
+        for number in numbers:
+            kinds[number] = "int64" if are_boolean else None
+    found = {number: converter(kind) for number, kind in kinds.items()}
+    converters = {number: convert for number, convert in found.items() if convert is not None}
+
+    def wrap(number: int, node: ast.expr) -> ast.expr:
+        return _call(f"{CONVERT}{number}", node) if number in converters else node
+
+    code = _rewritten(function, _Typing(wrap, with_operands)) if converters else None
+    if code is None:
+        return function.__code__, {}
+    return code, {f"{CONVERT}{number}": convert for number, convert in converters.items()}
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+
+
+def _rewritten(function: FunctionType, typing: _Typing) -> CodeType | None:
+    """The code of a function after a transformer; ``None`` where its source is not at hand."""
     source = source_of(function, exact=True)
     if source is None:
-        return function.__code__
+        return None
     tree = source.tree
-    tuples = {
-        name.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
-        for name in node.targets
-        if isinstance(name, ast.Name)
-    }
-    if not any(isinstance(node, ast.IfExp) or _takes_item(node, tuples) for node in ast.walk(tree)):
-        return function.__code__
     tree.decorator_list = []
     tree.returns = None
     for argument in ast.walk(tree.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
     tree.args.defaults, tree.args.kw_defaults = [], [None] * len(tree.args.kwonlyargs)
-    _Typing(referred_values(function), tuples).visit(tree)
+    typing.start(tree)
+    tree.body = [typing.visit(statement) for statement in tree.body]
     # Captured names stay captured: the function is made inside of one that has them.
     captured = [ast.arg(name) for name in function.__code__.co_freevars]
     parameters = ast.arguments([], captured, None, [], [], None, [])
@@ -109,52 +139,121 @@ def with_typed_parts(function: FunctionType) -> CodeType:
     return next(code for code in codes if code.co_name == tree.name)
 
 
-def _takes_item(node: ast.AST, tuples: set[str]) -> bool:
-    """Whether a computed index takes an item of a tuple, written or of one of these names."""
-    return (
-        isinstance(node, ast.Subscript)
-        and not isinstance(node.slice, ast.Constant | ast.Slice)
-        and (
-            isinstance(node.value, ast.Tuple)
-            or (isinstance(node.value, ast.Name) and node.value.id in tuples)
-        )
-    )
+def _assigned(tree: ast.FunctionDef) -> Iterator[str]:
+    """The names of a function's variables, as often as they are assigned."""
+    yield from (each.arg for each in ast.walk(tree.args) if isinstance(each, ast.arg))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        if isinstance(node, ast.For | ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id  # which counts twice
 
 
 class _Typing(ast.NodeTransformer):
-    def __init__(self, known: dict[str, Any], tuples: set[str]) -> None:
-        self.known = known
-        self.tuples = tuples
+    """Wraps the sites of a function, in an order that is the same each time."""
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        self.generic_visit(node)
-        if not _takes_item(node, self.tuples):
-            return node
-        return ast.copy_location(ast.Call(ast.Name(ITEM, ast.Load()), [node], []), node)
+    def __init__(self, wrap: _Wrap, with_operands: bool) -> None:
+        self.wrap = wrap
+        self.with_operands = with_operands
+        self.count = 0
+        self.operands: list[tuple[int, ...]] = []
+
+    def start(self, tree: ast.FunctionDef) -> None:
+        times = Counter(_assigned(tree))
+        self.variables = set(times)
+        self.joined = {name for name, count in times.items() if count > 1}
+        self.tuples = {
+            name.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
+            for name in node.targets
+            if isinstance(name, ast.Name)
+        }
+
+    def site(self, node: ast.expr, original: ast.expr) -> ast.expr:
+        number, self.count = self.count, self.count + 1
+        made = self.wrap(number, node)
+        return made if made is node else ast.copy_location(made, original)
+
+    # Functions inside of it are inlined by the compiler, which asks that they are as they are.
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        return node
+
+    visit_Lambda = visit_ListComp = visit_GeneratorExp = visit_FunctionDef  # type: ignore[assignment]
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if isinstance(node.ctx, ast.Load) and node.id in self.joined:
+            return self.site(node, node)
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        if not isinstance(node.target, ast.Name):
+            return self.generic_visit(node)
+        # The variable is read, too.
+        value = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
+        ast.copy_location(value, node)
+        ast.copy_location(value.left, node.target)
+        return self.visit(ast.copy_location(ast.Assign([node.target], value), node))
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        seen = sum(
-            bit for bit, side in ((1, node.body), (2, node.orelse)) if not self.is_pure(side)
+        node.test = self.condition(node.test)
+        node.body, node.orelse = self.visit(node.body), self.visit(node.orelse)
+        return self.site(node, node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        return self.site(node, node)
+
+    def condition(self, node: ast.expr) -> ast.expr:
+        """Where only the truth of an expression counts, `and` and `or` choose no value."""
+        if isinstance(node, ast.BoolOp):
+            node.values = [self.condition(each) for each in node.values]
+            return node
+        made: ast.expr = self.visit(node)
+        return made
+
+    def visit_If(self, node: ast.If | ast.While) -> ast.AST:
+        node.test = self.condition(node.test)
+        node.body = [self.visit(each) for each in node.body]
+        node.orelse = [self.visit(each) for each in node.orelse]
+        return node
+
+    visit_While = visit_If
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        takes_item = (
+            isinstance(node.ctx, ast.Load)
+            and not isinstance(node.slice, ast.Constant | ast.Slice)
+            and (
+                isinstance(node.value, ast.Tuple)
+                or (isinstance(node.value, ast.Name) and node.value.id in self.tuples)
+            )
         )
         self.generic_visit(node)
-        if seen == 3:
-            return node
-        sides = [
-            ast.Lambda(ast.arguments([], [], None, [], [], None, []), side)
-            for side in (node.body, node.orelse)
-        ]
-        call = ast.Call(ast.Name(CHOOSE, ast.Load()), [node.test, *sides, ast.Constant(seen)], [])
-        return ast.copy_location(call, node)
+        return self.site(node, node) if takes_item else node
 
-    def is_pure(self, node: ast.expr) -> bool:
-        """Whether nothing shows that an expression was computed."""
-        for part in ast.walk(node):
-            if isinstance(part, ast.Call):
-                called = ast.unparse(part.func)
-                is_type = isinstance(self.known.get(called), type)
-                is_number = ".get_" in called or called.startswith("math.")
-                if not (called in _PURE_BUILTINS or is_type or is_number):
-                    return False
-            elif not isinstance(part, _PURE):
-                return False
-        return True
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        asks = isinstance(node.op, _BOOLEAN_OPERATORS) and self.may_be(node.left, node.right)
+        self.generic_visit(node)
+        if asks:
+            self.operands.append((self.count, self.count + 1))
+            node.left = self.site(node.left, node.left)
+            node.right = self.site(node.right, node.right)
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        asks = isinstance(node.op, _BOOLEAN_OPERATORS) and self.may_be(node.operand)
+        self.generic_visit(node)
+        if asks:
+            self.operands.append((self.count,))
+            node.operand = self.site(node.operand, node.operand)
+        return node
+
+    def may_be(self, *nodes: ast.expr) -> bool:
+        """Whether the operands may all be Booleans."""
+        return self.with_operands and all(
+            isinstance(node, _MAY_BE_BOOLEAN)
+            and not (isinstance(node, ast.Name) and node.id not in self.variables)
+            for node in nodes
+        )

@@ -265,7 +265,7 @@ CHOSEN = sorted(
 )
 
 
-RUNS = [dp.call_kernel]
+RUNS = [dp.call_kernel, dp.simulate]
 
 
 @pytest.mark.parametrize("run", RUNS)

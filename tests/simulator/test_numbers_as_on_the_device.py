@@ -144,3 +144,51 @@ def test_items_of_tuples_have_one_type() -> None:
     dp.simulate(items_of_tuples, dp.Range(6), x, wanted)
     np.testing.assert_array_equal(wanted, found.asnumpy())
     assert wanted[1].tolist() == [1, 1, 0]
+
+
+@dp.device_func
+def limited(value: Any, least: Any) -> Any:
+    if value < least:
+        return least, 0
+    return value, value // 2
+
+
+@dp.kernel
+def joined_types(item: dp.Item, x: Any, y: Any, flags: Any, out: Any) -> None:
+    i = item.get_id(0)
+    # One function for several types, which returns one number or the other.
+    out[i, 0] = -limited(x[i], y[i])[0] / 2
+    out[i, 1] = limited(y[i], np.float32(0.1))[1]
+    out[i, 2] = limited(x[i], 3)[0] // 2
+    # Values that `or` and `and` choose.
+    out[i, 3] = (x[i] or y[i]) / 3
+    out[i, 4] = (y[i] and x[i]) / 3
+    # A variable that a loop changes to another type, and one that a branch does.
+    t = x[i]
+    for k in range(np.uint8(3)):
+        t = t * y[i] - k
+    out[i, 5] = t / 7
+    s = y[i]
+    if flags[i]:
+        s = np.float32(0.1)
+    out[i, 6] = s + s
+    # Booleans are integers where they are added, and stay what they are where bits are combined.
+    on = flags[i]
+    out[i, 7] = on + flags[0] + on * 2 - (x[i] > 2)
+    out[i, 8] = -on
+    on |= x[i] > 2
+    out[i, 9] = on & flags[0]
+    count = np.uint64(0)
+    count += on
+    out[i, 10] = (count - 1) // 3
+
+
+@pytest.mark.parametrize("first", ["uint64", "int8", "float32"])
+@pytest.mark.parametrize("second", ["int64", "uint8", "float64"])
+def test_variables_and_results_have_the_types_of_all_their_values(first: str, second: str) -> None:
+    x, y = np.array([0, 1, 2, 3, 100], first), np.array([5, 0, 2, 1, 7], second)
+    flags = np.array([True, False, True, True, False])
+    simulated, on_device = np.zeros((5, 11)), dp.zeros((5, 11))
+    dp.simulate(joined_types, 5, x, y, flags, simulated)
+    joined_types[5](*map(dp.asarray, (x, y, flags)), on_device)
+    np.testing.assert_array_equal(simulated, on_device.asnumpy())

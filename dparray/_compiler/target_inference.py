@@ -1,0 +1,138 @@
+"""Typing a kernel without lowering it: the types of its sites are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import FunctionType
+from typing import Any
+
+from numba.core import types
+from numba.core.compiler import Flags
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.typed_passes import IRLegalization
+from numba.core.typing.templates import AbstractTemplate, signature
+
+from dparray._compiler.inference import Inferred, site
+from dparray._compiler.pipeline import Pipeline
+from dparray._compiler.target import compile_with, registry, set_flags, typing_registry
+
+_RECORDS = "dparray_records"
+
+
+@typing_registry.register
+class _SiteTemplate(AbstractTemplate):
+    key = site
+    prefer_literal = True
+
+    def generic(self, arguments: Any, keywords: Any) -> Any:
+        number, value = arguments
+        return signature(value, number, value)
+
+
+typing_registry.register_global(site, types.Function(_SiteTemplate))
+
+
+@registry.lower(site, types.Any, types.Any)
+def _site(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return arguments[1]
+
+
+def recording(function: FunctionType, records: list[Inferred]) -> FunctionType:
+    """A copy of a function whose types are recorded whenever it is compiled."""
+    scope = {**function.__globals__, _RECORDS: records}
+    copy = FunctionType(
+        function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    return copy
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _Record(AnalysisPass):
+    """Records the types of a function and of its sites."""
+
+    _name = "dparray_record_types"
+
+    def __init__(self) -> None:  # abstract in Numba's class
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        found: dict[int, Any] = {}
+        for block in state.func_ir.blocks.values():
+            for call in block.find_exprs(op="call"):
+                if getattr(state.typemap[call.func.name], "typing_key", None) is not site:
+                    continue
+                number, value = state.calltypes[call].args
+                number = number.literal_value
+                if number in found:  # Python's compiler writes conditions of loops twice
+                    value = state.typingctx.unify_pairs(found[number], value)
+                found[number] = value
+        state.func_id.func.__globals__[_RECORDS].append(
+            Inferred(
+                tuple(_kind(each, is_argument=True) for each in state.args),
+                {number: _kind(each) for number, each in found.items()},
+                _kind(state.return_type),
+            )
+        )
+        return False
+
+
+def _kind(numba_type: Any, *, is_argument: bool = False) -> Any:
+    """The kind of a type of Numba's; a literal is one where it is an argument."""
+    if isinstance(numba_type, types.IntegerLiteral):
+        return ("literal", numba_type.literal_value)
+    numba_type = types.unliteral(numba_type)
+    if isinstance(numba_type, types.Boolean):
+        return "bool"
+    if isinstance(numba_type, types.Number):
+        return str(numba_type)
+    if isinstance(numba_type, types.BaseTuple) and not isinstance(numba_type, types.BaseNamedTuple):
+        return ("tuple", tuple(_kind(each, is_argument=is_argument) for each in numba_type))
+    if is_argument and isinstance(numba_type, types.Array):
+        return ("array", str(numba_type.dtype), numba_type.ndim)
+    return None
+
+
+class Recording(Pipeline):
+    """The steps for a device function, whose types are recorded."""
+
+    finds: Any = (_Record,)
+
+
+class _Typing(Recording):
+    """The steps for a kernel, which end when its types are known."""
+
+    def define_pipelines(self) -> list[Any]:
+        (steps,) = super().define_pipelines()
+        names = [step for step, _ in steps.passes]
+        steps.passes = steps.passes[: names.index(IRLegalization)]
+        steps.passes.append((_End, "finish"))
+        steps._finalized = False
+        steps.finalize()
+        return [steps]
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _End(AnalysisPass):
+    _name = "dparray_end"
+
+    def __init__(self) -> None:  # abstract in Numba's class
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        state.cr = True
+        return False
+
+
+@global_compiler_lock
+def infer_kernel(function: FunctionType, argument_types: Sequence[Any]) -> None:
+    """Type a kernel that :func:`recording` gave.
+
+    Raises:
+        NumbaError: it does not compile.
+    """
+    flags = Flags()
+    set_flags(flags)
+    compile_with(_Typing, function, argument_types, flags)
