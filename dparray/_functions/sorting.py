@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,11 +53,29 @@ __all__ = [
 # integers.
 _LONG = 1 << 19
 _LONG_FOR_POSITIONS = 1 << 16
+# NumPy sorts float16 by merging: 27 ms for 2**18 elements, where our radix sort takes 2.
+_LONG_HALVES = 1 << 17
 # NumPy's vectorized sort of values, or of positions with a value's bits, does on one core what our
 # radix sort does on so many. By the bytes of a value, from how many elements on that is no more so
 # for positions.
 _CORES_OF_VECTORIZED = 4
 _LONG_FOR_VECTORS = {4: 1 << 23, 8: 1 << 21}
+# The processor features, by the bytes of a value, of which NumPy's vectorized sort needs one; its
+# build must have code for one, too. float16 is in none: see `kind_of_values` in `line_sorts.py`.
+_WIDE = frozenset({"AVX2", "X86_V3", "AVX512_SKX", "X86_V4", "NEON", "ASIMD"})
+_SORT_FEATURES = {2: frozenset({"AVX512_ICL", "ASIMD"}), 4: _WIDE, 8: _WIDE}
+
+
+@cache
+def _numpy_vectorizes(itemsize: int) -> bool:
+    """Whether NumPy sorts values of that many bytes with vector instructions on this processor."""
+    core = getattr(np, "_core", None) or np.core
+    module = core._multiarray_umath
+    features = {name for name, is_there in module.__cpu_features__.items() if is_there}
+    built = {*module.__cpu_baseline__, *module.__cpu_dispatch__}
+    needed = _SORT_FEATURES.get(itemsize, frozenset())
+    return bool(needed & features) and bool(needed & built)
+
 
 _KINDS = (None, "stable", "quicksort", "mergesort", "heapsort", "radixsort")
 
@@ -96,14 +114,24 @@ def _cores(x: ndarray) -> int:
 
 
 def is_vectorized(x: ndarray) -> bool:
-    """Whether NumPy's vectorized sort on one core beats ours on those of the device."""
-    return x.itemsize > 1 and _cores(x) < _CORES_OF_VECTORIZED and config.host_tier
+    """Whether NumPy's vectorized sort on one core beats our radix sort on the device's cores."""
+    return (
+        x.dtype.char != "e"
+        and _cores(x) < _CORES_OF_VECTORIZED
+        and config.host_tier
+        and _numpy_vectorizes(x.itemsize)
+    )
+
+
+def _long(x: ndarray) -> int:
+    """The length from which our radix sort beats NumPy's sort that is not vectorized."""
+    return _LONG_HALVES if x.dtype.char == "e" else _LONG
 
 
 def _long_for_positions(x: ndarray) -> int:
     """The least elements of lines whose positions are worth our radix sort."""
     if x.itemsize < 4:
-        return _LONG
+        return _long(x)
     return _LONG_FOR_VECTORS.get(x.itemsize, _LONG) if is_vectorized(x) else _LONG_FOR_POSITIONS
 
 
@@ -179,7 +207,7 @@ def sort(
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("sort", axis, x.ndim)
-    if _is_long(x, axis, _LONG) and not is_vectorized(x):
+    if _is_long(x, axis, _long(x)) and not is_vectorized(x):
         result = _line_by_line(lambda line: sort_by_key(line)[0], x, axis, x.dtype)
         return copy_of(flip(result, axis)) if descending else result
     result = _new(x, x.dtype)

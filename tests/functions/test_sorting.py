@@ -27,6 +27,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         for module, name in (
             (sorting, "_LONG"),
             (sorting, "_LONG_FOR_POSITIONS"),
+            (sorting, "_LONG_HALVES"),
             (sets, "_LONG"),
         ):
             monkeypatch.setattr(module, name, 1)
@@ -191,3 +192,28 @@ def test_positions_of_complex_numbers_in_order(dtype: str, count: int) -> None:
     x = (np.arange(count) * 7 % 5 + 1j * (np.arange(count) % 3)).astype(dtype)
     found = dp.argsort(dp.asarray(x), kind="stable").asnumpy()
     assert np.array_equal(found, np.argsort(x, kind="stable"))
+
+
+@pytest.mark.parametrize(("features", "dispatch", "expected"), [
+    ({"AVX2": True}, ["AVX2"], True),
+    ({"AVX2": False, "SSE42": True}, ["AVX2"], False),
+    ({"AVX2": True}, [], False),
+])  # fmt: skip
+def test_numpy_vectorizes_where_processor_and_build_do(
+    features: dict[str, bool], dispatch: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = np._core._multiarray_umath
+    monkeypatch.setattr(module, "__cpu_features__", features)
+    monkeypatch.setattr(module, "__cpu_dispatch__", dispatch)
+    monkeypatch.setattr(module, "__cpu_baseline__", ["SSE2"])
+    assert sorting._numpy_vectorizes.__wrapped__(4) is expected
+
+
+def test_long_rows_of_halves_are_sorted_by_radix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy merges them, ten times as slowly as our radix sort."""
+    x = dp.asarray(np.random.default_rng(0).normal(size=1 << 17).astype("float16"))
+    assert not sorting.is_vectorized(x)
+    monkeypatch.setattr(sorting, "compute", None)  # the way to NumPy
+    found = dp.sort(x).asnumpy(), dp.argsort(x).asnumpy()
+    np.testing.assert_array_equal(found[0], np.sort(x.asnumpy(), kind="stable"))
+    np.testing.assert_array_equal(found[1], np.argsort(x.asnumpy(), kind="stable"))
