@@ -111,7 +111,6 @@ with _startup.explained():
         linalg as linalg,
         memory as memory,
     )
-    from dparray._evaluate import calibration as _calibration
     from dparray._evaluate import forks as _forks
     from dparray._functions import compiled as _compiled
     from dparray._functions import constructor as _constructor

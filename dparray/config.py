@@ -18,7 +18,7 @@ Options:
         the same but for the order in which floats are summed. Given as a dict of dicts, which
         changes what it names: ``dp.config.tuning = {"gpu": {"elements": 4, "local_size": 256}}``.
     cost_model (``DPARRAY_COST_MODEL``, as JSON): terms, in seconds, of the model that chooses
-        between the calling thread and kernels on a CPU device, in the place of its own:
+        between the calling thread and kernels on a CPU device, instead of its constants:
         ``dp.config.cost_model = {"launch": 50e-6}``. ``dparray info`` lists them. Results are the
         same but for the order in which floats are summed, and the last digit of transcendental
         functions.
@@ -112,7 +112,7 @@ _EXAMPLES = {"tuning": '{"cpu": {"elements": 2}}', "cost_model": '{"launch": 5e-
 #: The terms of the cost model, which :mod:`dparray._evaluate.cost_model` explains.
 COSTS = (
     *("launch", "wake", "node", "operation", "host_byte", "device_byte"),
-    *("compile", "load", "cores"),
+    *("compile", "cores"),
 )
 #: The words that an option takes, by its name.
 WORDS = {

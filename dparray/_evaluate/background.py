@@ -9,15 +9,9 @@ from collections.abc import Callable
 
 _changed = threading.Condition(threading.Lock())
 _waiting: deque[Callable[[], None]] = deque()
-_first: list[Callable[[], None]] = []
 _thread: threading.Thread | None = None
 _is_working = False
 _is_ended = False
-
-
-def do_first(work: Callable[[], None]) -> None:
-    """Do ``work`` before anything else, once something is asked for."""
-    _first.append(work)
 
 
 def ask(work: Callable[[], None]) -> None:
@@ -29,8 +23,6 @@ def ask(work: Callable[[], None]) -> None:
     with _changed:
         if _is_ended:
             return
-        _waiting.extend(_first)
-        _first.clear()
         _waiting.append(work)
         if _thread is None:
             # The interpreter does not wait for it by itself: `_end` does, for what has begun.

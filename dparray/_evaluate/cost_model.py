@@ -1,9 +1,9 @@
-"""The cost model: what an expression costs on the calling thread, and what as a kernel.
+"""The cost model: the time of an expression by NumPy on the calling thread, and by a kernel.
 
-One trade decides which executor computes an expression: NumPy on the calling thread starts at once
-and walks memory for each operation; a kernel is submitted, wakes the device's threads, and walks
-memory once on all of them. The terms of the trade have names, seconds each; :func:`terms`
-gives them. Only for devices whose memory the host computes in is there a choice: the host's CPU.
+NumPy starts immediately and traverses memory for each operation; a kernel is submitted, wakes the
+device's threads, and traverses memory once on all of them. The terms are constants in seconds
+(:class:`Terms`), so the same program makes the same plans on every run, however busy the machine
+is. There is a choice only on devices in whose memory the host computes: CPU devices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dparray._layout import is_contiguous
 
 
 class Terms(NamedTuple):
-    """The terms of the model on one machine and device, in seconds.
+    """The terms of the model, in seconds.
 
     Attributes:
         launch: to submit a kernel and to be told of its end, the plan being known.
@@ -30,7 +30,6 @@ class Terms(NamedTuple):
         host_byte: a byte that NumPy moves between memory and processor.
         device_byte: a byte that a kernel moves, all cores together.
         compile: to compile a kernel.
-        load: to read one from disk.
         cores: how many times as fast as NumPy a kernel computes what is in its cores' registers.
     """
 
@@ -41,11 +40,10 @@ class Terms(NamedTuple):
     host_byte: float = 0.08e-9
     device_byte: float = 0.025e-9
     compile: float = 0.06
-    load: float = 0.015
     cores: float = 2.0
 
 
-#: The terms before anything is measured: a server's processor of two cores.
+#: Measured on a server's processor with two cores.
 DEFAULT = Terms()
 
 #: Bytes that a core's own caches hold. More comes from a cache of all cores, and drives a program's
@@ -88,7 +86,7 @@ RUN, LONG_RUN, CLEARLY = 5e-9, 64, 8
 #: NumPy folds rows one by one where it does not fold all elements: the seconds of each.
 FOLDED_ROW = 10e-9
 
-#: The limits of what is measured: beyond them it was not this machine but its other programs.
+#: Bounds of the sizes that follow from the terms.
 FEWEST_AT_ONCE, MOST_AT_ONCE, MOST_FOLDED = 1 << 13, 160_000, 1 << 21
 
 
@@ -266,14 +264,6 @@ def gain_of_copy(size: int, run: int, terms: Terms) -> float:
     return by_runs - at_once if run < LONG_RUN and by_runs > CLEARLY * at_once else 0.0
 
 
-_found = [DEFAULT]
-
-
-def remember(found: Terms) -> None:
-    """Take what was measured."""
-    _found[0] = found
-
-
 def terms() -> Terms:
-    """The terms of the host's CPU device: pinned, measured, or those of a usual machine."""
-    return _found[0]._replace(**config.cost_model) if config.cost_model else _found[0]
+    """Return the terms: the constants, with those that ``dp.config.cost_model`` pins."""
+    return DEFAULT._replace(**config.cost_model) if config.cost_model else DEFAULT

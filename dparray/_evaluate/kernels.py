@@ -101,7 +101,7 @@ def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
     is_first = entry.elements == 0
     entry.elements += limits.counted_elements(launch.size)
     entry.lost += max(gain, 0.0)
-    if limits.is_worth_waiting(gain) and config.fused_tier:
+    if limits.is_worth_waiting(gain, entry.lost) and config.fused_tier:
         return _now(launch, True, queue)
     if entry.is_asked_for != "compiler" and limits.is_worth_asking(entry.lost):
         entry.is_asked_for = "compiler"

@@ -103,9 +103,18 @@ def compiles_in_background() -> bool:
     return not _forced and config.background_compile
 
 
-def is_worth_waiting(gain: float) -> bool:
-    """Whether one use of a kernel pays for the wait until it is compiled."""
-    return gain >= cost_model.terms().compile / 2
+def is_worth_waiting(gain: float, lost: float = 0.0) -> bool:
+    """Whether the program waits until a kernel is compiled.
+
+    One use pays for half the wait, or the calls without it have lost as much as the wait takes:
+    at worst a program spends twice the time that it would have spent with perfect foresight.
+
+    Args:
+        gain: the seconds that one use gains.
+        lost: the seconds that earlier calls lost.
+    """
+    compiling = cost_model.terms().compile
+    return gain >= compiling / 2 or (gain > 0 and lost >= compiling)
 
 
 def is_worth_asking(lost: float) -> bool:

@@ -549,7 +549,8 @@ def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
     if launch.must_compile:
         return "fused", "only a kernel can compute it", state
     if launch.gain is not None and limits.compiles_in_background():
-        if limits.is_worth_waiting(launch.gain) and config.fused_tier:
+        lost = entry.lost + max(launch.gain, 0.0)
+        if limits.is_worth_waiting(launch.gain, lost) and config.fused_tier:
             return "fused", f"it gains {launch.gain * 1e3:.0f} ms: worth {_work(state)}", state
     elif limits.is_worth_compiling(size, done + size) or (
         state == "on disk" and not done and limits.is_worth_loading(size)

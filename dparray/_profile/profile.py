@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import dparray._functions.creation as creation
 from dparray import _hooks
-from dparray._evaluate import calibration
+from dparray._evaluate import timing
 from dparray._functions.evaluation import eval as compute
 from dparray._layout import Layout
 from dparray._profile import timeline
@@ -292,9 +292,9 @@ def bandwidth_of(queue: Any) -> float | None:
                 x = creation.ones(_MEASURED, dtype="float32", sycl_queue=queue)
                 compute(x)
                 layout = Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
-                run = calibration.addition(queue, layout)
+                run = timing.addition(queue, layout)
                 run()  # compiles, and touches the memory first
-                _bandwidths[queue] = 8 * _MEASURED / calibration.least(run, 6)
+                _bandwidths[queue] = 8 * _MEASURED / timing.least(run, 6)
         except MemoryError:
             return None
     return _bandwidths[queue]

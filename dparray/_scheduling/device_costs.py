@@ -21,7 +21,7 @@ import numpy as np
 
 from dparray import _dtypes, _hooks
 from dparray._compiler import cache
-from dparray._evaluate import calibration, cost_model, limits
+from dparray._evaluate import cost_model, limits, timing
 from dparray._evaluate.cost_model import CACHED_BYTES, FROM_CACHES, IN_REGISTERS
 from dparray._evaluate.evaluate import host_may_compute
 from dparray._graph.contractions import Contraction
@@ -217,11 +217,11 @@ _MEASURED_FOR, _FEWEST_CALLS = 0.25, 8
 
 
 def _fastest(call: Callable[[], Any], seconds: float = _MEASURED_FOR) -> float:
-    best = calibration.least(call, 1)
+    best = timing.least(call, 1)
     until = time.perf_counter() + seconds
     calls = 0
     while calls < _FEWEST_CALLS or time.perf_counter() < until:
-        best = min(best, calibration.least(call, 1))
+        best = min(best, timing.least(call, 1))
         calls += 1
     return best
 
@@ -260,7 +260,7 @@ def _functions_of(queue: Any, dtype: np.dtype[Any]) -> Node:
 
 
 def _run(queue: Any, node: Node) -> Any:
-    return calibration.runner(queue, node)
+    return timing.runner(queue, node)
 
 
 def _product(queue: Any, dtype: np.dtype[Any]) -> Any:

@@ -104,7 +104,7 @@ class _Later:
 
     def is_worth_more(self, lost: float) -> bool:
         """Whether one more selection by NumPy, which loses so many seconds, beats the wait."""
-        if limits.is_worth_waiting(lost):
+        if limits.is_worth_waiting(lost, self.lost):
             return False
         self.lost += lost
         if not self._is_asked_for and limits.is_worth_asking(self.lost):

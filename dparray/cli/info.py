@@ -71,13 +71,12 @@ def gather() -> dict[str, Any]:
 
 
 def _costs() -> dict[str, float]:
-    """The terms that choose between the calling thread and kernels, if there is a CPU device."""
+    """Return the constants that choose between NumPy and kernels, if there is a CPU device."""
     device_module = importlib.import_module("dparray.device")
-    calibration = importlib.import_module("dparray._evaluate.calibration")
-    for device in device_module.devices():
-        if device.sycl_device.is_cpu:
-            terms: dict[str, float] = calibration.settle(device.sycl_queue)._asdict()
-            return terms
+    cost_model = importlib.import_module("dparray._evaluate.cost_model")
+    if any(device.sycl_device.is_cpu for device in device_module.devices()):
+        terms: dict[str, float] = cost_model.terms()._asdict()
+        return terms
     return {}
 
 
@@ -246,7 +245,7 @@ def as_text(found: dict[str, Any]) -> str:
             if name != "cores"
         ]
         sections.append(
-            f"cost model of the CPU device ({_origin(found['cost_model'])})\n"
+            f"cost model of the CPU device ({_origin()})\n"
             + _rows([*terms, ("  cores", f"{cores:g}")])
         )
     if "speed" in found:
@@ -260,14 +259,12 @@ def as_text(found: dict[str, Any]) -> str:
     return "\n\n".join(sections)
 
 
-def _origin(terms: dict[str, float]) -> str:
-    """Where the terms come from: it is seen when the machine was too busy to be measured."""
+def _origin() -> str:
+    """Return where the terms come from."""
     config = importlib.import_module("dparray.config")
     if config.cost_model:
         return f"dp.config.cost_model pins {', '.join(config.cost_model)}"
-    usual = importlib.import_module("dparray._evaluate.cost_model").DEFAULT._asdict()
-    found = "those of a usual machine, as this one is busy" if terms == usual else "measured"
-    return f"{found}; dp.config.cost_model pins terms"
+    return "constants; dp.config.cost_model pins terms"
 
 
 def _device_as_text(device: dict[str, Any]) -> str:

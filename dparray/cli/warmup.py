@@ -13,7 +13,7 @@ from typing import Any
 import dparray as dp
 from dparray import _hooks
 from dparray._compiler import cache
-from dparray._evaluate import background, calibration, limits
+from dparray._evaluate import background, limits
 from dparray.device import Device
 
 #: Enough elements for kernels, and few enough to be computed in no time.
@@ -49,8 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
     start = time.perf_counter()
     stop = _hooks.subscribe(count)
     try:
-        if device.sycl_device.is_cpu:
-            calibration.settle(device.sycl_queue)
         with limits.force("fused"):
             for dtype in arguments.dtype:
                 if dtype == "float64" and not device.sycl_device.has_aspect_fp64:

@@ -123,7 +123,7 @@ def test_terms_are_pinned_and_limits_follow() -> None:
     before = limits.host_elements
     with dp.config.override(cost_model={"launch": 10e-6, "wake": 10e-6}):
         terms = cost_model.terms()
-        assert (terms.launch, terms.wake, terms.load) == (10e-6, 10e-6, cost_model.DEFAULT.load)
+        assert terms == cost_model.DEFAULT._replace(launch=10e-6, wake=10e-6)
         assert limits.host_elements == cost_model.elements_at_once(terms)
     assert limits.host_elements == before
 
@@ -393,3 +393,32 @@ def test_kernels_of_two_passes_are_asked_for() -> None:
         dp.eval(x.sum(axis=0))
         text = str(dp.explain(x.sum(axis=0)))
     assert "slower" not in text
+
+
+def test_a_program_waits_for_a_kernel_once_it_has_lost_as_much_as_compiling_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The background may get no processor for long: a loop must not go on without the kernel."""
+    monkeypatch.setattr(background, "ask", lambda work: None)
+    x, y = dp.ones(300_001), dp.ones(300_001)
+
+    def compute() -> dp.ndarray:
+        return (x * 2 + y) / (y * y + 1) - x[::-1]
+
+    def gain() -> float:
+        z = compute()
+        order = pending_order([z._node])
+        found = cost_model.costs(order, z.nbytes, cost_model.terms())
+        return found.host - found.kernel
+
+    model = {"launch": 1e-9, "wake": 1e-9}
+    with dp.config.override(cost_model=model, background_compile=True):
+        compiling = 3.5 * gain()
+        with dp.config.override(cost_model=model | {"compile": compiling}):
+            evaluate.forget()
+            counts = []
+            for _ in range(6):
+                with launched() as kernels:
+                    dp.eval(compute())
+                counts.append(len(kernels))
+    assert counts == [0, 0, 0, 1, 1, 1]
