@@ -32,7 +32,7 @@ from dparray._kernel.index_space import as_index_space, best_divisor
 from dparray._kernel.writes import read_only_parameters
 from dparray._layout import Block, Layout
 from dparray._placement import common_placement
-from dparray._runtime import access, crash, later, rounding
+from dparray._runtime import access, fault_report, later, rounding
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import check_launch, launch
 from dparray._runtime.submission import pack_scalars
@@ -498,7 +498,7 @@ class KernelFunction:
             return
         with lock:
             if self._references is _UNWATCHED:
-                crash.explain_faults()
+                fault_report.enable()
                 _, references = DeviceFunction(self.py_func, {}).frozen()
                 self._references = [each for each in references if not _is_fixed(each.value)]
 

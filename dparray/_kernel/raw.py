@@ -19,7 +19,7 @@ from dparray._kernel.arguments import is_array, is_native
 from dparray._kernel.index_space import as_index_space
 from dparray._layout import Layout
 from dparray._placement import common_placement
-from dparray._runtime import access, crash, later
+from dparray._runtime import access, fault_report, later
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import Built, Ready, check_launch, launch
 from dparray._runtime.submission import Packed, pack_local_pointer, pack_pointer, pack_scalar
@@ -188,7 +188,7 @@ class RawKernel:
         return compiled
 
     def _build(self, queue: dpctl.SyclQueue) -> Any:
-        crash.explain_faults()
+        fault_report.enable()
         is_text = isinstance(self.source, str)
         if is_text and queue.backend != dpctl.backend_type.opencl:
             raise UnsupportedDeviceError(
