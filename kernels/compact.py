@@ -1,13 +1,10 @@
 """Compaction: the selected elements of an array, close together and in their order, and back.
 
-``compact`` asks for nothing of the device. Each work-item owns a chunk. After the selected elements
-of every chunk are counted, an item adds up the counts before its own, which is where its first
-selected element goes. See G. Blelloch, "Prefix Sums and Their Applications" (1990).
-
-The others read the mask once. A work-item counts the selected elements of a tile and waits for the
+The kernels read the mask once. A work-item counts the selected elements of a tile and waits for the
 number before it, as the tiles of a scan are chained (:func:`dparray.kernels.scan.make_chain`). They
 are made of what :func:`make_claim` gives, as a device function, are launched over ``NdRange(tiles,
-1)`` on devices whose work-groups make progress independently, and have these parameters in common:
+1)`` on devices whose work-groups make progress independently (others have the kernels of
+:mod:`dparray.kernels.tiles`), and have these parameters in common:
 
 - mask (n,): input, boolean;
 - progress, carry: as of ``make_chain``; ``carry`` of int64;
@@ -29,46 +26,10 @@ from dparray.kernels.combine import reduce_run
 
 __all__ = [
     "make_claim",
-    "make_compact_kernel",
     "make_expand_kernel",
     "make_positions_kernel",
     "make_select_kernel",
 ]
-
-
-@functools.cache
-def make_compact_kernel() -> Callable[..., None]:
-    """Write the selected elements of each chunk behind those of the chunks before.
-
-    Launch over ``NdRange(items, local)`` with an item for each chunk. Needs no local memory.
-
-    Kernel parameters:
-        x (n,): input.
-        mask (n,): input, boolean.
-        counts (chunks,): input of int64, the number of selected elements in each chunk.
-        out (sum of counts,): output of the dtype of x.
-        chunk: elements in a chunk.
-    """
-
-    def compact(nd_item: Any, x: Any, mask: Any, counts: Any, out: Any, chunk: int) -> None:
-        c = nd_item.get_global_id(0)
-        if c >= counts.size:
-            return
-        start = int64(0)
-        for before in range(c):
-            start += counts[uint64(before)]
-        target = uint64(start)
-        stop = uint64(start + counts[uint64(c)])
-        i = uint64(c * chunk)
-        for _ in range(min(chunk, x.size - c * chunk)):
-            # Every element is written, and the next one overwrites it if it was not selected:
-            # random masks would spoil the prediction of a branch on the mask.
-            if target < stop:
-                out[target] = x[i]
-            target += uint64(mask[i])
-            i += uint64(1)
-
-    return compact
 
 
 @functools.cache
@@ -124,9 +85,7 @@ def make_positions_kernel(claim: Callable[..., Any]) -> Callable[..., None]:
         out (selected,): output, int64.
     """
 
-    def positions(
-        nd_item: Any, mask: Any, progress: Any, carry: Any, out: Any, tile: int
-    ) -> None:
+    def positions(nd_item: Any, mask: Any, progress: Any, carry: Any, out: Any, tile: int) -> None:
         start, count, before, total = claim(mask, progress, carry, tile)
         target = uint64(before)
         stop = target + uint64(total)

@@ -10,17 +10,12 @@ one that is waited for is always being worked on; this asks that work-groups whi
 make progress independently of each other, as the threads of a CPU do. After S. Yan, G. Long and Y.
 Zhang, "StreamScan: Fast Scan Algorithms for GPUs without Global Barrier Synchronization" (2013).
 
-``chunk_scan`` asks for nothing of the device. The host reduces every chunk first; an item combines
-the results of the chunks before its own, which is the value its chunk starts from. The array is
-read twice and written once: the "reduce-then-scan" of D. Merrill and A. Grimshaw, "Parallel Scan
-for Stream Architectures" (2009).
-
 ``line_scan`` is for lines that are many or short: a work-item scans whole ones. ``column_scan`` is
 for lines that lie across memory: a work-item adds rows of several neighbouring lines to the rows
 of results before them, which still are in its cache.
 
 None needs local memory or a barrier. (A scan in local memory with a barrier in each step runs
-at a third of this speed on CPUs.)
+at a third of this speed on CPUs.) Other devices have the kernels of :mod:`dparray.kernels.tiles`.
 """
 
 from __future__ import annotations
@@ -37,7 +32,6 @@ from dparray.kernels.combine import combine_runs, identity, reduce_run, scan_run
 __all__ = [
     "make_chain",
     "make_chained_scan_kernel",
-    "make_chunk_scan_kernel",
     "make_column_scan_kernel",
     "make_line_scan_kernel",
 ]
@@ -121,32 +115,6 @@ def make_chained_scan_kernel(
 
 
 @functools.cache
-def make_chunk_scan_kernel(op: str, dtype: type, inclusive: bool) -> Callable[..., None]:
-    """Scan each chunk of an array, starting from the results of the chunks before it.
-
-    Launch over ``NdRange(items, local)`` with at least ``ceil(x.size / chunk)`` items.
-
-    Args:
-        op, dtype, inclusive: as of :func:`make_chained_scan_kernel`.
-
-    Kernel parameters:
-        x (n,): input of any real dtype.
-        total (chunks,): input of ``dtype``: what each chunk combines to.
-        out (n,): output of ``dtype``; it may be ``x``.
-        chunk: elements in a chunk.
-        initial: a scalar of ``dtype`` that comes before ``x[0]``.
-    """
-    def chunk_scan(nd_item: Any, x: Any, total: Any, out: Any, chunk: int, initial: Any) -> None:
-        c = nd_item.get_global_id(0)
-        count = min(chunk, x.size - c * chunk)
-        if count > 0:
-            before = reduce_run(op, total, 0, c, dtype(initial))
-            scan_run(op, x, out, c * chunk, count, before, total[c], inclusive)
-
-    return chunk_scan
-
-
-@functools.cache
 def make_line_scan_kernel(op: str, dtype: type, inclusive: bool) -> Callable[..., None]:
     """Scan whole lines of consecutive elements.
 
@@ -192,6 +160,7 @@ def make_column_scan_kernel(op: str, dtype: type) -> Callable[..., None]:
         width: lines in a block.
         share: neighbouring lines that a work-item scans.
     """
+
     def column_scan(nd_item: Any, x: Any, out: Any, length: int, width: int, share: int) -> None:
         first = nd_item.get_global_id(1) * share
         count = min(share, width - first)

@@ -27,6 +27,7 @@ CPU_ONLY = (
     "test_direct",
     "test_known_launches",
     "test_noted_in_c",
+    "test_pieces",
     "test_quick_folds",
     "test_small_arrays",
     "test_tiers",

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from dparray._array.ndarray import ndarray
-from dparray._kernel.launch import call_kernel
-from dparray.algorithms.line_scans import runs_scans
+from dparray.algorithms import tiles
 from dparray.algorithms.ranges import (
     check_1d,
     check_kind,
     check_width,
-    chunks,
-    kernel_of,
     new,
     placement_of,
 )
-from dparray.algorithms.reduction import chunk_totals
 from dparray.algorithms.selection import selected
 from dparray.exceptions import ShapeError
-from dparray.kernels.compact import make_compact_kernel
 
 __all__ = ["compact"]
 
@@ -57,11 +50,5 @@ def compact(x: ndarray, mask: ndarray) -> ndarray:
         raise ShapeError(f"compact: mask has shape {mask.shape} and x has shape {x.shape}")
     if not x.size:
         return new(0, x.dtype, where)
-    if runs_scans(where.queue):
-        return selected(x, mask, where)
-    index_space, count, chunk = chunks(where.queue, x.size)
-    counts = chunk_totals(mask, "add", count, chunk, np.dtype(np.int64))
-    out = new(int(counts.asnumpy().sum()), x.dtype, where)
-    if out.size:
-        call_kernel(kernel_of(make_compact_kernel), index_space, x, mask, counts, out, chunk)
-    return out
+    is_gpu = tiles.uses_tiles(where.queue)
+    return tiles.select(x, mask, where) if is_gpu else selected(x, mask, where)

@@ -10,6 +10,7 @@ from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
+from dparray.algorithms import tiles
 from dparray.algorithms.ranges import (
     check_1d,
     check_kind,
@@ -87,10 +88,12 @@ def count_in_bins(
     edges = from_host(host_edges, where.queue, where.usm_type)
     if not x.size:
         return filled(number, np.int64(0), where), edges
-    rows, index_space, chunk = _rows(x, number, where)
     # The rounding error of edges and distances at the most, in bins.
     rounding = 8 * float(np.finfo(scalar).eps)
     margin = rounding * (number + float(scale) * max(abs(float(low)), abs(float(high))))
+    if tiles.counts_in_tiles(x):
+        return tiles.count_in_bins(x, edges, scale, scalar(margin), where), edges
+    rows, index_space, chunk = _rows(x, number, where)
     counting = kernel_of(make_histogram_kernel, scalar)
     call_kernel(counting, index_space, x, edges, rows, chunk, scale, scalar(margin))
     return _added(rows, where), edges
@@ -161,7 +164,10 @@ def count_integers(x: ndarray, minlength: int = 0) -> ndarray:
     smallest, largest = x.min().item(), x.max().item()
     if smallest < 0:
         raise ValueError(f"bincount: the elements must not be negative; the smallest is {smallest}")
-    rows, index_space, chunk = _rows(x, max(minlength, largest + 1), where)
+    bins = max(minlength, largest + 1)
+    if tiles.counts_in_tiles(x):
+        return tiles.count_integers(x, bins, where)
+    rows, index_space, chunk = _rows(x, bins, where)
     call_kernel(kernel_of(make_bincount_kernel), index_space, x, rows, chunk)
     return _added(rows, where)
 

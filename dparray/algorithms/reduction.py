@@ -85,18 +85,6 @@ def _combined(
     return reduce_array(_ROWS[names[op]], x, axes, keepdims, dtype, dtype)
 
 
-def chunk_totals(x: ndarray, op: str, count: int, chunk: int, dtype: np.dtype[Any]) -> ndarray:
-    """The reduction of each of ``count`` chunks of a 1-D array; the last one may be shorter."""
-    total = empty_on(placement_of(x), (count,), dtype)
-    whole = x.size // chunk
-    if whole:
-        rows = x[: whole * chunk].reshape((whole, chunk))
-        total[:whole] = _combined(rows, op, (1,), dtype)
-    if whole < count:
-        total[whole:] = _combined(x[whole * chunk :], op, (0,), dtype)
-    return total
-
-
 def _nothing(op: str, x: ndarray, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> ndarray:
     """The reduction of an array without elements."""
     shape = _layout.reduced_shape(x.shape, axes, keepdims)

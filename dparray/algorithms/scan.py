@@ -7,21 +7,17 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
-from dparray._kernel.launch import call_kernel
-from dparray.algorithms.line_scans import runs_scans, scalar_of, scan_lines
+from dparray.algorithms import tiles
+from dparray.algorithms.line_scans import scan_lines
 from dparray.algorithms.ranges import (
     accumulator,
     check_1d,
     check_kind,
     check_width,
-    chunks,
-    kernel_of,
     new,
     operation,
     placement_of,
 )
-from dparray.algorithms.reduction import chunk_totals
-from dparray.kernels.scan import make_chunk_scan_kernel
 
 __all__ = ["exclusive_scan", "inclusive_scan"]
 
@@ -98,17 +94,8 @@ def _scan(
     check_kind(function, "the result", out, "iuf", "an integer or real")
     if not x.size:
         return out
-    if runs_scans(where.queue):
-        scan_lines(op, x, out, initial=initial, inclusive=inclusive)
+    if tiles.uses_tiles(where.queue):
+        tiles.scan(op, x, out, initial, inclusive)
     else:
-        _chunk_scan(x, out, op, inclusive, initial)
+        scan_lines(op, x, out, initial=initial, inclusive=inclusive)
     return out
-
-
-def _chunk_scan(x: ndarray, out: ndarray, op: str, inclusive: bool, initial: Any) -> None:
-    """In two launches, of work-items that are independent of each other."""
-    index_space, count, chunk = chunks(x.sycl_queue, x.size)
-    total = chunk_totals(x, op, count, chunk, out.dtype)
-    scan = kernel_of(make_chunk_scan_kernel, op, out.dtype.type, inclusive)
-    start = scalar_of(op, initial, out.dtype)
-    call_kernel(scan, index_space, x, total, out, chunk, start)

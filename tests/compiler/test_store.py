@@ -17,7 +17,7 @@ from dparray import _hooks
 from dparray._compiler import compile, key, store
 from dparray._compiler.kernel import Kernel
 from dparray._type_keys import TypeKey
-from dparray.kernels.compact import make_compact_kernel
+from dparray.kernels.histogram import make_bincount_kernel
 from dparray.kernels.special.approximation import make_polynomial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,11 +118,11 @@ def test_keys_of_the_store_tell_what_they_are_of() -> None:
     def keyed(function: Any, types: tuple[str, ...] = TYPES, **options: Any) -> str | None:
         return key.stored_kernel_key(getattr(function, "py_func", function), types, options)
 
-    compact = keyed(make_compact_kernel())
-    assert compact == keyed(make_compact_kernel.__wrapped__())
-    assert compact is not None
-    assert len({compact, keyed(make_compact_kernel(), TYPES[:1])}) == 2
-    assert compact != keyed(make_compact_kernel(), debug=True)
+    bincount = keyed(make_bincount_kernel())
+    assert bincount == keyed(make_bincount_kernel.__wrapped__())
+    assert bincount is not None
+    assert len({bincount, keyed(make_bincount_kernel(), TYPES[:1])}) == 2
+    assert bincount != keyed(make_bincount_kernel(), debug=True)
     single, double = (
         make_polynomial(kind, (1, 2), dp.device_func) for kind in (np.float32, np.float64)
     )

@@ -1,0 +1,129 @@
+"""Scans, compaction and counting on GPUs: the launches of the kernels in ``kernels/tiles.py``.
+
+A GPU holds tens of thousands of work-items, and the sub-groups read memory well where their lanes
+read neighbouring elements. The kernels of CPU devices, which give each work-item a chunk of
+thousands of consecutive elements, have neither.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dparray._array.ndarray import ndarray
+from dparray._kernel.decorators import device_func
+from dparray._kernel.function import DeviceFunction
+from dparray._kernel.launch import call_kernel
+from dparray._placement import Placement
+from dparray._runtime.device_facts import MachineFacts, is_cpu, machine_facts
+from dparray.algorithms.line_scans import scalar_of
+from dparray.algorithms.ranges import filled, kernel_of, new
+from dparray.kernel_api import LocalAccessor, NdRange
+from dparray.kernels.combine import OPERATIONS
+from dparray.kernels.tiles import (
+    ELEMENTS,
+    make_carry_kernel,
+    make_group_scan,
+    make_local_bincount_kernel,
+    make_local_histogram_kernel,
+    make_tile_scan_kernel,
+    make_tile_select_kernel,
+    make_tile_total_kernel,
+)
+
+if TYPE_CHECKING:
+    import dpctl
+
+# Work-items of a group, where the device has groups of so many.
+_LOCAL = 256
+# The counts of a group take at most this share of the local memory, so that two groups fit.
+_LOCAL_MEMORY_SHARE = 2
+# The kernels count in 32 bits.
+_MOST_COUNTED = (1 << 31) - 1
+
+
+def uses_tiles(queue: dpctl.SyclQueue) -> bool:
+    """Whether the kernels of this module are the ones for a queue's device."""
+    return not is_cpu(queue)
+
+
+def _local(facts: MachineFacts) -> int:
+    """The work-items of a group: a multiple of the sub-group sizes, which are powers of two."""
+    most = min(_LOCAL, facts.group)
+    return max(most // facts.sub_group, 1) * facts.sub_group
+
+
+def scan(op: str, x: ndarray, out: ndarray, initial: Any, inclusive: bool) -> None:
+    """Scan an array of one dimension, of any size but 0, in three launches."""
+    start = scalar_of(op, initial, out.dtype)
+    index_space, carry, scratch = _carries(op, x, out.dtype, start)
+    kind: Any = out.dtype.type
+    scanning = kernel_of(make_tile_scan_kernel, op, *_functions(op, kind), kind, inclusive)
+    call_kernel(scanning, index_space, x, carry, out, scratch)
+
+
+def select(x: ndarray, mask: ndarray, where: Placement) -> ndarray:
+    """The selected elements; one number is read back, the size of the result."""
+    index_space, carry, scratch = _carries("add", mask, np.dtype(np.int64), np.int64(0))
+    out = new(int(carry[-1:].item()), x.dtype, where)
+    if out.size:
+        _, scanning = _functions("add", np.int64)
+        selecting = kernel_of(make_tile_select_kernel, scanning)
+        call_kernel(selecting, index_space, x, mask, carry, out, scratch)
+    return out
+
+
+def _carries(op: str, x: ndarray, dtype: np.dtype[Any], start: Any) -> tuple[Any, ndarray, Any]:
+    """The range over all tiles, the result before each of them and in all, and the scratch."""
+    queue = x.sycl_queue
+    local = _local(machine_facts(queue))
+    tiles = -(-x.size // (local * ELEMENTS))
+    where = Placement(queue, "device")
+    total, carry = new(tiles, dtype, where), new(tiles + 1, dtype, where)
+    scratch, index_space = LocalAccessor(local, dtype), NdRange((tiles * local,), (local,))
+    kind: Any = dtype.type
+    functions = _functions(op, kind)
+    reducing = kernel_of(make_tile_total_kernel, op, *functions, kind)
+    carrying = kernel_of(make_carry_kernel, op, *functions, kind)
+    call_kernel(reducing, index_space, x, total, scratch)
+    call_kernel(carrying, NdRange((local,), (local,)), total, carry, scratch, start)
+    return index_space, carry, scratch
+
+
+@functools.cache
+def _functions(op: str, dtype: type) -> tuple[DeviceFunction, DeviceFunction]:
+    """The device functions that combine two values and scan those of a group."""
+    combine = device_func(OPERATIONS[op].combine)
+    return combine, device_func(make_group_scan(combine, dtype))
+
+
+def counts_in_tiles(x: ndarray) -> bool:
+    """Whether an array is counted by the kernels of this module."""
+    return uses_tiles(x.sycl_queue) and x.size <= _MOST_COUNTED
+
+
+def count_in_bins(x: ndarray, edges: ndarray, scale: Any, margin: Any, where: Placement) -> ndarray:
+    """The counts of the elements in bins of equal width, as int64."""
+    index_space, out, counts, is_local = _counters(x, edges.size - 1, where)
+    counting = kernel_of(make_local_histogram_kernel, edges.dtype.type, is_local)
+    call_kernel(counting, index_space, x, edges, out, counts, scale, margin)
+    return out.astype(np.int64)
+
+
+def count_integers(x: ndarray, bins: int, where: Placement) -> ndarray:
+    """How often each of the integers from 0 occurs, as int64."""
+    index_space, out, counts, is_local = _counters(x, bins, where)
+    call_kernel(kernel_of(make_local_bincount_kernel, is_local), index_space, x, out, counts)
+    return out.astype(np.int64)
+
+
+def _counters(x: ndarray, bins: int, where: Placement) -> tuple[Any, ndarray, Any, bool]:
+    facts = machine_facts(x.sycl_queue)
+    local = _local(facts)
+    resident = facts.compute_units * facts.threads * facts.sub_group // local
+    groups = max(1, min(-(-x.size // local), resident))
+    fits = bins <= facts.local_memory // _LOCAL_MEMORY_SHARE // 4
+    counts = LocalAccessor(bins if fits else 1, np.dtype(np.int32))
+    return NdRange((groups * local,), (local,)), filled(bins, np.int32(0), where), counts, fits

@@ -1,0 +1,303 @@
+"""Scans, compaction and counting for GPUs: tiles of a group, read by neighbouring work-items.
+
+A group has a tile of consecutive elements, of which each of its work-items has a few, so that a
+sub-group reads one contiguous piece of memory. Lanes exchange values within their sub-group, in as
+many steps as its size has bits; one value of each sub-group goes through local memory. A scan is
+three launches: tiles are reduced, one group scans their results, and tiles are scanned from there
+(M. Harris, S. Sengupta and J. D. Owens, "Parallel Prefix Sum (Scan) with CUDA", 2007). The kernels
+ask for the size of their sub-groups, which the driver chooses.
+
+All are launched over ``NdRange(groups * local, local)``; ``local`` is a multiple of every size of a
+sub-group that the device has. ``scratch`` is local memory for a value of each sub-group.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from numpy import int32, int64, uint64
+
+from dparray.kernel_api import (
+    AddressSpace,
+    AtomicRef,
+    MemoryScope,
+    group_barrier,
+    select_from_group,
+)
+from dparray.kernels.combine import identity
+
+__all__ = [
+    "ELEMENTS",
+    "make_carry_kernel",
+    "make_group_scan",
+    "make_local_bincount_kernel",
+    "make_local_histogram_kernel",
+    "make_tile_scan_kernel",
+    "make_tile_select_kernel",
+    "make_tile_total_kernel",
+]
+
+#: The consecutive elements of a work-item in a tile.
+ELEMENTS = 4
+
+
+@functools.cache
+def make_group_scan(combine: Callable[[Any, Any], Any], dtype: type) -> Callable[..., Any]:
+    """A device function that scans one value of each work-item of a group.
+
+    Its parameters: the item, the value, what changes nothing in a combination, and ``scratch``. It
+    returns what the values of the work-items before this one combine to, and what all do.
+    """
+
+    def group_scan(nd_item: Any, value: Any, nothing: Any, scratch: Any) -> Any:
+        group = nd_item.get_group()
+        part = nd_item.get_sub_group()
+        lane = part.get_local_id()
+        size = part.get_local_range()
+        number = part.get_group_id()
+        combined = dtype(value)
+        step = 1
+        while step < size:
+            other = dtype(select_from_group(part, combined, max(lane - step, 0)))
+            if lane >= step:
+                combined = dtype(combine(other, combined))
+            step *= 2
+        if lane == size - 1:
+            scratch[uint64(number)] = combined
+        group_barrier(group, MemoryScope.WORK_GROUP)
+        before = dtype(nothing)
+        total = dtype(nothing)
+        for each in range(nd_item.get_local_range(0) // size):
+            if each == number:
+                before = total
+            total = dtype(combine(total, scratch[uint64(each)]))
+        own = dtype(select_from_group(part, combined, max(lane - 1, 0)))
+        if lane > 0:
+            before = dtype(combine(before, own))
+        group_barrier(group, MemoryScope.WORK_GROUP)  # the scratch may be written again
+        return before, total
+
+    return group_scan
+
+
+@functools.cache
+def make_tile_total_kernel(
+    op: str, combine: Callable[[Any, Any], Any], scan: Callable[..., Any], dtype: type
+) -> Callable[..., None]:
+    """Reduce each tile.
+
+    Args:
+        op: the name of the operation.
+        combine: its function, as a device function.
+        scan: what :func:`make_group_scan` makes of it, as a device function.
+        dtype: the NumPy scalar type to combine in.
+
+    Kernel parameters:
+        x (n,): input of any real dtype.
+        total (tiles,): output of ``dtype``.
+        scratch: see above.
+    """
+    nothing = identity(op, dtype)
+
+    def tile_total(nd_item: Any, x: Any, total: Any, scratch: Any) -> None:
+        first = nd_item.get_global_id(0) * ELEMENTS
+        value = nothing
+        for i in range(first, min(first + ELEMENTS, x.size)):
+            value = dtype(combine(value, dtype(x[uint64(i)])))
+        _, combined = scan(nd_item, value, nothing, scratch)
+        if nd_item.get_local_id(0) == 0:
+            total[uint64(nd_item.get_group().get_group_id(0))] = combined
+
+    return tile_total
+
+
+@functools.cache
+def make_carry_kernel(
+    op: str, combine: Callable[[Any, Any], Any], scan: Callable[..., Any], dtype: type
+) -> Callable[..., None]:
+    """Scan the results of all tiles, with one group; arguments as of the others.
+
+    Kernel parameters:
+        total (tiles,): input of ``dtype``.
+        carry (tiles + 1,): output of ``dtype``: what comes before each tile, and after the last.
+        scratch: see above.
+        initial: a scalar that comes before the first tile.
+    """
+    nothing = identity(op, dtype)
+
+    def carry_of_tiles(nd_item: Any, total: Any, carry: Any, scratch: Any, initial: Any) -> None:
+        lane = nd_item.get_local_id(0)
+        lanes = nd_item.get_local_range(0)
+        before = dtype(initial)
+        for first in range(0, total.size, lanes):
+            value = nothing
+            if first + lane < total.size:
+                value = total[uint64(first + lane)]
+            own, combined = scan(nd_item, value, nothing, scratch)
+            if first + lane < total.size:
+                carry[uint64(first + lane)] = dtype(combine(before, own))
+            before = dtype(combine(before, combined))
+        if lane == 0:
+            carry[uint64(total.size)] = before
+
+    return carry_of_tiles
+
+
+@functools.cache
+def make_tile_scan_kernel(
+    op: str,
+    combine: Callable[[Any, Any], Any],
+    scan: Callable[..., Any],
+    dtype: type,
+    inclusive: bool,
+) -> Callable[..., None]:
+    """Scan each tile from what comes before it; arguments as of the others.
+
+    Kernel parameters:
+        x (n,): input of any real dtype.
+        carry (tiles + 1,): input, of :func:`make_carry_kernel`.
+        out (n,): output of ``dtype``; it may be ``x``.
+        scratch: see above.
+    """
+    nothing = identity(op, dtype)
+
+    def tile_scan(nd_item: Any, x: Any, carry: Any, out: Any, scratch: Any) -> None:
+        first = nd_item.get_global_id(0) * ELEMENTS
+        last = min(first + ELEMENTS, x.size)
+        value = nothing
+        for i in range(first, last):
+            value = dtype(combine(value, dtype(x[uint64(i)])))
+        own, _ = scan(nd_item, value, nothing, scratch)
+        before = dtype(combine(carry[uint64(nd_item.get_group().get_group_id(0))], own))
+        for i in range(first, last):
+            after = dtype(combine(before, dtype(x[uint64(i)])))
+            out[uint64(i)] = after if inclusive else before
+            before = after
+
+    return tile_scan
+
+
+@functools.cache
+def make_tile_select_kernel(scan: Callable[..., Any]) -> Callable[..., None]:
+    """Write the selected elements of each tile behind those of the tiles before.
+
+    Args:
+        scan: what :func:`make_group_scan` makes of the addition of int64, as a device function.
+
+    Kernel parameters:
+        x (n,): input.
+        mask (n,): input, boolean.
+        carry (tiles + 1,): input: how many elements are selected before each tile.
+        out (selected,): output of the dtype of x.
+        scratch: see above.
+    """
+
+    def tile_select(nd_item: Any, x: Any, mask: Any, carry: Any, out: Any, scratch: Any) -> None:
+        first = nd_item.get_global_id(0) * ELEMENTS
+        last = min(first + ELEMENTS, x.size)
+        count = int64(0)
+        for i in range(first, last):
+            count += int64(mask[uint64(i)])
+        own, _ = scan(nd_item, count, int64(0), scratch)
+        target = uint64(carry[uint64(nd_item.get_group().get_group_id(0))] + own)
+        for i in range(first, last):
+            if mask[uint64(i)]:
+                out[target] = x[uint64(i)]
+                target += uint64(1)
+
+    return tile_select
+
+
+@functools.cache
+def make_local_histogram_kernel(dtype: type, is_local: bool) -> Callable[..., None]:
+    """Count the elements between edges at equal distances; bins as of ``make_histogram_kernel``.
+
+    Work-items walk the input together, a range apart. Counts of a group meet in its local memory,
+    by atomic additions, and are added to the result once.
+
+    Args:
+        dtype: the NumPy scalar type of the edges.
+        is_local: whether the counts of a group are in local memory, or all in the result.
+
+    Kernel parameters:
+        x (n,): input, integers or reals; at most 2**31 - 1.
+        edges (bins + 1,): input, increasing.
+        out (bins,): output of int32, zeros at first.
+        counts (bins,): local memory of int32; 1 element if not ``is_local``.
+        scale, margin: as of ``make_histogram_kernel``.
+    """
+    half = dtype(0.5)
+
+    def local_histogram(
+        nd_item: Any, x: Any, edges: Any, out: Any, counts: Any, scale: Any, margin: Any
+    ) -> None:
+        group = nd_item.get_group()
+        lane = nd_item.get_local_id(0)
+        lanes = nd_item.get_local_range(0)
+        bins = out.size
+        if is_local:
+            for at in range(lane, bins, lanes):
+                counts[uint64(at)] = 0
+            group_barrier(group, MemoryScope.WORK_GROUP)
+        low = edges[0]
+        high = edges[uint64(bins)]
+        for i in range(nd_item.get_global_id(0), x.size, nd_item.get_global_range(0)):
+            value = x[uint64(i)]
+            if value >= low and value <= high:
+                distance = dtype((value - low) * scale)
+                whole = int32(distance)
+                index = int64(whole)
+                if abs(distance - dtype(whole) - half) > half - margin:
+                    index = min(max(index, 0), bins - 1)
+                    if value < edges[uint64(index)]:
+                        index -= 1
+                    elif index < bins - 1 and value >= edges[uint64(index + 1)]:
+                        index += 1
+                if is_local:
+                    AtomicRef(counts, index, address_space=AddressSpace.LOCAL).fetch_add(int32(1))
+                else:
+                    AtomicRef(out, index).fetch_add(int32(1))
+        if is_local:
+            group_barrier(group, MemoryScope.WORK_GROUP)
+            for at in range(lane, bins, lanes):
+                if counts[uint64(at)] > 0:
+                    AtomicRef(out, at).fetch_add(counts[uint64(at)])
+
+    return local_histogram
+
+
+@functools.cache
+def make_local_bincount_kernel(is_local: bool) -> Callable[..., None]:
+    """Count how often each small integer occurs; see :func:`make_local_histogram_kernel`.
+
+    Kernel parameters:
+        x (n,): input, integers; those outside of 0 to bins - 1 are not counted.
+        out, counts: as there.
+    """
+
+    def local_bincount(nd_item: Any, x: Any, out: Any, counts: Any) -> None:
+        group = nd_item.get_group()
+        lane = nd_item.get_local_id(0)
+        lanes = nd_item.get_local_range(0)
+        bins = out.size
+        if is_local:
+            for at in range(lane, bins, lanes):
+                counts[uint64(at)] = 0
+            group_barrier(group, MemoryScope.WORK_GROUP)
+        for i in range(nd_item.get_global_id(0), x.size, nd_item.get_global_range(0)):
+            value = x[uint64(i)]
+            if value >= 0 and value < bins:
+                index = int64(value)
+                if is_local:
+                    AtomicRef(counts, index, address_space=AddressSpace.LOCAL).fetch_add(int32(1))
+                else:
+                    AtomicRef(out, index).fetch_add(int32(1))
+        if is_local:
+            group_barrier(group, MemoryScope.WORK_GROUP)
+            for at in range(lane, bins, lanes):
+                if counts[uint64(at)] > 0:
+                    AtomicRef(out, at).fetch_add(counts[uint64(at)])
+
+    return local_bincount

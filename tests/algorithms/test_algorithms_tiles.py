@@ -1,0 +1,101 @@
+"""The kernels of GPUs for scans, compaction and counting: on the CPU device and simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._runtime import device_facts
+from dparray._simulator.simulate import simulate
+from dparray.algorithms import compact, exclusive_scan, inclusive_scan
+from dparray.algorithms.histograms import count_in_bins, count_integers
+from dparray.kernels import tiles
+from dparray.kernels.combine import OPERATIONS
+
+UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
+SIZES = [1, 3, 255, 1024, 1025, 300_001]
+
+
+@pytest.fixture(autouse=True)
+def _as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(device_facts, "is_cpu", lambda queue: False)
+    monkeypatch.setattr("dparray.algorithms.tiles.is_cpu", lambda queue: False)
+    with dp.config.override(fallback="error"):
+        yield
+
+
+@pytest.mark.parametrize("op", UFUNCS)
+@pytest.mark.parametrize("dtype", ["i1", "u4", "i8", "f4", "f8"])
+@pytest.mark.parametrize("size", SIZES)
+def test_scans_equal_numpy(size: int, dtype: str, op: str) -> None:
+    x = np.random.default_rng(size).integers(0, 4, size).astype(dtype)
+    out = inclusive_scan(dp.asarray(x), op)
+    expected = UFUNCS[op].accumulate(x, dtype=out.dtype)
+    np.testing.assert_array_equal(out.asnumpy(), expected)
+    start = out.dtype.type(2)
+    before = exclusive_scan(dp.asarray(x), op, initial=start).asnumpy()
+    expected = UFUNCS[op].accumulate([start, *x[:-1]], dtype=out.dtype)
+    np.testing.assert_array_equal(before, expected)
+
+
+def test_nan_passes_through_a_scan_of_minima() -> None:
+    x = np.arange(5000, dtype="f4")[::-1].copy()
+    x[3000] = np.nan
+    out = inclusive_scan(dp.asarray(x), "minimum").asnumpy()
+    np.testing.assert_array_equal(out, np.minimum.accumulate(x))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i4", "f8", "c8"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_compact_equals_a_mask_and_reads_one_number(size: int, dtype: str, share: float) -> None:
+    generator = np.random.default_rng(size)
+    x, mask = generator.integers(0, 99, size).astype(dtype), generator.random(size) < share
+    np.testing.assert_array_equal(compact(dp.asarray(x), dp.asarray(mask)).asnumpy(), x[mask])
+
+
+@pytest.mark.parametrize("bins", [1, 7, 64, 5000, 100_000])
+@pytest.mark.parametrize("dtype", ["i2", "f4", "f8"])
+def test_histograms_equal_numpy(dtype: str, bins: int) -> None:
+    x = (np.random.default_rng(bins).normal(size=70_001) * 100).astype(dtype)
+    counts, edges = count_in_bins(dp.asarray(x), bins, (-150.0, 150.0))
+    expected, expected_edges = np.histogram(x, bins, (-150.0, 150.0))
+    np.testing.assert_array_equal(edges.asnumpy(), expected_edges)
+    np.testing.assert_array_equal(counts.asnumpy(), expected)
+    assert counts.dtype == np.int64
+
+
+@pytest.mark.parametrize("largest", [0, 5, 1000, 200_000])
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i8"])
+def test_integers_are_counted_as_by_numpy(dtype: str, largest: int) -> None:
+    x = np.random.default_rng(largest).integers(0, largest + 1, 50_000).astype(dtype)
+    np.testing.assert_array_equal(count_integers(dp.asarray(x)).asnumpy(), np.bincount(x))
+
+
+@pytest.mark.parametrize("sub_group", [4, 8])
+def test_the_kernels_are_right_in_the_simulator(sub_group: int) -> None:
+    x = np.arange(50, dtype="i8") % 7
+    combine = OPERATIONS["add"].combine
+    scan = tiles.make_group_scan(combine, np.int64)
+    total, carry, out = np.zeros(2, "i8"), np.zeros(3, "i8"), np.zeros(50, "i8")
+    scratch = dp.LocalAccessor(8, np.dtype("i8"))
+    ranges = dp.NdRange(16, 8), dp.NdRange(8, 8)
+    options = {"sub_group_size": sub_group}
+    functions = ("add", combine, scan, np.int64)
+    simulate(tiles.make_tile_total_kernel(*functions), ranges[0], x, total, scratch, **options)
+    assert total.tolist() == [x[:32].sum(), x[32:].sum()]
+    carrying = tiles.make_carry_kernel(*functions)
+    simulate(carrying, ranges[1], total, carry, scratch, np.int64(3), **options)
+    assert carry.tolist() == [3, 3 + x[:32].sum(), 3 + x.sum()]
+    scanning = tiles.make_tile_scan_kernel(*functions, True)
+    simulate(scanning, ranges[0], x, carry, out, scratch, **options)
+    assert out.tolist() == (3 + x.cumsum()).tolist()
+    mask, chosen = x > 3, np.zeros((x > 3).sum(), "i8")
+    simulate(tiles.make_tile_total_kernel(*functions), ranges[0], mask, total, scratch, **options)
+    simulate(carrying, ranges[1], total, carry, scratch, np.int64(0), **options)
+    selecting = tiles.make_tile_select_kernel(scan)
+    simulate(selecting, ranges[0], x, mask, carry, chosen, scratch, **options)
+    assert chosen.tolist() == x[mask].tolist()
