@@ -16,7 +16,7 @@ help: ## show this list
 venv: ## build .venv
 	@bash .ci/build-venv
 
-demo: venv ## run the image pipeline on a photograph, and compile what most programs need
+demo: venv ## process a photograph, check it against NumPy, and compile what most programs need
 	@$(python) -m dparray demo $(ARGS)
 	@$(python) -m dparray warmup
 
@@ -63,8 +63,8 @@ docs: venv ## build the documentation into out/docs
 	@$(python) -m sphinx -q -W --keep-going -b html -d out/doctrees notebooks out/docs $(ARGS)
 	@echo "out/docs/index.html"
 
-bench: venv ## time launches, allocation and operators against NumPy and dpnp
-	@$(python) -m dparray bench $(ARGS)
+bench: venv ## time dparray against NumPy, dpnp and others; ARGS="launch overhead"
+	@$(python) -m tests.benchmarks $(ARGS)
 
 # Keeps the versions that are locked already; ARGS=--upgrade takes the newest.
 lock: ## bring requirements.lock in line with pyproject.toml

@@ -49,8 +49,8 @@ __all__ = [
 ]
 
 # From so many elements along the axis on, our radix sort is faster than NumPy's stable ones on two
-# cores or more (`dparray bench algorithms`). NumPy's own radix sort gives the positions of narrow
-# integers.
+# cores or more (`make bench ARGS=algorithms`). NumPy's own radix sort gives the positions of
+# narrow integers.
 _LONG = 1 << 19
 _LONG_FOR_POSITIONS = 1 << 16
 # NumPy sorts float16 by merging: 27 ms for 2**18 elements, where our radix sort takes 2.

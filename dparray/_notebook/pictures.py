@@ -8,7 +8,8 @@ in place where they take an ``svg`` element out of a page that they do not trust
 from __future__ import annotations
 
 import base64
-import io
+import struct
+import zlib
 
 import numpy as np
 
@@ -126,15 +127,35 @@ def image(values: np.ndarray, shape: tuple[int, ...]) -> str:
     return _picture(values, shape)
 
 
-def _picture(pixels: np.ndarray, shape: tuple[int, ...]) -> str:
-    from PIL import Image  # costs more than the rest of the import of dparray's own modules
+def png(pixels: np.ndarray) -> bytes:
+    """Return a PNG file of uint8 pixels of shape (height, width, 3 or 4)."""
 
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG", optimize=True)
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
+
+    height, width, channels = pixels.shape
+    color_type = {3: 2, 4: 6}[channels]
+    # Each row begins with its filter; 0 stores the bytes as they are.
+    rows = np.zeros((height, 1 + width * channels), np.uint8)
+    rows[:, 1:] = pixels.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, color_type, 0, 0, 0)
+    return b"".join(
+        (
+            b"\x89PNG\r\n\x1a\n",
+            chunk(b"IHDR", header),
+            chunk(b"IDAT", zlib.compress(rows.tobytes(), 9)),
+            chunk(b"IEND", b""),
+        )
+    )
+
+
+def _picture(pixels: np.ndarray, shape: tuple[int, ...]) -> str:
     rows, columns = shape[:2]
     scale = _LONGEST_SIDE / max(rows, columns)
     width, height = (max(round(side * scale), _SHORTEST_SIDE) for side in (columns, rows))
-    data = base64.b64encode(file.getvalue()).decode()
+    data = base64.b64encode(png(pixels)).decode()
     smoothing = "auto" if rows * columns > pixels.shape[0] * pixels.shape[1] else "pixelated"
     return (
         f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" '

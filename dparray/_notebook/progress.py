@@ -26,6 +26,11 @@ class Progress:
         self._kernels: Any = None
         self._count = 0
         self._seconds = 0.0
+        if importlib.util.find_spec("tqdm") is None:
+            # Without it nothing is shown, and nothing is subscribed that would cost time.
+            print("dparray: no progress bars without tqdm: pip install tqdm", file=sys.stderr)
+            self._unsubscribe: Any = lambda: None
+            return
         self._unsubscribe = _hooks.subscribe(self._on_event)
 
     def _on_event(self, event: str, **values: Any) -> None:

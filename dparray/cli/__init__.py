@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("demo", "dparray.cli.demo", "run the image pipeline on a photograph"),
+    Command("demo", "dparray.cli.demo", "process a photograph, and check each stage against NumPy"),
     Command("info", "dparray.cli.info", "list devices, drivers, USM and dtype support", False),
     Command(
         "doctor", "dparray.cli.doctor", "check every link; say what to do about broken ones", False

@@ -11,7 +11,7 @@ import pytest
 import dparray as dp
 from dparray import algorithms
 from dparray.algorithms.histograms import count_in_bins
-from dparray.cli.demo import examples
+from tests.benchmarks import examples
 from tests.support import launched
 
 _OP_CAPABILITY = 17

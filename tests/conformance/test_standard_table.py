@@ -13,9 +13,9 @@ os.environ.setdefault("ARRAY_API_STRICT_API_VERSION", "2024.12")
 strict = pytest.importorskip("array_api_strict")
 
 import dparray as dp  # noqa: E402 - after the version of the standard is set
-from dparray.cli.bench import _timer, standard  # noqa: E402
-from dparray.cli.bench._registry import Row, Settings  # noqa: E402
-from dparray.cli.bench._timer import Timing  # noqa: E402
+from tests.benchmarks import _timer, standard  # noqa: E402
+from tests.benchmarks._registry import Row, Settings  # noqa: E402
+from tests.benchmarks._timer import Timing  # noqa: E402
 
 strict.set_array_api_strict_flags(api_version="2024.12")
 

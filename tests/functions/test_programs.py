@@ -13,7 +13,7 @@ import pytest
 
 import dparray as dp
 from dparray._evaluate import limits
-from dparray.cli.bench._programs import PROGRAMS
+from tests.benchmarks._programs import PROGRAMS
 from tests.support import same
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import dparray as dp
 from dparray._simulator.simulate import simulate
-from dparray.cli.demo import examples
 from dparray.kernels.matrix import make_matmul_kernel, make_transpose_kernel
+from tests.benchmarks import examples
 
 
 def _values(shape: tuple[int, ...], dtype: str) -> np.ndarray:

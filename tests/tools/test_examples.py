@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray.cli.demo import examples
+from tests.benchmarks import examples
 from tests.support import normal
 
 

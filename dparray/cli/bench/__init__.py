@@ -1,112 +1,68 @@
-"""``dparray bench``: dparray against NumPy and dpnp, side by side in one run.
+"""``dparray bench``: dparray against NumPy, or with ``--ab`` against another commit of itself.
 
-A benchmark is a module with a ``BENCHMARK``; its rows name the candidates they compare, dparray's
-first. A ratio above 1 means that dparray is faster.
+Without ``--ab`` one process times each row in turns: a batch of calls by dparray, one by NumPy.
+The 20th percentiles are compared; a ratio above 1 means that dparray is faster.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import gc
 import json
+import statistics
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+import numpy as np
 
-from dparray.cli.bench import (
-    _machine,
-    ab,
-    algorithms,
-    allocation,
-    compile,
-    compute,
-    fusion,
-    launch,
-    operators,
-    overhead,
-    programs,
-    reductions,
-    shapes,
-    standard,
-    tile,
-    workers,
-)
-from dparray.cli.bench._registry import Benchmark, Row, Settings
+import dparray as dp
+from dparray.cli.bench import ab, machine
+from dparray.cli.bench.rows import ROWS, Row, seconds_of, warm
 from dparray.device import Device
 
-__all__ = ["BENCHMARKS", "add_arguments", "measure_all", "run"]
+__all__ = ["add_arguments", "run"]
 
-BENCHMARKS: dict[str, Benchmark] = {
-    module.BENCHMARK.name: module.BENCHMARK
-    for module in (
-        launch,
-        overhead,
-        compile,
-        allocation,
-        operators,
-        fusion,
-        programs,
-        reductions,
-        shapes,
-        algorithms,
-        compute,
-        tile,
-        standard,
-        workers,
-    )
-}
+_BATCH_SECONDS = 1e-3
+_MAX_CALLS = 2_000
+
+
+class Result(NamedTuple):
+    """The seconds of a call; NumPy's are missing where it has nothing to compare."""
+
+    row: str
+    seconds: float
+    numpy_seconds: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """The speed of dparray relative to NumPy."""
+        return None if self.numpy_seconds is None else self.numpy_seconds / self.seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``dparray bench``."""
+    groups = ", ".join(dict.fromkeys(row.group for row in ROWS))
     parser.add_argument(
-        "benchmarks",
+        "rows",
         nargs="*",
-        metavar="BENCHMARK",
-        help="the benchmarks to run (default: all): "
-        + "; ".join(f"{each.name} - {each.summary}" for each in BENCHMARKS.values()),
+        metavar="ROW",
+        help=f"time rows whose label contains this (default: all); the groups are {groups}",
     )
-    parser.add_argument("--device", metavar="DEVICE", help="where to run dparray and dpnp")
-    parser.add_argument(
-        "--size",
-        type=_positive,
-        nargs="+",
-        metavar="N",
-        default=[],
-        help="numbers of elements (default: 1000, a million and ten or twenty million)",
-    )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        metavar="S",
-        default=0.4,
-        help="time for each row, shared by its candidates (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--npbench",
-        type=Path,
-        metavar="DIR",
-        help="a clone of spcl/npbench, whose NumPy programs `programs` then runs too",
-    )
+    parser.add_argument("--device", metavar="DEVICE", help="where to run dparray")
     parser.add_argument(
         "--ab",
         metavar="REV",
-        help="time this tree against a commit of the clone, in alternating processes; the names "
-        "then select rows that contain them. The status is 1 if a row is slower than "
-        f"{ab.MIN_RATIO}, {ab.CANNOT_JUDGE} if the machine is too busy to judge",
+        help="compare this tree with a commit of the clone, in alternating processes. The status "
+        f"is {ab.LOST} if a row is slower than {ab.MIN_RATIO} of the commit's speed, and "
+        f"{ab.CANNOT_JUDGE} if the machine is too busy to judge",
     )
     parser.add_argument(
         "--rounds",
         type=_positive,
         metavar="N",
         default=ab.ROUNDS,
-        help="with --ab: how often each row is timed in each pair of processes "
-        "(default: %(default)s)",
+        help="how often each row is timed in a process (default: %(default)s)",
     )
     parser.add_argument(
         "--pairs",
@@ -116,76 +72,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --ab: the number of pairs of processes (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.add_argument(
-        "--page",
-        type=Path,
-        metavar="FILE",
-        # For maintainers: the table of `standard` goes into FILE, between its two marks.
-        help=argparse.SUPPRESS,
-    )
-    parser.set_defaults(parser=parser)
 
 
 def _positive(text: str) -> int:
-    try:
-        number = int(float(text))
-    except (ValueError, OverflowError):
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of elements")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure and print a table for each benchmark, or one JSON document."""
+    """Time the chosen rows, and print a table or JSON."""
+    labels = ab.chosen_rows(arguments.rows)
     if arguments.ab is not None:
-        return _run_ab(arguments)
-    unknown = [name for name in arguments.benchmarks if name not in BENCHMARKS]
-    if unknown:
-        arguments.parser.error(
-            f"no benchmark is called {', '.join(map(repr, unknown))}; choose from "
-            f"{', '.join(BENCHMARKS)}"
-        )
-    names = arguments.benchmarks or list(BENCHMARKS)
-    if arguments.npbench is not None and not (arguments.npbench / "bench_info").is_dir():
-        arguments.parser.error(
-            f"--npbench {arguments.npbench}: no clone of NPBench is there; make one: "
-            "git clone https://github.com/spcl/npbench"
-        )
-    settings = Settings(
-        Device(arguments.device), tuple(arguments.size), arguments.seconds, arguments.npbench
-    )
-    if arguments.page:
-        machine = _machine.describe(settings.device)
-        standard.write_section(
-            arguments.page, standard.markdown(list(standard.BENCHMARK.measure(settings)), machine)
-        )
-        return 0
+        return _run_ab(arguments, labels)
+    device = Device(arguments.device)
+    description = machine.describe(device)
+    chosen = [row for row in ROWS if row.label in labels]
     if arguments.json:
-        print(json.dumps(measure_all(names, settings), indent=2))
+        values = [
+            result._asdict() | {"ratio": result.ratio}
+            for result in measure(chosen, device, arguments.rounds)
+        ]
+        print(json.dumps({"machine": description, "rows": values}, indent=2))
         return 0
-    machine = _machine.describe(settings.device)
     print(
-        f"{machine['cpu']}, {machine['usable_cores']} cores; {machine['device']}, driver "
-        f"{machine['driver_version']}; dparray {machine['dparray']}, "
-        + ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
-        + f"; load {machine['load']:.1f}\n"
-        "medians, ± half the interquartile range; a ratio above 1: dparray is faster"
+        f"{description['cpu']}, {description['usable_cores']} cores; {description['device']}; "
+        f"load {description['load']:.1f}\n"
     )
-    for name in names:
-        _print_table(BENCHMARKS[name], settings)
+    width = max(len(row.label) for row in chosen)
+    print(f"{'row':{width}}  dparray [us]  NumPy [us]  speed dparray/NumPy")
+    for result in measure(chosen, device, arguments.rounds):
+        line = f"{result.row:{width}}  {result.seconds * 1e6:12.2f}"
+        if result.numpy_seconds is not None:
+            line += f"  {result.numpy_seconds * 1e6:10.2f}  {result.ratio:19.2f}"
+        print(line)
     return 0
 
 
-def _run_ab(arguments: argparse.Namespace) -> int:
-    rows = ab.chosen_rows(arguments.benchmarks)
+def _run_ab(arguments: argparse.Namespace, labels: list[str]) -> int:
     with ab.checked_out(arguments.ab) as other:
         comparisons = ab.compare(
-            other,
-            rows,
-            rounds=arguments.rounds,
-            pairs=arguments.pairs,
-            device=arguments.device,
+            other, labels, rounds=arguments.rounds, pairs=arguments.pairs, device=arguments.device
         )
     text, status = ab.report(comparisons, arguments.ab)
     if arguments.json:
@@ -195,111 +122,23 @@ def _run_ab(arguments: argparse.Namespace) -> int:
     return status
 
 
-def measure_all(names: Sequence[str], settings: Settings) -> dict[str, Any]:
-    """Run benchmarks; what ``--json`` prints."""
-    return {
-        "machine": _machine.describe(settings.device),
-        "settings": {"sizes": list(settings.sizes), "seconds_per_row": settings.budget},
-        "benchmarks": {
-            name: {
-                "summary": BENCHMARKS[name].summary,
-                "rows": [_row_as_json(row) for row in BENCHMARKS[name].measure(settings)],
-            }
-            for name in names
-        },
-    }
-
-
-def _ratios(row: Row) -> dict[str, float]:
-    """How many times faster the first candidate is than each other."""
-    if not row.timings:
-        return {}
-    first, *others = row.timings
-    return {name: row.timings[name].median / row.timings[first].median for name in others}
-
-
-def _row_as_json(row: Row) -> dict[str, Any]:
-    first = next(iter(row.timings.values()), None)
-    found: dict[str, Any] = {
-        "case": row.case,
-        "size": row.size,
-        "seconds": {name: dataclasses.asdict(timing) for name, timing in row.timings.items()},
-        "ratios": _ratios(row),
-    }
-    if row.bytes_moved and first is not None:
-        found["gigabytes_per_second"] = row.bytes_moved / first.median / 1e9
-    if row.share is not None:
-        found["share_of_elementwise_speed"] = row.share
-    if row.steps:
-        found["plan_steps"] = row.steps
-    if row.where:
-        found["where"] = row.where
-    if row.limit is not None and first is not None:
-        found["limit"] = row.limit
-        found["within_limit"] = first.median <= row.limit
-    return found
-
-
-def _print_table(benchmark: Benchmark, settings: Settings) -> None:
-    """One line a row; the table is printed whole, the lines so far go to the error stream."""
-    table = Table(title=f"{benchmark.name}: {benchmark.summary}", title_justify="left")
-    rows = []
-    for row in benchmark.measure(settings):
-        rows.append(row)
-        if sys.stderr.isatty():
-            print(f"\r\033[K{benchmark.name}: {row.case}, {row.size}", end="", file=sys.stderr)
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
-    names = list(dict.fromkeys(name for row in rows for name in row.timings))
-    table.add_column("case")
-    table.add_column("size", justify="right")
-    table.add_column(escape(f"{names[0]} [us]"), justify="right")
-    table.add_column("GB/s", justify="right")
-    has_steps = any(row.steps for row in rows)
-    if has_steps:
-        table.add_column("plan steps", justify="right")
-    has_shares = any(row.share is not None for row in rows)
-    if has_shares:
-        table.add_column("of elementwise", justify="right")
-    for name in names[1:]:
-        table.add_column(escape(f"{name} [us]"), justify="right")
-        table.add_column("ratio", justify="right")
+def measure(rows: list[Row], device: Any, rounds: int) -> Iterator[Result]:
+    """Time rows in turns with NumPy."""
     for row in rows:
-        table.add_row(*_cells(row, names, has_steps, has_shares))
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 160
-    console.print()
-    console.print(table)
-    for line in benchmark.conclude(rows):
-        console.print(line, soft_wrap=True)
-
-
-def _cells(row: Row, names: Sequence[str], has_steps: bool, has_shares: bool) -> list[str]:
-    if not row.timings:
-        return [escape(f"{row.case} ({row.where})"), f"{row.size:_}"]
-    first = row.timings[names[0]]
-    limit = ""
-    if row.limit is not None:
-        verdict = "within" if first.median <= row.limit else "ABOVE"
-        limit = f" ({verdict} {row.limit * 1e6:.0f} us)"
-    where = f" ({row.where})" if row.where else ""
-    cells = [
-        escape(row.case + where + limit),
-        f"{row.size:_}",
-        _microseconds(first),
-        f"{row.bytes_moved / first.median / 1e9:.1f}" if row.bytes_moved else "",
-    ]
-    if has_steps:
-        cells.append(str(row.steps or ""))
-    if has_shares:
-        cells.append("" if row.share is None else f"{row.share:.0%}")
-    ratios = _ratios(row)
-    for name in names[1:]:
-        timing = row.timings.get(name)
-        cells += ["", ""] if timing is None else [_microseconds(timing), f"{ratios[name]:.2f}"]
-    return cells
-
-
-def _microseconds(timing: Any) -> str:
-    return f"{timing.median * 1e6:.1f} ±{timing.spread * 50:.0f}%"
+        if sys.stderr.isatty():
+            print(f"\r\033[K{row.label}", end="", file=sys.stderr, flush=True)
+        calls = [row.make(dp, device)]
+        if row.has_numpy:
+            calls.append(row.make(np, None))
+        counts = [min(_MAX_CALLS, int(_BATCH_SECONDS / warm(call, device)) + 1) for call in calls]
+        times: list[list[float]] = [[] for _ in calls]
+        gc.collect()
+        for _ in range(max(2, rounds)):
+            for place, (call, count) in enumerate(zip(calls, counts, strict=True)):
+                seconds_of(call, count // 4 + 1)  # fills the caches
+                times[place].append(seconds_of(call, count))
+                dp.synchronize(device)
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        seconds = [statistics.quantiles(each, n=5, method="inclusive")[0] for each in times]
+        yield Result(row.label, seconds[0], seconds[1] if row.has_numpy else None)

@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dparray.cli.bench import ab_rows
+from dparray.cli.bench import rows as all_rows
 from dparray.exceptions import ArgumentError, DparrayError
 
 #: The least ratio of speeds, new to old, that is not listed as a loss.
@@ -31,7 +31,7 @@ PAIRS = 3
 ROUNDS = 30
 LOST, CANNOT_JUDGE = 1, 3
 _TREE = Path(__file__).resolve().parents[3]
-_CONTROLS = tuple(row.label for row in ab_rows.CONTROLS)
+_CONTROLS = tuple(row.label for row in all_rows.CONTROLS)
 #: Rows that take longer are timed beside the control that works in memory.
 _LARGE_SECONDS = 30e-6
 _BATCH_SECONDS = 1e-3
@@ -65,7 +65,7 @@ class _Process:
         # With `-c`, the first folder on the import path is the current one: the tree.
         command = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", command, ab_rows.__file__, *([device] if device else [])],
+            [sys.executable, "-c", command, all_rows.__file__, *([device] if device else [])],
             cwd=tree,
             env=environment,
             stdin=subprocess.PIPE,
@@ -97,7 +97,7 @@ class _Process:
 
 @contextmanager
 def checked_out(revision: str) -> Iterator[Path]:
-    """A folder with the files of a commit, its C module built with this interpreter's compiler."""
+    """A folder with the files of a commit; the C modules of both trees are built for it."""
     if not (_TREE / ".git").exists():
         raise ArgumentError(
             f"--ab needs a git clone of dparray, and {_TREE} is not one; "
@@ -121,7 +121,8 @@ def checked_out(revision: str) -> Iterator[Path]:
             ["git", "archive", commit], cwd=_TREE, capture_output=True, check=True
         )
         subprocess.run(["tar", "-x"], cwd=folder, input=archive.stdout, check=True)
-        _build(folder)
+        for tree in (_TREE, folder):
+            _build(tree)
         yield folder
 
 
@@ -137,7 +138,7 @@ def _build(tree: Path) -> None:
             text=True,
         )
         if run.returncode:
-            raise DparrayError(f"{module} failed in the other commit: {run.stdout}{run.stderr}")
+            raise DparrayError(f"{module} failed in {tree}: {run.stdout}{run.stderr}")
 
 
 def chosen_rows(filters: Sequence[str]) -> list[str]:
@@ -146,10 +147,10 @@ def chosen_rows(filters: Sequence[str]) -> list[str]:
     Raises:
         ArgumentError: a filter fits no row.
     """
-    labels = [row.label for row in ab_rows.ROWS]
+    labels = [row.label for row in all_rows.ROWS]
     for each in filters:
         if not any(each in label for label in labels):
-            groups = ", ".join(dict.fromkeys(row.group for row in ab_rows.ROWS))
+            groups = ", ".join(dict.fromkeys(row.group for row in all_rows.ROWS))
             raise ArgumentError(f"--ab: no row contains {each!r}; the groups are {groups}")
     return [label for label in labels if not filters or any(each in label for each in filters)]
 
@@ -174,7 +175,9 @@ def compare(
 def _compared(times: Mapping[str, tuple[list[float], list[float]]]) -> list[Comparison]:
     """The 20th percentiles of the rows that were timed."""
     return [
-        Comparison(label, *(statistics.quantiles(side, n=5)[0] for side in both))
+        Comparison(
+            label, *(statistics.quantiles(side, n=5, method="inclusive")[0] for side in both)
+        )
         for label, both in times.items()
         if both[0]
     ]

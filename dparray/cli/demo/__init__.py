@@ -1,319 +1,237 @@
-"""The image pipeline: ``dparray demo``.
+"""``dparray demo``: an image pipeline on a photograph, each stage compared with NumPy.
 
-It takes a photograph, computes its luminance and gradient with array functions, a blur with a
-kernel that uses local memory, and a palette by k-means; it compares each stage with NumPy, writes
-a picture and prints a table. ``pipeline`` is the part to read: what the library looks like in use.
+Array functions compute the luminance and the gradient; kernels of :mod:`dparray.algorithms` the
+blur and a palette by k-means. The stages are the part to read: they run on dparray and on NumPy,
+with the module as ``xp``.
+
+`coffee.npz` has the photograph, by Rachel Michetti for Pikolo Espresso Bar, which is free of
+copyright (CC0).
 
 Exit status: 0 when all stages agree with NumPy, 1 when one does not or the picture cannot be
-written, 2 when the command was called wrongly (no such image, device, directory).
+written.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from dparray.cli.demo import photograph, picture, stages
-from dparray.device import Device, describe_device, describe_queue
-from dparray.exceptions import DeviceError, DparrayError
+import dparray as dp
+from dparray._notebook.pictures import png
+from dparray.exceptions import ArgumentError
 
-__all__ = ["add_arguments", "main", "run"]
+__all__ = ["add_arguments", "run"]
 
-_SUB_DEVICE = "sub-device:"
-_EPILOG = f"""\
-IMAGE is a file, or one of the photographs in scikit-image: {", ".join(photograph.SHIPPED)}.
-
-DEVICE is a SYCL filter string (cpu, gpu, opencl:cpu:0), or such a string with a sub-device of one
-compute unit: sub-device:0, cpu/sub-device:1.
-"""
+_RADIUS = 4
+_COLORS = 8
+_STEPS = 5
+_RUNS = 7
+_WARM_SECONDS = 0.3
+_DARK_LIMIT = 0.008856
 
 
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    """A type for argparse: a whole number between two limits."""
+class Stage(NamedTuple):
+    """A stage that ran: seconds of dparray and of NumPy, and how far they differ."""
 
-    def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(
-                f"{text!r} is not a whole number from {least} to {most}"
-            )
-        return value
+    name: str
+    seconds: float
+    numpy_seconds: float
+    difference: float
+    tolerance: float
 
-    return parse
+    @property
+    def agrees(self) -> bool:
+        """Whether the difference is within the tolerance; a NaN never is."""
+        return self.difference <= self.tolerance
 
 
-def _sigma(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0.3 <= value <= 10:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0.3 to 10")
-    return value
+# --- the stages -----------------------------------------------------------------------------------
+
+
+def luminance(xp: Any, image: Any) -> Any:
+    """Return the lightness (CIE L*, from 0 to 1) of an sRGB image with planes from 0 to 1."""
+    linear = xp.where(image <= 0.04045, image / 12.92, ((image + 0.055) / 1.055) ** 2.4)
+    y = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return xp.where(y <= _DARK_LIMIT, 9.033 * y, 1.16 * xp.cbrt(y) - 0.16)
+
+
+def gradient(xp: Any, light: Any) -> Any:
+    """Return the length of the gradient by Sobel's operator, zero at the border."""
+    down = light[:-2] + 2 * light[1:-1] + light[2:]
+    across = light[:, :-2] + 2 * light[:, 1:-1] + light[:, 2:]
+    x, y = down[:, 2:] - down[:, :-2], across[2:] - across[:-2]
+    result = xp.zeros_like(light)
+    result[1:-1, 1:-1] = xp.sqrt(x * x + y * y) / 8
+    return result
+
+
+def blur(xp: Any, image: Any, weights: Any) -> Any:
+    """Return a blurred image: by kernels with local memory, or by shifted slices in NumPy."""
+    if xp is dp:
+        return dp.algorithms.convolve_separable(image, weights)
+    height, width = image.shape[1:]
+    padded = np.pad(image, ((0, 0), (_RADIUS, _RADIUS), (_RADIUS, _RADIUS)), mode="edge")
+    rows = sum(weight * padded[:, i : i + height] for i, weight in enumerate(weights))
+    return sum(weight * rows[..., j : j + width] for j, weight in enumerate(weights))
+
+
+def palette(xp: Any, image: Any) -> Any:
+    """Return the image in a few colors that k-means finds."""
+    points = image.reshape(3, -1).T
+    colors = points[:: max(1, len(points) // _COLORS)][:_COLORS]
+    for _ in range(_STEPS):
+        labels = _nearest(xp, points, colors)
+        counts = xp.maximum(xp.bincount(labels, minlength=_COLORS), 1)
+        sums = [xp.bincount(labels, weights=points[:, c], minlength=_COLORS) for c in range(3)]
+        colors = (xp.stack(sums, axis=1) / counts[:, None]).astype("float32")
+    return colors[_nearest(xp, points, colors)].T.reshape(image.shape)
+
+
+def _nearest(xp: Any, points: Any, colors: Any) -> Any:
+    if xp is dp:
+        return dp.algorithms.kmeans_assign(points, colors)
+    return xp.argmin(xp.sum((points[:, None] - colors[None]) ** 2, axis=2), axis=1)
+
+
+# --- the command ----------------------------------------------------------------------------------
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Give ``parser`` the arguments of the demo."""
-    parser.epilog = _EPILOG
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    """Declare the arguments of ``dparray demo``."""
     add = parser.add_argument
-    add("image", nargs="?", default=photograph.DEFAULT, help="photograph (default: %(default)s)")
-    add("--device", help="where to run (default: the default device)")
-    add(
-        "--usm-type",
-        choices=("device", "shared", "host"),
-        default="device",
-        help="kind of memory (default: %(default)s)",
-    )
+    add("image", nargs="?", type=Path, help="a photograph of your own, read by Pillow")
+    add("--device", metavar="DEVICE", help="where to run (default: the default device)")
     add(
         "--output",
         type=Path,
         default=Path("dparray-demo.png"),
         metavar="FILE.png",
-        help="the picture (default: %(default)s)",
-    )
-    add(
-        "--colors",
-        "--colours",
-        dest="colours",
-        type=_whole(1, 256),
-        default=16,
-        metavar="N",
-        help="colours of the palette, 1 to 256 (default: %(default)s)",
-    )
-    add(
-        "--iterations",
-        type=_whole(1, 1000),
-        default=10,
-        metavar="N",
-        help="rounds of k-means (default: %(default)s)",
-    )
-    add(
-        "--blur",
-        dest="sigma",
-        type=_sigma,
-        default=3.0,
-        metavar="PIXELS",
-        help="standard deviation of the blur, 0.3 to 10 (default: %(default)s)",
-    )
-    add(
-        "--repeat",
-        type=_whole(1, 1000),
-        default=7,
-        metavar="N",
-        help="warm runs, of which the median is shown (default: %(default)s)",
-    )
-    add(
-        "--width",
-        type=_whole(200, 8000),
-        default=1500,
-        metavar="PIXELS",
-        help="width of the picture (default: %(default)s)",
+        help="the picture of the stages (default: %(default)s)",
     )
     add("--json", action="store_true", help="print the results as JSON")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the demo with ``argv`` (``sys.argv[1:]`` if not given); returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="dparray demo", description="Run the image pipeline on a photograph."
-    )
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
-
-
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demo with parsed arguments; returns the exit status."""
-    try:
-        output = _checked_output(arguments.output)
-        path = photograph.find(arguments.image)
-        rgb = photograph.read(path)
-        settings = stages.Settings(
-            device=_device(arguments.device),
-            usm_type=arguments.usm_type,
-            colours=arguments.colours,
-            iterations=arguments.iterations,
-            sigma=arguments.sigma,
-            runs=arguments.repeat,
+    """Run the stages, write the picture and print a table."""
+    output: Path = arguments.output
+    if output.suffix.lower() != ".png" or not output.parent.is_dir() or output.is_dir():
+        raise ArgumentError(
+            f"--output must be the name of a .png file in an existing folder, not {str(output)!r}"
         )
-    except (photograph.PhotographError, DparrayError, OSError) as error:
-        return _fail(error, 2)
+    rgb = read(arguments.image)
+    device = dp.Device(arguments.device)
+    stages, panels = measure(rgb, device)
     try:
-        measured = _with_progress(rgb, settings)
-    except DparrayError as error:
-        return _fail(error, 1)
-    console = _console(sys.stdout)
-    if not arguments.json:
-        console.print(_table(measured, path, rgb, settings))
-        console.print(_notes(measured, settings), style="dim", highlight=False)
-    try:
-        picture.write(_picture(measured, path, rgb, arguments.width), output)
+        output.write_bytes(png(np.concatenate([np.hstack(panels[:3]), np.hstack(panels[3:])])))
     except OSError as error:
-        return _fail(f"{output} cannot be written: {error}", 1)
+        raise ArgumentError(f"{output} cannot be written: {error}") from None
     if arguments.json:
-        print(json.dumps(_as_json(measured, path, output), indent=2))
+        values = [stage._asdict() | {"agrees": stage.agrees} for stage in stages]
+        print(json.dumps({"device": str(device), "picture": str(output), "stages": values}))
     else:
-        console.print(f"picture: {output}", highlight=False, soft_wrap=True)
-    wrong = [m.stage for m in measured if not m.agrees]
+        height, width = rgb.shape[:2]
+        print(f"{width} x {height} pixels on {device.name}; medians of {_RUNS} runs")
+        print(f"{'stage':12} {'dparray':>10} {'NumPy':>10}  largest difference (allowed)")
+        for stage in stages:
+            print(
+                f"{stage.name:12} {stage.seconds * 1e3:7.2f} ms {stage.numpy_seconds * 1e3:7.2f} ms"
+                f"  {stage.difference:.2g} ({stage.tolerance:.2g})"
+            )
+        print(f"picture: {output} (original, luminance, gradient; blur, palette, its edges)")
+    wrong = [stage.name for stage in stages if not stage.agrees]
     if wrong:
-        return _fail(
-            f"not what NumPy computes: {', '.join(wrong)}; `dparray doctor` may tell why", 1
+        print(
+            f"dparray demo: {', '.join(wrong)}: not the values that NumPy computes; "
+            "run `dparray doctor`",
+            file=sys.stderr,
         )
-    return 0
+    return 1 if wrong else 0
 
 
-def _fail(error: object, status: int) -> int:
-    print(f"dparray demo: {error}", file=sys.stderr)
-    return status
+def read(path: Path | None) -> np.ndarray:
+    """Return the pixels of an image, or of the bundled photograph, as uint8.
+
+    Raises:
+        ArgumentError: Pillow is not installed, or the file is not an image.
+    """
+    if path is None:
+        with np.load(Path(__file__).with_name("coffee.npz")) as file:
+            return file["photograph"]
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise ArgumentError(
+            "reading an image needs Pillow, which is in the extra `pictures`: pip install pillow"
+        ) from None
+    try:
+        with Image.open(path) as image:
+            return np.array(ImageOps.exif_transpose(image).convert("RGB"))
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise ArgumentError(f"{path} is not an image that Pillow can read: {error}") from None
 
 
-def _checked_output(path: Path) -> Path:
-    """The path, if a file can be made there: found out before anything is computed."""
-    path = path.expanduser()
-    if path.is_dir():
-        raise OSError(f"--output: {path} is a directory; give the name of a file in it")
-    if not path.parent.is_dir():
-        raise OSError(f"--output: there is no directory {path.parent}; make it first")
-    if path.suffix.lower() != ".png":
-        raise OSError(f"--output: {path} must end in .png, which is what is written")
-    return path
+def measure(rgb: np.ndarray, device: Any) -> tuple[list[Stage], list[np.ndarray]]:
+    """Run the stages on a device and in NumPy.
+
+    Returns:
+        The stages, and six panels of the picture as uint8.
+    """
+    host = np.ascontiguousarray(rgb.transpose(2, 0, 1)).astype(np.float32) / np.float32(255)
+    reach = np.arange(-_RADIUS, _RADIUS + 1)
+    bell = np.exp(-((reach / (_RADIUS / 2)) ** 2) / 2).astype(np.float32)
+    bell /= bell.sum()
+    image, weights = (dp.asarray(values, device=device) for values in (host, bell))
+    stages: list[Stage] = []
+
+    def stage(name: str, function: Callable[..., Any], operands: Any, hosts: Any) -> Any:
+        found, seconds = _timed(lambda: function(dp, *operands))
+        expected, numpy_seconds = _timed(lambda: function(np, *hosts))
+        difference = _difference(found.asnumpy(), expected, host if name == "palette" else None)
+        stages.append(Stage(name, seconds, numpy_seconds, difference, 1e-4))
+        return found
+
+    light = stage("luminance", luminance, (image,), (host,))
+    edges = stage("gradient", gradient, (light,), (light.asnumpy(),))
+    soft = stage("blur", blur, (image, weights), (host, bell))
+    few = stage("palette", palette, (image,), (host,))
+    lines = gradient(dp, luminance(dp, few))
+    shown = [image, light, 1 - 4 * edges, soft, few, 1 - 4 * lines]
+    return stages, [_pixels(values.asnumpy()) for values in shown]
 
 
-def _device(text: str | None) -> Device:
-    """The device that ``--device`` names, which may be a sub-device."""
-    if text is None or _SUB_DEVICE not in text:
-        return Device(text)
-    whole, _, number = text.partition(_SUB_DEVICE)
-    parts = Device(whole.rstrip("/") or None).create_sub_devices(partition=1)
-    if not number.isdecimal() or int(number) >= len(parts):
-        raise DeviceError(
-            f"device: {text!r}: sub-devices are numbered from 0 to {len(parts) - 1}; "
-            f"give for example {whole}{_SUB_DEVICE}0"
-        )
-    return parts[int(number)]
+def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
+    """Return a result, and the median seconds of a call once its kernels are compiled."""
+    times: list[float] = []
+    begun = time.perf_counter()
+    while len(times) < _RUNS:
+        start = time.perf_counter()
+        result = function()
+        if isinstance(result, dp.ndarray):
+            dp.synchronize(result)
+        if start - begun >= _WARM_SECONDS:
+            times.append(time.perf_counter() - start)
+    return result, statistics.median(times)
 
 
-def _console(file: Any) -> Console:
-    # Where there is no terminal, rich would cut tables at 80 columns.
-    console = Console(file=file)
-    return console if console.is_terminal else Console(file=file, width=132)
+def _difference(found: np.ndarray, expected: np.ndarray, image: np.ndarray | None) -> float:
+    """Return the largest difference of two results.
+
+    A pixel halfway between two colors of a palette may take either, so palettes are compared by
+    the distance of each pixel of the image to its color.
+    """
+    if image is not None:
+        found, expected = (np.linalg.norm(each - image, axis=0) for each in (found, expected))
+    return float(np.max(np.abs(found - expected), initial=0.0))
 
 
-def _with_progress(rgb: np.ndarray, settings: stages.Settings) -> list[stages.Measurement]:
-    """The measurements of all stages, with a progress bar on the terminal meanwhile."""
-    columns = (TextColumn("{task.description:24}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=_console(sys.stderr), transient=True) as progress:
-        task = progress.add_task("", total=len(stages.STAGES) * len(stages.STEPS))
-        done = -1
-
-        def step(stage: str, what: str) -> None:
-            nonlocal done
-            done += 1
-            progress.update(task, description=f"{stage}: {what}", completed=done)
-
-        return list(stages.measure(rgb, settings, step))
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds * 1e3:.2f} ms"
-
-
-def _table(
-    measured: Sequence[stages.Measurement], path: Path, rgb: np.ndarray, settings: stages.Settings
-) -> Table:
-    height, width = rgb.shape[:2]
-    table = Table(
-        title=f"{path.name}, {width} x {height} pixels, on {settings.device.name}",
-        title_justify="left",
-    )
-    for heading in ("stage", "made of", "device", "queue", "USM type"):
-        table.add_column(heading)
-    for heading in ("dparray", "NumPy", "largest difference", "allowed"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for m in measured:
-        device = describe_device(m.queue.sycl_device)
-        table.add_row(
-            m.stage,
-            m.means,
-            device,
-            describe_queue(m.queue).removeprefix(f"{device}, "),
-            m.usm_type,
-            _milliseconds(m.seconds),
-            _milliseconds(m.numpy_seconds),
-            f"{m.difference:.2g}",
-            f"{m.tolerance:.2g}",
-            style=None if m.agrees else "bold red",
-        )
-    return table
-
-
-def _as_json(measured: Sequence[stages.Measurement], path: Path, output: Path) -> dict[str, Any]:
-    return {
-        "image": str(path),
-        "picture": str(output),
-        "stages": [
-            {
-                "stage": m.stage,
-                "made_of": m.means,
-                "device": describe_device(m.queue.sycl_device),
-                "usm_type": m.usm_type,
-                "first_seconds": m.first,
-                "seconds": m.seconds,
-                "numpy_seconds": m.numpy_seconds,
-                "difference": float(m.difference),
-                "tolerance": m.tolerance,
-                "agrees": bool(m.agrees),
-            }
-            for m in measured
-        ],
-    }
-
-
-def _notes(measured: Sequence[stages.Measurement], settings: stages.Settings) -> str:
-    first = sum(m.first for m in measured)
-    return (
-        f"Times: median of {settings.runs} runs until the result is there, after "
-        f"{stages.WARM_UP_SECONDS} s of warming up (NumPy: median of "
-        f"{min(settings.runs, stages.NUMPY_RUNS)}). The first runs, which compile kernels or read "
-        f"them from the cache, took {first:.2f} s together. Differences are in grey levels of 255, "
-        f"those of luminance and gradient in parts of white."
-    )
-
-
-def _picture(
-    measured: Sequence[stages.Measurement], path: Path, rgb: np.ndarray, width: int
-) -> Any:
-    results = {m.stage: m.result for m in measured}
-    colours, labels = results["quantise"]
-    counts = np.bincount(labels.reshape(-1), minlength=len(colours))
-    quantised = colours[labels].transpose(2, 0, 1)
-    height, image_width = rgb.shape[:2]
-    parts = [
-        ("original", f"{path.name}, {image_width} x {height}", picture.colour(results["copy"][0])),
-        ("luminance", "array functions", picture.grey(results["luminance"][0])),
-        ("gradient", "array functions on views", picture.pencil(results["gradient"][0])),
-        ("blur", "kernel: tiles in local memory", picture.colour(results["blur"][0])),
-        (
-            f"{len(colours)} colours",
-            "kernels: k-means over work-groups",
-            picture.colour(quantised),
-        ),
-        (
-            "palette",
-            "width: share of the pixels",
-            picture.palette(colours, counts, (image_width, height)),
-        ),
-    ]
-    return picture.panels(parts, width)
+def _pixels(values: np.ndarray) -> np.ndarray:
+    levels = (np.clip(values, 0, 1) * 255 + 0.5).astype(np.uint8)
+    return levels.transpose(1, 2, 0) if levels.ndim == 3 else np.stack([levels] * 3, axis=2)

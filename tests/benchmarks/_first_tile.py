@@ -9,7 +9,7 @@ import sys
 import time
 
 import dparray as dp
-from dparray.cli.bench.tile import SHIFT
+from tests.benchmarks.tile import SHIFT
 
 
 def main(filter_string: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray.cli.bench import _streaming
+from tests.benchmarks import _streaming
 
 Candidates = dict[str, Callable[[], Any]]
 

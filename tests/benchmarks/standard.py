@@ -20,11 +20,11 @@ import numpy as np
 import dparray as dp
 from dparray import _hooks
 from dparray._graph.ops import OPS
-from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
-from dparray.cli.bench._timer import Candidate
-from dparray.cli.bench.operators import operands as operands_of
 from dparray.exceptions import ArgumentError
 from dparray.memory import exchange
+from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
+from tests.benchmarks._timer import Candidate
+from tests.benchmarks.operators import operands as operands_of
 
 #: Elements of the arrays; matrices that are decomposed have so many rows.
 _MOST_ELEMENTS = 1_000_000

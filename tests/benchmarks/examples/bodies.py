@@ -44,7 +44,7 @@ def nbody_acceleration(position: ndarray, mass: ndarray, /, softening: float) ->
 
     Example:
         >>> import dparray as dp
-        >>> from dparray.cli.demo.examples import nbody_acceleration
+        >>> from tests.benchmarks.examples import nbody_acceleration
         >>> position = dp.asarray([[0, 0, 0], [4, 0, 0]], dtype="float32")
         >>> mass = dp.asarray([1, 125], dtype="float32")
         >>> nbody_acceleration(position, mass, softening=3.0).asnumpy()

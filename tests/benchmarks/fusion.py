@@ -20,10 +20,9 @@ import numpy as np
 import dparray as dp
 from dparray._evaluate import evaluate
 from dparray._runtime import queues
-from dparray.cli.bench import _peers
-from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
-from dparray.cli.bench._timer import Candidate
-from dparray.cli.demo import examples
+from tests.benchmarks import _peers, examples
+from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
+from tests.benchmarks._timer import Candidate
 
 Arrays = list[Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from dparray._array.ndarray import materialize
 from dparray._runtime import queues
-from dparray.cli.bench._timer import Candidate, Timing, measure
 from dparray.device import Device
+from tests.benchmarks._timer import Candidate, Timing, measure
 
 
 @dataclass(frozen=True)

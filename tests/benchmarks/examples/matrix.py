@@ -60,7 +60,7 @@ def matmul(a: ndarray, b: ndarray, /) -> ndarray:
 
     Example:
         >>> import dparray as dp
-        >>> from dparray.cli.demo.examples import matmul
+        >>> from tests.benchmarks.examples import matmul
         >>> a = dp.asarray([[1.0, 2.0], [3.0, 4.0]], dtype="float32")
         >>> matmul(a, a).asnumpy()
         array([[ 7., 10.],
@@ -123,7 +123,7 @@ def transpose(x: ndarray, /) -> ndarray:
 
     Example:
         >>> import dparray as dp
-        >>> from dparray.cli.demo.examples import transpose
+        >>> from tests.benchmarks.examples import transpose
         >>> transpose(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([[1, 3],
                [2, 4]])

@@ -11,8 +11,8 @@ from typing import Any
 
 import dparray as dp
 from dparray._kernel.decorators import kernel
-from dparray.cli.bench._registry import Benchmark, Row, Settings, row
-from dparray.cli.bench._timer import Candidate
+from tests.benchmarks._registry import Benchmark, Row, Settings, row
+from tests.benchmarks._timer import Candidate
 
 _BLOCKS = 8
 

@@ -11,8 +11,8 @@ import numpy as np
 
 import dparray as dp
 from dparray._graph.ops import OPS, Op
-from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
-from dparray.cli.bench._timer import Candidate
+from tests.benchmarks._registry import Benchmark, Row, Settings, complete, finish, row
+from tests.benchmarks._timer import Candidate
 
 # Operations whose domain does not contain (0.1, 0.9), where all others are defined.
 _SHIFTED = {"acosh": 1.0}

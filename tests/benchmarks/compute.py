@@ -18,10 +18,11 @@ import dparray as dp
 from dparray import algorithms
 from dparray._kernel.decorators import kernel
 from dparray._kernel.launch import call_kernel
-from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
-from dparray.cli.bench._timer import Candidate
-from dparray.cli.demo import examples, reference
 from dparray.kernel_api import Range
+from tests.benchmarks import _reference as reference
+from tests.benchmarks import examples
+from tests.benchmarks._registry import Benchmark, Row, Settings, complete, finish, row
+from tests.benchmarks._timer import Candidate
 
 _MOST_PAIRS = 1 << 24
 _CLUSTERS = 16

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 import dparray as dp
-from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, row
-from dparray.cli.bench._timer import Candidate
-from dparray.cli.bench.algorithms import elementwise
+from tests.benchmarks._registry import Benchmark, Row, Settings, complete, row
+from tests.benchmarks._timer import Candidate
+from tests.benchmarks.algorithms import elementwise
 
 #: Extents of rows: powers of two, their neighbours, and what people have.
 COLUMNS = tuple(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import dparray as dp
-from dparray.cli.bench._registry import Row, Settings, row
-from dparray.cli.bench._timer import Candidate
+from tests.benchmarks._registry import Row, Settings, row
+from tests.benchmarks._timer import Candidate
 
 #: The seconds that a call may take longer than NumPy's.
 ABOVE = 1e-6

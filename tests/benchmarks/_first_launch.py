@@ -11,7 +11,7 @@ import time
 
 import dparray as dp
 from dparray._kernel.launch import call_kernel
-from dparray.cli.bench.launch import add, add_in_groups
+from tests.benchmarks.launch import add, add_in_groups
 
 
 def main(filter_string: str) -> None:

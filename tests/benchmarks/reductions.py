@@ -13,9 +13,9 @@ import dpnp
 import numpy as np
 
 import dparray as dp
-from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
-from dparray.cli.bench._timer import Candidate
-from dparray.cli.bench.algorithms import elementwise
+from tests.benchmarks._registry import Benchmark, Row, Settings, complete, finish, row
+from tests.benchmarks._timer import Candidate
+from tests.benchmarks.algorithms import elementwise
 
 _FUNCTIONS = ("sum", "prod", "max", "argmax", "mean", "var", "any")
 

@@ -17,10 +17,10 @@ import numpy as np
 
 import dparray as dp
 from dparray._array.ndarray import ndarray
-from dparray.cli.bench import _npbench
-from dparray.cli.bench._programs import PROGRAMS, Program
-from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
-from dparray.cli.bench._timer import Candidate, Timing
+from tests.benchmarks import _npbench
+from tests.benchmarks._programs import PROGRAMS, Program
+from tests.benchmarks._registry import Benchmark, Row, Settings, complete, finish, row
+from tests.benchmarks._timer import Candidate, Timing
 
 # Settings of fewer elements than this measure the small programs only.
 _SMALLEST_LARGE = 1_000_000

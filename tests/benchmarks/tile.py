@@ -18,9 +18,9 @@ import numpy as np
 import dparray as dp
 from dparray import tilelang
 from dparray._kernel.launch import call_kernel
-from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
-from dparray.cli.bench._timer import Candidate, summary
-from dparray.cli.bench.algorithms import elementwise
+from tests.benchmarks._registry import Benchmark, Row, Settings, complete, finish, row
+from tests.benchmarks._timer import Candidate, summary
+from tests.benchmarks.algorithms import elementwise
 
 MATMUL = "function (A[N, K], B[K, M]) -> (C) { C[i, j: N, M] = +(A[i, k] * B[k, j]); }"
 ROWS = "function (A[N, M]) -> (S) { S[i: N] = %s(A[i, j]); }"
@@ -160,7 +160,7 @@ def _calls(settings: Settings) -> Iterator[Row]:
         yield row(settings, "a call, 64 elements, by a kernel", 64, candidates)
     small = Candidate(lambda: function(x))
     yield row(settings, "a call, 64 elements, by the host", 64, {"tile": small})
-    command = [sys.executable, "-m", "dparray.cli.bench._first_tile"]
+    command = [sys.executable, "-m", "tests.benchmarks._first_tile"]
     command.append(settings.device.filter_string)
     outputs = [
         subprocess.run(command, capture_output=True, text=True, check=True).stdout

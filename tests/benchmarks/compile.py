@@ -14,13 +14,13 @@ import tempfile
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from dparray.cli.bench import _cold_call
-from dparray.cli.bench._registry import Benchmark, Row, Settings
-from dparray.cli.bench._timer import Timing
+from tests.benchmarks import _cold_call
+from tests.benchmarks._registry import Benchmark, Row, Settings
+from tests.benchmarks._timer import Timing
 
 _PROCESSES = 3
 _PROGRAM = (
-    "import sys; from dparray.cli.bench import _cold_call; "
+    "import sys; from tests.benchmarks import _cold_call; "
     "_cold_call.main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])"
 )
 

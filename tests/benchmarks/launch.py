@@ -11,9 +11,9 @@ import dpnp
 import dparray as dp
 from dparray._kernel.decorators import kernel
 from dparray._kernel.launch import call_kernel
-from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
-from dparray.cli.bench._timer import Candidate, summary
 from dparray.kernel_api import NdRange, Range
+from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
+from tests.benchmarks._timer import Candidate, summary
 
 #: Limit of a launch on the host, not waiting for the result, with three array arguments.
 LIMIT = 20e-6
@@ -108,7 +108,7 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 def _first_launches(filter_string: str) -> list[list[float]]:
     """Times of a new process's first launches, for each of some processes."""
-    command = [sys.executable, "-m", "dparray.cli.bench._first_launch", filter_string]
+    command = [sys.executable, "-m", "tests.benchmarks._first_launch", filter_string]
     outputs = [
         subprocess.run(command, capture_output=True, text=True, check=True).stdout
         for _ in range(_PROCESSES + 1)

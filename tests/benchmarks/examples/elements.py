@@ -49,7 +49,7 @@ def black_scholes(
 
     Example:
         >>> import dparray as dp
-        >>> from dparray.cli.demo.examples import black_scholes
+        >>> from tests.benchmarks.examples import black_scholes
         >>> price, strike, years = (dp.asarray([v], dtype="float64") for v in (100, 100, 1))
         >>> call, put = black_scholes(price, strike, years, rate=0.05, volatility=0.2)
         >>> round(call.item(), 4), round(put.item(), 4)
@@ -122,7 +122,7 @@ def mandelbrot(
         UsmTypeError: there is no such USM type.
 
     Example:
-        >>> from dparray.cli.demo.examples import mandelbrot
+        >>> from tests.benchmarks.examples import mandelbrot
         >>> mandelbrot((1, 4), left=-2.5, top=0, step=1.0, limit=50).asnumpy()
         array([[ 1, 50, 50,  5]], dtype=int32)
     """

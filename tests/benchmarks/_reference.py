@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dparray.cli.demo.pipeline import STEPS_OF_A_LEVEL
+#: Centroids are kept to an eighth of a gray level, so that float32 holds distances exactly.
+STEPS_OF_A_LEVEL = 8
 
 
 def starting_colours(planes: np.ndarray, colours: int) -> np.ndarray:

@@ -18,9 +18,9 @@ from dparray import algorithms
 from dparray._kernel.decorators import kernel
 from dparray._kernel.launch import call_kernel
 from dparray.algorithms.histograms import count_in_bins, count_integers
-from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
-from dparray.cli.bench._timer import Candidate
 from dparray.kernel_api import Range
+from tests.benchmarks._registry import Benchmark, Row, Settings, complete, finish, row
+from tests.benchmarks._timer import Candidate
 
 _BINS = 256
 _ROW_LENGTH = 50  # stored elements in a row of the sparse matrix

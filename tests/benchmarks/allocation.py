@@ -9,8 +9,8 @@ import dpnp
 import numpy as np
 
 import dparray as dp
-from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
-from dparray.cli.bench._timer import Candidate
+from tests.benchmarks._registry import Benchmark, Row, Settings, complete, finish, row
+from tests.benchmarks._timer import Candidate
 
 _ITEMSIZE = 4
 

@@ -18,10 +18,10 @@ import dparray as dp
 from dparray import _hooks, config
 from dparray._evaluate.limits import COMPILE_TOTAL_ELEMENTS, LEAST_CALL_ELEMENTS
 from dparray._runtime.launch import launch
-from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
-from dparray.cli.bench._short_ways import ABOVE as ABOVE_NUMPY
-from dparray.cli.bench._short_ways import SHORT_WAYS, short_way
-from dparray.cli.bench._timer import Candidate
+from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
+from tests.benchmarks._short_ways import ABOVE as ABOVE_NUMPY
+from tests.benchmarks._short_ways import SHORT_WAYS, short_way
+from tests.benchmarks._timer import Candidate
 
 #: Limit of a call's cost above the launch.
 ABOVE = 10e-6

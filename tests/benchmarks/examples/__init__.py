@@ -5,8 +5,8 @@ a function that checks its arguments, finds the queue and launches it. The bench
 Nothing of the library uses them: for products there is :func:`dparray.matmul`.
 """
 
-from dparray.cli.demo.examples.bodies import nbody_acceleration
-from dparray.cli.demo.examples.elements import black_scholes, mandelbrot
-from dparray.cli.demo.examples.matrix import matmul, transpose
+from tests.benchmarks.examples.bodies import nbody_acceleration
+from tests.benchmarks.examples.elements import black_scholes, mandelbrot
+from tests.benchmarks.examples.matrix import matmul, transpose
 
 __all__ = ["black_scholes", "mandelbrot", "matmul", "nbody_acceleration", "transpose"]
