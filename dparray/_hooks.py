@@ -18,6 +18,7 @@ it is told of at its end.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import sys
 import threading
@@ -27,8 +28,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
+_Result = TypeVar("_Result")
 Subscriber = Callable[..., None]
 
 subscribers: list[Subscriber] = []
@@ -223,6 +225,18 @@ def on_behalf(by: Asker) -> Iterator[None]:
         yield
     finally:
         _apart.by = _NOBODY
+
+
+def carried(call: Callable[[], _Result]) -> Callable[[], _Result]:
+    """A call for another thread that is told of as this thread's, in its context."""
+    by, is_untold = asker(), getattr(_apart, "is_untold", False)
+    context = contextvars.copy_context()
+
+    def call_on_behalf() -> _Result:
+        with on_behalf(by), untold() if is_untold else contextlib.nullcontext():
+            return context.run(call)
+
+    return call_on_behalf
 
 
 def public_name() -> str:

@@ -308,7 +308,6 @@ class Device:
         """
         for wait_for_work in waits:
             wait_for_work(self.sycl_queue)
-        self.sycl_queue.wait()
 
     def print_device_info(self) -> None:
         """Print what SYCL knows of the device, as ``dpctl.SyclDevice.print_device_info``."""

@@ -29,6 +29,7 @@ from dparray._compiler.key import (
     text_key,
 )
 from dparray._compiler.program import warm_up
+from dparray._runtime import waiting
 from dparray._runtime.drivers import working_folder
 from dparray.exceptions import KernelCompileError, KernelError, KernelTypeWarning
 
@@ -63,9 +64,16 @@ def obtain_kernel(
     return _obtained(
         key,
         lambda: stored_kernel_key(function, types, options),
-        lambda: compile_kernel(function, types, options, labels),
+        lambda: _compile_once(key, function, types, options, labels),
         queue,
     )
+
+
+def _compile_once(key: str, *arguments: Any) -> Kernel:
+    """Compile, unless another thread has: one that an interrupted program had waited for."""
+    with lock:
+        kernel = _kernels.get(key)
+        return compile_kernel(*arguments) if kernel is None else kernel
 
 
 def obtain_generated(
@@ -99,12 +107,17 @@ def _obtained(
                 + (f", and kept in {directory}, so that later runs start at once" * bool(directory))
                 + " (dp.config.notices = False: no such line)"
             )
-        kernel = make()
-        payload = kernel.to_bytes()
-        cache.save(key, payload)
-        if store.is_recording():
-            store.record(stored_key(), payload)
-        _remember(key, kernel)
+
+        def made() -> Kernel:
+            kernel = make()
+            payload = kernel.to_bytes()
+            cache.save(key, payload)
+            if store.is_recording():
+                store.record(stored_key(), payload)
+            _remember(key, kernel)
+            return kernel
+
+        kernel = waiting.interruptible(_hooks.carried(made))
     return kernel
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dis
+import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
@@ -62,3 +64,20 @@ class DeviceFunction:
 
     def __repr__(self) -> str:
         return f"<dparray device function {self.__qualname__}>"
+
+
+def may_loop(function: Callable[..., Any]) -> bool:
+    """Whether a function may loop: it jumps backward, or refers to a function, which may.
+
+    Work-items of a function that does not loop are over soon.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return True
+    jumps = {*dis.hasjrel, *dis.hasjabs}
+    for each in dis.get_instructions(code):
+        if each.opcode in jumps and each.argval <= each.offset:
+            return True
+    captured = inspect.getclosurevars(function)
+    values = (*captured.globals.values(), *captured.nonlocals.values())
+    return any(isinstance(value, DeviceFunction | FunctionType) for value in values)

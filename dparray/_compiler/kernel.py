@@ -12,6 +12,7 @@ from dpctl.program import SyclProgramCompilationError
 
 from dparray import _hooks
 from dparray._compiler.program import obtain_program
+from dparray._runtime import waiting
 from dparray._runtime.device_facts import context_and_device
 from dparray._runtime.launch import Built, Ready
 from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
@@ -107,7 +108,9 @@ class Kernel:
         self.check_device(queue.sycl_device)
         try:
             start = time.perf_counter()
-            program = obtain_program(queue, self.spirv, self.build_options)
+            program = waiting.interruptible(
+                lambda: obtain_program(queue, self.spirv, self.build_options)
+            )
             sycl_kernel = program.get_sycl_kernel(self.entry)
             if _hooks.subscribers:
                 _hooks.emit("build", kernel=self, queue=queue, start=start)

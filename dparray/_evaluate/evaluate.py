@@ -29,6 +29,7 @@ from dparray._graph.node import Node, Scalar, memory_read_by, pending_order
 from dparray._graph.ops import Op
 from dparray._layout import Layout
 from dparray._runtime import access
+from dparray._runtime.order import order_of
 from dparray.memory.blocks import allocate
 
 #: Plans by the key of what they compute; all are dropped when there are many.
@@ -130,6 +131,8 @@ def compute(
         found = known.launches.get((canonical.key, id(roots[0].queue)))
         launch = known.launch
         if found is not None and launch is not None and launch(found, canonical, order[-1]):
+            if known.long_launches and id(found) in known.long_launches:
+                order_of(roots[0].queue).note_long()
             return
     numbers = canonical.numbers
     expression = Expression(

@@ -7,15 +7,14 @@ that a child only inherits does no harm, and a process that has used no device f
 
 from __future__ import annotations
 
-import ctypes
 import os
-import sys
 from typing import Any, NoReturn
 
 from dparray import config, device, memory
 from dparray._compiler import backend, program
 from dparray._evaluate import background
 from dparray._runtime import access, in_order, order
+from dparray._runtime.exits import leave_without_destructors
 from dparray._runtime.order import Order, forget_at_exit, used_queues
 from dparray._runtime.queues import wait
 from dparray.exceptions import ForkError
@@ -50,7 +49,7 @@ def _in_child() -> None:
     Order.before_launch = _refuse  # type: ignore[method-assign]
     in_order.refuse_with(_refuse)
     forget_at_exit()
-    _leave_without_destructors()
+    leave_without_destructors()
 
 
 def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
@@ -60,18 +59,6 @@ def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
         "multiprocessing.get_context('spawn') or get_context('forkserver') (as mp_context= for "
         "concurrent.futures), or fork before the first use of a device"
     )
-
-
-def _leave_without_destructors() -> None:
-    """Let ``exit`` of the C library skip SYCL's destructors, which wait for its threads.
-
-    What is registered last is called first: the streams are closed, then the process ends with the
-    status it was given.
-    """
-    library = ctypes.CDLL(None)
-    if sys.platform == "linux" and hasattr(library, "on_exit"):
-        library.on_exit(library._exit, None)
-        library.on_exit(library.fcloseall, None)
 
 
 os.register_at_fork(before=_before, after_in_child=_in_child)

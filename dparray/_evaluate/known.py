@@ -21,12 +21,15 @@ from dparray._evaluate import limits
 from dparray._evaluate.counters import counters_of
 from dparray._evaluate.plan import FusedStep, Plan
 from dparray._runtime import in_order
+from dparray._runtime.order import order_of
 
 #: What the compiled module makes of a launch, by the form of the expression and the id of the
 #: queue, which it keeps alive. All are dropped when there are many, and when another executor may
 #: be the one.
 launches: dict[tuple[Any, int], Any] = {}
 _MOST_KNOWN = 1024
+#: The ids of those that may take long, because of the memory that they read and write.
+long_launches: set[int] = set()
 
 #: Makes what the module keeps of a launch, and launches it: whether it could. ``None`` without it.
 make: Callable[[tuple[Any, ...]], Any] | None = None
@@ -77,7 +80,8 @@ def note(form: Any, plan: Plan, queue: Any) -> None:
     parts.append(others.addresses)
     if len(launches) >= _MOST_KNOWN:
         launches.clear()
-    launches[form, id(queue)] = make(
+        long_launches.clear()
+    made = launches[form, id(queue)] = make(
         (
             (kernel, *kept),
             queue,
@@ -97,6 +101,8 @@ def note(form: Any, plan: Plan, queue: Any) -> None:
             get_ident() if found.merges_chunks else 0,
         )
     )
+    if order_of(queue).has_long_work():
+        long_launches.add(id(made))
     if in_order.is_met():  # another thread has met one meanwhile
         launches.clear()
 

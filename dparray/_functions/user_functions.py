@@ -34,7 +34,7 @@ from dparray._array.operands import (
     scalar_value,
     shared,
 )
-from dparray._compiler.device_function import DeviceFunction
+from dparray._compiler.device_function import DeviceFunction, may_loop
 from dparray._compiler.diagnosis import describe_failure
 from dparray._compiler.kernel import has_float64
 from dparray._compiler.key import Reference, UnkeyedError, describe
@@ -46,6 +46,7 @@ from dparray._graph.ops import Op
 from dparray._graph.reductions import WEIGHT, Reduce, Reduction, combination
 from dparray._layout import broadcast_shapes, normalize_axes, reduced_shape
 from dparray._placement import Placement, common_placement
+from dparray._runtime import in_order
 from dparray.device import default_device
 from dparray.exceptions import (
     ArgumentError,
@@ -138,6 +139,17 @@ class _SeveralResultsError(Exception):
         self.count = count
 
 
+class _UserLoops:
+    """The loops of user-defined functions in generated kernels, which may never end."""
+
+    def has_long_work(self) -> bool:
+        """Whether such a loop may run."""
+        return True
+
+
+_USER_LOOPS = _UserLoops()
+
+
 class ElementwiseFunction:
     """An array function that applies a scalar function to every element; see :func:`elementwise`.
 
@@ -153,6 +165,8 @@ class ElementwiseFunction:
         )
         self.py_func = self.device_function.py_func
         self.options = self.device_function.options
+        if not (self.py_func.__module__ or "").startswith("dparray") and may_loop(self.py_func):
+            in_order.long_work.add(_USER_LOOPS)  # kernels are generated with it from now on
         self.__name__ = self.py_func.__name__
         self.__qualname__ = self.py_func.__qualname__
         self.__module__ = self.py_func.__module__

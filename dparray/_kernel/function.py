@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import c_int64
+from functools import cached_property
 from math import prod
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
@@ -15,7 +16,7 @@ from dparray._array.ndarray import materialize
 from dparray._compiler import compile
 from dparray._compiler.backend import lock
 from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
-from dparray._compiler.device_function import DeviceFunction
+from dparray._compiler.device_function import DeviceFunction, may_loop
 from dparray._compiler.diagnosis import source_of
 from dparray._compiler.kernel import Kernel
 from dparray._compiler.key import Reference
@@ -35,6 +36,7 @@ from dparray._placement import common_placement
 from dparray._runtime import access, fault_report, later, rounding
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import check_launch, launch
+from dparray._runtime.order import order_of
 from dparray._runtime.submission import pack_scalars
 from dparray._type_keys import Signature, labels_of, parse
 from dparray.device import queue_of
@@ -153,6 +155,10 @@ class KernelFunction:
     def __repr__(self) -> str:
         return f"<dparray kernel {self.__qualname__}>"
 
+    @cached_property
+    def _may_loop(self) -> bool:
+        return may_loop(self.py_func)
+
     def __reduce__(self) -> str:
         return self.__qualname__  # as functions are pickled: by name
 
@@ -243,6 +249,8 @@ class KernelFunction:
             rest = queue, depends_on, borrowed, memory, reads
             return self._launch_otherwise(compiled, size, local, packed, rest, others, arguments)
         event = launch(compiled, size, local, packed, queue, depends_on, borrowed, memory, reads)
+        if self._may_loop:
+            order_of(queue).note_long()
         return Event(event, self, queue)
 
     def _launch_otherwise(
@@ -260,6 +268,8 @@ class KernelFunction:
         if local is None and prod(size) >= rounding.INDEX_LIMIT:
             pieces = list(rounding.pieces_of(size, rounding.INDEX_LIMIT))
 
+        queue = rest[0]
+
         def submit() -> Any:
             event = None
             for offset, piece in pieces:
@@ -267,9 +277,9 @@ class KernelFunction:
                 if offset is not None:
                     given = [pack_scalars(map(c_int64, (*size, *offset))), *packed]
                 event = launch(compiled, piece, local, given, *rest)
+            order_of(queue).note_long()
             return event
 
-        queue = rest[0]
         if others:
             check_launch(compiled, pieces[0][1], local, packed, queue)
             return later.launch_after(others, submit, self._accesses(arguments), self, queue)

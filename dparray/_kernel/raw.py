@@ -22,6 +22,7 @@ from dparray._placement import common_placement
 from dparray._runtime import access, fault_report, later
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import Built, Ready, check_launch, launch
+from dparray._runtime.order import order_of
 from dparray._runtime.submission import Packed, pack_local_pointer, pack_pointer, pack_scalar
 from dparray.device import describe_device
 from dparray.exceptions import (
@@ -130,7 +131,9 @@ class RawKernel:
         memory = [x.block.segment for x in arrays]
 
         def submit() -> dpctl.SyclEvent:
-            return launch(compiled, size, local, packed, queue, before, owners, memory)
+            event = launch(compiled, size, local, packed, queue, before, owners, memory)
+            order_of(queue).note_long()
+            return event
 
         if others:
             check_launch(compiled, size, local, packed, queue)

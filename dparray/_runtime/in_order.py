@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
+from typing import Protocol
 
 import dpctl
 from dpctl.utils import SequentialOrderManager
 
-from dparray._runtime import submission
+from dparray._runtime import submission, waiting
 
 #: The longest pause between two looks at work, in seconds.
 MOST_PAUSE = 5e-4
@@ -72,23 +74,85 @@ def check() -> None:
         _refuse()
 
 
-def wait_for(events: Sequence[dpctl.SyclEvent]) -> None:
-    """Wait on the host for events; other threads run meanwhile."""
+class LongWork(Protocol):
+    """A queue's order, which knows whether work that may take long has ended."""
+
+    def has_long_work(self) -> bool:
+        """Whether work that may take long is not known to be complete; never waits."""
+
+
+#: The queues to which work has been submitted that may take long, or never end. While there are
+#: any, the main thread waits for no queue in a driver: a thread that waits in Intel's CPU runtime
+#: may be given work-items of any of them.
+long_work: set[LongWork] = set()
+
+
+#: Events for which the program did not wait to the end, because it was interrupted.
+_interrupted: deque[dpctl.SyclEvent] = deque(maxlen=16)
+#: With so many of them the main thread only looks whether work is complete: each helper that is
+#: left behind may carry out work-items of the same kernel for ever.
+_MAX_LEFT_HELPERS = 2
+
+
+def interrupted_waits() -> int:
+    """How many waits were interrupted for work that still goes on."""
+    return sum(map(_not_complete, tuple(_interrupted)))
+
+
+def is_refused() -> bool:
+    """Whether all use of devices is refused, as in the child of a fork."""
+    return _refuse is not None
+
+
+def _may_be_long() -> bool:
+    for order in tuple(long_work):
+        if not order.has_long_work():
+            long_work.discard(order)
+    return bool(long_work)
+
+
+def wait_for(events: Sequence[dpctl.SyclEvent], is_long: bool = False) -> None:
+    """Wait on the host for events; other threads run meanwhile, and signals are handled.
+
+    Args:
+        events: those to wait for.
+        is_long: they may take long; otherwise ``long_work`` says whether they may.
+    """
+    global _in_driver
     if not events:
         return
     if _is_met:
         check()
         for event in events:
             _wait_while(event, _not_started)
+    is_long = is_long or bool(long_work and _may_be_long())
+    if not is_long or not waiting.is_main_thread():
+        _wait_in_driver(events)
+    elif _interrupted and interrupted_waits() >= _MAX_LEFT_HELPERS:
+        for event in events:
+            _wait_while(event, _not_complete)
+    elif any(map(_not_complete, events)):
+        try:
+            waiting.interruptible(lambda: _wait_in_driver(events))
+        except BaseException:
+            _in_driver = threading.Lock()  # the helper may hold the other one for ever
+            _interrupted.extend(event for event in events if _not_complete(event))
+            raise
+    else:
+        _wait_in_driver(events)
+
+
+def _wait_in_driver(events: Sequence[dpctl.SyclEvent]) -> None:
     # A thread that waits in Intel's CPU runtime carries out tasks meanwhile, the wait of another
     # thread among them, which may be for what it stands in: then both wait for ever. So one of ours
     # waits there, and the others look.
-    if _in_driver.acquire(blocking=False):
+    in_driver = _in_driver
+    if in_driver.acquire(blocking=False):
         try:
             for event in events:
                 event.wait()
         finally:
-            _in_driver.release()
+            in_driver.release()
     else:
         for event in events:
             _wait_while(event, _not_complete)

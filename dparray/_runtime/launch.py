@@ -18,7 +18,7 @@ from dparray import _hooks
 from dparray._runtime import profiled, rounding
 from dparray._runtime.device_facts import is_cpu, limits_of
 from dparray._runtime.in_order import foreign_calls
-from dparray._runtime.order import Marked, order_of
+from dparray._runtime.order import MIN_LONG_BYTES, Marked, order_of
 from dparray._runtime.queues import note_work
 from dparray._runtime.rounding import INDEX_LIMIT
 from dparray._runtime.submission import (
@@ -218,6 +218,8 @@ def launch(
         event = submit(address, target, kinds, addresses, index_space, dependencies)
         if event is not None:
             order.add_launch(event, dependencies, seen, memory, reads)
+            if sum([each.nbytes for each in memory if each is not None]) >= MIN_LONG_BYTES:
+                order.note_long()
             if keep_alive:
                 with foreign_calls(queue):
                     order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))

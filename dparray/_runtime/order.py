@@ -24,13 +24,18 @@ import dpctl
 from dpctl.utils import SequentialOrderManager, _order_manager, _seq_order_keeper
 from dpctl.utils._order_manager import _SequentialOrderManager
 
-from dparray._runtime.in_order import meet, wait_for
+from dparray._runtime.in_order import long_work, meet, wait_for
 
 # Reentrant: the collector may run a finalizer of the user's while it is held, which may launch.
 lock = threading.RLock()
 
 
 _COMPLETE = dpctl.event_status_type.complete
+
+#: Launches of generated kernels on so many bytes of memory may take long, and so may so many
+#: launches. A tenth of a second is long: people expect Ctrl-C to end a wait within two tenths.
+MIN_LONG_BYTES = 8 << 20
+_MAX_SHORT_BACKLOG = 64
 
 #: A launch on a piece of memory: its event, and the order's count when it was about to be
 #: submitted. It comes after all that was counted until then.
@@ -43,10 +48,12 @@ class Marked(Protocol):
     Attributes:
         used: the last launch that reads or writes it, until that is seen to be complete.
         written: the last that may write it.
+        nbytes: its size.
     """
 
     used: Mark | None
     written: Mark | None
+    nbytes: int
 
 
 class Order(_SequentialOrderManager):
@@ -64,6 +71,7 @@ class Order(_SequentialOrderManager):
     _launched_at = 0  # the count when a launch was last added
     _others_at = 1  # the same of work that says nothing of its memory
     _done_at = 0  # until which count all work is complete
+    _long: Sequence[dpctl.SyclEvent] = ()  # of the last work that may take long
 
     @property
     def submitted_events(self) -> list[dpctl.SyclEvent]:
@@ -101,6 +109,7 @@ class Order(_SequentialOrderManager):
         super().add_event_pair(host_task_ev, comp_ev)
         with lock:
             self._others_at = self.count = self.count + 1
+        self.note_long(*(comp_ev if isinstance(comp_ev, list | tuple) else (comp_ev,)))
 
     def before_launch(self) -> list[dpctl.SyclEvent]:
         """The events that a launch has to wait for; the last launch comes last."""
@@ -172,6 +181,24 @@ class Order(_SequentialOrderManager):
         """Note that all that was added is complete, until there were so many."""
         with lock:
             self._done_at = max(self._done_at, count)
+
+    def note_long(self, *events: dpctl.SyclEvent) -> None:
+        """Note work that may take long, or may never end; by default the last launch.
+
+        It comes after what was noted before, whose events are forgotten.
+        """
+        last = self._last
+        if last is not None or events:
+            self._long = events or (last,)
+            long_work.add(self)
+
+    def has_long_work(self) -> bool:
+        """Whether work that may take long is not complete; never waits."""
+        return any(each.execution_status != _COMPLETE for each in self._long)
+
+    def is_backlog(self) -> bool:
+        """Whether there is so much work that even short launches may take long together."""
+        return bool(self.count - self._done_at > _MAX_SHORT_BACKLOG)
 
     def is_after_others(self, mark: Mark | None) -> bool:
         """Whether work that says nothing of its memory is complete, or comes before a launch."""

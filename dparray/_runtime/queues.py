@@ -15,6 +15,7 @@ from dparray._layout import Block
 from dparray._runtime import drivers
 from dparray._runtime.in_order import wait_for
 from dparray._runtime.order import Mark, order_of
+from dparray._runtime.waiting import interruptible
 from dparray.device import advices, lock, waits
 
 
@@ -32,14 +33,20 @@ def wait(queue: dpctl.SyclQueue) -> None:
     count, events = order.count, order.before_launch()
     if events:
         start = time.perf_counter() if _hooks.subscribers else 0.0
-        wait_for(events)
+        wait_for(events, order.is_backlog())
         if start:
             _hooks.emit("wait", queue=queue, start=start)
     order.note_done(count)
     _forget_work(queue, mark)
 
 
-waits.append(wait)
+def wait_for_all(queue: dpctl.SyclQueue) -> None:
+    """Wait on the host for all work on ``queue``, that of other libraries too."""
+    wait(queue)
+    interruptible(queue.wait)
+
+
+waits.append(wait_for_all)
 advices.extend(filter(None, [drivers.late_import()]))
 
 
@@ -164,7 +171,7 @@ def _wait_for_memory(block: Block, writes: bool) -> None:
     elif mark is not None:
         work = working.get(queue)
         start = time.perf_counter() if _hooks.subscribers else 0.0
-        wait_for([mark[0]])
+        wait_for([mark[0]], order.is_backlog())
         if start:
             _hooks.emit("wait", queue=queue, start=start)
         order.note_done(mark[1])

@@ -13,6 +13,7 @@ import numpy as np
 
 from dparray._runtime.in_order import wait_for_host_tasks
 from dparray._runtime.queues import wait
+from dparray._runtime.waiting import interruptible
 from dparray.device import Device, describe_device, describe_queue, one_object, supports_usm
 from dparray.exceptions import DeviceError
 
@@ -142,7 +143,7 @@ class SyclDriver:
         # knows work that was submitted past the order manager.
         wait(queue)
         wait_for_host_tasks(queue)
-        queue.wait()
+        interruptible(queue.wait)
 
 
 def _host_memory_left(held: int) -> int | None:

@@ -64,7 +64,7 @@ def copy_in(layout: Layout, values: np.ndarray) -> None:
     before = SequentialOrderManager[queue].submitted_events
     device_bytes = exchange.memory_at(layout.block, layout.offset)
     flat = values.reshape(-1).view(np.uint8)
-    wait_for([queue.memcpy_async(flat, device_bytes, values.nbytes, before)])
+    wait_for([queue.memcpy_async(flat, device_bytes, values.nbytes, before)], is_long=True)
 
 
 def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:

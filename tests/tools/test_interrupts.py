@@ -171,6 +171,144 @@ def test_loops_over_arrays_can_be_interrupted(tmp_path: Path) -> None:
     assert run.stderr == ""
 
 
+ENDLESS = """
+import signal, sys, time
+import numpy as np
+import dparray as dp
+import dpctl
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+@dp.kernel
+def endless(item, x):
+    i = item.get_id(0)
+    while x[0] > -5.0:
+        x[i] += 1
+
+def interrupted(action, seconds=0.1):
+    start = time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        action()
+    except KeyboardInterrupt:
+        assert time.monotonic() - start < seconds + 1, action
+    else:
+        raise AssertionError(f"{action} was not interrupted")
+"""
+
+WAITS = """
+z, several = dp.ones(3), dp.ones(30)
+x = dp.ones(1)
+event = dp.call_kernel(endless, dp.Range(1), x)
+waits = {
+    "event.wait()": event.wait,
+    "x[0].item()": lambda: x[0].item(),
+    "float(x.sum())": lambda: float(x.sum()),
+    "bool": lambda: bool((x > 0).all()),
+    "dp.synchronize()": dp.synchronize,
+    "dp.synchronize(x)": lambda: dp.synchronize(x),
+    "x.device.wait()": lambda: x.device.wait(),
+    "print(x)": lambda: print(x),
+    "map": lambda: x.map("r").__enter__(),
+    "asnumpy": lambda: x.asnumpy(),
+    "an expression": lambda: (x * 2 + 1).asnumpy(),
+    "tolist": lambda: x.tolist(),
+    "nonzero": lambda: dp.nonzero(x),
+    "mask": lambda: x[x > 0],
+    "unique": lambda: dp.unique(x),
+    "sort": lambda: dp.sort(x).asnumpy(),
+    "matmul": lambda: (x[:, None] @ x[None]).asnumpy(),
+    "fft": lambda: dp.fft.fft(x).asnumpy(),
+    "from_dlpack": lambda: np.from_dlpack(x),
+    "a write by the host": lambda: x.__setitem__(slice(None), np.zeros(1)),
+    "save": lambda: dp.save("x.npy", x),
+}
+for wait in waits.values():
+    interrupted(wait)
+np.testing.assert_array_equal((z + 1).asnumpy(), [2, 2, 2])  # the queue of a kernel without end
+y = dp.linspace(0, 1, 200_000, sycl_queue=dpctl.SyclQueue())
+assert float((y * 2 + y).sum()) > 0
+sys.exit(7)
+"""
+
+
+def run_alone(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", ENDLESS + script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+def test_every_wait_for_a_kernel_that_never_ends_can_be_interrupted(tmp_path: Path) -> None:
+    """Other queues and memory go on, and the process ends with its status."""
+    done = run_alone(WAITS, tmp_path)
+    assert (done.returncode, done.stderr) == (7, "")
+
+
+@pytest.mark.parametrize(
+    ("items", "end", "status", "told"),
+    [
+        (1, "sys.exit(3)", 3, "still runs after 2 s"),
+        (5000, "sys.exit(3)", 3, "still runs after 2 s"),
+        (5000, "raise ValueError", 1, "still runs after 2 s"),
+        (5000, "interrupted(x.asnumpy)", 0, ""),
+    ],
+)
+def test_a_process_ends_though_a_kernel_does_not(
+    items: int, end: str, status: int, told: str, tmp_path: Path
+) -> None:
+    done = run_alone(
+        f"x = dp.ones({items})\ndp.call_kernel(endless, dp.Range({items}), x)\n{end}\n", tmp_path
+    )
+    assert done.returncode == status, done.stderr
+    assert told in done.stderr
+
+
+LATE = """
+@dp.kernel
+def late(item, x, n):
+    for k in range(n):
+        x[0] += 1.0
+    print("the end")
+
+x = dp.ones(1)
+dp.call_kernel(late, dp.Range(1), x, 100_000_000)
+"""
+
+
+def test_a_process_waits_for_a_kernel_that_ends_soon(tmp_path: Path) -> None:
+    done = run_alone(LATE, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "the end" in done.stdout
+
+
+COMPILES = """
+source = "def large(item, x):\\n    i = item.get_id(0)\\n" + "".join(
+    f"    x[i] = x[i] * {n}.5 + dp_sin(x[i])\\n" for n in range(300)
+)
+import linecache, math
+linecache.cache["large.py"] = (len(source), None, source.splitlines(True), "large.py")
+names = {"dp_sin": math.sin}
+exec(compile(source, "large.py", "exec"), names)
+large = dp.kernel(names["large"])
+x = dp.ones(3)
+start = time.monotonic()
+interrupted(lambda: large[dp.Range(3)](x))
+assert time.monotonic() - start < 1
+large[dp.Range(3)](x).wait()
+assert x.asnumpy().shape == (3,)
+"""
+
+
+def test_a_compilation_is_left_at_an_interrupt_and_found_later(tmp_path: Path) -> None:
+    done = run_alone(COMPILES, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # -- files ----------------------------------------------------------------------------------------
 
 

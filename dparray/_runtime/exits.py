@@ -1,0 +1,68 @@
+"""The end of the process: it waits for work that ends soon, and not for a kernel that never does.
+
+dpctl waits at exit for the work on all queues, and SYCL's destructors wait for the threads that
+carry it out. Where work goes on after a while, or the program was interrupted while it waited for
+it, both are skipped, so that the process ends with the status that Python gives it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import gc
+import sys
+import time
+
+import dpctl
+import dpctl.memory
+
+from dparray._runtime import in_order
+from dparray._runtime.order import forget_at_exit, order_of, used_queues
+
+#: How long a process that ends waits for work whose results nobody reads any more.
+SECONDS = 2.0
+_PAUSE = 0.005
+
+
+def leave_without_destructors() -> None:
+    """Let ``exit`` of the C library skip SYCL's destructors, which wait for its threads.
+
+    What is registered last is called first: the streams are closed, then the process ends with the
+    status it was given.
+    """
+    library = ctypes.CDLL(None)
+    if sys.platform == "linux" and hasattr(library, "on_exit"):
+        library.on_exit(library._exit, None)
+        library.on_exit(library.fcloseall, None)
+
+
+def _wait_a_while() -> None:
+    if in_order.is_refused():
+        return
+    running = [queue for queue in used_queues() if not order_of(queue).is_done()]
+    if not running:
+        return
+    seconds = 0.0 if in_order.interrupted_waits() else SECONDS
+    end = time.monotonic() + seconds
+    try:
+        while running and time.monotonic() < end:
+            time.sleep(_PAUSE)
+            running = [queue for queue in running if not order_of(queue).is_done()]
+    except KeyboardInterrupt:
+        seconds = 0.0
+    if not running:
+        return
+    if seconds:
+        print(
+            f"dparray: a kernel still runs after {SECONDS:g} s; the process ends without it "
+            "(to wait for it, end the program with dp.synchronize())",
+            file=sys.stderr,
+        )
+    forget_at_exit()
+    for kept in gc.get_objects():
+        if isinstance(kept, dpctl.memory._memory._Memory):  # drivers wait where memory is freed
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    leave_without_destructors()
+
+
+atexit.register(_wait_a_while)
