@@ -218,8 +218,10 @@ def launch(
         event = submit(address, target, kinds, addresses, index_space, dependencies)
         if event is not None:
             order.add_launch(event, dependencies, seen, memory, reads)
-            if sum([each.nbytes for each in memory if each is not None]) >= MIN_LONG_BYTES:
-                order.note_long()
+            for each in memory:
+                if each is not None and each.nbytes >= MIN_LONG_BYTES:
+                    order.note_long()
+                    break
             if keep_alive:
                 with foreign_calls(queue):
                     order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))

@@ -32,10 +32,10 @@ lock = threading.RLock()
 
 _COMPLETE = dpctl.event_status_type.complete
 
-#: Launches of generated kernels on so many bytes of memory may take long, and so may so many
+#: Launches of generated kernels on one array of so many bytes may take long, and so may so many
 #: launches. A tenth of a second is long: people expect Ctrl-C to end a wait within two tenths.
-MIN_LONG_BYTES = 8 << 20
-_MAX_SHORT_BACKLOG = 64
+MIN_LONG_BYTES = 4 << 20
+MAX_SHORT_BACKLOG = 64
 
 #: A launch on a piece of memory: its event, and the order's count when it was about to be
 #: submitted. It comes after all that was counted until then.
@@ -195,10 +195,6 @@ class Order(_SequentialOrderManager):
     def has_long_work(self) -> bool:
         """Whether work that may take long is not complete; never waits."""
         return any(each.execution_status != _COMPLETE for each in self._long)
-
-    def is_backlog(self) -> bool:
-        """Whether there is so much work that even short launches may take long together."""
-        return bool(self.count - self._done_at > _MAX_SHORT_BACKLOG)
 
     def is_after_others(self, mark: Mark | None) -> bool:
         """Whether work that says nothing of its memory is complete, or comes before a launch."""

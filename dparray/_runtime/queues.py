@@ -14,7 +14,7 @@ from dparray import _hooks
 from dparray._layout import Block
 from dparray._runtime import drivers
 from dparray._runtime.in_order import wait_for
-from dparray._runtime.order import Mark, order_of
+from dparray._runtime.order import MAX_SHORT_BACKLOG, Mark, order_of
 from dparray._runtime.waiting import interruptible
 from dparray.device import advices, lock, waits
 
@@ -33,7 +33,7 @@ def wait(queue: dpctl.SyclQueue) -> None:
     count, events = order.count, order.before_launch()
     if events:
         start = time.perf_counter() if _hooks.subscribers else 0.0
-        wait_for(events, order.is_backlog())
+        wait_for(events, count - order._done_at > MAX_SHORT_BACKLOG)
         if start:
             _hooks.emit("wait", queue=queue, start=start)
     order.note_done(count)
@@ -171,7 +171,7 @@ def _wait_for_memory(block: Block, writes: bool) -> None:
     elif mark is not None:
         work = working.get(queue)
         start = time.perf_counter() if _hooks.subscribers else 0.0
-        wait_for([mark[0]], order.is_backlog())
+        wait_for([mark[0]], order.count - order._done_at > MAX_SHORT_BACKLOG)
         if start:
             _hooks.emit("wait", queue=queue, start=start)
         order.note_done(mark[1])
