@@ -103,9 +103,9 @@ SHOWN: dict[str, str] = {
 
 #: Words of the list of differences from NumPy that give the reason of what stays.
 REASONS: dict[str, str] = {
-    "S": "complex numbers do not become real ones unasked",
-    "W4": "quantiles beside infinities",
-    "M4": "NumPy arrays do not mix with ours",
+    "S": "complex numbers are not converted to real ones",
+    "W4": "quantiles between a number and an infinity",
+    "M4": "NumPy operands and `np.asarray(x)` raise an error",
 }
 
 

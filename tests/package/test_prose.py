@@ -17,11 +17,9 @@ pytestmark = pytest.mark.static
 ROOT = Path(__file__).resolve().parents[2]
 UNREVISED = {
     "coming-from/cupy.md",
-    "coming-from/differences.md",
     "guide/performance.md",
     "project/benchmarks.md",
     "project/design.md",
-    "project/suites.md",
     "reference/tile.md",
 }
 PAGES = sorted(
