@@ -27,6 +27,7 @@ from dparray._array.small import compute_small, put_small, take_small
 from dparray._evaluate import limits
 from dparray._functions.indexing import nonzero
 from dparray._placement import common_placement, placement_of
+from dparray.algorithms.reduction import reduce
 from dparray.algorithms.selection import (
     can_select,
     is_for_numpy,
@@ -35,7 +36,6 @@ from dparray.algorithms.selection import (
     selected,
 )
 from dparray.exceptions import DTypeError, ShapeError
-from dparray.memory.exchange import later
 
 _ALL = slice(None)
 
@@ -172,9 +172,12 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
     for axis, array in enumerate(arrays, start=first):
         extent = view.shape[axis]
         if array.size and 0 not in shape:  # NumPy does not look at what is broadcast away
-            low = int(compute("x[index]", (("index", array),), dpt=later("min")))
-            high = int(compute("x[index]", (("index", array),), dpt=later("max")))
-            if low < -extent or high >= extent:
+            # Not negative i and ~i = -1 - i reach as far from the start as from the end: one
+            # reduction and one read tell whether all indices are inside.
+            is_signed = array.dtype.kind == "i"
+            reach = array ^ (array >> 8 * array.itemsize - 1) if is_signed else array
+            if int(reduce(reach, "maximum")) >= extent:
+                low, high = int(reduce(array, "minimum")), int(reduce(array, "maximum"))
                 raise IndexError(
                     f"index {low if low < -extent else high} is out of bounds for an axis "
                     f"with extent {extent}"

@@ -8,10 +8,11 @@ from dparray._array.operands import check_array
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray.algorithms.ranges import kernel_of
+from dparray.algorithms.tiles import uses_tiles
 from dparray.algorithms.work_sizes import lanes_that_fit
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.kernel_api import LocalAccessor, NdRange
-from dparray.kernels.distance import make_pairwise_distance_kernel
+from dparray.kernels.distance import make_pairwise_distance_kernel, make_tiled_distance_kernel
 
 __all__ = ["pairwise_distance"]
 
@@ -69,14 +70,20 @@ def pairwise_distance(x: ndarray, y: ndarray, /, *, squared: bool = False) -> nd
     check_floats(function, x=x, y=y)
     result = empty_on(placement, (x.shape[0], y.shape[0]), x.dtype)
     if result.size:
-        lanes = lanes_that_fit(placement.queue.sycl_device, 1)
+        is_gpu = uses_tiles(placement.queue)
+        make = make_tiled_distance_kernel if is_gpu else make_pairwise_distance_kernel
+        bytes_of_a_lane = (_DEPTH + 1) * x.itemsize * 2 if is_gpu else 1  # two groups fit
+        lanes = lanes_that_fit(placement.queue.sycl_device, bytes_of_a_lane)
+        parts = [LocalAccessor(_ROWS * _DEPTH, x.dtype)]
+        if is_gpu:
+            parts.append(LocalAccessor(lanes * (_DEPTH + 1), x.dtype))
         tiles = -(-x.shape[0] // _ROWS) * -(-y.shape[0] // lanes)
         call_kernel(
-            kernel_of(make_pairwise_distance_kernel, _ROWS, _DEPTH, bool(squared), x.dtype.type),
+            kernel_of(make, _ROWS, _DEPTH, bool(squared), x.dtype.type),
             NdRange(tiles * lanes, lanes),
             x,
             y,
             result,
-            LocalAccessor(_ROWS * _DEPTH, x.dtype),
+            *parts,
         )
     return result

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray._array.executors import compute
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.nodes import positions
 from dparray._kernel.decorators import device_func
@@ -22,6 +23,7 @@ from dparray.algorithms.ranges import (
     new,
     placement_of,
 )
+from dparray.algorithms.tiles import uses_tiles
 from dparray.exceptions import ShapeError
 from dparray.kernel_api import Range
 from dparray.kernels.radix_sort import (
@@ -31,6 +33,7 @@ from dparray.kernels.radix_sort import (
     make_digit_place_kernel,
     make_move_kernel,
 )
+from dparray.memory.exchange import later
 
 __all__ = ["sort_by_key", "stable_argsort"]
 
@@ -102,6 +105,10 @@ def stable_argsort(keys: ndarray, *, descending: bool = False) -> ndarray:
     where = placement_of("stable_argsort", [("keys", keys)])
     check_1d("stable_argsort", "keys", keys)
     check_kind("stable_argsort", "keys", keys, "biuf", "a boolean, integer or real")
+    if keys.size and uses_tiles(where.queue):
+        order = _order_by_library(keys, descending)
+        if order is not None:
+            return order
     # Positions of 32 bits halve the memory moved in every pass.
     small = keys.size <= np.iinfo(np.int32).max
     counted = positions(where, (keys.size,)).astype(np.int32 if small else np.int64)
@@ -120,6 +127,10 @@ def _sorted(
     moving = kernel_of(make_move_kernel, digit_of, values is not None)
     if not keys.size:
         return new(0, keys.dtype, where), None if values is None else new(0, values.dtype, where)
+    if uses_tiles(where.queue):
+        order = _order_by_library(keys, descending)
+        if order is not None:
+            return keys[order], None if values is None else values[order]
     index_space, count, chunk = chunks(where.queue, keys.size, _SMALLEST_CHUNK)
     counts = new((count, DIGITS), np.int64, where)
     key_bits = _reinterpreted(keys, unsigned)
@@ -138,6 +149,20 @@ def _sorted(
         key_bits = target
         values = None if values is None else value_target
     return _reinterpreted(key_bits, keys.dtype), values
+
+
+def _order_by_library(keys: ndarray, descending: bool) -> ndarray | None:
+    """The positions in order by dpnp's stable sort; ``None`` where another backend is forced.
+
+    Our radix sort counts the digits of a chunk in one work-item, and places all chunks' counts by
+    one: that is for CPUs. What reverses an order without moving NaN or equal keys is a sign, or the
+    complement of integers.
+    """
+    if descending:
+        keys = ~keys if keys.dtype.kind in "biu" else -keys
+    order = new(keys.size, np.int64, placement_of("sort", [("keys", keys)]))
+    argsort = functools.partial(later("argsort"), axis=0)
+    return compute("argsort", (("keys", keys),), dpt=argsort, out=order)
 
 
 @functools.cache

@@ -10,7 +10,15 @@ import pytest
 import dparray as dp
 from dparray._runtime import device_facts
 from dparray._simulator.simulate import simulate
-from dparray.algorithms import compact, exclusive_scan, inclusive_scan
+from dparray.algorithms import (
+    compact,
+    exclusive_scan,
+    inclusive_scan,
+    pairwise_distance,
+    sort_by_key,
+    stable_argsort,
+)
+from dparray.algorithms import tiles as tiles_module
 from dparray.algorithms.histograms import count_in_bins, count_integers
 from dparray.kernels import tiles
 from dparray.kernels.combine import OPERATIONS
@@ -22,7 +30,7 @@ SIZES = [1, 3, 255, 1024, 1025, 300_001]
 @pytest.fixture(autouse=True)
 def _as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(device_facts, "is_cpu", lambda queue: False)
-    monkeypatch.setattr("dparray.algorithms.tiles.is_cpu", lambda queue: False)
+    monkeypatch.setattr(tiles_module, "is_cpu", lambda queue: False)
     with dp.config.override(fallback="error"):
         yield
 
@@ -73,6 +81,35 @@ def test_histograms_equal_numpy(dtype: str, bins: int) -> None:
 def test_integers_are_counted_as_by_numpy(dtype: str, largest: int) -> None:
     x = np.random.default_rng(largest).integers(0, largest + 1, 50_000).astype(dtype)
     np.testing.assert_array_equal(count_integers(dp.asarray(x)).asnumpy(), np.bincount(x))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["?", "i1", "u4", "i8", "f2", "f4", "f8"])
+def test_the_library_sorts_stably_with_nan_last(dtype: str, descending: bool) -> None:
+    keys = np.random.default_rng(1).integers(0, 2 if dtype == "?" else 50, 5000).astype(dtype)
+    if dtype[0] == "f":
+        keys[::7], keys[1::9] = np.nan, -keys[1::9]
+    numbers = keys.astype("f8")
+    order = np.argsort(-numbers if descending else numbers, kind="stable")
+    x = dp.asarray(keys)
+    found = stable_argsort(x, descending=descending)
+    np.testing.assert_array_equal(found.asnumpy(), order)
+    by_key, values = sort_by_key(x, dp.arange(5000), descending=descending)
+    assert values is not None
+    np.testing.assert_array_equal(by_key.asnumpy(), keys[order])
+    np.testing.assert_array_equal(values.asnumpy(), order)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (100, 77, 3), (33, 130, 70), (16, 64, 32)])
+def test_distances_by_tiles_of_both_sets(shape: tuple[int, ...], dtype: str) -> None:
+    n, m, dimensions = shape
+    generator = np.random.default_rng(n)
+    x = generator.normal(size=(n, dimensions)).astype(dtype)
+    y = generator.normal(size=(m, dimensions)).astype(dtype)
+    expected = np.sqrt(((x[:, None] - y[None]) ** 2).sum(-1))
+    actual = pairwise_distance(dp.asarray(x), dp.asarray(y)).asnumpy()
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("sub_group", [4, 8])

@@ -19,6 +19,7 @@ from dparray._evaluate import host
 from dparray._graph.ops import OPS
 from dparray._runtime import device_facts
 from dparray.memory import copies
+from tests.support import counted
 
 RNG = np.random.default_rng(0)
 
@@ -281,3 +282,23 @@ def test_results_of_integers_stay_in_single_precision(name: str, host_tier: bool
         for part in result if isinstance(result, tuple | list) else (result,):
             assert part.dtype.name not in ("float64", "complex128", "float16")
             dp.eval(part)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i4", "i8", "u8"])
+def test_bounds_of_an_index_are_one_launch_and_one_read(far: None, dtype: str) -> None:
+    x, values = dp.arange(100), np.arange(100)
+    index = np.array([0, 99, 5, 42] * 300).astype(dtype)
+    if index.dtype.kind == "i":
+        index[::3] -= 100
+    on_device = dp.asarray(index)
+    on_device.sycl_queue.wait()
+    np.testing.assert_array_equal(x[on_device].asnumpy(), values[index.astype("i8")])
+    with counted() as events:
+        x[on_device]
+    assert events["launch"] == 1
+    assert events["copy"] <= 1
+    for wrong in (100, -101):
+        if np.iinfo(dtype).min <= wrong <= np.iinfo(dtype).max:
+            index[7] = wrong
+            with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
+                x[dp.asarray(index)]
