@@ -126,20 +126,18 @@ def wait_for(events: Sequence[dpctl.SyclEvent], is_long: bool = False) -> None:
         for event in events:
             _wait_while(event, _not_started)
     is_long = is_long or bool(long_work and _may_be_long())
-    if not is_long or not waiting.is_main_thread():
+    if not is_long or not any(map(_not_complete, events)) or not waiting.is_main_thread():
         _wait_in_driver(events)
     elif _interrupted and interrupted_waits() >= _MAX_LEFT_HELPERS:
         for event in events:
             _wait_while(event, _not_complete)
-    elif any(map(_not_complete, events)):
+    else:
         try:
             waiting.interruptible(lambda: _wait_in_driver(events))
         except BaseException:
             _in_driver = threading.Lock()  # the helper may hold the other one for ever
             _interrupted.extend(event for event in events if _not_complete(event))
             raise
-    else:
-        _wait_in_driver(events)
 
 
 def _wait_in_driver(events: Sequence[dpctl.SyclEvent]) -> None:

@@ -34,7 +34,7 @@ _COMPLETE = dpctl.event_status_type.complete
 
 #: Launches of generated kernels on one array of so many bytes may take long, and so may so many
 #: launches. A tenth of a second is long: people expect Ctrl-C to end a wait within two tenths.
-MIN_LONG_BYTES = 4 << 20
+MIN_LONG_BYTES = 8 << 20
 MAX_SHORT_BACKLOG = 64
 
 #: A launch on a piece of memory: its event, and the order's count when it was about to be
