@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, _layout
+from dparray._array import short
 from dparray._array.assignment import assign, writable_layout, write_value
 from dparray._array.fresh import empty_on, full_scalar
-from dparray._array.ndarray import SEQUENCES, config_values, living_alias, ndarray, new_object
+from dparray._array.ndarray import SEQUENCES, living_alias, ndarray
 from dparray._array.nodes import array_of_operation, node_of, register
 from dparray._array.operands import (
     WEAK_TYPES,
@@ -27,21 +28,17 @@ from dparray._array.operands import (
     taken_over,
     typed_scalars,
 )
-from dparray._array.small import (
-    HEAP_ELEMENTS,
-    SCALARS,
-    are_small_together,
-    array_type,
-    compute_small,
-    computed_in_pool,
-    counted,
-    is_free_to_write,
-    is_ready,
-    view_small,
-    working,
-)
+from dparray._array.small import array_type, compute_small, view_small
 from dparray._evaluate import host, limits
-from dparray._graph.ops import CONVERT, OPS, WHERE, Op
+from dparray._graph.ops import (
+    COMPARISONS,
+    CONVERT,
+    OPERATORS,
+    OPS,
+    SINGLE_OPERATORS,
+    WHERE,
+    Op,
+)
 from dparray._graph.reductions import WEIGHT, Reduce, Reduction
 from dparray._placement import Placement, check_dtype, common_placement, placement_of
 from dparray._runtime.device_facts import computes_in_double
@@ -54,102 +51,37 @@ Binary = Callable[["ndarray", Any], "ndarray"]
 Unary = Callable[["ndarray"], "ndarray"]
 
 
-def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
-    """An operation on two operands: of small arrays at once by the host, else :func:`defer`."""
-    compute, most, weight = host.eager_function(op), limits.at_once, op.weight
-    keeps_dtype, simpler, into = host.keeps_dtype(op), op.simpler, host.in_place(op) or compute
+def general_operation(op: Op) -> Callable[..., ndarray]:
+    """An operation of any operands: checked, and pending unless laziness is off."""
 
-    def operate(x1: Any, x2: Any) -> ndarray:
-        if (  # of what is simpler the host takes more elements at once
-            simpler
-            and type(x1) is ndarray
-            and type(x2) in (int, float)
-            and x2 in simpler
-            and x1.dtype.kind in "fc"
-        ):
-            return OPERATIONS[OPS[simpler[x2]]](x1)
-        if type(x1) is ndarray:
-            owner, first = x1, x1._on_host
-            if type(x2) is ndarray:
-                second = x2._on_host
-                is_small = (
-                    first is not None
-                    and second is not None
-                    and x2.sycl_queue is x1.sycl_queue
-                    and x2.usm_type == x1.usm_type
-                    and (
-                        first.size * second.size <= most[weight]
-                        or are_small_together(most[weight], first, second)
-                    )
-                )
-            else:
-                second = x2
-                is_small = (
-                    first is not None
-                    and (3 * first.size <= most[weight] or counted(first) <= most[weight])
-                    and type(x2) in SCALARS
-                )
-        elif type(x2) is ndarray:
-            owner, first, second = x2, x1, x2._on_host
-            is_small = (
-                second is not None
-                and (3 * second.size <= most[weight] or counted(second) <= most[weight])
-                and type(x1) in SCALARS
-            )
-        else:
-            is_small = False
-        if is_small and ((not working and config_values["host_tier"]) or is_ready(owner, x1, x2)):
-            if keeps_dtype and owner._on_host.size > HEAP_ELEMENTS:  # type: ignore[union-attr]
-                made = computed_in_pool(into, owner, first, second)
-                if made is not None:
-                    return made
-            values = host.call(compute, first, second, owner=owner)
-            if values is None:  # apart from NumPy's error, which explains nothing
-                return defer(op, (x1, x2), None)
-            result = new_object(ndarray)
-            result._on_host = values if type(values) is array_type else np.asarray(values)
-            result._block = result._packed = None
-            result.sycl_queue = owner.sycl_queue
-            result.usm_type = owner.usm_type
-            return result
+    def operate(*operands: Any) -> ndarray:
+        return defer(op, operands, None)
+
+    def operate_or_reduce(x1: Any, x2: Any) -> ndarray:
+        """As above; x ** 2 is computed as a square, immediately up to a larger size."""
+        if type(x1) is ndarray and type(x2) in (int, float) and x1.dtype.kind in "fc":
+            cheaper = op.simpler.get(x2)
+            if cheaper is not None:
+                return OPERATIONS[OPS[cheaper]](x1)
         return defer(op, (x1, x2), None)
 
-    return operate
+    return operate_or_reduce if op.simpler else operate
 
 
-def _single_operation(op: Op) -> Unary:
-    """An operation on one operand: of a small array at once by the host, else :func:`defer`."""
-    compute, most, weight = host.eager_function(op), limits.at_once, op.weight
-    keeps_dtype, into = host.keeps_dtype(op), host.in_place(op) or compute
-
-    def operate(x: Any) -> ndarray:
-        if (
-            type(x) is ndarray
-            and (seen := x._on_host) is not None
-            and (3 * seen.size <= most[weight] or counted(seen) <= most[weight])
-            and ((not working and config_values["host_tier"]) or is_ready(x))
-        ):
-            if keeps_dtype and seen.size > HEAP_ELEMENTS:
-                made = computed_in_pool(into, x, seen)
-                if made is not None:
-                    return made
-            values = host.call(compute, seen, owner=x)
-            if values is None:  # apart from NumPy's error, which explains nothing
-                return defer(op, (x,), None)
-            result = new_object(ndarray)
-            result._on_host = values if type(values) is array_type else np.asarray(values)
-            result._block = result._packed = None
-            result.sycl_queue = x.sycl_queue
-            result.usm_type = x.usm_type
-            return result
-        return defer(op, (x,), None)
-
-    return operate
+def _numbered() -> list[Op]:
+    of_operators = [*OPERATORS.values(), *COMPARISONS.values(), *SINGLE_OPERATORS.values()]
+    first = [OPS[name] for name in of_operators]
+    return [*first, *(op for op in OPS.values() if op not in first)]
 
 
-#: Every operation as a function of its operands.
+#: The numbers of the operations in the compiled fast path: those of operators come first.
+NUMBERS = {op: number for number, op in enumerate(_numbered())}
+
+#: Every operation as a function of its operands: small ones are computed immediately, where the
+#: fast path is compiled.
 OPERATIONS: dict[Op, Callable[..., ndarray]] = {
-    op: _single_operation(op) if op.arity == 1 else _pair_operation(op) for op in OPS.values()
+    op: general_operation(op) if short.module is None else short.module.operation(number)
+    for op, number in NUMBERS.items()
 }
 
 
@@ -243,36 +175,9 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
     """
     if out is None:
         return OPERATIONS[op](*operands)
-    if type(out) is ndarray and _computed_into(op, operands, out):
+    if short.module is not None and short.module.operate_into(NUMBERS[op], out, *operands):
         return out
     return defer(op, operands, out)
-
-
-_IN_PLACE = {op: host.in_place(op) for op in OPS.values()}
-
-
-def _computed_into(op: Op, operands: tuple[Any, ...], out: ndarray) -> bool:
-    """Write an operation on small arrays to one of them or another; false if not done at once."""
-    compute, target = _IN_PLACE.get(op), out._on_host
-    if compute is None or target is None:
-        return False
-    most = limits.at_once[op.weight]
-    if 3 * target.size > most and counted(target) > most:
-        return False
-    if not is_free_to_write(out) or (working and not is_ready(out, *operands)):
-        return False
-    seen = []
-    for each in operands:
-        if type(each) is ndarray:
-            values = each._on_host
-            if values is None or values.size > target.size or each.sycl_queue is not out.sycl_queue:
-                return False
-            seen.append(values)
-        elif type(each) in SCALARS:
-            seen.append(each)
-        else:
-            return False
-    return host.call(compute, *seen, target, owner=out) is not None
 
 
 def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:

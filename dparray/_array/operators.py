@@ -7,8 +7,6 @@ from typing import Any
 from dparray import _dtypes
 from dparray._array.apply import OPERATIONS, Binary, apply, as_operand, defer
 from dparray._array.ndarray import ndarray
-from dparray._array.small import SCALARS, is_free_to_write, is_ready
-from dparray._evaluate import host, limits
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
 from dparray.memory import exchange
 
@@ -16,28 +14,11 @@ from dparray.memory import exchange
 def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
     """The operator, its reflected form and its in-place form."""
     operate = OPERATIONS[op]
-    compute, most, weight = host.in_place(op), limits.at_once, op.weight
 
     def reflected(self: ndarray, other: Any) -> ndarray:
         return operate(other, self)
 
     def in_place(self: ndarray, other: Any) -> ndarray:
-        target = self._on_host
-        if target is None or compute is None or target.size > most[weight]:
-            return defer(op, (self, other), self)
-        if type(other) is ndarray:
-            operand = other._on_host
-            is_small = operand is not None and other.sycl_queue is self.sycl_queue
-        else:
-            operand = other
-            is_small = type(other) in SCALARS
-        if (
-            is_small
-            and is_free_to_write(self)
-            and is_ready(self, other)
-            and host.call(compute, target, operand, target, owner=self) is not None
-        ):
-            return self
         return defer(op, (self, other), self)
 
     return operate, reflected, in_place

@@ -25,7 +25,7 @@ static PyTypeObject *array_type;
 static Py_ssize_t at_seen, at_block, at_packed, at_queue, at_usm_type;
 static Py_ssize_t at_node, at_alias, at_shape, at_dtype, at_size;
 static PyTypeObject *node_type, *scalar_type, *canonical_type, *layout_type;
-static PyObject *slow_order, *placement, *holds_open, *options, *graph_operations, *square, *negation;
+static PyObject *slow_order, *placement, *holds_open, *options, *graph_operations, *square;
 static PyObject *working;       /* queues with work that may not be complete */
 static int is_host_tier_on;     /* the option `host_tier`, as `follow` sets it */
 static int is_tracing;          /* then NumPy is called by `traced_call`, which emits events */
@@ -37,24 +37,29 @@ static PyObject *context;       /* in it NumPy warns of nothing */
 static PyObject *ufuncs;        /* NumPy's ufuncs: the numbers of operations */
 static PyObject *readers, *call_method, *host_bytes, *memory_word, *node_word, *pointer_word;
 static PyObject *allocate; /* memory of the pool */
+static PyObject *look, *materialize;
+static PyObject *block_is_ready; /* of a block, and whether it is to be written */
 
 static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
 static PyObject *slow_float, *slow_int, *slow_index, *slow_bool;
 static PyObject *slow_shape, *slow_ndim, *slow_size, *slow_dtype, *slow_product;
-static PyObject *slow_view_small, *slow_compute_small, *joins_word, *broadcasts_word;
+static PyObject *slow_compute_small, *joins_word, *broadcasts_word;
 static PyObject *is_whole_device, *slow_transposed;
 static PyObject *slow_power, *slow_reflected_power, *slow_reflected_matmul;
 static PyObject *numpy_matmul, *numpy_square, *square_weight;
 
-#define MOST_OPERATIONS 17
+#define MAX_OPERATIONS 256
 #define MOST_JOINED 64 /* more are looked at by Python */
-typedef PyObject *(*binary_function)(PyObject *, PyObject *);
-static struct {
-    PyObject *compute;          /* of NumPy's arrays and scalars */
-    PyObject *slow, *slow_in_place;
-    PyObject *compute_in_place; /* None where there is none */
+
+/* The elementwise operations of the graph: first those of operators, in the order of their slots. */
+static struct operation {
+    PyObject *compute; /* of NumPy arrays and scalars */
+    PyObject *into;    /* the same into an output, its last argument; None if there is none */
     PyObject *weight;
-} operations[MOST_OPERATIONS];
+    PyObject *general; /* a Python function that computes it of any operands */
+    PyObject *general_in_place;
+    const char *kept_types; /* type characters that operands and result share */
+} operations[MAX_OPERATIONS];
 
 static npy_intp heap_elements, one_core_products;
 
@@ -84,14 +89,21 @@ static npy_intp most_of(PyObject *weight)
     return found ? (npy_intp)PyLong_AsSsize_t(found) : 0;
 }
 
-/* As how many elements an array counts that is written: as so many numbers of eight bytes. */
-static npy_intp counted_bytes(PyArrayObject *x)
+/* The effective size of `size` elements of an array's dtype: in numbers of eight bytes, the unit of
+ * the limits. NumPy computes with halves one by one. */
+static npy_intp effective_size(PyArrayObject *x, npy_intp size)
 {
-    npy_intp size = PyArray_SIZE(x), nbytes = PyArray_ITEMSIZE(x);
+    npy_intp nbytes = PyArray_ITEMSIZE(x);
     return nbytes < 8 && PyArray_TYPE(x) != NPY_HALF ? (size * nbytes + 7) / 8 : size;
 }
 
-/* The same of one that is computed with: NumPy takes 2.5 times as long where elements lie apart. */
+/* The effective size of an array that is written. */
+static npy_intp counted_bytes(PyArrayObject *x)
+{
+    return effective_size(x, PyArray_SIZE(x));
+}
+
+/* The same of an operand: NumPy takes 2.5 times as long where elements are not contiguous. */
 static npy_intp counted(PyArrayObject *x)
 {
     int is_whole = PyArray_FLAGS(x) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
@@ -103,6 +115,10 @@ static npy_intp counted(PyArrayObject *x)
 static PyObject *general(PyObject *function, PyObject *a, PyObject *b, PyObject *c)
 {
     PyObject *args[] = {a, b, c};
+    if (!function) {
+        PyErr_SetString(PyExc_SystemError, "the compiled fast path has not been set up");
+        return NULL;
+    }
     for (int at = 0; at < 3 && args[at]; at++)
         if (Py_TYPE(args[at]) == array_type && !SLOT(args[at], at_queue)) {
             PyErr_SetString(PyExc_TypeError,
@@ -146,9 +162,36 @@ static int is_plain(PyObject *index)
     return 1;
 }
 
+
+/* What another way finds the right words for; an interrupt, say, goes on. */
+static int is_refusal(void)
+{
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        return 0;
+    PyErr_Clear();
+    return 1;
+}
+
+/* Whether the host may read an array now, or write it; never waits. Memory is asked for only where
+ * a queue is at work. What is no array is ready. */
+static int is_ready(PyObject *x, int writes)
+{
+    if (is_idle() || Py_TYPE(x) != array_type)
+        return is_host_tier_on;
+    PyObject *block = SLOT(x, at_block);
+    if (!is_host_tier_on || !block || block == Py_None)
+        return is_host_tier_on;
+    PyObject *answer = PyObject_CallFunctionObjArgs(block_is_ready, block,
+                                                    writes ? Py_True : Py_False, NULL);
+    int is_so = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    return is_so == 1;
+}
+
+/* Whether the host may write an array now, and nothing pending reads it. */
 static int is_free_to_write(PyObject *x)
 {
-    if (!is_idle())
+    if (!is_ready(x, 1))
         return 0;
     PyObject *block = SLOT(x, at_block);
     if (!block || block == Py_None)
@@ -161,13 +204,30 @@ static int is_free_to_write(PyObject *x)
     return are_some == 0;
 }
 
-/* What another way finds the right words for; an interrupt, say, goes on. */
-static int is_refusal(void)
+/* The host's view of an array that is about to be indexed: a large one gets its view here. A new
+ * reference; NULL without an exception where the host may not look. */
+static PyObject *view_to_index(PyObject *x)
 {
-    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
-        return 0;
-    PyErr_Clear();
-    return 1;
+    PyObject *seen = seen_of(x);
+    if (seen || Py_TYPE(x) != array_type || !SLOT(x, at_block) || SLOT(x, at_block) == Py_None)
+        return seen ? Py_NewRef(seen) : NULL;
+    PyObject *found = PyObject_CallFunctionObjArgs(look, x, NULL);
+    if (found == Py_None)
+        Py_CLEAR(found);
+    return found;
+}
+
+/* The same in memory of the pool, so that views of the array can share it. */
+static PyObject *view_to_share(PyObject *x)
+{
+    PyObject *seen = view_to_index(x);
+    if (!seen || PyArray_BASE(AS_ARRAY(seen)))
+        return seen;
+    Py_DECREF(seen);
+    PyObject *layout = PyObject_CallFunctionObjArgs(materialize, x, NULL);
+    Py_XDECREF(layout);
+    seen = layout ? seen_of(x) : NULL;
+    return seen && PyArray_BASE(AS_ARRAY(seen)) ? Py_NewRef(seen) : NULL;
 }
 
 /* --- results ---------------------------------------------------------------------------------- */
@@ -324,7 +384,7 @@ static int integer_of(PyObject *entry, npy_intp *value)
     PyObject *seen = seen_of(entry);
     if (seen) {
         PyArrayObject *array = AS_ARRAY(seen);
-        if (PyArray_NDIM(array) || !PyArray_ISINTEGER(array) || !is_idle())
+        if (PyArray_NDIM(array) || !PyArray_ISINTEGER(array) || !is_ready(entry, 0))
             return 0;
         if (PyArray_TYPE(array) == NPY_INT64)
             *value = *(npy_int64 *)PyArray_DATA(array);
@@ -418,7 +478,7 @@ static PyObject *chosen_by(PyObject *self, PyObject *entry, npy_intp most, PyArr
         return NULL;
     PyArrayObject *array = AS_ARRAY(chosen);
     if ((!PyArray_ISBOOL(array) && !PyArray_ISINTEGER(array)) || PyArray_SIZE(array) > most ||
-        PyArray_NDIM(array) == 0 || (target && !lie_apart(target, array)))
+        PyArray_NDIM(array) == 0 || (target && !lie_apart(target, array)) || !is_ready(entry, 0))
         return NULL;
     return chosen;
 }
@@ -434,7 +494,7 @@ static PyObject *chosen_of(PyObject *self, PyObject *seen, PyObject *index, int 
         return NULL;
     if (Py_TYPE(index) == array_type) {
         PyObject *chosen = chosen_by(self, index, most, target);
-        if (!chosen || !is_idle())
+        if (!chosen || !is_ready(self, 0))
             return NULL;
         npy_intp size = PyArray_SIZE(AS_ARRAY(chosen));
         if (PyArray_ISBOOL(AS_ARRAY(chosen)))
@@ -461,7 +521,7 @@ static PyObject *chosen_of(PyObject *self, PyObject *seen, PyObject *index, int 
         npy_intp others = PyArray_SIZE(first);
         size = others && size > most / others ? most + 1 : size * others;
     }
-    if (!first || size > most || !is_idle())
+    if (!first || size > most || !is_ready(self, 0))
         return NULL;
     PyObject *made = PyTuple_New(count);
     for (Py_ssize_t at = 0; made && at < count; at++) {
@@ -505,7 +565,7 @@ static PyObject *getitem_of(PyObject *self, PyObject *seen, PyObject *index)
     }
     char *element = element_at(AS_ARRAY(seen), index);
     if (element) {
-        if (!is_idle())
+        if (!is_ready(self, 0))
             goto slow;
         return make_number(self, PyArray_DESCR(AS_ARRAY(seen)), element);
     }
@@ -526,16 +586,27 @@ static PyObject *getitem_of(PyObject *self, PyObject *seen, PyObject *index)
         goto slow;
     }
     if (Py_TYPE(found) == &PyArray_Type) {
-        PyObject *base = PyArray_BASE(AS_ARRAY(seen));
         if (!PyArray_SIZE(AS_ARRAY(found))) { /* what has no elements shares no memory */
             PyObject *empty = PyArray_NewCopy(AS_ARRAY(found), NPY_CORDER);
             Py_DECREF(found);
             return empty ? make(self, empty, NULL) : NULL;
         }
-        if (base && PyArray_BASE(AS_ARRAY(found)) == base)
+        PyObject *base = PyArray_BASE(AS_ARRAY(seen));
+        if (!base) {
+            Py_DECREF(found);
+            PyObject *shared = view_to_share(self);
+            if (!shared)
+                return is_refusal() ? general(slow_getitem, self, index, NULL) : NULL;
+            PyObject *part = getitem_of(self, shared, index);
+            Py_DECREF(shared);
+            return part;
+        }
+        if (PyArray_BASE(AS_ARRAY(found)) == base)
             return make(self, found, SLOT(self, at_block));
-    } else if (is_idle()) /* integers select a scalar, which is a copy */
-        return make_of(self, found);
+    } else if (PyArray_NDIM(AS_ARRAY(seen)) == 0 && is_ready(self, 0)) { /* x[()] is a copy */
+        Py_DECREF(found);
+        return make_number(self, PyArray_DESCR(AS_ARRAY(seen)), PyArray_DATA(AS_ARRAY(seen)));
+    }
     Py_DECREF(found);
 slow:
     return general(slow_getitem, self, index, NULL);
@@ -543,10 +614,10 @@ slow:
 
 static PyObject *getitem(PyObject *self, PyObject *index)
 {
-    PyObject *seen = seen_of(self);
+    /* A reference of its own: another thread may give the array other memory meanwhile. */
+    PyObject *seen = view_to_index(self);
     if (!seen)
-        return general(slow_getitem, self, index, NULL);
-    Py_INCREF(seen); /* another thread may give the array other memory meanwhile */
+        return is_refusal() ? general(slow_getitem, self, index, NULL) : NULL;
     PyObject *found = getitem_of(self, seen, index);
     Py_DECREF(seen);
     return found;
@@ -565,69 +636,75 @@ static int lie_alike(PyArrayObject *x, PyArrayObject *y)
     return 1;
 }
 
-/* Whether a number of Python's is stored in elements of a dtype as it is. */
+/* Whether a Python number is written to elements of a dtype as it is. */
 static int holds(PyArrayObject *target, PyObject *value)
 {
-    int type = PyArray_TYPE(target), is_real = type == NPY_DOUBLE || type == NPY_CDOUBLE;
-    return (PyFloat_CheckExact(value) && is_real) ||
-           (PyLong_CheckExact(value) && (is_real || PyArray_ISINTEGER(target))) ||
-           (PyBool_Check(value) && type == NPY_BOOL);
+    int is_inexact = PyArray_ISFLOAT(target) || PyArray_ISCOMPLEX(target);
+    return (PyFloat_CheckExact(value) && is_inexact) ||
+           (PyLong_CheckExact(value) && (is_inexact || PyArray_ISINTEGER(target))) ||
+           PyBool_Check(value);
 }
 
-/* Write to a part of what the host sees: 1 if it is done, 0 if not, -1 with an exception. */
+/* Write to a part of a NumPy array, without warnings: conversions may overflow. */
+static int write_silently(PyObject *target, PyObject *index, PyObject *value)
+{
+    if (!enter())
+        return 0;
+    int is_done = PyObject_SetItem(target, index, value) == 0;
+    leave(is_done);
+    return is_done;
+}
+
+/* Write to a part of what the host sees: 1 if it is done, 0 if not, which may be an exception. */
 static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject *value)
 {
     PyArrayObject *target = AS_ARRAY(seen);
-    npy_intp most = most_elements;
+    PyObject *source = value, *part = NULL;
+    int done = 0;
     for (int axis = 0; axis < PyArray_NDIM(target); axis++)
         if (PyArray_STRIDE(target, axis) == 0) /* elements that share memory are not written */
             return 0;
-    int is_number = PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value);
-    PyObject *source = is_number ? NULL : seen_of(value);
-    char *element = element_at(target, index);
-    if (is_number) {
-        if (!holds(target, value))
+    if (Py_TYPE(value) == array_type) {
+        source = seen_of(value);
+        if (!source || SLOT(value, at_queue) != SLOT(self, at_queue) ||
+            PyArray_SIZE(AS_ARRAY(source)) == 0 ||
+            (PyArray_ISCOMPLEX(AS_ARRAY(source)) && !PyArray_ISCOMPLEX(target)))
             return 0;
-        if (!element && counted_bytes(target) > most)
-            return 0;
-        if (!is_free_to_write(self))
-            return is_refusal() ? 0 : -1;
-        if (PyObject_SetItem(seen, index, value) == 0)
-            return 1;
-        return is_refusal() ? 0 : -1;
-    }
-    if (!source || SLOT(value, at_queue) != SLOT(self, at_queue) ||
-        PyArray_DESCR(AS_ARRAY(source)) != PyArray_DESCR(target) ||
-        PyArray_SIZE(AS_ARRAY(source)) == 0)
+    } else if (!holds(target, value))
         return 0;
-    if (!is_free_to_write(self))
-        return is_refusal() ? 0 : -1;
-    if (element) {
-        if (PyArray_SIZE(AS_ARRAY(source)) != 1 || PyArray_NDIM(AS_ARRAY(source)))
+    if (!is_free_to_write(self) || !is_ready(value, 0))
+        return 0;
+    char *element = element_at(target, index);
+    if (source == value) {
+        if (element || counted_bytes(target) <= most_elements)
+            return write_silently(seen, index, value);
+    } else if (element) {
+        if (PyArray_NDIM(AS_ARRAY(source)))
             return 0;
+        if (PyArray_DESCR(AS_ARRAY(source)) != PyArray_DESCR(target))
+            return write_silently(seen, index, source);
         memmove(element, PyArray_DATA(AS_ARRAY(source)), PyArray_ITEMSIZE(target));
         return 1;
     }
-    PyObject *part = PyObject_GetItem(seen, index);
-    if (!part)
-        return is_refusal() ? 0 : -1;
-    int done = 0;
-    if (Py_TYPE(part) != &PyArray_Type) /* one element, of another array or of this */
-        done = PyArray_NDIM(AS_ARRAY(source)) == 0 ? PyObject_SetItem(seen, index, source) + 1 : 0;
-    else if (PyArray_SIZE(AS_ARRAY(part)) == 0 || counted_bytes(AS_ARRAY(part)) > most)
+    if (!(part = PyObject_GetItem(seen, index)))
+        return 0;
+    if (Py_TYPE(part) != &PyArray_Type) /* one element, which an index of another array selects */
+        done = source == value || PyArray_NDIM(AS_ARRAY(source)) == 0
+                   ? write_silently(seen, index, source)
+                   : 0;
+    else if (PyArray_SIZE(AS_ARRAY(part)) == 0 || counted_bytes(AS_ARRAY(part)) > most_elements)
         done = 0;
-    else if (lie_apart(AS_ARRAY(part), AS_ARRAY(source)))
-        done = PyArray_CopyInto(AS_ARRAY(part), AS_ARRAY(source)) + 1;
-    else if (lie_alike(AS_ARRAY(part), AS_ARRAY(source))) /* as after x[1:] += 1 */
+    else if (source == value || lie_apart(AS_ARRAY(part), AS_ARRAY(source)))
+        done = write_silently(part, Py_Ellipsis, source);
+    else if (PyArray_DESCR(AS_ARRAY(source)) == PyArray_DESCR(target) &&
+             lie_alike(AS_ARRAY(part), AS_ARRAY(source))) /* as after x[1:] += 1 */
         done = 1;
-    else {
+    else { /* NumPy takes x[::2] = x[:n] for an assignment that needs no copy */
         PyObject *apart = PyArray_NewCopy(AS_ARRAY(source), NPY_KEEPORDER);
-        done = apart ? PyArray_CopyInto(AS_ARRAY(part), AS_ARRAY(apart)) + 1 : 0;
+        done = apart ? write_silently(part, Py_Ellipsis, apart) : 0;
         Py_XDECREF(apart);
     }
     Py_DECREF(part);
-    if (!done && PyErr_Occurred() && !is_refusal())
-        return -1;
     return done;
 }
 
@@ -650,9 +727,30 @@ static int write_chosen(PyObject *self, PyObject *seen, PyObject *index, PyObjec
     PyObject *chosen = chosen_of(self, seen, index, 1);
     if (!chosen)
         return 0;
-    int is_done = is_free_to_write(self) && PyObject_SetItem(seen, chosen, source) == 0;
+    int is_done = is_free_to_write(self) && is_ready(value, 0) &&
+                  write_silently(seen, chosen, source);
     Py_DECREF(chosen);
-    return is_done ? 1 : is_refusal() ? 0 : -1;
+    return is_done;
+}
+
+/* Write a number or an array to a part of a small array: 1 if it is done, 0 if the general way is
+ * to do it, -1 with an exception. */
+static int write_now(PyObject *self, PyObject *index, PyObject *value)
+{
+    PyObject *seen = view_to_index(self), *plain = NULL;
+    PyObject *positions = seen_of(index), *source = seen_of(value);
+    int done = 0;
+    Py_XINCREF(source); /* as in getitem */
+    if (seen && positions && PyArray_NDIM(AS_ARRAY(positions)))
+        done = write_chosen(self, seen, index, value);
+    else if (seen && (plain = plain_of(index)))
+        done = write_part(self, seen, plain, value);
+    else if (seen && !PyErr_Occurred())
+        done = write_chosen(self, seen, index, value);
+    Py_XDECREF(plain);
+    Py_XDECREF(seen);
+    Py_XDECREF(source);
+    return !done && PyErr_Occurred() && !is_refusal() ? -1 : done;
 }
 
 static int setitem(PyObject *self, PyObject *index, PyObject *value)
@@ -661,30 +759,23 @@ static int setitem(PyObject *self, PyObject *index, PyObject *value)
         PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted");
         return -1;
     }
-    PyObject *seen = seen_of(self);
-    if (seen) {
-        int done = 0;
-        PyObject *plain = NULL;
-        PyObject *positions = seen_of(index), *source = seen_of(value);
-        Py_INCREF(seen); /* as in getitem */
-        Py_XINCREF(source);
-        if (positions && PyArray_NDIM(AS_ARRAY(positions)))
-            done = write_chosen(self, seen, index, value);
-        else if ((plain = plain_of(index)))
-            done = write_part(self, seen, plain, value);
-        else if (!PyErr_Occurred())
-            done = write_chosen(self, seen, index, value);
-        Py_XDECREF(plain);
-        Py_DECREF(seen);
-        Py_XDECREF(source);
-        if (done < 0 || (!done && PyErr_Occurred() && !is_refusal()))
-            return -1;
-        if (done)
-            return 0;
-    }
+    int done = write_now(self, index, value);
+    if (done)
+        return done < 0 ? -1 : 0;
     PyObject *result = general(slow_setitem, self, index, value);
     Py_XDECREF(result);
     return result ? 0 : -1;
+}
+
+/* write_small(x, index, value): whether it was written. */
+static PyObject *write_small(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3) {
+        PyErr_SetString(PyExc_TypeError, "write_small(x, index, value)");
+        return NULL;
+    }
+    int done = write_now(args[0], args[1], args[2]);
+    return done < 0 ? NULL : PyBool_FromLong(done);
 }
 
 /* --- operators -------------------------------------------------------------------------------- */
@@ -692,7 +783,7 @@ static int setitem(PyObject *self, PyObject *index, PyObject *value)
 /* As Python hands them over: the numbers of operations, in the order of their slots. */
 enum { OF_ADD, OF_SUBTRACT, OF_MULTIPLY, OF_DIVIDE, OF_FLOOR_DIVIDE, OF_REMAINDER, OF_AND, OF_OR,
        OF_XOR, OF_LEFT_SHIFT, OF_RIGHT_SHIFT, OF_LESS, OF_LESS_EQUAL, OF_GREATER, OF_GREATER_EQUAL,
-       OF_EQUAL, OF_NOT_EQUAL, BINARY_OPERATIONS };
+       OF_EQUAL, OF_NOT_EQUAL, OF_NEGATIVE, OF_POSITIVE, OF_ABSOLUTE, OF_INVERT, OPERATORS };
 
 /* Whether the axes lie in memory as in C, not all elements beside each other: then those of a
  * result of NumPy's do, too. */
@@ -712,14 +803,14 @@ static int lies_as_in_c(PyArrayObject *x)
 /* An operation on large arrays of one shape and dtype, or on one and a number of Python's, whose
  * result lies in memory that has been used before: that of the system is fresh, and to touch it the
  * first time costs more than the operation. NULL without an exception where Python is to decide. */
-static PyObject *in_pool(int at, PyObject *owner, PyObject *a, PyObject *b)
+static PyObject *in_pool(struct operation *op, PyObject *owner, PyObject *a, PyObject *b)
 {
     PyArrayObject *like = AS_ARRAY(Py_TYPE(a) == &PyArray_Type ? a : b);
     PyObject *operands[] = {a, b};
     int type = PyArray_TYPE(like);
-    if (at > OF_DIVIDE || (type != NPY_DOUBLE && type != NPY_FLOAT && type != NPY_CDOUBLE))
+    if (op->into == Py_None || !strchr(op->kept_types, PyArray_DESCR(like)->type))
         return NULL;
-    for (int which = 0; which < 2; which++) {
+    for (int which = 0; which < (b ? 2 : 1); which++) {
         PyObject *each = operands[which];
         if (Py_TYPE(each) != &PyArray_Type) {
             if (!PyFloat_CheckExact(each) && !PyLong_CheckExact(each))
@@ -732,7 +823,12 @@ static PyObject *in_pool(int at, PyObject *owner, PyObject *a, PyObject *b)
                                             SLOT(owner, at_usm_type), PyArray_NBYTES(like));
     if (!block)
         return NULL;
-    PyObject *bytes = is_idle() ? PyObject_GetAttr(block, host_bytes) : NULL, *made = NULL;
+    PyObject *bytes = NULL, *made = NULL, *free = is_idle() ? Py_NewRef(Py_True) : NULL;
+    if (!free) /* the block may have been another array's before */
+        free = PyObject_CallFunctionObjArgs(block_is_ready, block, Py_True, NULL);
+    if (free && PyObject_IsTrue(free) == 1)
+        bytes = PyObject_GetAttr(block, host_bytes);
+    Py_XDECREF(free);
     if (bytes && Py_TYPE(bytes) == &PyArray_Type) {
         PyArray_Descr *dtype = PyArray_DESCR(like);
         Py_INCREF(dtype);
@@ -740,7 +836,8 @@ static PyObject *in_pool(int at, PyObject *owner, PyObject *a, PyObject *b)
                                              PyArray_DIMS(like), NULL,
                                              PyArray_DATA(AS_ARRAY(bytes)), NPY_ARRAY_CARRAY, NULL);
         if (out && PyArray_SetBaseObject(AS_ARRAY(out), Py_NewRef(bytes)) == 0) {
-            PyObject *result = silently(owner, operations[at].compute, a, b, out);
+            PyObject *result = b ? silently(owner, op->into, a, b, out)
+                                 : silently(owner, op->into, a, out, NULL);
             if (result) {
                 Py_DECREF(result);
                 made = make(owner, Py_NewRef(out), block);
@@ -756,88 +853,163 @@ static PyObject *in_pool(int at, PyObject *owner, PyObject *a, PyObject *b)
 /* --- operators of two operands ------------------------------------------------------------------ */
 
 static PyObject *noted(int at, PyObject *x, PyObject *y);
+static PyObject *noted_as(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y);
 
-static PyObject *binary_of(int at, PyObject *x, PyObject *y, PyObject *a, PyObject *b)
+/* The size of the shape to which two arrays broadcast; more than any limit if they do not. */
+static npy_intp broadcast_size(PyArrayObject *a, PyArrayObject *b)
 {
-    PyObject *owner = Py_TYPE(x) == array_type ? x : y;
-    npy_intp most = most_of(operations[at].weight), size = 0;
-    PyObject *result = NULL;
-    if (a && b) {
+    npy_intp size = 1;
+    int count = PyArray_NDIM(a) > PyArray_NDIM(b) ? PyArray_NDIM(a) : PyArray_NDIM(b);
+    for (int axis = 1; axis <= count; axis++) {
+        npy_intp one_ = axis <= PyArray_NDIM(a) ? PyArray_DIM(a, PyArray_NDIM(a) - axis) : 1;
+        npy_intp other = axis <= PyArray_NDIM(b) ? PyArray_DIM(b, PyArray_NDIM(b) - axis) : 1;
+        if (one_ != other && one_ != 1 && other != 1)
+            return NPY_MAX_INTP;
+        size *= one_ == 1 ? other : one_;
+    }
+    return size;
+}
+
+/* Whether the operands are small, in one place; the host's views and the size are stored. */
+static int are_small(struct operation *op, PyObject *x, PyObject *y, PyObject **a, PyObject **b,
+                     npy_intp *size)
+{
+    npy_intp most = most_of(op->weight), other;
+    if (*a && *b) {
         if (SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type))
-            goto slow;
-        if (!PyArray_SAMESHAPE(AS_ARRAY(a), AS_ARRAY(b)) &&
-            PyArray_SIZE(AS_ARRAY(a)) * PyArray_SIZE(AS_ARRAY(b)) > most)
-            goto by_python; /* which may compute it at once, without nodes */
-        npy_intp second = counted(AS_ARRAY(b));
-        size = counted(AS_ARRAY(a));
-        if (size > most || second > most ||
-            (!PyArray_SAMESHAPE(AS_ARRAY(a), AS_ARRAY(b)) &&
-             PyArray_SIZE(AS_ARRAY(a)) * PyArray_SIZE(AS_ARRAY(b)) > most))
-            goto slow;
-    } else if (a && Py_TYPE(y) != array_type && is_scalar(y)) {
-        b = y;
-        size = counted(AS_ARRAY(a));
-    } else if (b && Py_TYPE(x) != array_type && is_scalar(x)) {
-        a = x;
-        size = counted(AS_ARRAY(b));
+            return 0;
+        *size = counted(AS_ARRAY(*a));
+        other = counted(AS_ARRAY(*b));
+        if (other > *size)
+            *size = other;
+        if (!PyArray_SAMESHAPE(AS_ARRAY(*a), AS_ARRAY(*b))) {
+            npy_intp whole = broadcast_size(AS_ARRAY(*a), AS_ARRAY(*b));
+            if (whole / 8 > most)
+                return 0;
+            for (int at = 0; at < 2; at++)
+                if ((other = effective_size(AS_ARRAY(at ? *b : *a), whole)) > *size)
+                    *size = other;
+        }
+    } else if (*a && Py_TYPE(y) != array_type && is_scalar(y)) {
+        *b = y;
+        *size = counted(AS_ARRAY(*a));
+    } else if (*b && Py_TYPE(x) != array_type && is_scalar(x)) {
+        *a = x;
+        *size = counted(AS_ARRAY(*b));
     } else
-        goto slow;
-    if (size > most)
-        goto slow;
-    if (!is_idle())
-        goto by_python;
-    if (size > heap_elements)
-        result = in_pool(at, owner, a, b);
-    else if ((result = silently(owner, operations[at].compute, a, b, NULL)))
-        result = make_of(owner, result);
+        return 0;
+    return *size <= most;
+}
+
+/* The operation, computed by NumPy; `b` is NULL for one operand. NULL without an exception where
+ * the general way is to do it. */
+static PyObject *compute_now(struct operation *op, PyObject *owner, PyObject *a, PyObject *b,
+                             npy_intp size)
+{
+    PyObject *result = size > heap_elements ? in_pool(op, owner, a, b) : NULL;
     if (result || PyErr_Occurred())
         return result;
-    goto by_python;
-slow:
-    if ((result = noted(at, x, y)) || PyErr_Occurred())
-        return result;
-by_python:
-    return general(operations[at].slow, x, y, NULL);
+    result = silently(owner, op->compute, a, b, NULL);
+    return result ? make_of(owner, result) : NULL;
 }
 
 static PyObject *binary(int at, PyObject *x, PyObject *y)
 {
-    PyObject *a = seen_of(x), *b = seen_of(y);
-    Py_XINCREF(a); /* as in getitem */
-    Py_XINCREF(b);
-    PyObject *result = binary_of(at, x, y, a, b);
-    Py_XDECREF(a);
-    Py_XDECREF(b);
-    return result;
+    struct operation *op = &operations[at];
+    PyObject *seen = seen_of(x), *others = seen_of(y), *a = seen, *b = others, *result = NULL;
+    npy_intp size = 0;
+    Py_XINCREF(seen); /* as in getitem */
+    Py_XINCREF(others);
+    if (!are_small(op, x, y, &a, &b, &size))
+        result = noted(at, x, y);
+    else if (is_ready(x, 0) && is_ready(y, 0))
+        result = compute_now(op, Py_TYPE(x) == array_type ? x : y, a, b, size);
+    Py_XDECREF(seen);
+    Py_XDECREF(others);
+    return result || PyErr_Occurred() ? result : general(op->general, x, y, NULL);
+}
+
+/* Compute an operation into a small array: 1 if it is done, 0 if the general way is to do it, -1
+ * with an exception. `y` is NULL for one operand. */
+static int compute_into(struct operation *op, PyObject *out, PyObject *x, PyObject *y)
+{
+    PyObject *target = seen_of(out), *given[] = {x, y}, *seen[2] = {NULL, NULL}, *result;
+    if (!target || op->into == Py_None || counted(AS_ARRAY(target)) > most_of(op->weight))
+        return 0;
+    for (int at = 0; at < 2 && given[at]; at++) {
+        if (Py_TYPE(given[at]) == array_type) {
+            if (SLOT(out, at_queue) == SLOT(given[at], at_queue))
+                seen[at] = seen_of(given[at]);
+        } else if (is_scalar(given[at]))
+            seen[at] = given[at];
+        if (!seen[at])
+            return 0;
+    }
+    if (!is_free_to_write(out) || !is_ready(x, 0) || (y && !is_ready(y, 0)))
+        return is_refusal() ? 0 : -1;
+    Py_INCREF(target);
+    result = y ? silently(out, op->into, seen[0], seen[1], target)
+               : silently(out, op->into, seen[0], target, NULL);
+    Py_DECREF(target);
+    Py_XDECREF(result);
+    return result ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
 static PyObject *in_place(int at, PyObject *x, PyObject *y)
 {
-    PyObject *target = seen_of(x), *operand = NULL;
-    if (!target || operations[at].compute_in_place == Py_None ||
-        counted(AS_ARRAY(target)) > most_of(operations[at].weight))
-        goto slow;
-    if (Py_TYPE(y) == array_type) {
-        if (SLOT(x, at_queue) == SLOT(y, at_queue))
-            operand = seen_of(y);
-    } else if (is_scalar(y))
-        operand = y;
-    if (!operand)
-        goto slow;
-    if (!is_free_to_write(x)) {
-        if (!is_refusal())
-            return NULL;
-        goto slow;
-    }
-    PyObject *result = silently(x, operations[at].compute_in_place, target, operand, target);
-    if (result) {
-        Py_DECREF(result);
-        return Py_NewRef(x);
-    }
-    if (PyErr_Occurred())
+    int done = compute_into(&operations[at], x, x, y);
+    if (done)
+        return done < 0 ? NULL : Py_NewRef(x);
+    return general(operations[at].general_in_place, x, y, NULL);
+}
+
+static PyObject *unary(int at, PyObject *x)
+{
+    struct operation *op = &operations[at];
+    PyObject *seen = seen_of(x), *result = NULL;
+    npy_intp size = seen ? counted(AS_ARRAY(seen)) : 0;
+    Py_XINCREF(seen);
+    if (seen && size <= most_of(op->weight)) {
+        if (is_ready(x, 0))
+            result = compute_now(op, x, seen, NULL, size);
+    } else if (at == OF_NEGATIVE)
+        result = noted_as(PyList_GetItem(graph_operations, at), op->weight, x, NULL);
+    Py_XDECREF(seen);
+    return result || PyErr_Occurred() ? result : general(op->general, x, NULL, NULL);
+}
+
+/* The operation whose number is `self`, called with its operands. */
+static PyObject *operate(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    int at = (int)PyLong_AsLong(self);
+    if (count == 1)
+        return unary(at, args[0]);
+    if (count == 2)
+        return binary(at, args[0], args[1]);
+    PyErr_Format(PyExc_TypeError, "an operation takes 1 or 2 operands, not %zd", count);
+    return NULL;
+}
+
+static PyMethodDef operate_definition = {
+    "operate", (PyCFunction)(void (*)(void))operate, METH_FASTCALL, NULL,
+};
+
+/* operation(number): the function of its operands; `setup` describes the operation later. */
+static PyObject *operation_of(PyObject *module, PyObject *number)
+{
+    return PyCFunction_New(&operate_definition, number);
+}
+
+/* operate_into(number, out, x[, y]): whether a small array was written. */
+static PyObject *operate_into(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 3 && count != 4) {
+        PyErr_SetString(PyExc_TypeError, "operate_into(number, out, x[, y])");
         return NULL;
-slow:
-    return general(operations[at].slow_in_place, x, y, NULL);
+    }
+    struct operation *op = &operations[PyLong_AsLong(args[0])];
+    int done = compute_into(op, args[1], args[2], count == 4 ? args[3] : NULL);
+    return done < 0 ? NULL : PyBool_FromLong(done);
 }
 
 #define OPERATION(name, at)                                                               \
@@ -874,8 +1046,6 @@ static int is_large(PyObject *x, PyObject *weight)
     return !seen || counted(AS_ARRAY(seen)) > most_of(weight);
 }
 
-static PyObject *noted_as(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y);
-
 static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
 {
     PyObject *seen = seen_of(x);
@@ -884,7 +1054,7 @@ static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
         (PyArray_ISFLOAT(AS_ARRAY(seen)) || PyArray_ISCOMPLEX(AS_ARRAY(seen))) &&
         PyLong_AsLongLongAndOverflow(y, &is_whole) == 2 &&
         PyArray_SIZE(AS_ARRAY(seen)) <= most_of(square_weight) &&
-        PyArray_SIZE(AS_ARRAY(seen)) <= heap_elements && is_idle()) {
+        PyArray_SIZE(AS_ARRAY(seen)) <= heap_elements && is_ready(x, 0)) {
         PyObject *result = silently(x, numpy_square, seen, NULL, NULL);
         if (result)
             return make_of(x, result);
@@ -1658,35 +1828,10 @@ refused:
 
 /* --- operators of one operand ----------------------------------------------------------------- */
 
-enum { NEGATIVE, POSITIVE, ABSOLUTE, INVERT, UNARY_OPERATIONS };
-static struct {
-    PyObject *compute, *slow, *weight;
-} of_one[UNARY_OPERATIONS];
-
-static PyObject *unary(int at, PyObject *x)
-{
-    PyObject *seen = seen_of(x);
-    npy_intp most = most_of(of_one[at].weight);
-    if (seen && PyArray_SIZE(AS_ARRAY(seen)) <= most &&
-        PyArray_SIZE(AS_ARRAY(seen)) <= heap_elements && is_idle()) {
-        PyObject *result = silently(x, of_one[at].compute, seen, NULL, NULL);
-        if (result)
-            return make_of(x, result);
-        if (PyErr_Occurred())
-            return NULL;
-    }
-    if (at == NEGATIVE && is_large(x, of_one[at].weight)) {
-        PyObject *result = noted_as(negation, of_one[at].weight, x, NULL);
-        if (result || PyErr_Occurred())
-            return result;
-    }
-    return general(of_one[at].slow, x, NULL, NULL);
-}
-
-static PyObject *negative(PyObject *x) { return unary(NEGATIVE, x); }
-static PyObject *positive(PyObject *x) { return unary(POSITIVE, x); }
-static PyObject *absolute(PyObject *x) { return unary(ABSOLUTE, x); }
-static PyObject *invert(PyObject *x) { return unary(INVERT, x); }
+static PyObject *negative(PyObject *x) { return unary(OF_NEGATIVE, x); }
+static PyObject *positive(PyObject *x) { return unary(OF_POSITIVE, x); }
+static PyObject *absolute(PyObject *x) { return unary(OF_ABSOLUTE, x); }
+static PyObject *invert(PyObject *x) { return unary(OF_INVERT, x); }
 
 /* Whether NumPy's BLAS may multiply so much: on as many cores as it likes only where the device is a
  * whole one. */
@@ -1721,7 +1866,7 @@ static PyObject *product(PyObject *x, PyObject *y)
         SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type) ||
         !may_multiply(SLOT(x, at_queue), AS_ARRAY(a), AS_ARRAY(b), columns) ||
         (dimensions == 2 ? PyArray_DIM(AS_ARRAY(a), 0) : 1) * columns > heap_elements ||
-        !is_idle())
+        !is_ready(x, 0) || !is_ready(y, 0))
         return NULL;
     PyObject *result;
     int type = PyArray_TYPE(AS_ARRAY(a));
@@ -1901,27 +2046,27 @@ static PyObject *compute_small(PyObject *module, PyObject *args, PyObject *named
     return PyObject_Call(slow_compute_small, args, named);
 }
 
-/* A view, by a function of NumPy's, of an array whose memory has been given. */
+/* view_small(x, function, *args): a view that a NumPy function makes; None if it makes none. */
 static PyObject *view_small(PyObject *module, PyObject *args)
 {
     Py_ssize_t count = PyTuple_Size(args);
-    PyObject *x = count > 1 ? PyTuple_GetItem(args, 0) : NULL, *seen = x ? seen_of(x) : NULL;
-    PyObject *base = seen ? PyArray_BASE(AS_ARRAY(seen)) : NULL;
-    PyObject *given = base ? PyTuple_New(count - 1) : NULL;
-    if (!base)
-        return PyObject_Call(slow_view_small, args, NULL);
-    if (!given)
-        return NULL;
-    PyTuple_SetItem(given, 0, Py_NewRef(seen));
-    for (Py_ssize_t at = 2; at < count; at++)
-        PyTuple_SetItem(given, at - 1, Py_NewRef(PyTuple_GetItem(args, at)));
-    PyObject *view = PyObject_Call(PyTuple_GetItem(args, 1), given, NULL);
-    Py_DECREF(given);
-    if (view && Py_TYPE(view) == &PyArray_Type && PyArray_BASE(AS_ARRAY(view)) == base &&
-        PyArray_SIZE(AS_ARRAY(view)))
+    PyObject *x = count > 1 ? PyTuple_GetItem(args, 0) : NULL, *view = NULL;
+    PyObject *seen = x ? view_to_share(x) : NULL, *given = seen ? PyTuple_New(count - 1) : NULL;
+    if (given) {
+        PyTuple_SetItem(given, 0, Py_NewRef(seen));
+        for (Py_ssize_t at = 2; at < count; at++)
+            PyTuple_SetItem(given, at - 1, Py_NewRef(PyTuple_GetItem(args, at)));
+        view = PyObject_Call(PyTuple_GetItem(args, 1), given, NULL);
+        Py_DECREF(given);
+    }
+    int is_view = view && Py_TYPE(view) == &PyArray_Type &&
+                  PyArray_BASE(AS_ARRAY(view)) == PyArray_BASE(AS_ARRAY(seen)) &&
+                  PyArray_SIZE(AS_ARRAY(view));
+    Py_XDECREF(seen);
+    if (is_view)
         return make(x, view, SLOT(x, at_block));
     Py_XDECREF(view);
-    if (!view && !is_refusal())
+    if (PyErr_Occurred() && !is_refusal())
         return NULL;
     Py_RETURN_NONE;
 }
@@ -1931,7 +2076,7 @@ static PyObject *view_small(PyObject *module, PyObject *args)
 static PyObject *number_seen(PyObject *x)
 {
     PyObject *seen = seen_of(x);
-    return seen && PyArray_NDIM(AS_ARRAY(seen)) == 0 && is_idle() && !is_tracing ? seen : NULL;
+    return seen && PyArray_NDIM(AS_ARRAY(seen)) == 0 && !is_tracing && is_ready(x, 0) ? seen : NULL;
 }
 
 static PyObject *as_float(PyObject *x)
@@ -2091,12 +2236,12 @@ static Py_ssize_t offset_in(PyObject *sample, const char *name)
     return found;
 }
 
-/* setup(named, operations, of_one, ufuncs): methods, by name. What is handed over lives for ever. */
+/* setup(named, operations, ufuncs): methods, by name. What is handed over lives for ever. */
 static PyObject *setup(PyObject *module, PyObject *args)
 {
-    PyObject *named, *given, *given_of_one;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!", &PyDict_Type, &named, &PyList_Type, &given,
-                          &PyList_Type, &given_of_one, &PyDict_Type, &ufuncs))
+    PyObject *named, *given;
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyDict_Type, &named, &PyList_Type, &given, &PyDict_Type,
+                          &ufuncs))
         return NULL;
     PyObject *type, *driver, *block;
     PyTypeObject *segment_type;
@@ -2109,14 +2254,14 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"shape", &slow_shape}, {"ndim", &slow_ndim}, {"size", &slow_size},
         {"dtype", &slow_dtype}, {"small_product", &slow_product},
         {"is_whole_device", &is_whole_device}, {"T", &slow_transposed},
-        {"compute_small", &slow_compute_small}, {"view_small", &slow_view_small},
+        {"compute_small", &slow_compute_small},
         {"pow", &slow_power}, {"rpow", &slow_reflected_power}, {"rmatmul", &slow_reflected_matmul},
         {"numpy_square", &numpy_square}, {"square_weight", &square_weight},
-        {"allocate", &allocate}, {"Node", (PyObject **)&node_type},
+        {"allocate", &allocate}, {"look", &look}, {"is_ready", &block_is_ready}, {"materialize", &materialize}, {"Node", (PyObject **)&node_type},
         {"Scalar", (PyObject **)&scalar_type}, {"Canonical", (PyObject **)&canonical_type},
         {"pending_order", &slow_order}, {"placement", &placement}, {"holds", &holds_open},
         {"options", &options}, {"operations", &graph_operations},
-        {"square", &square}, {"negative", &negation}, {"Layout", (PyObject **)&layout_type},
+        {"square", &square}, {"Layout", (PyObject **)&layout_type},
         {"block", &block}, {"Segment", (PyObject **)&segment_type},
         {"in_order", &in_order}, {"order_of", &order_of}, {"others_work", &others_work}, {"note_recent", &note_recent},
         {"lock_order", &lock_order}, {"unlock_order", &unlock_order}, {"driver", &driver},
@@ -2131,9 +2276,8 @@ static PyObject *setup(PyObject *module, PyObject *args)
     PyObject *heap = PyDict_GetItemString(named, "heap_elements");
     PyObject *products = PyDict_GetItemString(named, "one_core_products");
     Py_ssize_t count = PyList_Size(given);
-    if (!heap || !products || count != BINARY_OPERATIONS ||
-        PyList_Size(given_of_one) != UNARY_OPERATIONS) {
-        PyErr_SetString(PyExc_TypeError, "setup: limits, and as many operations as there are");
+    if (!heap || !products || count < OPERATORS || count > MAX_OPERATIONS) {
+        PyErr_SetString(PyExc_TypeError, "setup: limits, and all operations");
         return NULL;
     }
     heap_elements = PyLong_AsSsize_t(heap);
@@ -2190,16 +2334,11 @@ static PyObject *setup(PyObject *module, PyObject *args)
     memcpy(&make_event, &functions_of_driver[2], sizeof(void *));
     memcpy(&delete_event, &functions_of_driver[3], sizeof(void *));
     for (Py_ssize_t at = 0; at < count; at++) {
-        PyObject *one_of = PyList_GetItem(given, at);
-        if (!PyArg_ParseTuple(one_of, "OOOOO", &operations[at].compute, &operations[at].slow,
-                              &operations[at].compute_in_place, &operations[at].slow_in_place,
-                              &operations[at].weight))
+        struct operation *op = &operations[at];
+        if (!PyArg_ParseTuple(PyList_GetItem(given, at), "OOOOOs", &op->compute, &op->into,
+                              &op->weight, &op->general, &op->general_in_place, &op->kept_types))
             return NULL;
     }
-    for (Py_ssize_t at = 0; at < UNARY_OPERATIONS; at++)
-        if (!PyArg_ParseTuple(PyList_GetItem(given_of_one, at), "OOO", &of_one[at].compute,
-                              &of_one[at].slow, &of_one[at].weight))
-            return NULL;
     PyObject *methods = PyDict_New();
     for (PyMethodDef *each = of_arrays; methods && each->ml_name; each++) {
         PyObject *method = PyDescr_NewMethod(array_type, each);
@@ -2210,7 +2349,6 @@ static PyObject *setup(PyObject *module, PyObject *args)
     if (methods) {
         Py_INCREF(named);
         Py_INCREF(given);
-        Py_INCREF(given_of_one);
         Py_INCREF(ufuncs);
     }
     return methods;
@@ -2262,6 +2400,9 @@ static PyMethodDef functions[] = {
     {"compute_small", (PyCFunction)(void (*)(void))compute_small, METH_VARARGS | METH_KEYWORDS,
      NULL},
     {"view_small", view_small, METH_VARARGS, NULL},
+    {"write_small", (PyCFunction)(void (*)(void))write_small, METH_FASTCALL, NULL},
+    {"operation", operation_of, METH_O, NULL},
+    {"operate_into", (PyCFunction)(void (*)(void))operate_into, METH_FASTCALL, NULL},
     {"shape", shape_of, METH_O, NULL},
     {"ndim", dimensions_of, METH_O, NULL},
     {"size", size_of, METH_O, NULL},

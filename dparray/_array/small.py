@@ -16,13 +16,11 @@ from dparray._array.ndarray import (
     SEQUENCES,
     config_values,
     look,
-    materialize,
     ndarray,
     new_object,
 )
 from dparray._evaluate import cost_model, host, limits
 from dparray._runtime import queues
-from dparray.memory import pool
 
 #: The type characters of the dtypes that arrays have.
 NUMBERS = frozenset(np.dtype(name).char for name in _dtypes.NAMES) | {"q", "Q"}
@@ -36,9 +34,6 @@ HEAP_ELEMENTS = 1 << 14
 _MOST_JOINED = 64
 
 
-# Local names for the hot path of small arrays; see "small arrays, at once" below.
-
-
 array_type = np.ndarray
 
 
@@ -49,19 +44,6 @@ REFUSALS = host.REFUSALS
 
 
 SCALARS = _dtypes.SCALARS
-
-
-_BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
-
-
-def is_plain(index: Any) -> bool:
-    """Whether an index is made of Python's integers and slices, of ``None`` and ``...``."""
-    if type(index) is tuple:
-        for entry in index:  # noqa: SIM110 - a generator would cost more than all the rest
-            if type(entry) not in _BASIC:
-                return False
-        return True
-    return type(index) in _BASIC
 
 
 def general_compute_small(
@@ -250,141 +232,8 @@ def is_free_to_write(x: ndarray) -> bool:
     return block is None or not block.readers
 
 
-def general_view_small(
-    x: ndarray, function: Callable[..., np.ndarray], *args: Any
-) -> ndarray | None:
-    """A view of an array that the host sees; ``None`` if what NumPy makes is no view of it.
-
-    Args:
-        x: the array.
-        function: called with what the host sees of ``x``, and ``args``; may copy.
-        *args: what NumPy does not take goes another way, as ever.
-    """
-    if look(x) is None:
-        return None
-    seen, base = shareable_view(x)
-    try:
-        view = function(seen, *args)
-    except REFUSALS:
-        return None
-    return sharing(x, view) if view.base is base and view.size else None
-
-
-def shareable_view(x: ndarray) -> tuple[np.ndarray, Any]:
-    """The host's view of an array, and the base of that view, which other views share."""
-    materialize(x)  # views share memory, so there must be some
-    seen = x._on_host
-    return seen, seen.base  # type: ignore[union-attr,return-value]
-
-
-def sharing(x: ndarray, view: np.ndarray) -> ndarray:
-    """An array over the memory of ``x``, of which the host sees ``view``."""
-    result = new_object(ndarray)
-    result._on_host = view
-    result._block = x._block
-    result._packed = None
-    result.sycl_queue = x.sycl_queue
-    result.usm_type = x.usm_type
-    return result
-
-
 #: The kinds of the arrays to which numbers of Python's are written as they are.
 TAKEN_BY = {float: "fc", int: "fciu", bool: "bfciu"}
-
-
-def write_small(x: ndarray, index: Any, value: Any) -> bool:
-    """Write to a small part of an array; false if that is not done."""
-    if type(index) is not int and not is_plain(index):
-        return False
-    target = x._on_host
-    if target is None:
-        target = look(x)
-        if target is None:
-            return False
-    if 0 in target.strides:  # elements that share memory are not written
-        return False
-    dtype = target.dtype
-    if counted_bytes(target) > limits.host_elements:
-        try:
-            part = target[index]
-        except IndexError:
-            return False
-        if type(part) is array_type:
-            if counted_bytes(part) > limits.host_elements:
-                return False
-            target, index = part, Ellipsis
-    if not is_free_to_write(x):
-        return False
-    source: Any
-    if type(value) is ndarray:
-        source = value._on_host
-        if source is None or value.sycl_queue is not x.sycl_queue:
-            return False
-        if working and not is_ready(value):
-            return False
-        if source.base is not None and source.ndim and np.may_share_memory(source, target):
-            source = _apart(source, target, index)
-        is_exact = source.dtype is dtype
-        if not is_exact and source.dtype.kind == "c" and dtype.kind != "c":
-            return False
-    else:
-        source = value
-        kinds = TAKEN_BY.get(type(value))
-        if kinds is None or dtype.kind not in kinds:
-            return False
-        is_exact = dtype.char == "d" or type(value) is bool
-    if not is_exact:  # the conversion may overflow
-        return host.call(host.write, target, index, source, owner=x) is not None
-    try:
-        target[index] = source
-    except REFUSALS:
-        return False
-    return True
-
-
-def computed_in_pool(compute: Callable[..., Any], x: ndarray, *seen: Any) -> ndarray | None:
-    """An operation on floats whose result lies in the pool's memory, which has been used before.
-
-    Args:
-        compute: the operation, which takes an output; its result has the operands' dtype.
-        x: one of the arrays; nothing pending writes them.
-        *seen: what the host sees of the operands, and scalars of Python.
-
-    Returns:
-        ``None`` where the result is not plainly of the shape and dtype of ``x``.
-    """
-    like: np.ndarray = x._on_host  # type: ignore[assignment]
-    dtype, shape = like.dtype, like.shape
-    if dtype.char not in "df":
-        return None
-    for each in seen:
-        if type(each) is array_type:
-            # In C order, as the result will be.
-            if each.dtype is not dtype or each.shape != shape or not each.flags.c_contiguous:
-                return None
-        elif type(each) is not float and type(each) is not int:
-            return None
-    block = pool.allocate(x.sycl_queue, x.usm_type, like.nbytes)
-    if working and not queues.may_write(block):  # it lay elsewhere before
-        return None
-    out: np.ndarray = np.ndarray(shape, dtype, block.host_bytes)
-    if host.call(compute, *seen, out, owner=x) is None:
-        return None
-    result = new_object(ndarray)
-    result._on_host, result._block, result._packed = out, block, None
-    result.sycl_queue, result.usm_type = x.sycl_queue, x.usm_type
-    return result
-
-
-def _apart(source: np.ndarray, target: np.ndarray, index: Any) -> np.ndarray:
-    """The values for a part of an array, copied where they share memory with that part.
-
-    NumPy mistakes ``x[::2] = x[:n]`` for an assignment that needs no copy.
-    """
-    written = target[index]
-    if type(written) is not array_type or not np.may_share_memory(source, written):
-        return source
-    return source.copy()
 
 
 def take_small(x: ndarray, index: ndarray) -> ndarray | None:
@@ -440,8 +289,20 @@ def put_small(x: ndarray, index: ndarray, value: Any) -> bool:
     )
 
 
-#: :func:`general_compute_small` and :func:`general_view_small`, compiled where the module is built.
+def _is_not_done(*args: Any) -> bool:
+    return False
+
+
+def _no_view(x: ndarray, function: Callable[..., np.ndarray], *args: Any) -> None:
+    return None
+
+
+#: Compute a NumPy function of small arrays, as :func:`general_compute_small`.
 compute_small: Callable[..., ndarray | None] = general_compute_small
-view_small: Callable[..., ndarray | None] = general_view_small
+#: ``view_small(x, function, *args)``: the view that a NumPy function makes, or ``None``.
+view_small: Callable[..., ndarray | None] = _no_view
+#: ``write_small(x, index, value)``: write to a part of a small array; false if that is not done.
+write_small: Callable[[ndarray, Any, Any], bool] = _is_not_done
 if short.module is not None:
     compute_small, view_small = short.module.compute_small, short.module.view_small
+    write_small = short.module.write_small

@@ -11,22 +11,9 @@ from dparray._array.apply import copy_of
 from dparray._array.assignment import assign, writable_layout, write
 from dparray._array.ndarray import (
     as_method,
-    config_values,
     give_memory,
     has_memory,
-    look,
     ndarray,
-    new_object,
-)
-from dparray._array.small import (
-    REFUSALS,
-    array_type,
-    is_plain,
-    is_ready,
-    shareable_view,
-    sharing,
-    working,
-    write_small,
 )
 from dparray._evaluate import host
 from dparray._hooks import latest_work, note_call
@@ -36,31 +23,6 @@ as_array = np.asarray
 
 @as_method
 def __getitem__(self: ndarray, index: Any) -> ndarray:
-    seen = self._on_host
-    if seen is None and self._block is not None:
-        seen = look(self)
-    if seen is not None and (type(index) is int or is_plain(index)):
-        is_idle = not working and config_values["host_tier"]
-        try:
-            found = seen[index]
-            if type(found) is array_type:
-                base = seen.base
-                if base is None:
-                    seen, base = shareable_view(self)
-                    found = seen[index]
-                if found.base is base and found.size:
-                    return sharing(self, found)
-            elif is_idle or is_ready(self):  # integers select a scalar, which is a copy
-                if not is_idle:
-                    found = seen[index]  # read once more: the queue is idle now
-                result = new_object(ndarray)
-                result._on_host = as_array(found)
-                result._block = result._packed = None
-                result.sycl_queue = self.sycl_queue
-                result.usm_type = self.usm_type
-                return result
-        except REFUSALS:
-            pass
     if _layout.is_basic_index(index):
         layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
         if not layout[0] and not has_memory(self) and self._alias is not None:
@@ -76,8 +38,6 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
 
 @as_method
 def __setitem__(self: ndarray, index: Any, value: Any) -> None:
-    if write_small(self, index, value):
-        return
     layout = writable_layout("x[index] = value", self)  # a view of what is pending is not written
     if index is Ellipsis:
         write(self, value, layout, "x[...] = value")

@@ -16,13 +16,13 @@ import numpy as np
 
 from dparray import _hooks, _placement, config
 from dparray._array import apply, short, small
-from dparray._array.apply import OPERATIONS
-from dparray._array.ndarray import ndarray
+from dparray._array.apply import NUMBERS, OPERATIONS, general_operation
+from dparray._array.ndarray import look, materialize, ndarray
 from dparray._codegen.canonical import Canonical
 from dparray._evaluate import evaluate, host, known, limits
 from dparray._functions import products, protocols
 from dparray._graph.node import Node, Scalar, pending_order
-from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS
+from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
 from dparray._layout import Layout
 from dparray._runtime import access, in_order, queues, submission
 from dparray._runtime.order import lock as order_lock
@@ -55,18 +55,19 @@ def install(module: Any) -> None:
         "one_core_products": products.ONE_CORE_PRODUCTS,
         "small_product": products._small_product,
         "compute_small": small.general_compute_small,
-        "view_small": small.general_view_small,
+        "look": look,
+        "is_ready": lambda block, writes: host.is_ready(block, writes),
+        "materialize": materialize,
         "Node": Node,
         "Scalar": Scalar,
         "Canonical": Canonical,
         "pending_order": pending_order,
         "Layout": Layout,
         "square": OPS["square"],
-        "negative": OPS["negative"],
         "placement": vars(_placement),
         "holds": access.holds,
         "options": vars(config),
-        "operations": [OPS[each] for each in [*OPERATORS.values(), *COMPARISONS.values()]],
+        "operations": list(NUMBERS),
         "block": _sample_block(),
         "Segment": Segment,
         "in_order": vars(in_order),
@@ -84,22 +85,26 @@ def install(module: Any) -> None:
         named[name] = of_class[f"__{name}__"]
     for name in ("shape", "ndim", "size", "dtype", "T"):
         named[name] = of_class[name].fget
+    of_operators = dict(zip(NUMBERS, (*OPERATORS, *COMPARISONS, *SINGLE_OPERATORS), strict=False))
     operations, numbers = [], {}
-    for at, (name, operation) in enumerate([*OPERATORS.items(), *COMPARISONS.items()]):
-        op = OPS[operation]
-        compute = host.eager_function(op)
-        slow_in_place = of_class[f"__i{name}__"] if name in OPERATORS else None
-        given = (compute, OPERATIONS[op], host.in_place(op), slow_in_place, op.weight)
-        operations.append(given)
-        in_slots += [name, f"r{name}", f"i{name}"] if name in OPERATORS else [name]
-        if protocols.OPERATIONS_OF_UFUNCS.get(op.ufunc) is OPERATIONS[op]:
-            numbers[op.ufunc] = at
-    of_one = []
-    for name, operation in SINGLE_OPERATORS.items():
-        op = OPS[operation]
-        of_one.append((host.eager_function(op), OPERATIONS[op], op.weight))
-        in_slots.append(name)
-    methods = module.setup(named, operations, of_one, numbers)
+    for op, number in NUMBERS.items():
+        name = of_operators.get(op, "")
+        general_in_place = of_class.get(f"__i{name}__")
+        if name:
+            in_slots += [name, f"r{name}", f"i{name}"] if name in OPERATORS else [name]
+        operations.append(
+            (
+                host.eager_function(op),
+                host.in_place(op),
+                op.weight,
+                general_operation(op),
+                general_in_place,
+                _kept_types(op),
+            )
+        )
+        if op.arity == 2 and protocols.OPERATIONS_OF_UFUNCS.get(op.ufunc) is OPERATIONS[op]:
+            numbers[op.ufunc] = number
+    methods = module.setup(named, operations, numbers)
     for name in ("shape", "ndim", "size", "dtype", "T"):
         slow = of_class[name]
         setattr(ndarray, name, property(getattr(module, name), slow.fset, None, slow.__doc__))
@@ -121,6 +126,13 @@ def install(module: Any) -> None:
     _hooks.when_set("executor", follow)
     _hooks.when_set("tracing", follow)
     is_installed = True
+
+
+def _kept_types(op: Op) -> str:
+    """The type characters of floats of which operands and result have the same dtype."""
+    if op.simpler:
+        return ""
+    return "".join(each for each in "dfD" if each * op.arity + "->" + each in op.ufunc.types)
 
 
 def _sample_block() -> Any:
