@@ -1,7 +1,8 @@
-"""Every function of the Array API standard: where it runs, and how fast beside NumPy and dpnp.
+"""Each function of the Array API standard: its backend, and its speed beside NumPy and dpnp.
 
-``dparray bench standard --page notebooks/project/benchmarks.md`` writes its table. Where a function
-runs is what the event hook tells while it runs, so the table shows what the code does.
+``python -m tests.benchmarks standard --page PAGE`` writes the table of
+``notebooks/project/benchmarks-functions.md``. The event hook reports the backend of each function
+while it runs, so the table shows the real behavior.
 """
 
 from __future__ import annotations
@@ -333,16 +334,16 @@ def markdown(found: Sequence[Row], machine: dict[str, Any]) -> str:
     won = sum(_ratio(each, "numpy") > 1 for each in faster)
     lines = [
         "<details>",
-        f"<summary>Every function of the standard: where it runs, its speed beside NumPy and dpnp "
-        f"({len(found)} functions)</summary>",
+        f"<summary>Each function of the standard: its backend, and its speed compared with NumPy "
+        f"and dpnp ({len(found)} functions)</summary>",
         "",
         f"`dparray bench standard`, {machine['date'][:10]}, medians of one run on "
         f"{found[0].size:_} elements (matrices that are decomposed: {_MOST_ROWS} rows), float32 "
         f"where the function takes floats, on {machine['usable_cores']} cores of an "
         f"{machine['cpu']} (load {machine['load']:.1f}). A ratio above 1: dparray is faster; of "
         f"{len(faster)} functions that compute and that NumPy has, {won} are. *Fused kernel*: "
-        "generated, and one with what is around it in an expression; *dparray kernel*: "
-        "hand-written; *NumPy*: in the array's own memory, on CPU devices only (elsewhere dpnp); "
+        "generated; it fuses with neighboring operations; *dparray kernel*: "
+        "hand-written; *NumPy*: in the array's own memory, only on CPU devices (dpnp on others); "
         "*dpnp*: oneMKL or its ready kernels; *no work*: a view, or nothing but metadata.",
         "",
     ]

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.static
 ROOT = Path(__file__).resolve().parents[2]
 UNREVISED = {
     "coming-from/cupy.md",
-    "project/benchmarks.md",
     "project/design.md",
     "reference/tile.md",
 }
