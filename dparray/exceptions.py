@@ -63,6 +63,7 @@ __all__ = [
     "KernelError",
     "KernelExecutionError",
     "KernelRangeError",
+    "KernelRangeWarning",
     "KernelTypeWarning",
     "MapError",
     "MemoryError",
@@ -153,7 +154,11 @@ class HostCopyWarning(UserWarning):
 
 
 class KernelTypeWarning(UserWarning):
-    """A kernel writes floats into an array of integers; said once, when it is compiled."""
+    """A kernel writes floats into an array of integers. Issued once for each line."""
+
+
+class KernelRangeWarning(UserWarning):
+    """A kernel reads fewer dimensions than its range has. Issued once for each kernel."""
 
 
 class DTypeError(DparrayError, TypeError):

@@ -15,8 +15,10 @@ from typing import Any
 
 from dparray import _type_keys
 from dparray._compiler import emission
+from dparray._compiler.constants import with_plain_defaults
 from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.inference import Inferred
+from dparray._compiler.kernel import Advice
 from dparray._compiler.key import UnkeyedError, describe
 from dparray._type_keys import TypeKey, value_of
 from dparray.exceptions import KernelArgumentError, KernelCompileError
@@ -98,15 +100,15 @@ class Backend:
 
     def compile(
         self, function: Callable[..., Any], types: Sequence[str], *, debug: bool
-    ) -> tuple[str, str, list[Any]]:
-        """The entry point, the module in LLVM's text, and where floats are cut to integers."""
+    ) -> tuple[str, str, Advice]:
+        """The entry point, the module in LLVM's text, and what to warn of."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Numba's, about its own internals
             if self.register_new():  # parts of the namespace are loaded when they are asked for
                 self.target.refresh()
             given = [self.numba_type(key) for key in types]
             lower = self.target.lower_kernel
-            lowered: tuple[str, str, list[Any]] = lower(function, given, debug=debug)
+            lowered: tuple[str, str, Advice] = lower(function, given, debug=debug)
             return lowered
 
     def infer(
@@ -238,7 +240,7 @@ def dispatcher_of(function: DeviceFunction) -> Any:
 def _make_dispatcher(function: DeviceFunction, pipeline: Any = None) -> Any:
     """A dispatcher that takes the arguments of a call as Python does."""
     dispatcher = backend().target.DeviceDispatcher(
-        without_keyword_only(function.py_func),
+        with_plain_defaults(without_keyword_only(function.py_func)),
         **({} if pipeline is None else {"pipeline": pipeline}),
     )
     get_template = dispatcher.get_call_template

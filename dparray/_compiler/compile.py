@@ -21,7 +21,7 @@ from dparray import _hooks, _log, config
 from dparray._compiler import cache, emission, interrupts, store, translation
 from dparray._compiler.backend import backend, lock
 from dparray._compiler.diagnosis import MAY_RAISE, describe_failure, located, refusal
-from dparray._compiler.kernel import Kernel
+from dparray._compiler.kernel import NO_ADVICE, Advice, Kernel
 from dparray._compiler.key import (
     kernel_key,
     stored_kernel_key,
@@ -60,13 +60,17 @@ def obtain_kernel(
     """
     key = kernel_key(function, types, options)
     if key is None:
-        return compile_kernel(function, types, options, labels)
-    return _obtained(
-        key,
-        lambda: stored_kernel_key(function, types, options),
-        lambda: _compile_once(key, function, types, options, labels),
-        queue,
-    )
+        kernel = compile_kernel(function, types, options, labels)
+    else:
+        kernel = _obtained(
+            key,
+            lambda: stored_kernel_key(function, types, options),
+            lambda: _compile_once(key, function, types, options, labels),
+            queue,
+        )
+    for line, text in kernel.advice.cuts:
+        warn_at(function, line, text, KernelTypeWarning)
+    return kernel
 
 
 def _compile_once(key: str, *arguments: Any) -> Kernel:
@@ -194,6 +198,7 @@ def _finished(
     types: Sequence[str],
     options: Mapping[str, Any],
     started: float,
+    advice: Advice = NO_ADVICE,
 ) -> Kernel:
     """The kernel of a module; its event is told."""
     if options.get("fp_contract"):
@@ -208,6 +213,7 @@ def _finished(
         seconds=seconds,
         # A debugger finds what the driver has not optimised away.
         build_options="-cl-opt-disable -g" if options.get("debug") else "",
+        advice=advice,
     )
     _hooks.emit("compile", kernel=kernel, seconds=seconds, origin="compiled")
     return kernel
@@ -240,11 +246,11 @@ def compile_kernel(
         started = time.perf_counter()
         reason = refusal(function)
         entry, llvm, spirv = "", "", b""
-        cuts: list[Any] = []
+        advice = NO_ADVICE
         if reason is None:
             try:
                 checked = bool(options.get("debug"))
-                entry, llvm, cuts = compiler.compile(function, types, debug=checked)
+                entry, llvm, advice = compiler.compile(function, types, debug=checked)
                 reason = _missing_function(llvm)
                 if reason is None:
                     spirv = emission.emit(llvm)
@@ -261,23 +267,24 @@ def compile_kernel(
             # Numba's frames say nothing to the author of the kernel; its text is in .details.
             message = describe_failure(function, labels or types, reason)
             raise compiler.error(message, details=reason)
-    kernel = _finished(function.__name__, entry, llvm, spirv, types, options, started)
-    _warn_of(cuts, function)
-    return kernel
+    return _finished(function.__name__, entry, llvm, spirv, types, options, started, advice)
 
 
-def _warn_of(cuts: Sequence[Any], function: Callable[..., Any]) -> None:
-    """Say once, when a kernel is compiled, at which lines it cuts floats to integers."""
+# What was warned of, by file: Python shows a warning once for each of its lines.
+_warned: dict[str, dict[Any, Any]] = {}
+
+
+def warn_at(function: Callable[..., Any], line: int, text: str, category: type[Warning]) -> None:
+    """Warn of a line of a kernel, which counts from that of its ``def``; not of our own kernels."""
+    code = function.__code__
     ours = (function.__module__ or "").partition(".")[0] == "dparray"
-    if ours or function.__code__.co_filename.startswith("<dparray"):  # we know what we write
-        return
-    for cut in cuts:
+    if not ours and not code.co_filename.startswith("<dparray"):
         warnings.warn_explicit(
-            f"kernel {function.__name__}: {cut.value} is written into an array of {cut.array}, "
-            "which cuts what is behind the point; write int(...), or use an array of floats",
-            KernelTypeWarning,
-            function.__code__.co_filename,
-            cut.line,
+            f"kernel {function.__name__}: {text}",
+            category,
+            code.co_filename,
+            code.co_firstlineno + line,
+            registry=_warned.setdefault(code.co_filename, {}),
         )
 
 

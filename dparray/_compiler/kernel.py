@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import dpctl
 from dpctl.program import SyclProgramCompilationError
@@ -16,6 +16,23 @@ from dparray._runtime import waiting
 from dparray._runtime.device_facts import context_and_device
 from dparray._runtime.launch import Built, Ready
 from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
+
+
+class Advice(NamedTuple):
+    """What users are warned of when a kernel is obtained. Lines count from that of its ``def``.
+
+    Attributes:
+        cuts: the lines in which floats are cut to integers, with the warnings.
+        line: where dimensions of the range are read.
+        unread: the dimensions of the range that are not.
+    """
+
+    cuts: tuple[tuple[int, str], ...] = ()
+    line: int = 0
+    unread: tuple[int, ...] = ()
+
+
+NO_ADVICE = Advice()
 
 
 class Kernel:
@@ -29,6 +46,7 @@ class Kernel:
         entry: the entry point in the SPIR-V module.
         spirv: the module.
         types: type keys, the item first.
+        advice: what its users are warned of.
         seconds: what compiling took, in this process or the one that left it on disk.
         origin: ``"compiled"`` or ``"disk"``.
         ready: the ranges that it was launched over.
@@ -37,6 +55,7 @@ class Kernel:
     __slots__ = (
         "_built",
         "_llvm",
+        "advice",
         "build_options",
         "entry",
         "name",
@@ -58,6 +77,7 @@ class Kernel:
         seconds: float = 0.0,
         origin: str = "compiled",
         build_options: str = "",
+        advice: Advice = NO_ADVICE,
     ) -> None:
         self.name = name
         self.entry = entry
@@ -66,6 +86,7 @@ class Kernel:
         self.seconds = seconds
         self.origin = origin
         self.build_options = build_options
+        self.advice = advice
         self._llvm = llvm
         self._built: dict[tuple[Any, Any], Built] = {}
         self.ready: dict[tuple[Any, ...], Ready] = {}
@@ -132,6 +153,7 @@ class Kernel:
             "seconds": float(self.seconds),
             "build_options": self.build_options,
             "spirv": len(self.spirv),
+            "advice": self.advice,
         }
         return json.dumps(head).encode() + b"\n" + self.spirv + self._llvm
 
@@ -165,7 +187,20 @@ class Kernel:
             seconds=head["seconds"],
             origin="disk",
             build_options=head["build_options"],
+            advice=_advice_of(*head["advice"]),
         )
+
+
+def _advice_of(cuts: Any, line: Any, unread: Any) -> Advice:
+    """The advice that was written as JSON.
+
+    Raises:
+        ValueError, TypeError: it is none.
+    """
+    found = Advice(tuple((int(at), str(text)) for at, text in cuts), line, tuple(unread))
+    if not all(type(each) is int for each in (found.line, *found.unread)):
+        raise ValueError("this is no kernel")
+    return found
 
 
 _ZLIB_HEADER = b"x"

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray._codegen.elementwise import TEXT
+from dparray._compiler.constants import plain
 
 _FORMAT = 1
 _WHOLE_FILE = 1 << 20  # bytes, more than any file of ours has
@@ -364,7 +365,8 @@ class _Describer:
         if value is None or value is Ellipsis or type(value) in (bool, str, bytes):
             return value
         if isinstance(value, enum.Enum):
-            return ("enum", _name_of(type(value)), value.name, repr(value.value))
+            return ("enum", _name_of(type(value)), value.name, self.value(value.value))
+        value = plain(value)
         if type(value) in (int, float, complex):
             return (type(value).__name__, repr(value))
         if isinstance(value, np.generic):
@@ -386,7 +388,9 @@ class _Describer:
             # the names of a tuple's items have an order.
             members = getattr(value, "_fields", ())
             if issubclass(value, enum.Enum):
-                members = tuple((member.name, repr(member.value)) for member in value)
+                members = tuple(
+                    (name, self.value(each.value)) for name, each in value.__members__.items()
+                )
             return ("class", _name_of(value), members)
         if isinstance(value, np.ufunc):
             return ("ufunc", value.__name__)

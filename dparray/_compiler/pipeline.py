@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import enum
+from types import ModuleType
+from typing import Any
 
+import numpy as np
 from numba.core import config, errors, event, ir, postproc, transforms, types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import AnalysisPass, FunctionPass, PassManager, register_pass
+from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.ir_utils import build_definitions, enforce_no_dels, fixup_var_define_in_scope
 from numba.core.target_extension import current_target
 from numba.core.typed_passes import (
@@ -17,8 +20,9 @@ from numba.core.typed_passes import (
 )
 from numba.core.untyped_passes import FixupArgs, InlineClosureLikes
 
+from dparray._compiler.advice import FindAdvice
+from dparray._compiler.constants import plain
 from dparray._compiler.types import ConstantType
-from dparray.kernel_api import vec_store
 
 TARGET = "dparray"
 
@@ -162,6 +166,51 @@ class _PlaceConstants(FunctionPass):
         return placed
 
 
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _PlainConstants(FunctionPass):
+    """Puts plain numbers in the place of subclasses of numbers and members of enumerations.
+
+    Numba would write them into the module as they print themselves, and takes members of an
+    ``IntFlag`` for no numbers.
+    """
+
+    _name = "dparray_plain_constants"
+
+    def __init__(self) -> None:  # abstract in Numba's class
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        blocks = state.func_ir.blocks.values()
+        changed = False
+        known: dict[str, Any] = {}  # the objects that variables are, of those with one definition
+        for statement in (each for block in blocks for each in block.find_insts(ir.Assign)):
+            value = statement.value
+            if isinstance(value, ir.Global | ir.FreeVar | ir.Const):
+                number = plain(value.value)
+                if statement.target.is_temp:
+                    known[statement.target.name] = value.value
+                if number is not value.value:
+                    value.value = number
+                    changed = True
+            elif isinstance(value, ir.Expr) and value.op == "getattr":
+                owner = known.get(value.value.name)
+                if not isinstance(owner, ModuleType | enum.Enum | enum.EnumMeta):
+                    continue
+                found = known[statement.target.name] = getattr(owner, value.attr, None)
+                number = plain(found)
+                # Members of a plain Enum are none, and numbers that modules have are Numba's.
+                if isinstance(owner, ModuleType):
+                    if number is found:
+                        continue
+                elif not isinstance(number, int | float | complex | np.generic):
+                    continue
+                statement.value = ir.Const(number, value.loc)
+                changed = True
+        if changed:
+            state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return changed
+
+
 class Pipeline(CompilerBase):
     """The steps from a function to LLVM IR; the last makes it known to those that call it."""
 
@@ -176,6 +225,7 @@ class Pipeline(CompilerBase):
         ):
             steps.passes += [(_INSTEAD.get(step, step), what) for step, what in part.passes]
         steps.add_pass_after(_PlaceConstants, FixupArgs)
+        steps.add_pass_after(_PlainConstants, _PlaceConstants)
         for find in self.finds:
             steps.add_pass(find, "look for what to warn of")
         steps.add_pass(IRLegalization, "ensure that the IR is legal")
@@ -185,46 +235,8 @@ class Pipeline(CompilerBase):
         return [steps]
 
 
-class Cut(NamedTuple):
-    """A float that a kernel writes into an array of integers."""
-
-    line: int
-    array: str
-    value: str
-
-
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _FindCuts(AnalysisPass):
-    """Finds where a kernel cuts floats to integers, by writing them."""
-
-    _name = "dparray_find_cuts"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        found = set()
-        for block in state.func_ir.blocks.values():
-            for statement in block.find_insts((ir.SetItem, ir.StaticSetItem)):
-                array = state.typemap[statement.target.name]
-                value = types.unliteral(state.typemap[statement.value.name])
-                found |= self._cut(statement, array, value)
-            for call in block.find_exprs(op="call"):
-                if getattr(state.typemap[call.func.name], "typing_key", None) is vec_store:
-                    array, _, vector = state.calltypes[call].args
-                    found |= self._cut(call, array, vector.dtype)
-        state.metadata["cuts"] = sorted(found)
-        return False
-
-    def _cut(self, statement: Any, array: Any, value: Any) -> set[Cut]:
-        whole = isinstance(getattr(array, "dtype", None), types.Integer)
-        if not whole or not isinstance(value, types.Float):
-            return set()
-        return {Cut(statement.loc.line, str(array.dtype), str(value))}
-
-
 class KernelPipeline(Pipeline):
     """The same for kernels, which nothing calls: what the compiler knows does not grow."""
 
     last = NoPythonBackend
-    finds: Any = (_FindCuts,)
+    finds: Any = (FindAdvice,)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Callable, Sequence
 from types import BuiltinFunctionType
 from typing import Any, ClassVar
@@ -41,7 +42,8 @@ from numba.core.typing import cmathdecl, enumdecl
 from numba.core.typing.templates import Registry as TypingRegistry
 
 from dparray._compiler import emitter, instructions, passes, pipeline, spirv
-from dparray._compiler.pipeline import Cut, KernelPipeline, Pipeline
+from dparray._compiler.kernel import Advice
+from dparray._compiler.pipeline import KernelPipeline, Pipeline
 from dparray._compiler.types import (
     DeviceArray,
     GroupType,
@@ -59,6 +61,7 @@ _OPERATORS = frozenset(
     each for each in vars(operator).values() if isinstance(each, BuiltinFunctionType)
 )
 _MOST_SIGNATURES = 4096
+_OTHER_CHARACTERS = re.compile(r"[^\w.$<>]", re.ASCII)
 
 #: Typing and lowering of device code's operations, beside Numba's own.
 typing_registry = TypingRegistry()
@@ -97,7 +100,8 @@ class _Codegen(CPUCodegen):
         self._tm_features = ""
 
     def _create_empty_module(self, name: str) -> Any:
-        module = ir.Module(cgutils.normalize_ir_text(name))
+        # The name of a function may have any character, and this one is written in a comment.
+        module = ir.Module(_OTHER_CHARACTERS.sub("_", name))
         module.triple = emitter.TRIPLE
         module.data_layout = passes.data_layout()
         return module
@@ -489,8 +493,8 @@ def compile_with(
 @global_compiler_lock
 def lower_kernel(
     function: Callable[..., Any], argument_types: Sequence[Any], *, debug: bool = False
-) -> tuple[str, str, list[Cut]]:
-    """A kernel's entry point, its optimised module in LLVM's text, and where it cuts floats.
+) -> tuple[str, str, Advice]:
+    """A kernel's entry point, its optimised module in LLVM's text, and what to warn of.
 
     Args:
         function: the kernel; the item is its first parameter, if it has one.
@@ -516,7 +520,7 @@ def lower_kernel(
     is_ungrouped = any(isinstance(each, ItemType) for each in argument_types)
     if is_ungrouped and any(LOCAL_ARRAY in each.name for each in module.global_variables):
         raise TypingError("LocalArray: work-items of a Range share no local memory; use an NdRange")
-    return name, passes.finished(module, name), compiled.metadata["cuts"]
+    return name, passes.finished(module, name), compiled.metadata["advice"]
 
 
 def _entry(fndesc: Any, argument_types: Sequence[Any], name: str) -> str:

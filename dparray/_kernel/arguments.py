@@ -94,12 +94,12 @@ def _scalar_key(cls: type) -> str | None:
     """The type key of all values of a scalar class; ``None`` when it is no scalar class."""
     if cls is bool:
         return "b1"
-    if cls is float:
-        return "f8"
     if issubclass(cls, np.generic):
         dtype = np.dtype(cls)
         key = code_of(dtype)
         return key if key in _SCALAR_TYPES or key in ("c8", "c16") else None
+    if issubclass(cls, float):
+        return "f8"
     if issubclass(cls, complex):
         return "c16"
     return None

@@ -18,7 +18,7 @@ from dparray._compiler.backend import lock
 from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
 from dparray._compiler.device_function import DeviceFunction, may_loop
 from dparray._compiler.diagnosis import source_of
-from dparray._compiler.kernel import Kernel
+from dparray._compiler.kernel import Advice, Kernel
 from dparray._compiler.key import Reference
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import (
@@ -45,6 +45,7 @@ from dparray.exceptions import (
     KernelError,
     KernelExecutionError,
     KernelRangeError,
+    KernelRangeWarning,
 )
 from dparray.kernel_api import NdRange, Range
 from dparray.kernel_api.constants import checked, constant_parameters
@@ -229,7 +230,7 @@ class KernelFunction:
         if type(depends_on) is not tuple or depends_on:
             depends_on, others = events_before(depends_on, queue)
         key = (item, types)
-        compiled = self._kernels.get(key) or self._compile(item, types, queue)
+        compiled = self._kernels.get(key) or self._compile(item, types, queue, size)
         reads = 0
         if not borrowed:  # then all arrays are ours
             order, reads = self._orders.get(key) or self._order(key, compiled, arguments)
@@ -472,7 +473,9 @@ class KernelFunction:
             self._closed = False
             self.specialize([(item, *types) for item, types in known])
 
-    def _compile(self, item: str, types: Signature, queue: Any = None) -> Kernel:
+    def _compile(
+        self, item: str, types: Signature, queue: Any = None, size: Sequence[int] = ()
+    ) -> Kernel:
         if item.startswith("item"):
             for name, key in zip(self._parameters, types, strict=True):
                 if parse(key).kind == "local":
@@ -493,7 +496,26 @@ class KernelFunction:
             self.py_func, all_types, self.options, self._parameter_labels(types), queue
         )
         kernels[item, types] = compiled
+        if size and compiled.advice.unread:
+            self._warn_of_dimensions(compiled.advice, size)
         return compiled
+
+    def _warn_of_dimensions(self, advice: Advice, size: Sequence[int]) -> None:
+        """Warn where several work-items are the same to a kernel, which is CUDA's habit."""
+        unread = [each for each in advice.unread if size[each] > 1]
+        if not unread:
+            return
+        name = self.__name__
+        same = prod(size[each] for each in unread)
+        shown = " and ".join(map(str, unread))
+        text = (
+            f"the range has {len(size)} dimensions, and the kernel does not read the id of "
+            f"dimension {shown}: {same} work-items each do the same and may write the same "
+            f"elements at once. Read it, as in item.get_id({unread[0]}), or launch over fewer "
+            f"dimensions. For CUDA's {name}[blocks, threads] write "
+            f"{name}[dp.NdRange(blocks * threads, threads)]"
+        )
+        compile.warn_at(self.py_func, advice.line, text, KernelRangeWarning)
 
     def make_ready(self, dimensions: int, *arguments: Any) -> None:
         """Compile it for these arguments in an ``NdRange``, and build it where they are."""

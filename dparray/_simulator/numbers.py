@@ -234,10 +234,17 @@ NUMPY_TYPES[np.int64] = _Int64
 
 
 class _Literal(_Int64):  # type: ignore[misc,valid-type]
-    """An integer written in a kernel: beside a uint64 it is one, unless it is negative."""
+    """An integer written in a kernel: beside a uint64 it is one, unless it is negative.
+
+    A member of an ``IntEnum`` is one, too, and has its value.
+    """
 
     __slots__ = ()
     __hash__ = np.int64.__hash__
+
+    @property
+    def value(self) -> Any:
+        return self
 
 
 # NumPy's integer types as they are inside a kernel.

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray._compiler.constants import plain
 from dparray._compiler.special import SpecialFunction, precision
 from dparray._simulator import vectors
 from dparray._simulator.inferred import Types
@@ -304,7 +305,9 @@ class Simulation:
                 cell.cell_contents = self._stand_in(captured[name].cell_contents)
             except ValueError:  # a name that is not bound yet
                 continue
-        copy.__defaults__ = function.__defaults__ and tuple(map(typed, function.__defaults__))
+        copy.__defaults__ = function.__defaults__ and tuple(
+            typed(plain(each)) for each in function.__defaults__
+        )
         copy.__kwdefaults__ = function.__kwdefaults__
         return copy
 
@@ -320,6 +323,7 @@ class Simulation:
         module = getattr(value, "__module__", None) or ""
         if module.startswith(_LANGUAGE_MODULES):
             return self._language.get(getattr(value, "__name__", ""), value)
+        value = plain(value)
         is_enumeration = isinstance(value, type) and issubclass(value, enum.Enum)
         if is_enumeration or isinstance(value, enum.Enum):
             # One for each, as they are compared; a member's value is a number of the kernel.

@@ -195,6 +195,62 @@ def test_enumerations_count_by_their_members() -> None:
     assert key(make(text, Mode=Mode)) != key(make(text, Mode=other))
 
 
+class Rounded(float):
+    def __repr__(self) -> str:
+        return "1.0"
+
+
+class Hidden(int):
+    def __repr__(self) -> str:
+        return "9"
+
+
+ENUMERATED = [
+    # What repr shows of each pair is the same.
+    (np.array([0.1, 2.0]), np.array([0.1 + 1e-10, 2.0])),
+    (np.zeros(2000), np.eye(1, 2000, 1000)[0]),
+    (Rounded(1.25), Rounded(1.5)),
+    (Hidden(3), Hidden(4)),
+    ((Hidden(3), 1), (Hidden(4), 1)),
+    (np.float64(1.25), np.float32(1.25)),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), ENUMERATED, ids=str)
+def test_members_of_enumerations_count_by_their_exact_values(first: Any, second: Any) -> None:
+    by_member = "def f(item, x):\n    x[0] = member.value\n"
+    by_class = "def f(item, x):\n    x[0] = Mode.FAST.value\n"
+    classes = [enum.Enum("Mode", {"FAST": each}, module=__name__) for each in (first, second)]
+    members = [each.FAST for each in classes]  # type: ignore[attr-defined]
+    for keys in (
+        [key(make(by_member, member=each)) for each in members],
+        [key(make(by_class, Mode=each)) for each in classes],
+    ):
+        assert None not in keys
+        assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize(("first", "second"), ENUMERATED, ids=str)
+def test_values_count_exactly_wherever_they_stand(first: Any, second: Any) -> None:
+    by_name = "def f(item, x):\n    x[0] = value\n"
+    by_default = "def f(item, x, n=value):\n    x[0] = n\n"
+    by_module = "def f(item, x):\n    x[0] = settings.value\n"
+    modules = [types.ModuleType("settings"), types.ModuleType("settings")]
+    modules[0].value, modules[1].value = first, second  # type: ignore[attr-defined]
+
+    def captured(value: Any) -> Any:
+        return lambda item, x: value
+
+    for keys in (
+        [key(make(by_name, value=each)) for each in (first, second)],
+        [key(make(by_default, value=each)) for each in (first, second)],
+        [key(make(by_module, settings=each)) for each in modules],
+        [key(captured(each)) for each in (first, second)],
+    ):
+        assert None not in keys
+        assert keys[0] != keys[1]
+
+
 def test_a_value_that_cannot_be_described_has_no_key() -> None:
     text = "def f(item, x):\n    x[0] = thing\n"
     assert key(make(text, thing=object())) is None

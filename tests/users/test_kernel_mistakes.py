@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._compiler import compile
 
 pytestmark = pytest.mark.process
 
@@ -116,6 +118,114 @@ def test_a_float_written_into_integers_is_told_of_once_with_the_line() -> None:
     told = [each for each in told if each.category is dp.KernelTypeWarning]
     assert [each.lineno for each in told] == [line]
     assert "cuts what is behind the point" in str(told[0].message)
+
+
+def test_kernels_from_the_cache_warn_as_new_ones_do() -> None:
+    line = None
+    for _ in range(2):
+
+        @dp.kernel
+        def cuts(item, a):  # type: ignore[no-untyped-def]
+            i = item.get_id(0)
+            a[i, 0] = 0.125
+
+        line = cuts.py_func.__code__.co_firstlineno + 3
+        compile.forget()  # as a new process
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            cuts[2, 3](dp.zeros((2, 3), dtype="int64"))
+        assert [(each.category, each.lineno) for each in told] == [
+            (dp.KernelTypeWarning, line),
+            (dp.KernelRangeWarning, line - 1),
+        ]
+
+
+def reads_one(item, x):  # type: ignore[no-untyped-def]
+    x[item.get_id(0)] += 1
+
+
+def reads_the_last(item, x):  # type: ignore[no-untyped-def]
+    x[item.get_global_id(2)] += 1
+
+
+def reads_none(item, x):  # type: ignore[no-untyped-def]
+    x[0] += 1
+
+
+def reads_group(item, x):  # type: ignore[no-untyped-def]
+    x[item.get_group().get_group_id(0)] += 1
+
+
+@pytest.mark.parametrize(
+    ("function", "size", "shown"),
+    [
+        (reads_one, dp.Range(4, 64), "dimension 1: 64 work-items"),
+        (reads_one, dp.Range(4, 3, 5), "dimension 1 and 2: 15 work-items"),
+        (reads_the_last, dp.NdRange((2, 2, 4), (1, 1, 4)), "dimension 0 and 1: 4 work-items"),
+        (reads_none, dp.Range(2, 2), "dimension 0 and 1: 4 work-items"),
+        (reads_group, dp.NdRange((4, 4), (2, 2)), "dimension 1: 4 work-items"),
+    ],
+)
+def test_dimensions_that_are_not_read_are_warned_of_once(
+    function: Any, size: Any, shown: str
+) -> None:
+    kernel = dp.kernel(function)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            kernel[size](dp.zeros(64))
+    (told,) = told
+    assert told.category is dp.KernelRangeWarning
+    assert shown in str(told.message)
+    assert "dp.NdRange(blocks * threads, threads)" in str(told.message)
+
+
+def reads_both(item, x):  # type: ignore[no-untyped-def]
+    x[item.get_id(0), item.get_id(dim=1)] += 1
+
+
+def reads_by_loop(item, x):  # type: ignore[no-untyped-def]
+    place = 0
+    for dimension in range(2):
+        place = place * item.get_range(dimension) + item.get_id(dimension)
+    x[place // 64, place % 64] += 1
+
+
+def reads_linear(item, x):  # type: ignore[no-untyped-def]
+    x[0, item.get_linear_id()] += 1
+
+
+@dp.device_func
+def column(item):  # type: ignore[no-untyped-def]
+    return item.get_id(1)
+
+
+def reads_by_a_function(item, x):  # type: ignore[no-untyped-def]
+    x[item.get_id(0), column(item)] += 1
+
+
+def counts_all(item, x):  # type: ignore[no-untyped-def]
+    dp.AtomicRef(x, 0).fetch_add(1.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "size", "shape"),
+    [
+        (reads_both, dp.Range(4, 3), (4, 64)),
+        (reads_by_loop, dp.Range(4, 3), (4, 64)),
+        (reads_linear, dp.Range(4, 3), (4, 64)),
+        (reads_by_a_function, dp.Range(4, 3), (4, 64)),
+        (reads_one, dp.Range(4, 1), (64,)),
+        (reads_none, dp.Range(4), (64,)),
+        (counts_all, dp.Range(4, 3), (64,)),
+    ],
+)
+def test_kernels_that_read_all_dimensions_are_not_warned_of(
+    function: Any, size: Any, shape: Any
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dp.kernel(function)[size](dp.zeros(shape))
 
 
 def test_a_shape_is_unpacked_into_a_range() -> None:

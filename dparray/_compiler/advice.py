@@ -1,0 +1,112 @@
+"""What is worth warning of in a kernel that compiles: floats cut to integers, dimensions not read.
+
+Numba's passes here find them when a kernel is compiled. They are kept with the compiled kernel, on
+disk too, so a kernel from the cache warns as one that was just compiled does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import ir, types
+from numba.core.compiler_machinery import AnalysisPass, register_pass
+
+from dparray._compiler.kernel import Advice
+from dparray._compiler.types import GroupType, ItemType, NdItemType
+from dparray.kernel_api import vec_store
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class FindAdvice(AnalysisPass):
+    """Finds what a kernel is warned of."""
+
+    _name = "dparray_find_advice"
+
+    def __init__(self) -> None:  # abstract in Numba's class
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        first = state.func_id.firstlineno
+        cuts = sorted(_cuts(state))
+        line, unread = _unread_dimensions(state)
+        state.metadata["advice"] = Advice(
+            tuple((line - first, text) for line, text in cuts), line - first, unread
+        )
+        return False
+
+
+def _cuts(state: Any) -> set[tuple[int, str]]:
+    """The lines in which floats are written into arrays of integers, with the warning."""
+    found = set()
+    for block in state.func_ir.blocks.values():
+        stores = [
+            (each.loc.line, state.typemap[each.target.name], state.typemap[each.value.name])
+            for each in block.find_insts((ir.SetItem, ir.StaticSetItem))
+        ]
+        for call in block.find_exprs(op="call"):
+            if getattr(state.typemap[call.func.name], "typing_key", None) is vec_store:
+                array, _, vector = state.calltypes[call].args
+                stores.append((call.loc.line, array, vector.dtype))
+        for line, array, value in stores:
+            value = types.unliteral(value)
+            if isinstance(getattr(array, "dtype", None), types.Integer) and isinstance(
+                value, types.Float
+            ):
+                text = (
+                    f"{value} is written into an array of {array.dtype}, which cuts what is behind "
+                    "the point; write int(...), or use an array of floats"
+                )
+                found.add((line, text))
+    return found
+
+
+def _unread_dimensions(state: Any) -> tuple[int, tuple[int, ...]]:
+    """The dimensions of the range that a kernel does not read, and the line that reads others."""
+    typemap = state.typemap
+    nothing = state.func_id.firstlineno, ()
+    spaces = [each for each in state.args[:1] if isinstance(each, ItemType | NdItemType)]
+    if not spaces or spaces[0].ndim == 1:
+        return nothing
+    methods: dict[str, str] = {}  # of variables that are methods of an item or a group
+    read: dict[int, int] = {}
+    is_written = False
+    for block in state.func_ir.blocks.values():
+        for statement in block.body:
+            value = getattr(statement, "value", None)
+            is_written |= isinstance(statement, ir.SetItem | ir.StaticSetItem)
+            if isinstance(statement, ir.Assign) and isinstance(value, ir.Expr):
+                if value.op == "getattr" and _is_space(typemap[value.value.name]):
+                    methods[statement.target.name] = value.attr
+                    if "linear" in value.attr or value.attr == "get_sub_group":
+                        return nothing
+                    continue
+                if value.op == "call" and value.func.name in methods:
+                    if methods[value.func.name].endswith("_id"):
+                        number = _number(state, value)
+                        if number is None:
+                            return nothing
+                        read.setdefault(number, value.loc.line)
+                    continue
+            if isinstance(statement, ir.Assign) and isinstance(value, ir.Var | ir.Arg):
+                continue  # another name of it
+            if isinstance(statement, ir.Assign | ir.Return | ir.SetItem | ir.StaticSetItem) and any(
+                _is_space(typemap.get(each.name))
+                for each in statement.list_vars()
+                if each is not getattr(statement, "target", None)
+            ):
+                return nothing  # a function that it is given to may read all of them
+    if not is_written:  # atomic operations, which may well be of one element
+        return nothing
+    unread = tuple(each for each in range(spaces[0].ndim) if each not in read)
+    return min(read.values(), default=state.func_id.firstlineno), unread
+
+
+def _is_space(numba_type: Any) -> bool:
+    return isinstance(numba_type, ItemType | NdItemType | GroupType)
+
+
+def _number(state: Any, call: Any) -> int | None:
+    """The number of the dimension that a method is asked for, if it is written."""
+    given = [*call.args, *(each for _, each in call.kws)]
+    kind = state.typemap[given[0].name] if len(given) == 1 else None
+    return kind.literal_value if isinstance(kind, types.IntegerLiteral) else None

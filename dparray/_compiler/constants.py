@@ -1,0 +1,49 @@
+"""Constants that a kernel refers to, as the compiler takes them: plain numbers.
+
+A subclass of ``int`` or ``float`` is the number that it holds, however it prints itself, and a
+member of an ``IntEnum`` or ``IntFlag`` is its number.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """``value`` with plain numbers in place of subclasses of numbers; tuples part by part."""
+    kind = type(value)
+    if kind in (bool, int, float, complex) or value is None:
+        return value
+    bases: tuple[Any, ...] = (int, float, complex)
+    for base in bases:  # by the methods of the base, which nothing overrides
+        if isinstance(value, base) and not isinstance(value, np.generic):
+            return base.__pos__(value)
+    if isinstance(value, np.generic):
+        is_plain = kind.__module__ == "numpy" or value.dtype.kind not in "biufc"
+        return value if is_plain else np.frombuffer(value.tobytes(), value.dtype)[0]
+    if isinstance(value, tuple):
+        parts = tuple(map(plain, tuple.__iter__(value)))
+        if all(a is b for a, b in zip(parts, tuple.__iter__(value), strict=True)):
+            return value
+        return kind(*parts) if hasattr(kind, "_fields") else parts
+    return value
+
+
+def with_plain_defaults(function: Any) -> Any:
+    """A function whose defaults are plain numbers."""
+    defaults = function.__defaults__
+    if not defaults or all(plain(each) is each for each in defaults):
+        return function
+    copy = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        tuple(map(plain, defaults)),
+        function.__closure__,
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    return copy
