@@ -1,51 +1,48 @@
-"""Options of dparray, each with an environment variable and a scoped override.
+"""Set the options of dparray; each has an environment variable and a scoped override.
 
 Options:
-    debug (``DPARRAY_DEBUG``): kernels check every array index against its bounds, and a launch
-        waits and raises. Outside of an array, its first element is read and nothing is written (an
-        atomic operation changes the first element).
+    debug (``DPARRAY_DEBUG``): kernels check every array index, and a launch waits and raises. An
+        access out of bounds reads the first element or writes nothing (an atomic operation changes
+        the first element).
     lazy (``DPARRAY_LAZY``): operations build an expression that is computed when a value is needed;
-        off, every operation is computed at once. Results are the same.
-    host_tier (``DPARRAY_HOST_TIER``): operations on small arrays on a CPU device are computed on
-        the calling thread: at once while the queue is idle, else when a value is needed.
-    fp_contract (``DPARRAY_FP_CONTRACT``): in the kernels of expressions, the device may round a
-        multiplication and an addition that follow each other once instead of twice. Off by default:
-        then an expression gives the same bits as its operations one by one, where these give the
-        same on every way (transcendental functions may differ in the last digit between a kernel
-        and the host). Kernels that users write are never contracted.
-    tuning (``DPARRAY_TUNING``, as JSON): for each type of device (``"cpu"``, ``"gpu"``,
-        ``"accelerator"``) how the kernels of expressions are cut, a :class:`Tuning`. Results are
-        the same but for the order in which floats are summed. Given as a dict of dicts, which
-        changes what it names: ``dp.config.tuning = {"gpu": {"elements": 4, "local_size": 256}}``.
+        off, each operation is computed immediately. Results are the same.
+    host_tier (``DPARRAY_HOST_TIER``): NumPy computes operations on small arrays of a CPU device on
+        the calling thread: immediately if the queue is idle, otherwise when a value is needed.
+    fp_contract (``DPARRAY_FP_CONTRACT``): fused kernels may round a multiplication and a following
+        addition once instead of twice (FMA). Off by default: then an expression gives the same bits
+        as its single operations, except that transcendental functions may differ in the last digit
+        between a kernel and the host. User-defined kernels are never contracted.
+    tuning (``DPARRAY_TUNING``, as JSON): the parameters of fused kernels for each device type
+        (``"cpu"``, ``"gpu"``, ``"accelerator"``), a :class:`Tuning`. Only the order of float sums
+        depends on them. A dict of dicts changes the parameters that it names: ``dp.config.tuning =
+        {"gpu": {"elements": 4, "local_size": 256}}``.
     cost_model (``DPARRAY_COST_MODEL``, as JSON): terms, in seconds, of the model that chooses
         between the calling thread and kernels on a CPU device, instead of its constants:
         ``dp.config.cost_model = {"launch": 50e-6}``. ``dparray info`` lists them. Results are the
         same but for the order in which floats are summed, and the last digit of transcendental
         functions.
-    background_compile (``DPARRAY_BACKGROUND_COMPILE``): where the calling thread can compute an
-        expression meanwhile, its kernel is compiled, or read from disk, by a thread in the
-        background and used from the next time on; off, or where the wait pays, the program waits.
-    fused_tier (``DPARRAY_FUSED_TIER``): expressions become kernels; off, only what nothing else can
-        compute does.
-    host_operands (``DPARRAY_HOST_OPERANDS``): what becomes of NumPy arrays among the operands, and
-        of an array where NumPy data are needed (``np.asarray(x)``, ``host[0] = x[0]``, plots).
-        ``"error"``, the default, raises :class:`dparray.HostConversionError`, so that no copy is
-        overlooked; ``"copy"`` copies them, and ``"warn"`` copies them and warns at the line.
-    fallback (``DPARRAY_FALLBACK``): what happens where a function has no kernel and takes values
-        from a device that is no CPU to compute with NumPy: ``"allow"``; ``"warn"``, the default,
-        once for each line; ``"error"``, a :class:`dparray.FallbackError`. Reads that the program
-        asks for (``x.asnumpy()``, ``float(x)``, printing, files) and counts that decide a shape are
-        none of it.
-    notices (``DPARRAY_NOTICES``): where a person looks, at a terminal or in Jupyter, a line on the
-        error stream says once that the program waits for kernels to be compiled.
-    placement (``DPARRAY_PLACEMENT``): which device computes a step of an expression: ``"follow"``,
-        the default, that of its inputs, and inputs of several queues are an error; ``"fastest"``,
-        the one that finishes it first, copies included; or a function of the step that gives a
-        device. :func:`dparray.placement` is the same for a ``with`` block, and says more.
-    log (``DPARRAY_LOG``): every kernel that is compiled, loaded or launched, every library call,
-        piece of work of the host, copy, wait and closed map is told of on the error stream, with
-        its place, bytes and the line of the program. Operations on small arrays that the calling
-        thread computes at once are seen by :func:`dparray.profile` only.
+    background_compile (``DPARRAY_BACKGROUND_COMPILE``): a background thread compiles the kernel
+        of an expression, or reads it from disk, while the calling thread computes with NumPy or
+        dpnp; off, or for long computations, the program waits for the kernel.
+    fused_tier (``DPARRAY_FUSED_TIER``): expressions become fused kernels; off, only if no other
+        backend can compute them.
+    host_operands (``DPARRAY_HOST_OPERANDS``): the treatment of NumPy operands and of arrays where
+        NumPy data is needed (``np.asarray(x)``, ``host[0] = x[0]``, plots). ``"error"``, the
+        default, raises :class:`dparray.HostConversionError`; ``"copy"`` copies, and ``"warn"``
+        copies and warns once per line.
+    fallback (``DPARRAY_FALLBACK``): the treatment of functions without a kernel, which would copy
+        values from a device other than a CPU and compute with NumPy: ``"allow"``; ``"warn"``, the
+        default, once per line; ``"error"`` raises :class:`dparray.FallbackError`. Explicit reads
+        (``x.asnumpy()``, ``float(x)``, printing, files) and counts that decide a shape are allowed.
+    notices (``DPARRAY_NOTICES``): in a terminal and in Jupyter, one line on the error stream
+        reports that the program waits for kernels to be compiled.
+    placement (``DPARRAY_PLACEMENT``): the device of each step of an expression: ``"follow"``, the
+        default, uses the queue of the inputs, and inputs on several queues raise an error;
+        ``"fastest"`` uses the device that finishes first, copies included; a function of the step
+        returns a device. :func:`dparray.placement` sets it for a ``with`` block.
+    log (``DPARRAY_LOG``): every compile, load, launch, library call, host computation, copy, wait
+        and closed map is logged to the error stream, with its queue, bytes and source line. Only
+        :func:`dparray.profile` shows operations on small arrays that NumPy computes immediately.
 
 Example:
     >>> import dparray as dp
@@ -68,14 +65,13 @@ from dparray import _hooks, _log
 
 
 class Tuning(NamedTuple):
-    """How the kernels of expressions are cut on devices of one type.
+    """Parameters of fused kernels on devices of one type.
 
     Attributes:
-        elements: how many elements a work-item of an elementwise kernel computes, 1 to 64.
-        local_size: the work-items of a group of an elementwise kernel; ``None`` leaves it to the
-            driver. A device has a largest size, beyond which a launch is refused.
-        lanes: the work-items of a group that reduces together, or folds neighbouring outputs; 1 to
-            1024.
+        elements: elements per work-item of an element-wise kernel, 1 to 64.
+        local_size: work-items per group of an element-wise kernel; ``None`` leaves it to the
+            driver. A launch raises an error if it exceeds the limit of the device.
+        lanes: work-items per group in a reduction, 1 to 1024.
 
     Example:
         >>> import dparray as dp
@@ -150,14 +146,14 @@ def _from_environment(name: str, default: Any) -> Any:
             return _checked(name, json.loads(text))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{variable}={text!r} does not fit ({error}); write JSON such as {_EXAMPLES[name]}"
+                f"invalid {variable}={text!r} ({error}); write JSON such as {_EXAMPLES[name]}"
             ) from error
     word = text.strip().lower()
     if name in WORDS:
         return _checked_word(variable, word, WORDS[name])
     if word not in _TRUE | _FALSE:
         raise ValueError(
-            f"{variable}={text!r} is neither true nor false; give one of "
+            f"{variable} must be a Boolean, not {text!r}; write one of "
             f"{sorted(_TRUE)} or {sorted(_FALSE - {''})}"
         )
     return word in _TRUE
@@ -177,7 +173,7 @@ def _checked(name: str, value: Any) -> Any:
     expected = type(_DEFAULTS[name])
     if not isinstance(value, expected):
         raise TypeError(
-            f"dparray.config.{name} takes a {expected.__name__}, not {value!r} "
+            f"dparray.config.{name} must be a {expected.__name__}, not {value!r} "
             f"of type {type(value).__name__}"
         )
     return value
@@ -185,30 +181,30 @@ def _checked(name: str, value: Any) -> Any:
 
 def _checked_word(where: str, value: Any, words: tuple[str, ...]) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{where} takes a str, not {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{where} must be a str, not {value!r} of type {type(value).__name__}")
     if value not in words:
-        raise ValueError(f"{where} is one of {', '.join(map(repr, words))}; got {value!r}")
+        raise ValueError(f"{where} must be one of {', '.join(map(repr, words))}, not {value!r}")
     return value
 
 
 def _checked_tuning(value: Any) -> Mapping[str, Tuning]:
-    """The tuning of all types of devices, of which ``value`` changes some."""
+    """Return the tuning of all device types with the changes of ``value``."""
     if not isinstance(value, Mapping):
         raise TypeError(
-            f"dparray.config.tuning takes a dict such as {{'cpu': {{'elements': 2}}}}, not "
+            f"dparray.config.tuning must be a dict such as {{'cpu': {{'elements': 2}}}}, not "
             f"{value!r}"
         )
     result = dict(_TUNING)
     for kind, given in value.items():
         if kind not in result:
             raise ValueError(
-                f"dparray.config.tuning: there is no type of device {kind!r}; types: "
+                f"dparray.config.tuning: unknown device type {kind!r}; expected one of "
                 f"{', '.join(result)}"
             )
         options = given._asdict() if isinstance(given, Tuning) else given
         if not isinstance(options, Mapping):
             raise TypeError(
-                f"dparray.config.tuning[{kind!r}] takes a dict or a Tuning, not {given!r}"
+                f"dparray.config.tuning[{kind!r}] must be a dict or a Tuning, not {given!r}"
             )
         for option, number in options.items():
             _check_number(f"dparray.config.tuning[{kind!r}]", option, number)
@@ -242,20 +238,19 @@ def _check_number(where: str, option: Any, number: Any) -> None:
     if option == "local_size" and number is None:
         return
     if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"{where}: {option} takes an integer, not {number!r}")
+        raise TypeError(f"{where}: {option} must be an integer, not {number!r}")
     if not 1 <= number <= _LIMITS[option]:
-        raise ValueError(f"{where}: {option} is from 1 to {_LIMITS[option]}; got {number}")
+        raise ValueError(f"{where}: {option} must be from 1 to {_LIMITS[option]}, not {number}")
 
 
 @contextmanager
 def override(**options: Any) -> Iterator[None]:
-    """Set options inside a ``with`` block and put the old values back after it.
+    """Set options inside a ``with`` block and restore the old values after it.
 
     Raises:
-        AttributeError: there is no such option.
-        TypeError: the value is of another type than the option.
-        ValueError: there is no such type of device or option of :class:`Tuning`, a number is out
-            of range, or a word is none that the option has.
+        AttributeError: the option does not exist.
+        TypeError: the value has the wrong type.
+        ValueError: the value is invalid: an unknown device type or word, a number out of range.
 
     Example:
         >>> import dparray as dp
@@ -276,7 +271,7 @@ def override(**options: Any) -> Iterator[None]:
 
 
 class _Config(ModuleType):
-    """The module's own class, so that a misspelt option or a wrong value is an error."""
+    """The class of this module: a misspelled option or an invalid value raises an error."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value if name.startswith("__") else _checked(name, value))

@@ -1,39 +1,39 @@
-"""The errors of dparray.
+"""Define the errors of dparray.
 
-Every error derives from :class:`DparrayError` and from the Python class a caller would
-catch anyway, so ``except ValueError`` keeps working::
+Every error derives from :class:`DparrayError` and from the matching Python class, so
+``except ValueError`` keeps working::
 
     DparrayError
     |- DeviceError (ValueError)  no such device, or a device and a queue that disagree
-    |  `- UnsupportedDeviceError  the device cannot hold or compute what was asked
+    |  `- UnsupportedDeviceError  the device lacks a required feature
     |- ExecutionPlacementError (ValueError)  inputs on different queues
-    |  `- ShardingError  arrays over several devices that are cut in different ways
-    |- HostConversionError (TypeError)  NumPy data mixed in, or an implicit copy to the host
-    |- DTypeError (TypeError)  a dtype that is unknown or does not fit the operation
+    |  `- ShardingError  arrays that are sharded in different ways
+    |- HostConversionError (TypeError)  a NumPy operand, or an implicit copy to the host
+    |- DTypeError (TypeError)  a dtype that is unknown or invalid for the operation
     |- UsmTypeError (ValueError)  a USM type that does not exist
-    |- ShapeError (ValueError)  shapes that do not fit together
-    |- AxisError (numpy.exceptions.AxisError)  an axis outside the array's dimensions
-    |- ArgumentError (ValueError, TypeError)  any other argument that a function does not take
-    |  `- EndOfFileError (EOFError)  a file from which the last array was read
-    |- FallbackError (RuntimeError)  values would leave a device for host code, and must not
+    |- ShapeError (ValueError)  incompatible shapes
+    |- AxisError (numpy.exceptions.AxisError)  an axis out of range
+    |- ArgumentError (ValueError, TypeError)  any other invalid argument
+    |  `- EndOfFileError (EOFError)  a file without a further array
+    |- FallbackError (RuntimeError)  a function would compute on the host, which is not allowed
     |- MapError (RuntimeError)  work would wait for a host map of its own thread, or a map is closed
-    |- MemoryError (builtins.MemoryError)  the pool could not get what was asked
+    |- MemoryError (builtins.MemoryError)  an allocation failed
     |- KernelError
-    |  |- KernelRangeError (ValueError)  a range that is empty, does not divide or is too large
-    |  |- KernelArgumentError (TypeError)  an argument a kernel cannot take
+    |  |- KernelRangeError (ValueError)  a range that is empty, not divisible or too large
+    |  |- KernelArgumentError (TypeError)  an invalid argument of a kernel
     |  |- KernelCompileError (TypeError)  a kernel that does not compile
     |  |- KernelExecutionError (RuntimeError)  the device failed while it ran a kernel
-    |  `- SimulationError (RuntimeError)  the simulator found what a device could not report
-    |- TileError (ValueError)  an ill-formed Tile program, or one that does not fit its inputs
-    |  |- TileSyntaxError  the text is not in the language
-    |  |- TileNameError (NameError)  a name that is not defined, or defined twice
-    |  |- TileShapeError (ShapeError)  ranks, sizes or shapes that do not fit together
-    |  |- TileTypeError (TypeError)  a value of a kind or dtype that does not belong there
+    |  `- SimulationError (RuntimeError)  the simulator found a fault
+    |- TileError (ValueError)  an invalid Tile program, or invalid inputs
+    |  |- TileSyntaxError  a syntax error
+    |  |- TileNameError (NameError)  a name that is undefined or defined twice
+    |  |- TileShapeError (ShapeError)  incompatible ranks, sizes or shapes
+    |  |- TileTypeError (TypeError)  a value of the wrong kind or dtype
     |  `- TileIndexError (IndexError)  an index set that is empty, unbounded or ambiguous
-    |- PlaidMLError (RuntimeError)  of the interface of dparray.plaidml
-    `- UnsupportedFeatureError (NotImplementedError)  of numba-dpex or NumPy, that is not here
+    |- PlaidMLError (RuntimeError)  an error of dparray.plaidml
+    `- UnsupportedFeatureError (NotImplementedError)  a feature that is not supported
 
-A message says what was given, what is allowed and the line that mends it.
+A message contains the value given, the values allowed, and a one-line fix.
 """
 
 from __future__ import annotations
@@ -88,22 +88,22 @@ class DparrayError(Exception):
 
 
 class DeviceError(DparrayError, ValueError):
-    """A device that is not there, or a device and a queue that disagree."""
+    """A device that does not exist, or a device and a queue that disagree."""
 
 
 class UnsupportedDeviceError(DeviceError):
-    """A device that cannot hold or compute what was asked of it (no USM, no fp64, ...)."""
+    """A device that lacks a required feature (USM, fp64, ...)."""
 
 
 class ExecutionPlacementError(DparrayError, ValueError):
-    """Inputs of one operation live on different queues.
+    """Inputs of one operation that are on different queues.
 
-    Where dpnp is imported, it is one of dpnp's errors of that name, too.
+    If dpnp is imported, it also derives from dpnp's error of the same name.
 
     Attributes:
         function: name of the function that was called.
         operands: a tuple of ``(name, device, queue)`` strings, one for each array.
-        remedy: the line of code that mends it.
+        remedy: the line of code that fixes the call.
     """
 
     def __init__(
@@ -120,17 +120,17 @@ class ExecutionPlacementError(DparrayError, ValueError):
         self.remedy = remedy
 
 
-def _join_neighbour(dpnp: Any) -> None:
-    """Let handlers that are written for dpnp catch our placement error."""
-    theirs = importlib.import_module(f"{dpnp.__name__}.exceptions").ExecutionPlacementError
-    ExecutionPlacementError.__bases__ = (*ExecutionPlacementError.__bases__, theirs)
+def _derive_from_dpnp(dpnp: Any) -> None:
+    """Let handlers written for dpnp catch dparray's placement error."""
+    error = importlib.import_module(f"{dpnp.__name__}.exceptions").ExecutionPlacementError
+    ExecutionPlacementError.__bases__ = (*ExecutionPlacementError.__bases__, error)
 
 
-when_imported("dpnp", _join_neighbour)
+when_imported("dpnp", _derive_from_dpnp)
 
 
 class ShardingError(ExecutionPlacementError):
-    """Arrays over several devices do not fit together as they are cut; copies would be needed.
+    """Arrays that are sharded in different ways, so that copies would be needed.
 
     Attributes:
         nbytes: bytes that would be copied between devices.
@@ -142,27 +142,27 @@ class ShardingError(ExecutionPlacementError):
 
 
 class ForkError(DparrayError, RuntimeError):
-    """Work for a device in a process forked from one that had used devices."""
+    """Device work in a process that was forked after the runtime had started."""
 
 
 class HostConversionError(DparrayError, TypeError):
-    """NumPy data where a dparray array is needed, or an implicit copy to the host."""
+    """A NumPy operand, or an implicit copy of an array to the host."""
 
 
 class HostCopyWarning(UserWarning):
-    """Data were copied between host and device unasked, as ``dp.config.host_operands`` allows."""
+    """An implicit copy between host and device, which ``dp.config.host_operands`` allows."""
 
 
 class KernelTypeWarning(UserWarning):
-    """A kernel writes floats into an array of integers. Issued once for each line."""
+    """A kernel that writes floats into an integer array. Issued once for each line."""
 
 
 class KernelRangeWarning(UserWarning):
-    """A kernel reads fewer dimensions than its range has. Issued once for each kernel."""
+    """A kernel that reads fewer dimensions than its range has. Issued once for each kernel."""
 
 
 class DTypeError(DparrayError, TypeError):
-    """A dtype that is unknown, or that an operation does not take."""
+    """A dtype that is unknown or invalid for an operation."""
 
 
 class UsmTypeError(DparrayError, ValueError):
@@ -170,23 +170,23 @@ class UsmTypeError(DparrayError, ValueError):
 
 
 class ShapeError(DparrayError, ValueError):
-    """Shapes that do not fit together, or that are no shapes."""
+    """Shapes that are incompatible or invalid."""
 
 
 class AxisError(DparrayError, np.exceptions.AxisError):
-    """An axis outside the dimensions of an array."""
+    """An axis out of range."""
 
 
 class ArgumentError(DparrayError, ValueError, TypeError):
-    """An argument of a value or type that a function does not take."""
+    """An argument of an invalid value or type."""
 
 
 class EndOfFileError(ArgumentError, EOFError):
-    """An open file has no array left: ``load`` has read the last one."""
+    """An open file without a further array for ``load``."""
 
 
 class FallbackError(DparrayError, RuntimeError):
-    """Values would leave a device to be computed with on the host; ``dp.config.fallback``."""
+    """A function that would compute on the host for another device; see ``dp.config.fallback``."""
 
 
 class MapError(DparrayError, RuntimeError):
@@ -194,14 +194,14 @@ class MapError(DparrayError, RuntimeError):
 
 
 class MemoryError(DparrayError, builtins.MemoryError):
-    """USM memory could not be had.
+    """A failed allocation of USM memory.
 
     Attributes:
-        requested: bytes asked for.
+        requested: bytes requested.
         in_use: bytes held by live arrays on the device.
-        cached: bytes that the device's pools hold free.
+        cached: free bytes in the pools of the device.
         limit: the device's limit in bytes, or ``None``.
-        device: the device, and which sub-device.
+        device: the device or sub-device.
     """
 
     def __init__(
@@ -227,11 +227,11 @@ class KernelError(DparrayError):
 
 
 class KernelRangeError(KernelError, ValueError):
-    """A range that is empty, does not divide, or is larger than the device allows."""
+    """A range that is empty, not divisible by the local size, or too large for the device."""
 
 
 class KernelArgumentError(KernelError, TypeError):
-    """An argument of a type that a kernel cannot take, or too many or too few."""
+    """An invalid argument of a kernel, or too many or too few arguments."""
 
 
 class KernelCompileError(KernelError, TypeError):
@@ -251,7 +251,7 @@ class KernelExecutionError(KernelError, RuntimeError):
 
 
 class SimulationError(KernelError, RuntimeError):
-    """The simulator found a fault that a device would not have reported.
+    """A fault that the simulator found and a device would not report.
 
     Attributes:
         item: the global id of the work-item, or ``None``.
@@ -270,7 +270,7 @@ class TileError(DparrayError, ValueError):
     """Base of the errors about programs of :mod:`dparray.tilelang`.
 
     Attributes:
-        line, column: where in the program, from 1; 0 where it is about no line.
+        line, column: the position in the program, from 1; 0 if there is none.
     """
 
     def __init__(self, message: str, *, line: int = 0, column: int = 0) -> None:
@@ -280,19 +280,19 @@ class TileError(DparrayError, ValueError):
 
 
 class TileSyntaxError(TileError):
-    """Text that is not in the Tile language."""
+    """A syntax error in a Tile program."""
 
 
 class TileNameError(TileError, NameError):
-    """A name or function that is not defined, or a name that is assigned twice."""
+    """An undefined name or function, or a name that is assigned twice."""
 
 
 class TileShapeError(TileError, ShapeError):
-    """Ranks, sizes or shapes that do not fit together."""
+    """Incompatible ranks, sizes or shapes."""
 
 
 class TileTypeError(TileError, TypeError):
-    """A value of a kind or dtype that does not belong where it is."""
+    """A value of the wrong kind or dtype."""
 
 
 class TileIndexError(TileError, IndexError):
@@ -300,8 +300,8 @@ class TileIndexError(TileError, IndexError):
 
 
 class PlaidMLError(DparrayError, RuntimeError):
-    """An error of :mod:`dparray.plaidml`; its kinds are in ``dparray.plaidml.exceptions``."""
+    """An error of :mod:`dparray.plaidml`; ``dparray.plaidml.exceptions`` has its subclasses."""
 
 
 class UnsupportedFeatureError(DparrayError, NotImplementedError):
-    """Something of numba-dpex or NumPy that dparray does not have."""
+    """A feature of numba-dpex or NumPy that dparray does not support."""

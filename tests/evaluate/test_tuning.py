@@ -84,14 +84,14 @@ def test_a_local_size_beyond_the_device_is_refused() -> None:
 
 
 WRONG: list[tuple[Any, type[Exception], str]] = [
-    (4, TypeError, "takes a dict such as"),
-    ({"fpga": {}}, ValueError, "no type of device 'fpga'; types: cpu, gpu, accelerator"),
-    ({"cpu": 4}, TypeError, "takes a dict or a Tuning"),
+    (4, TypeError, "must be a dict such as"),
+    ({"fpga": {}}, ValueError, "unknown device type 'fpga'; expected one of cpu, gpu, accelerator"),
+    ({"cpu": 4}, TypeError, "must be a dict or a Tuning"),
     ({"cpu": {"element": 4}}, ValueError, "no option 'element'; options: elements"),
-    ({"cpu": {"elements": 0}}, ValueError, "elements is from 1 to 64; got 0"),
-    ({"cpu": {"elements": 2.0}}, TypeError, "elements takes an integer, not 2.0"),
-    ({"cpu": {"lanes": True}}, TypeError, "lanes takes an integer"),
-    ({"cpu": {"lanes": None}}, TypeError, "lanes takes an integer"),
+    ({"cpu": {"elements": 0}}, ValueError, "elements must be from 1 to 64, not 0"),
+    ({"cpu": {"elements": 2.0}}, TypeError, "elements must be an integer, not 2.0"),
+    ({"cpu": {"lanes": True}}, TypeError, "lanes must be an integer"),
+    ({"cpu": {"lanes": None}}, TypeError, "lanes must be an integer"),
 ]
 
 
