@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import dpctl
@@ -219,20 +220,45 @@ def entry_points(spirv: bytes) -> set[str]:
     Raises:
         ValueError: it is no module.
     """
-    words = memoryview(spirv).cast("I")
-    if len(words) < _SPIRV_HEADER_WORDS or words[0] != _SPIRV_MAGIC:
-        raise ValueError("this is no SPIR-V module")
     names = set()
-    at = _SPIRV_HEADER_WORDS
-    while at < len(words) and (words[at] & 0xFFFF) != _OP_FUNCTION:
-        count = words[at] >> 16
-        if not count or at + count > len(words):
-            raise ValueError("this is no SPIR-V module")
-        if words[at] & 0xFFFF == _OP_ENTRY_POINT:
+    for at, operation, count in _instructions(spirv):
+        if operation == _OP_FUNCTION:
+            break
+        if operation == _OP_ENTRY_POINT:
             literal = spirv[4 * (at + 3) : 4 * (at + count)]
             names.add(literal.partition(b"\0")[0].decode())
-        at += count
     return names
+
+
+def check_module(spirv: bytes) -> None:
+    """Raise ``ValueError`` unless the instructions of a SPIR-V module end where it does.
+
+    Drivers do not return from a module with an instruction of no words.
+    """
+    for _ in _instructions(spirv):
+        pass
+
+
+def _instructions(spirv: bytes) -> Iterator[tuple[int, int, int]]:
+    """The place of each instruction in a module, its operation and the number of its words.
+
+    Raises:
+        ValueError: it is no module, or one of its instructions does not end inside of it.
+    """
+    if len(spirv) % 4:
+        raise ValueError(f"it has {len(spirv)} bytes, which are no words of 4 bytes")
+    words = memoryview(spirv).cast("I")
+    if len(words) < _SPIRV_HEADER_WORDS or words[0] != _SPIRV_MAGIC:
+        raise ValueError("it does not begin with the header of a SPIR-V module")
+    at = _SPIRV_HEADER_WORDS
+    while at < len(words):
+        count = words[at] >> 16
+        if not count or at + count > len(words):
+            raise ValueError(
+                f"the instruction at word {at} has {count} words, and the module has {len(words)}"
+            )
+        yield at, words[at] & 0xFFFF, count
+        at += count
 
 
 def needs_float64(spirv: bytes) -> bool:
@@ -243,11 +269,11 @@ def needs_float64(spirv: bytes) -> bool:
 def declares(spirv: bytes, capability: int) -> bool:
     """Whether a SPIR-V module declares a capability."""
     words = memoryview(spirv).cast("I")
-    at = _SPIRV_HEADER_WORDS
-    while at < len(words) and words[at] & 0xFFFF == _OP_CAPABILITY:
+    for at, operation, _ in _instructions(spirv):
+        if operation != _OP_CAPABILITY:
+            break
         if words[at + 1] == capability:
             return True
-        at += words[at] >> 16
     return False
 
 

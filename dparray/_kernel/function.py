@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import c_int64
 from functools import cached_property
 from math import prod
@@ -33,7 +34,7 @@ from dparray._kernel.index_space import as_index_space, best_divisor
 from dparray._kernel.writes import read_only_parameters
 from dparray._layout import Block, Layout
 from dparray._placement import common_placement
-from dparray._runtime import access, fault_report, later, rounding
+from dparray._runtime import access, fault_report, in_order, later, rounding
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import check_launch, launch
 from dparray._runtime.order import order_of
@@ -59,6 +60,7 @@ __all__ = [
 
 #: The references of a kernel that nothing is compiled of.
 _UNWATCHED: list[Reference] = []
+_MAX_PIECES_AHEAD = 64
 _ITEMS = ("", "item:1", "item:2", "item:3")
 _ND_ITEMS = ("", "nditem:1", "nditem:2", "nditem:3")
 
@@ -265,24 +267,31 @@ class KernelFunction:
         arguments: tuple[Any, ...],
     ) -> Event:
         """Launch a range in pieces, or behind events that the device cannot wait for."""
-        pieces: list[Any] = [(None, size)]
-        if local is None and prod(size) >= rounding.INDEX_LIMIT:
-            pieces = list(rounding.pieces_of(size, rounding.INDEX_LIMIT))
-
+        in_pieces = local is None and prod(size) >= rounding.INDEX_LIMIT
         queue = rest[0]
+
+        def pieces() -> Iterator[tuple[Any, Any]]:
+            if not in_pieces:
+                return iter([(None, size)])
+            return rounding.pieces_of(size, rounding.INDEX_LIMIT)
 
         def submit() -> Any:
             event = None
-            for offset, piece in pieces:
+            # The driver keeps memory for each piece that waits, and a range may have a billion.
+            running: deque[Any] = deque()
+            for offset, piece in pieces():
+                if len(running) == _MAX_PIECES_AHEAD:
+                    in_order.wait_for([running.popleft()], is_long=True)
                 given = packed
                 if offset is not None:
                     given = [pack_scalars(map(c_int64, (*size, *offset))), *packed]
                 event = launch(compiled, piece, local, given, *rest)
+                running.append(event)
             order_of(queue).note_long()
             return event
 
         if others:
-            check_launch(compiled, pieces[0][1], local, packed, queue)
+            check_launch(compiled, next(pieces())[1], local, packed, queue)
             return later.launch_after(others, submit, self._accesses(arguments), self, queue)
         return Event(submit(), self, queue)
 

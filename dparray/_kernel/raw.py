@@ -13,6 +13,7 @@ from dpctl.program import SyclProgramCompilationError
 
 from dparray import _layout
 from dparray._array.ndarray import materialize
+from dparray._compiler.kernel import check_module
 from dparray._compiler.program import obtain_program, program_of_text
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import is_array, is_native
@@ -283,6 +284,16 @@ def raw_kernel(source: str | bytes, name: str, *, options: str = "") -> RawKerne
             "raw_kernel: these bytes are no SPIR-V module, which begins with 0x07230203; decode "
             "them if they are a text"
         )
+    if isinstance(source, bytes):
+        native = source
+        if source[:4] == _SPIRV_MAGIC[1] and len(source) % 4 == 0:  # of a machine of other order
+            native = np.frombuffer(source, np.uint32).byteswap().tobytes()
+        try:
+            check_module(native)
+        except ValueError as error:
+            raise KernelArgumentError(
+                f"raw_kernel: the SPIR-V module is damaged: {error}"
+            ) from None
     if not isinstance(name, str) or not name:
         raise KernelArgumentError(f"raw_kernel: {name!r} is no name of a kernel")
     return RawKernel(source, name, options)

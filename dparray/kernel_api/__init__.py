@@ -397,6 +397,11 @@ def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
                 f"end at {_MOST_ITEMS - 1}. Let each work-item do several elements"
             )
         checked.append(number)
+    if (total := prod(checked)) >= _MOST_ITEMS:
+        raise KernelRangeError(
+            f"{what}: {' x '.join(map(str, checked))} are {total} work-items; indices have 64 bits "
+            f"and end at {_MOST_ITEMS - 1}. Let each work-item do several elements"
+        )
     return tuple(checked)
 
 

@@ -60,3 +60,18 @@ def test_large_pieces_are_of_whole_groups() -> None:
     (_, first), *_ = pieces_of((2**32,), 2**31)
     assert first[0] % 2**16 == 0
     assert first[0] > 0.99 * 2**31
+
+
+def test_many_pieces_are_not_all_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounding, "INDEX_LIMIT", 3)
+    out, ranges = dp.zeros(500, dtype="int64"), dp.zeros(3, dtype="int64")
+    write[dp.Range(500)](out, ranges)
+    np.testing.assert_array_equal(out.asnumpy(), np.arange(1, 501))
+
+
+@pytest.mark.parametrize("size", [(2**40, 2**40), (2**32, 2**31), (2**21, 2**21, 2**21)])
+def test_more_work_items_than_indices_are_refused(size: tuple[int, ...]) -> None:
+    with pytest.raises(dp.KernelRangeError, match=r"work-items; indices have 64 bits"):
+        dp.Range(*size)
+    with pytest.raises(dp.KernelRangeError, match=r"work-items; indices have 64 bits"):
+        dp.NdRange(size, (1,) * len(size))

@@ -139,3 +139,31 @@ def test_spirv_is_launched(queue: Any) -> None:
     # of an element, a pointer, the extent and the stride.
     again[16](np.int64(8), np.int64(8), np.int64(8), x, np.int64(8), np.int64(8))
     np.testing.assert_array_equal(x.asnumpy(), 9 * np.arange(8))
+
+
+def _words(*words: int) -> bytes:
+    return np.array([0x07230203, 0x00010000, 0, 9, 0, *words], np.uint32).tobytes()
+
+
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        (_words(17), "the instruction at word 5 has 0 words"),
+        (_words(2 << 16 | 17, 4, 0, 0), "the instruction at word 7 has 0 words"),
+        (_words(2 << 16 | 17, 4, 9 << 16 | 17), "the instruction at word 7 has 9 words"),
+        (_words()[:16], "header"),
+    ],
+)
+def test_damaged_modules_are_refused_before_a_driver_reads_them(
+    module: bytes, text: str, swap: bool
+) -> None:
+    if swap:
+        module = np.frombuffer(module, np.uint32).byteswap().tobytes()
+    with pytest.raises(dp.KernelArgumentError, match=text):
+        dp.raw_kernel(module, "k")
+
+
+def test_modules_that_are_no_whole_words_are_refused() -> None:
+    with pytest.raises(dp.KernelArgumentError, match="21 bytes"):
+        dp.raw_kernel(_words() + b"x", "k")
