@@ -27,7 +27,9 @@ BINARY, ASSEMBLY, OPTIMISED = range(3)
 LENGTH = struct.Struct("<q")
 # It makes pointers that loops count up of the indices of elements, and Intel's CPU driver does not
 # see then that neighbouring work-items read neighbouring elements: a sum takes 14 times as long.
-OPTIONS = ("--disable-lsr",)
+# CodeGenPrepare makes a sum that is also compared one with a carry (OpIAddCarry), at which the
+# compiler of Intel's GPUs (IGC 1.0.12504) ends the process.
+OPTIONS = ("--disable-lsr", "--disable-cgp")
 # It compares the counts of a loop's exits, in 128 bits where 64 might not do, which SPIR-V has not,
 # and counts what a loop would sum up in 65 and more.
 PASS_OPTIONS = ("--indvars-predicate-loops=false", "--replexitval=never")
@@ -599,6 +601,9 @@ def optimise(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> Non
     builder = binding.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     cleaning = binding.create_new_module_pass_manager()
+    # Switches become branches: of a switch whose labels share a block that has a phi, IGC 1.0.12504
+    # loses entries of the phi and ends the process.
+    cleaning.add_lower_switch_pass()
     cleaning.add_global_dead_code_eliminate_pass()
     cleaning.add_strip_dead_prototype_pass()
     cleaning.run(module, builder)
