@@ -17,6 +17,7 @@ import re
 import signal
 import struct
 import sys
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 REQUEST = struct.Struct("<qi")  # the length of the text; what is wanted
@@ -366,6 +367,278 @@ def _with_hidden_choices(text: str) -> str:
     return _declared(text, _PLACES.sub(hide_index, _CHOICES.sub(hide_pointer, text)))
 
 
+# --- loops ----------------------------------------------------------------------------------------
+# Intel's CPU driver (2026.2) vectorizes a kernel over its work-items, and the loops of the scalar
+# kernel that it keeps for the last ones once more, by themselves (its pass VPlanDriver). Numbers
+# that leave such a loop are wrong where its counter may overflow: a counter is one step late, a sum
+# that takes more than a vector's length of steps is of other numbers. A phi whose next value is
+# another phi ends the process, as the pass looks at the loop. It vectorizes a loop only if it can
+# compute how often it runs; so the comparison that leaves the loop is made of a number that has an
+# unknown zero in it, and so is a phi's value that is the next of another. Loops that nothing leaves
+# but through memory stay as they are, and those with a sum of floats, which are added in order.
+
+
+class _Loop(NamedTuple):
+    """A loop: the label of its header, those of all its blocks and those that jump back."""
+
+    header: str
+    blocks: set[str]
+    latches: set[str]
+
+
+class _Function:
+    """A function's lines: of which block each is, the edges of blocks, and what names are."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self.labels: dict[int, str] = {}  # the block of a line
+        self.ends: dict[str, int] = {}  # the last line of a block
+        self.targets: dict[str, list[str]] = {}
+        self.definitions: dict[str, tuple[int, str, str]] = {}  # the line, the operation, the rest
+        self.users: dict[str, set[str]] = {}  # the blocks that use a name
+        label = "%"
+        for at, line in enumerate(lines):
+            if found := _LABEL.match(line):
+                label = "%" + found[1]
+                continue
+            self.labels[at] = label
+            if line.startswith(_TERMINATORS):
+                self.ends[label] = at
+                self.targets[label] = _TARGETS.findall(line)
+            found = _DEFINITIONS.match(line)
+            rest = line
+            if found:
+                name, operation, rest = found.groups()
+                self.definitions[name] = at, operation, rest
+            for value in _NAMES.findall(rest):
+                self.users.setdefault(value, set()).add(label)
+
+    def loops(self) -> list[_Loop]:
+        """Its loops, by the edges that jump back to a block that is on the way to them."""
+        sources: dict[str, list[str]] = {label: [] for label in self.targets}
+        for label, targets in self.targets.items():
+            for target in targets:
+                sources[target].append(label)
+        found: dict[str, _Loop] = {}
+        entry = next(iter(self.targets))
+        seen, active = {entry}, {entry}
+        way = [(entry, iter(self.targets[entry]))]
+        while way:
+            label, coming = way[-1]
+            target = next(coming, None)
+            if target is None:
+                active.discard(label)
+                way.pop()
+            elif target in active:
+                loop = found.setdefault(target, _Loop(target, {target}, set()))
+                loop.latches.add(label)
+            elif target not in seen:
+                seen.add(target)
+                active.add(target)
+                way.append((target, iter(self.targets[target])))
+        for loop in found.values():
+            waiting = list(loop.latches)
+            while waiting:
+                label = waiting.pop()
+                if label not in loop.blocks:
+                    loop.blocks.add(label)
+                    waiting += sources[label]
+        return list(found.values())
+
+
+_FUNCTION = re.compile(r"(^define [^\n]*\{\n)(.*?)(?=^\}$)", re.MULTILINE | re.DOTALL)
+_LABEL = re.compile(r"^([-\w.$]+|\"[^\"]*\"):")
+_INCOMING = re.compile(r"\[ ([^\s,]+|splat \([^)]*\)), (%[-\w.$]+|%\"[^\"]*\") \]")
+_TARGETS = re.compile(r"label (%[-\w.$]+|%\"[^\"]*\")")
+_TERMINATORS = ("  br ", "  ret ", "  unreachable")
+_COMPARED = re.compile(
+    r"^  (?P<name>%\S+) = icmp (?P<order>(?:samesign )?\w+) (?P<type>i8|i16|i32|i64) "
+    r"(?P<a>[^\s,]+), (?P<b>[^\s,]+)$"
+)
+_INTEGER_OF = {
+    **{kind: kind for kind in ("i1", "i8", "i16", "i32", "i64")},
+    "half": "i16",
+    "float": "i32",
+    "double": "i64",
+}
+# No count is computed of these, where they change in the loop.
+_UNCOUNTED = frozenset(
+    ("load", "udiv", "sdiv", "urem", "srem", "fptosi", "fptoui", "fcmp", "bitcast", "ptrtoint")
+) | {"extractelement", "cmpxchg", "atomicrmw"}
+_IN_ORDER = frozenset(("fadd", "fsub", "fmul", "fdiv"))
+
+
+def _zero(kind: str) -> str:
+    """The name of a function's unknown zero for its loops."""
+    return {
+        "i1": "%dparray.bit.of.loops",
+        "i32": "%dparray.none.of.loops.i32",
+    }.get(kind, f"%dparray.wide.of.loops.{kind}")
+
+
+def _zeros(kinds: set[str]) -> list[str]:
+    """The lines that compute these."""
+    lines = []
+    for kind in sorted(kinds | ({"i8"} if "i1" in kinds else set())):
+        if kind != "i1":
+            lines += _none(f"of.loops.{kind}", kind)[1]
+    if "i1" in kinds:
+        lines.append(f"  {_zero('i1')} = trunc i8 {_zero('i8')} to i1")
+    return lines
+
+
+def _with_uncounted_loops(text: str) -> str:
+    """The text of a module out of whose loops come no numbers that the driver might spoil."""
+    if " phi " not in text:
+        return text
+    return _declared(text, _FUNCTION.sub(lambda of: of[1] + _uncounted(of[2]), text))
+
+
+def _uncounted(body: str) -> str:
+    lines = body.splitlines()
+    function = _Function(lines)
+    before: dict[int, list[str]] = {}  # the lines that are put before one
+    kinds: set[str] = set()
+    for loop in function.loops():
+        _cut_chains(function, loop, before, kinds)
+        if _may_be_spoiled(function, loop):
+            _hide_exits(function, loop, before, kinds)
+    if not kinds:
+        return body
+    before.setdefault(min(function.ends.values()), [])[:0] = _zeros(kinds)
+    result = []
+    for at, line in enumerate(lines):
+        result += [*before.get(at, ()), line]
+    return "\n".join([*result, ""])
+
+
+def _cut_chains(
+    function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
+) -> None:
+    """Hide that the next value of a loop's phi is another of its phis."""
+    phis = {
+        name
+        for name, (at, operation, _) in function.definitions.items()
+        if operation == "phi" and function.labels[at] == loop.header
+    }
+    for name in sorted(phis, key=lambda each: function.definitions[each][0]):
+        at = function.definitions[name][0]
+        kind = function.lines[at].split(" = phi ")[1].split(" [ ")[0]
+        if kind not in _INTEGER_OF:
+            continue
+        for value, place in _INCOMING.findall(function.lines[at]):
+            if place not in loop.blocks or value not in phis or value == name:
+                continue
+            whole = _INTEGER_OF[kind]
+            hidden = f"%dparray.next.{at}.{function.ends[place]}"
+            lines = before.setdefault(function.ends[place], [])
+            if whole == kind:
+                lines.append(f"  {hidden} = xor {kind} {value}, {_zero(kind)}")
+            else:
+                lines += [
+                    f"  {hidden}.bits = bitcast {kind} {value} to {whole}",
+                    f"  {hidden}.same = xor {whole} {hidden}.bits, {_zero(whole)}",
+                    f"  {hidden} = bitcast {whole} {hidden}.same to {kind}",
+                ]
+            kinds.add(whole)
+            old = f"[ {value}, {place} ]"
+            function.lines[at] = function.lines[at].replace(old, f"[ {hidden}, {place} ]")
+
+
+def _may_be_spoiled(function: _Function, loop: _Loop) -> bool:
+    """Whether a number leaves a loop that the driver may vectorize."""
+    for at, operation, rest in function.definitions.values():
+        if operation == "phi" and function.labels[at] == loop.header:
+            name = _DEFINITIONS.match(function.lines[at])[1]
+            nexts = {value for value, place in _INCOMING.findall(rest) if place in loop.blocks}
+            for each in nexts:
+                _, made, of = function.definitions.get(each, (0, "", ""))
+                if made in _IN_ORDER and name in _NAMES.findall(of):
+                    return False
+    return any(
+        function.labels[at] in loop.blocks and not function.users.get(name, set()) <= loop.blocks
+        for name, (at, _, _) in function.definitions.items()
+    )
+
+
+def _hide_exits(
+    function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
+) -> None:
+    """Hide of how many steps a loop is: what is compared where it is left."""
+    exits = [
+        label
+        for label in loop.blocks
+        if any(target not in loop.blocks for target in function.targets[label])
+    ]
+    counted: list[tuple[int, re.Match[str], str]] = []
+    for label in exits:
+        found = _BRANCHES.match(function.lines[function.ends[label]])
+        compared = list(_compared(function, loop, found[1])) if found else []
+        if len(exits) == 1 and not all(side for _, _, side in compared):
+            return
+        counted += compared
+    for at, found, side in counted:
+        if side and at not in before:
+            kind = found["type"]
+            hidden = f"%dparray.count.{at}"
+            before[at] = [f"  {hidden} = xor {kind} {found[side]}, {_zero(kind)}"]
+            kinds.add(kind)
+            sides = {"a": found["a"], "b": found["b"], side: hidden}
+            function.lines[at] = (
+                f"  {found['name']} = icmp {found['order']} {kind} {sides['a']}, {sides['b']}"
+            )
+
+
+def _compared(
+    function: _Function, loop: _Loop, condition: str
+) -> Iterator[tuple[int, re.Match[str], str]]:
+    """The comparisons of integers that a condition of a loop is made of, with the side to hide.
+
+    That is "" where no count is computed of it already.
+    """
+    coming, seen = [condition], set()
+    while coming:
+        name = coming.pop()
+        if name in seen or name not in function.definitions:
+            continue
+        seen.add(name)
+        at, operation, rest = function.definitions[name]
+        if function.labels[at] not in loop.blocks:
+            continue
+        found = _COMPARED.match(function.lines[at])
+        if found:
+            sides = [side for side in "ab" if _changes(function, loop, found[side])]
+            if sides:
+                is_counted = all(_is_counted(function, loop, found[side]) for side in sides)
+                yield at, found, sides[0] if is_counted else ""
+        elif operation in _TRUTHS:
+            coming += _NAMES.findall(rest)
+
+
+def _changes(function: _Function, loop: _Loop, name: str) -> bool:
+    return name in function.definitions and (
+        function.labels[function.definitions[name][0]] in loop.blocks
+    )
+
+
+def _is_counted(function: _Function, loop: _Loop, name: str) -> bool:
+    """Whether the driver might know how a number changes from step to step."""
+    coming, seen = [name], set()
+    while coming:
+        each = coming.pop()
+        if each in seen or not _changes(function, loop, each):
+            continue
+        seen.add(each)
+        _, operation, rest = function.definitions[each]
+        is_call = operation in ("call", "tail") and "@llvm." not in rest
+        if operation in _UNCOUNTED or is_call:
+            return False
+        if operation == "xor" and not rest.rsplit(", ", 1)[1].lstrip("-").isdigit():
+            return False
+        coming += _NAMES.findall(rest)
+    return True
+
+
 # LLVM aligns private memory as the longest vector that it holds. Where a kernel has a barrier or a
 # group algorithm, Intel's CPU driver (2026.2) keeps what is needed after it for each work-item; of
 # memory aligned to more than 64 bytes it loses the place, and the kernel writes to address 0. The
@@ -384,7 +657,7 @@ def writable(text: str) -> str:
     text = _CONJUNCTIONS.sub(r"= and i1 \1, \2", text)
     text = _DISJUNCTIONS.sub(r"= or i1 \1, \2", text)
     text = _with_plain_cuts(_with_plain_extensions(_with_known_widths(text)))
-    return expanded(_FLOATS_OF_SIGNS.sub(_choose_float, text))
+    return expanded(_FLOATS_OF_SIGNS.sub(_choose_float, _with_uncounted_loops(text)))
 
 
 # --- vectors --------------------------------------------------------------------------------------

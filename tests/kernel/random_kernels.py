@@ -12,12 +12,15 @@ a new process for each 250 of them, as what is compiled stays in memory.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import linecache
+import math
 import os
 import random
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -31,6 +34,8 @@ _ATOMIC = ("int32", "int64", "uint32", "uint64")
 _GROUPED = ((6,), (16,), (20,), (4, 3), (2, 8), (2, 3, 2))
 _GROUPS = (1, 2, 3)
 _IN_A_PROCESS = 250
+_IS_CHILD = "DPARRAY_TEST_RANDOM_CHILD"
+_SECONDS_OF_A_KERNEL = 120
 _PLAIN = ((1,), (17,), (40,), (5, 6), (3, 2, 4))
 
 
@@ -390,26 +395,51 @@ def compare_seeds(make: Callable[[int], Any], compare: Callable[[Any], None]) ->
     parser = argparse.ArgumentParser(description=compare_seeds.__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin none after these")
     options = parser.parse_args()
-    wrong = 0
-    if options.count > _IN_A_PROCESS:
-        for seed in range(options.seed, options.seed + options.count, _IN_A_PROCESS):
-            count = min(_IN_A_PROCESS, options.seed + options.count - seed)
-            command = [sys.executable, sys.argv[0], "--count", str(count), "--seed", str(seed)]
-            with tempfile.TemporaryDirectory() as empty:
-                environment = {**os.environ, "DPARRAY_CACHE_DIR": empty}
-                wrong += subprocess.run(command, env=environment).returncode != 0
-        print(f"{options.count} kernels from seed {options.seed}: {wrong} processes found one")
-        raise SystemExit(wrong > 0)
-    for seed in range(options.seed, options.seed + options.count):
+    last, ends = options.seed + options.count, time.monotonic() + options.seconds
+    if _IS_CHILD in os.environ:
+        _compare_here(make, compare, range(options.seed, last))
+        return
+    wrong, done, first = [], 0, options.seed
+    while first < last and time.monotonic() < ends:
+        seeds = range(first, min(first + _IN_A_PROCESS, last))
+        found, reached, status = _compare_in_a_process(seeds)
+        wrong += found
+        if status:  # the driver's compiler ended the process, or it did not come to an end
+            wrong.append(reached)
+            print(f"--- seed {reached}: the process ended with {status}", flush=True)
+        first = reached + 1
+        done += len(range(seeds.start, first))
+    print(f"{done} kernels from seed {options.seed}: {len(wrong)} differ {wrong}", flush=True)
+    raise SystemExit(bool(wrong))
+
+
+def _compare_here(make: Callable[[int], Any], compare: Callable[[Any], None], seeds: range) -> None:
+    """Compare kernels, with a line ``SEED ok`` or ``SEED wrong`` for each on standard output."""
+    for seed in seeds:
+        faulthandler.dump_traceback_later(_SECONDS_OF_A_KERNEL, exit=True)
         case = make(seed)
+        result = "ok"
         try:
             compare(case)
         except Exception as error:
-            wrong += 1
-            print(f"--- seed {seed}: {type(error).__name__}: {error}\n{case.text}", flush=True)
-    print(f"{options.count} kernels from seed {options.seed}: {wrong} differ", flush=True)
-    raise SystemExit(wrong > 0)
+            result = "wrong"
+            sys.stderr.write(f"--- seed {seed}: {type(error).__name__}: {error}\n{case.text}\n")
+            sys.stderr.flush()
+        print(seed, result, flush=True)
+
+
+def _compare_in_a_process(seeds: range) -> tuple[list[int], int, int]:
+    """The seeds that differ, the last that was compared or ended the process, and its status."""
+    command = [sys.executable, sys.argv[0], "--count", str(len(seeds)), "--seed", str(seeds.start)]
+    with tempfile.TemporaryDirectory() as empty:
+        environment = {**os.environ, "DPARRAY_CACHE_DIR": empty, _IS_CHILD: "1"}
+        run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    lines = [line.split() for line in run.stdout.splitlines() if line.endswith(("ok", "wrong"))]
+    found = [int(seed) for seed, result in lines if result == "wrong"]
+    reached = seeds.start + len(lines) - (run.returncode == 0)
+    return found, reached, run.returncode
 
 
 if __name__ == "__main__":

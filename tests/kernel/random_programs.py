@@ -1,0 +1,470 @@
+"""Random kernels that look like programs, for comparing them with plain Python.
+
+Each has nested ``while`` and ``for`` loops with ``break``, ``continue`` and early ``return``,
+swaps, values that are carried from step to step, private arrays, device functions, and, in groups,
+barriers, group functions and sub-group functions in uniform control flow. Ranges have every
+remainder by 16 and by 64 in the last dimension, which is where a driver keeps a kernel of its own.
+
+Programs of 64-bit integers without groups are compared with the kernel function itself, run in
+Python with integers that wrap (:class:`Wrapping`); all others with :func:`dp.simulate`.
+
+Run as a program, it compares as many as wanted: ``random_programs.py --count 1000 --seed 0``.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import random
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import dparray as dp
+
+_ROWS = 4  # of the output: the values of variables at the end of the kernel
+_VARIABLES = ("a", "b", "c", "d")
+_NARROW = ("np.int8", "np.int16", "np.int32", "np.uint8", "np.uint16", "np.uint32")
+#: Whether uint64 variables meet signed numbers, too.
+MIXES_UNSIGNED = os.environ.get("DPARRAY_TEST_MIX_UINT64") == "1"
+
+
+class Case(NamedTuple):
+    """A kernel and the range that it is launched over.
+
+    Attributes:
+        text: its module.
+        index_space: the range.
+        counts: an array of how often loops run, one number for each work-item.
+        values: another array of numbers.
+        local: the length of the local memory of a group, or 0.
+        is_plain: every number is a 64-bit integer, and there are no groups.
+    """
+
+    text: str
+    index_space: Any
+    counts: np.ndarray
+    values: np.ndarray
+    local: int
+    is_plain: bool
+
+
+class _Writer:
+    """Writes the text of one kernel."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.is_grouped = self.random.random() < 0.4
+        self.is_plain = not self.is_grouped and self.random.random() < 0.6
+        self.lines: list[str] = []
+        self.functions: list[str] = []
+        self.types = dict.fromkeys(_VARIABLES, "")
+        if not self.is_plain:
+            for name in _VARIABLES:
+                if self.random.random() < 0.4:
+                    types = (*_NARROW, "np.uint64") if MIXES_UNSIGNED else _NARROW
+                    self.types[name] = self.pick(types)
+        self.readable = [*_VARIABLES, "m", "v", "i"]
+        self.made = 0
+        self.has_private = False
+        self.result = "return"  # how the program ends early
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        return self.random.choice(options)
+
+    def chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    def name(self, letter: str) -> str:
+        self.made += 1
+        return f"{letter}{self.made}"
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    # -- expressions ---------------------------------------------------------------------------
+
+    def atom(self) -> str:
+        return self.pick((*self.readable, *self.readable, str(self.random.randint(0, 7))))
+
+    def value(self, depth: int = 1) -> str:
+        """An integer."""
+        if depth == 0 or self.chance(0.25):
+            return str(self.atom())
+        a, b = self.value(depth - 1), self.value(depth - 1)
+        number = self.random.randint(2, 7)
+        choices = [
+            *(f"({a} + {b})",) * 5,
+            *(f"({a} - {b})",) * 3,
+            *(f"({a} * {number})", f"({a} ^ {b})", f"({a} & {b})", f"({a} | {number})"),
+            *(f"({a} // {number})", f"({a} % {number})", f"({a} >> 1)", f"({a} << 1)"),
+            f"({a} if {self.condition()} else {b})" if self.is_plain else f"min({a}, {number})",
+            f"max({a}, {b})" if self.is_plain else f"(-{a})",
+        ]
+        if self.functions:
+            choices += [f"{self.pick(self.functions)}({a}, {b})"] * 2
+        if self.has_private:
+            choices += [f"p[({a}) & 3]"] * 2
+        return str(self.pick(choices))
+
+    def condition(self) -> str:
+        order = self.pick(("<", "<=", ">", ">=", "==", "!="))
+        text = f"{self.atom()} {order} {self.atom()}"
+        if self.chance(0.3):
+            bits, order = self.pick((1, 2, 3, 4)), self.pick(("==", "!="))
+            text = f"({self.atom()} + {self.atom()}) & {bits} {order} 0"
+        if self.chance(0.15):
+            text = f"{text} {self.pick(('and', 'or'))} {self.atom()} != {self.atom()}"
+        return text
+
+    # -- statements ----------------------------------------------------------------------------
+
+    def assign(self, depth: int, name: str, text: str) -> None:
+        kind = self.types.get(name, "")
+        if kind or not self.is_plain:
+            text = f"{kind or 'np.int64'}({text})"
+        self.line(depth, f"{name} = {text}")
+
+    def step(self, depth: int) -> None:
+        """A simple statement."""
+        name, other, third = self.random.sample(_VARIABLES, 3)
+        same = self.types[name] == self.types[other] == self.types[third]
+        kind = self.random.randrange(9)
+        if kind == 0 and self.types[name] == self.types[other]:
+            self.line(depth, f"{name}, {other} = {other}, {name}")
+        elif kind == 1 and self.types[name] == self.types[other]:
+            cast = self.types[name] or ("" if self.is_plain else "np.int64")
+            self.line(depth, f"{name}, {other} = {other}, {cast}({name} + {other})")
+        elif kind == 2 and same:
+            self.line(depth, f"{name}, {other}, {third} = {other}, {third}, {name}")
+        elif kind == 3:
+            self.assign(depth, name, other)
+            self.assign(depth, other, self.value())
+        elif kind == 4 and self.has_private:
+            self.line(depth, f"p[({self.value(0)}) & 3] += {self.value(0)}")
+        elif kind < 7:
+            self.assign(depth, name, f"{name} + {self.value(0)}")
+        else:
+            self.assign(depth, name, self.value(2))
+
+    def block(self, depth: int, loops: int, *, in_loop: str, uniform: bool) -> None:
+        """A few statements.
+
+        Args:
+            depth: the indentation.
+            loops: how many loops may still be nested.
+            in_loop: "" outside of loops; "break" where a loop may be left; "continue" where it
+                must go on, as all work-items of a group meet in its condition.
+            uniform: all work-items of a group come by.
+        """
+        known = list(self.readable)  # names that begin in a block are not read behind it
+        for _ in range(self.random.randint(1, 3)):
+            kind = self.random.random()
+            if kind < 0.45 or depth > 6:
+                self.step(depth)
+            elif kind < 0.6:
+                self.line(depth, f"if {self.condition()}:")
+                self.block(depth + 1, 0, in_loop=in_loop, uniform=False)
+                if self.chance(0.4):
+                    self.line(depth, "else:")
+                    self.block(depth + 1, 0, in_loop=in_loop, uniform=False)
+            elif kind < 0.72 and in_loop:
+                self.line(depth, f"if {self.condition()}:")
+                if self.chance(0.4):
+                    self.step(depth + 1)
+                ways = ["continue"] if in_loop == "continue" else ["break", "break", "continue"]
+                if in_loop == "break" and not self.is_grouped and self.chance(0.15):
+                    self.leave(depth + 1)
+                else:
+                    self.line(depth + 1, self.pick(ways))
+                if in_loop == "continue":
+                    uniform = False
+            elif kind < 0.82 and uniform and self.is_grouped:
+                self.together(depth)
+            elif loops:
+                self.loop(depth, loops - 1, uniform=uniform)
+            else:
+                self.step(depth)
+        if depth > 1:
+            self.readable = known
+
+    def leave(self, depth: int) -> None:
+        """End the program early."""
+        if self.result == "return":
+            self.line(depth, f"out[0, i] = {self.value(0)}")
+        self.line(depth, self.result)
+
+    def loop(self, depth: int, loops: int, *, uniform: bool) -> None:
+        """A loop of one of the usual forms, of at most some 40 steps."""
+        if uniform and self.is_grouped and self.chance(0.7):
+            self.group_loop(depth, loops)
+            return
+        k = self.name("k")
+        outer = loops >= 1 and depth <= 2
+        last = "m" if outer or self.chance(0.3) else "(m & 3)"
+        step = self.pick((1, 1, 1, 2, 3))
+        kind = self.random.randrange(9)
+        first, update = "0", f"{k} += {step}"
+        if kind == 0:
+            head = f"while {k} < {last}:"
+        elif kind == 1:
+            head = f"while {k} <= {last}:"
+        elif kind in (2, 3):
+            head = "while True:"
+        elif kind == 4:
+            first, head, update = last, f"while {k} > 0:", f"{k} -= {step}"
+        elif kind == 5:
+            head = f"for {k} in range({last}):"
+        elif kind == 6:
+            head = f"for {k} in range({self.random.randint(-3, 3)}, {last}, {step}):"
+        elif kind == 7:
+            head = f"for {k} in range({self.random.randint(5, 30)}):"
+        else:
+            head = f"for {k} in range({last}, -1, -{step}):"
+        is_for = head.startswith("for")
+        if not is_for:
+            self.line(depth, f"{k} = {first}" if self.is_plain else f"{k} = np.int64({first})")
+        self.line(depth, head)
+        inner = depth + 1
+        is_first = self.chance(0.6)
+        if not is_for and is_first:
+            self.line(inner, update)
+        if head == "while True:":
+            self.line(inner, f"if {k} {self.pick(('>', '>='))} {last}:")
+            self.line(inner + 1, "break")
+        elif kind == 7:
+            self.line(inner, f"if {k} >= {last}:")
+            self.line(inner + 1, "break")
+        if not is_for and not is_first:
+            # Before any ``continue``.
+            self.line(inner, update)
+        self.readable.append(k)
+        self.step(inner)
+        self.block(inner, loops, in_loop="break", uniform=False)
+        if is_for:
+            self.readable.remove(k)  # a loop of no steps does not make it
+
+    def group_loop(self, depth: int, loops: int) -> None:
+        """A loop of which all work-items of a group do the same number of steps."""
+        k = self.name("k")
+        group = self.pick(("group", "group", "sub_group"))
+        kind = self.random.randrange(4)
+        inner = depth + 1
+        if kind == 0:
+            self.line(depth, f"{k} = np.int64(0)")
+            self.line(depth, f"while dp.any_of_group({group}, {k} < (m & 3)):")
+            self.line(inner, f"{k} += 1")
+        elif kind == 1:
+            self.line(depth, f"{k} = np.int64(0)")
+            self.line(depth, f"while {k} < {self.random.randint(1, 4)}:")
+            if self.chance(0.6):
+                self.together(inner)
+            self.line(inner, f"{k} += 1")
+        elif kind == 2:
+            self.line(depth, f"for {k} in range({self.random.randint(1, 4)}):")
+            self.together(inner)
+        else:
+            self.line(depth, f"{k} = np.int64(0)")
+            self.line(depth, "while True:")
+            self.line(inner, f"{k} += 1")
+            self.line(inner, f"if not dp.any_of_group({group}, {k} <= (m & 3)):")
+            self.line(inner + 1, "break")
+        self.readable.append(k)
+        meets = group == "group" or kind in (1, 2)
+        self.block(inner, min(loops, 1), in_loop="continue", uniform=meets)
+        if kind == 2:
+            self.readable.remove(k)
+
+    def together(self, depth: int) -> None:
+        """A statement of all work-items of a group."""
+        name = self.pick(_VARIABLES)
+        group = self.pick(("group", "group", "sub_group"))
+        value = self.value(0)
+        kind = self.random.randrange(6)
+        if kind < 2:
+            self.line(depth, f"local[mine] = {value}")
+            self.line(depth, "dp.group_barrier(group)")
+            self.assign(depth, name, f"local[(mine + {self.random.randint(1, 5)}) % size]")
+            self.line(depth, "dp.group_barrier(group)")
+        elif kind == 2:
+            function = self.pick(
+                ("reduce_over_group", "inclusive_scan_over_group", "exclusive_scan_over_group")
+            )
+            operation = self.pick(("add", "max", "xor"))
+            self.assign(depth, name, f'dp.{function}({group}, np.int64({value}), "{operation}")')
+        elif kind == 3:
+            predicate = self.pick(("any", "all", "none"))
+            self.line(depth, f"if dp.{predicate}_of_group({group}, {self.condition()}):")
+            self.step(depth + 1)
+        elif kind == 4:
+            self.assign(depth, name, f"dp.group_broadcast({group}, np.int64({value}), 0)")
+        else:
+            self.assign(depth, name, f"dp.permute_group_by_xor(sub_group, np.int64({value}), 1)")
+
+    def function(self, at: int) -> list[str]:
+        """A device function with a loop and early returns."""
+        kept = self.lines, self.readable, self.result, self.types, self.is_grouped, self.functions
+        self.lines, self.readable, self.functions = [], ["a", "b", "m", "c", "d"], []
+        self.types, self.is_grouped = dict.fromkeys(_VARIABLES, ""), False
+        cast = "" if self.is_plain else "np.int64"
+        self.result = f"return {cast}(a)"
+        self.line(0, f"def function{at}(a, b):")
+        for text in ("m = b & 15", "c = a ^ b", "d = 1"):
+            name, value = text.split(" = ")
+            self.line(1, f"{name} = {cast}({value})")
+        if not self.is_plain:
+            self.line(1, "a, b = np.int64(a), np.int64(b)")
+        self.loop(1, 0, uniform=False)
+        self.line(1, f"return {cast}({self.pick(self.readable)})")
+        lines = ["@dp.device_func", *self.lines, ""]
+        self.lines, self.readable, self.result, self.types, self.is_grouped, self.functions = kept
+        self.functions.append(f"function{at}")
+        return lines
+
+
+def _sizes(writer: _Writer, seed: int) -> tuple[Any, int, int]:
+    """The range, how many work-items it has, and how many a group has."""
+    last = seed % 64 + 1 + writer.pick((0, 0, 0, 64))
+    before = writer.pick(((), (), (), (1,), (2,), (3,), (2, 2), (3, 1)))
+    if not writer.is_grouped:
+        size = (*before, last)
+        return dp.Range(*size), int(np.prod(size)), 0
+    group_last = writer.pick([each for each in range(1, 33) if last % each == 0])
+    local = (*(writer.pick([each for each in (1, 2, 3) if n % each == 0]) for n in before),)
+    local = (*local, group_last)
+    size = (*before, last)
+    return dp.NdRange(size, local), int(np.prod(size)), int(np.prod(local))
+
+
+def make_case(seed: int) -> Case:
+    """The program of a seed."""
+    writer = _Writer(seed)
+    index_space, total, group = _sizes(writer, seed)
+    head = ["import numpy as np", "import dparray as dp", ""]
+    for at in range(writer.random.randint(0, 2)):
+        head += writer.function(at)
+    writer.line(0, "@dp.kernel")
+    writer.line(0, f"def program(item, n, x, out{', local' if group else ''}):")
+    writer.line(1, f"i = item.{'get_global_linear_id' if group else 'get_linear_id'}()")
+    if group:
+        writer.line(1, "group, sub_group = item.get_group(), item.get_sub_group()")
+        writer.line(1, "mine, size = item.get_local_linear_id(), item.get_local_linear_range()")
+        writer.readable.append("mine")
+    writer.line(1, "m = n[i]" if writer.is_plain else "m = np.int64(n[i])")
+    writer.line(1, "v = x[i]")
+    for at, name in enumerate(_VARIABLES):
+        writer.assign(1, name, writer.pick((str(at), "v", "i", "m")))
+    if writer.chance(0.3):
+        writer.has_private = True
+        writer.line(1, "p = dp.PrivateArray(4, np.int64, True)")
+    writer.block(1, 2, in_loop="", uniform=bool(group))
+    writer.loop(1, 1, uniform=bool(group))
+    if writer.chance(0.3) and not group:
+        writer.line(1, f"if {writer.condition()}:")
+        writer.leave(2)
+    writer.block(1, 2, in_loop="", uniform=bool(group))
+    for row, name in enumerate(_VARIABLES):
+        writer.line(1, f"out[{row}, i] = {name}")
+    numbers = np.random.default_rng(seed)
+    most = writer.pick((4, 12, 30))
+    counts = numbers.integers(-1, most, total).astype("int64")
+    dtype = "int64" if writer.is_plain else writer.pick(_NARROW)[3:]
+    values = numbers.integers(0, 50, total).astype(dtype)
+    text = "\n".join([*head, *writer.lines, ""])
+    return Case(text, index_space, counts, values, group, writer.is_plain)
+
+
+# --- plain Python ---------------------------------------------------------------------------------
+
+
+def _wrapped(value: int) -> Wrapping:
+    return Wrapping((value + 2**63) % 2**64 - 2**63)
+
+
+class Wrapping(int):
+    """A 64-bit integer whose sums, differences, products and shifts wrap."""
+
+
+def _operation(name: str) -> Callable[..., Any]:
+    exact = getattr(int, name)
+
+    def compute(self: int, *others: int) -> Any:
+        return _wrapped(exact(int(self), *map(int, others)))
+
+    return compute
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"):
+    for _each in (f"__{_name}__", f"__r{_name}__"):
+        setattr(Wrapping, _each, _operation(_each))
+for _name in ("__neg__", "__invert__"):
+    setattr(Wrapping, _name, _operation(_name))
+
+
+class _Item(NamedTuple):
+    """The item of a work-item, as far as plain programs use it."""
+
+    number: int
+
+    def get_linear_id(self) -> int:
+        return Wrapping(self.number)
+
+
+class _Numbers:
+    """An array of 64-bit integers."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __getitem__(self, at: Any) -> int:
+        return Wrapping(int(self.values[at]))
+
+    def __setitem__(self, at: Any, value: int) -> None:
+        self.values[at] = int(_wrapped(value))
+
+
+def _computed_plainly(case: Case) -> np.ndarray:
+    """The output of a plain program, whose kernel function is run as it is."""
+
+    class _Stub:
+        kernel = device_func = staticmethod(lambda function: function)
+        PrivateArray = staticmethod(lambda size, dtype, zero: _Numbers(np.zeros(size, "int64")))
+
+    text = case.text.replace("import dparray as dp\n", "")
+    scope: dict[str, Any] = {"dp": _Stub}
+    exec(text, scope)
+    out = np.zeros((_ROWS, case.counts.size), "int64")
+    for number in range(case.counts.size):
+        item = _Item(number)
+        scope["program"](item, _Numbers(case.counts), _Numbers(case.values), _Numbers(out))
+    return out
+
+
+def compare(case: Case, queue: Any = None) -> None:
+    """Raise ``AssertionError`` unless a device and plain Python give the same."""
+    name = f"<random program {hash(case.text):x}>"
+    linecache.cache[name] = (len(case.text), None, case.text.splitlines(keepends=True), name)
+    scope: dict[str, Any] = {"__name__": "random_program"}
+    exec(compile(case.text, name, "exec"), scope)
+    kernel = scope["program"]
+    local = [dp.LocalAccessor(case.local, np.int64)] if case.local else []
+    found = dp.zeros((_ROWS, case.counts.size), dtype="int64", sycl_queue=queue)
+    given = [dp.asarray(one, sycl_queue=queue) for one in (case.counts, case.values)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.exceptions.KernelTypeWarning)
+        dp.call_kernel(kernel, case.index_space, *given, found, *local)
+        if case.is_plain:
+            wanted = _computed_plainly(case)
+        else:
+            wanted = np.zeros((_ROWS, case.counts.size), "int64")
+            with np.errstate(all="ignore"):
+                dp.simulate(kernel, case.index_space, case.counts, case.values, wanted, *local)
+    np.testing.assert_array_equal(found.asnumpy(), wanted, err_msg=f"{case.index_space}")
+
+
+if __name__ == "__main__":
+    from random_kernels import compare_seeds  # beside this program
+
+    compare_seeds(make_case, compare)
