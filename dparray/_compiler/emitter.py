@@ -368,14 +368,15 @@ def _with_hidden_choices(text: str) -> str:
 
 
 # --- loops ----------------------------------------------------------------------------------------
-# Intel's CPU driver (2026.2) vectorizes a kernel over its work-items, and the loops of the scalar
-# kernel that it keeps for the last ones once more, by themselves (its pass VPlanDriver). Numbers
-# that leave such a loop are wrong where its counter may overflow: a counter is one step late, a sum
-# that takes more than a vector's length of steps is of other numbers. A phi whose next value is
-# another phi ends the process, as the pass looks at the loop. It vectorizes a loop only if it can
-# compute how often it runs; so the comparison that leaves the loop is made of a number that has an
-# unknown zero in it, and so is a phi's value that is the next of another. Loops that nothing leaves
-# but through memory stay as they are, and those with a sum of floats, which are added in order.
+# Intel's CPU driver (2026.2) vectorizes a kernel over its work-items, and once more the loops of
+# the scalar kernel that it keeps for the last of them (its pass VPlanDriver). That has two faults:
+# - where a loop ends as a counter's next value is more than a bound, numbers that leave the loop
+#   are those of another step: counters are one late, sums of more than a vector's steps are others;
+# - where a phi's next value is another phi of the loop, the pass ends the process.
+# A loop is vectorized only if the driver can compute its number of steps: so what is compared where
+# it ends gets an unknown zero, and so does a phi's value that is the next of another phi. Loops of
+# which only memory is left stay as they are, those that end by an equality (``for`` loops), which
+# are right, and those with a sum of floats, which the driver does not vectorize.
 
 
 class _Loop(NamedTuple):
@@ -425,8 +426,8 @@ class _Function:
         way = [(entry, iter(self.targets[entry]))]
         while way:
             label, coming = way[-1]
-            target = next(coming, None)
-            if target is None:
+            target = next(coming, "")
+            if not target:
                 active.discard(label)
                 way.pop()
             elif target in active:
@@ -444,6 +445,34 @@ class _Function:
                     loop.blocks.add(label)
                     waiting += sources[label]
         return list(found.values())
+
+    def exits(self, loop: _Loop) -> list[str]:
+        """The labels of the blocks that leave a loop."""
+        return [
+            label
+            for label in self.targets
+            if label in loop.blocks and not loop.blocks.issuperset(self.targets[label])
+        ]
+
+    def conditions(self, loop: _Loop) -> list[str]:
+        """The names that decide whether a loop ends."""
+        found = (_BRANCHES.match(self.lines[self.ends[label]]) for label in self.exits(loop))
+        return [one[1] for one in found if one]
+
+    def is_in(self, name: str, loop: _Loop) -> bool:
+        """Whether a name is defined in a loop."""
+        return name in self.definitions and self.labels[self.definitions[name][0]] in loop.blocks
+
+    def sources(self, name: str, loop: _Loop) -> set[str]:
+        """A name and those in a loop that it is computed from."""
+        found: set[str] = set()
+        coming = [name]
+        while coming:
+            each = coming.pop()
+            if each not in found and self.is_in(each, loop):
+                found.add(each)
+                coming += _NAMES.findall(self.definitions[each][2])
+        return found
 
 
 _FUNCTION = re.compile(r"(^define [^\n]*\{\n)(.*?)(?=^\}$)", re.MULTILINE | re.DOTALL)
@@ -515,7 +544,12 @@ def _uncounted(body: str) -> str:
 def _cut_chains(
     function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
 ) -> None:
-    """Hide that the next value of a loop's phi is another of its phis."""
+    """Hide that the next value of a loop's phi is another of its phis.
+
+    Those that decide where the loop ends are no danger, and hiding them costs (half of the speed of
+    Euclid's algorithm).
+    """
+    conditions = function.conditions(loop)
     phis = {
         name
         for name, (at, operation, _) in function.definitions.items()
@@ -528,6 +562,8 @@ def _cut_chains(
             continue
         for value, place in _INCOMING.findall(function.lines[at]):
             if place not in loop.blocks or value not in phis or value == name:
+                continue
+            if all(value in function.sources(condition, loop) for condition in conditions):
                 continue
             whole = _INTEGER_OF[kind]
             hidden = f"%dparray.next.{at}.{function.ends[place]}"
@@ -549,7 +585,7 @@ def _may_be_spoiled(function: _Function, loop: _Loop) -> bool:
     """Whether a number leaves a loop that the driver may vectorize."""
     for at, operation, rest in function.definitions.values():
         if operation == "phi" and function.labels[at] == loop.header:
-            name = _DEFINITIONS.match(function.lines[at])[1]
+            name = function.lines[at].split(" = ")[0].strip()
             nexts = {value for value, place in _INCOMING.findall(rest) if place in loop.blocks}
             for each in nexts:
                 _, made, of = function.definitions.get(each, (0, "", ""))
@@ -565,11 +601,7 @@ def _hide_exits(
     function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
 ) -> None:
     """Hide of how many steps a loop is: what is compared where it is left."""
-    exits = [
-        label
-        for label in loop.blocks
-        if any(target not in loop.blocks for target in function.targets[label])
-    ]
+    exits = function.exits(loop)
     counted: list[tuple[int, re.Match[str], str]] = []
     for label in exits:
         found = _BRANCHES.match(function.lines[function.ends[label]])
@@ -578,7 +610,7 @@ def _hide_exits(
             return
         counted += compared
     for at, found, side in counted:
-        if side and at not in before:
+        if side and at not in before and found["order"] not in ("eq", "ne"):
             kind = found["type"]
             hidden = f"%dparray.count.{at}"
             before[at] = [f"  {hidden} = xor {kind} {found[side]}, {_zero(kind)}"]
@@ -603,11 +635,11 @@ def _compared(
             continue
         seen.add(name)
         at, operation, rest = function.definitions[name]
-        if function.labels[at] not in loop.blocks:
+        if not function.is_in(name, loop):
             continue
         found = _COMPARED.match(function.lines[at])
         if found:
-            sides = [side for side in "ab" if _changes(function, loop, found[side])]
+            sides = [side for side in "ab" if function.is_in(found[side], loop)]
             if sides:
                 is_counted = all(_is_counted(function, loop, found[side]) for side in sides)
                 yield at, found, sides[0] if is_counted else ""
@@ -615,27 +647,15 @@ def _compared(
             coming += _NAMES.findall(rest)
 
 
-def _changes(function: _Function, loop: _Loop, name: str) -> bool:
-    return name in function.definitions and (
-        function.labels[function.definitions[name][0]] in loop.blocks
-    )
-
-
 def _is_counted(function: _Function, loop: _Loop, name: str) -> bool:
     """Whether the driver might know how a number changes from step to step."""
-    coming, seen = [name], set()
-    while coming:
-        each = coming.pop()
-        if each in seen or not _changes(function, loop, each):
-            continue
-        seen.add(each)
+    for each in function.sources(name, loop):
         _, operation, rest = function.definitions[each]
         is_call = operation in ("call", "tail") and "@llvm." not in rest
         if operation in _UNCOUNTED or is_call:
             return False
         if operation == "xor" and not rest.rsplit(", ", 1)[1].lstrip("-").isdigit():
             return False
-        coming += _NAMES.findall(rest)
     return True
 
 
