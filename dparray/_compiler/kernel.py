@@ -12,6 +12,7 @@ import dpctl
 from dpctl.program import SyclProgramCompilationError
 
 from dparray import _hooks
+from dparray._compiler.printed_floats import without_printed_doubles
 from dparray._compiler.program import obtain_program
 from dparray._runtime import waiting
 from dparray._runtime.device_facts import context_and_device
@@ -113,11 +114,23 @@ class Kernel:
 
     def check_device(self, device: dpctl.SyclDevice) -> None:
         """Raise ``UnsupportedDeviceError`` if it computes in float64 and a device does not."""
+        self._module_for(device)
+
+    def _module_for(self, device: dpctl.SyclDevice) -> bytes:
+        """The module for a device: without double precision if that is only there to print.
+
+        Raises:
+            UnsupportedDeviceError: the device lacks an aspect that the kernel needs.
+        """
+        module: bytes | None = self.spirv
         if needs_float64(self.spirv) and not has_float64(device):
+            module = without_printed_doubles(self.spirv)
+        if module is None:
             raise UnsupportedDeviceError(
                 f"kernel {self.name}: it computes in float64, which {device.name} does not have. "
                 "Use float32 arrays, and write constants as np.float32(0.5): a plain Python float "
-                "is float64"
+                "is float64, and so are float32 with int64, and int32 / int32: write "
+                "np.float32(i) for an integer i"
             )
         if declares(self.spirv, _INT64_ATOMICS) and not has_atomic64(device):
             raise UnsupportedDeviceError(
@@ -125,13 +138,14 @@ class Kernel:
                 f"{device.name} lacks the aspect atomic64. Use int32, uint32 or float32 arrays "
                 "where AtomicRef points, or another device"
             )
+        return module
 
     def _build(self, queue: dpctl.SyclQueue) -> Built:
-        self.check_device(queue.sycl_device)
+        module = self._module_for(queue.sycl_device)
         try:
             start = time.perf_counter()
             program = waiting.interruptible(
-                lambda: obtain_program(queue, self.spirv, self.build_options)
+                lambda: obtain_program(queue, module, self.build_options)
             )
             sycl_kernel = program.get_sycl_kernel(self.entry)
             if _hooks.subscribers:

@@ -18,8 +18,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import json
 import os
 import struct
+import subprocess
+import sys
 from collections import deque
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int32, c_size_t, c_uint32, c_void_p
 from functools import lru_cache
@@ -34,7 +37,7 @@ from dpctl.program import (
     create_program_from_spirv,
 )
 
-from dparray._compiler import cache
+from dparray._compiler import cache, trial_build
 from dparray._runtime import in_order
 from dparray._runtime.submission import INTERFACE_LIBRARY, capsule_address
 
@@ -105,6 +108,11 @@ def _obtain(driver: _Driver, queue: dpctl.SyclQueue, spirv: bytes, options: str)
     key = _binary_key(queue.sycl_device, spirv, options)
     binary = cache.load(key)
     program = None if binary is None else driver.program_of(queue, binary, options)
+    if program is None and queue.sycl_device.is_gpu:
+        binary = _built_apart(queue, spirv, options)
+        if binary:
+            cache.save(key, binary)
+            program = driver.program_of(queue, binary, options)
     if program is None:
         built = driver.built(queue, spirv, options)
         binary = None if built is None else built.binary(queue)
@@ -112,6 +120,71 @@ def _obtain(driver: _Driver, queue: dpctl.SyclQueue, spirv: bytes, options: str)
             cache.save(key, binary)
             program = driver.program_of(queue, binary, options)
     return program
+
+
+def _built_apart(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | None:
+    """The binary that another process builds of a module; ``None`` if no process can.
+
+    Compilers of GPUs crash on some modules, which ends their process. Here it is an exception.
+
+    Raises:
+        SyclProgramCompilationError: the driver refuses the module, or its compiler crashed.
+    """
+    device, platform = queue.sycl_device, queue.sycl_device.sycl_platform
+    head = {
+        "library": _loaded_library("libOpenCL.so"),
+        "platform": platform.name,
+        "device": device.name,
+        "version": device.driver_version,
+        "options": options,
+    }
+    command = [sys.executable, "-I", "-S", trial_build.__file__]
+    try:
+        done = subprocess.run(
+            command, input=json.dumps(head).encode() + b"\n" + spirv, capture_output=True
+        )
+    except OSError:  # an interpreter inside another program, which has no command
+        return None
+    answered = done.stdout.removeprefix(trial_build.BEGUN)
+    if answered != done.stdout and not answered:
+        raise SyclProgramCompilationError(
+            f"its compiler crashed on it (exit status {done.returncode}). Update the driver, or "
+            "simplify the kernel"
+        )
+    line, _, binary = answered.partition(b"\n")
+    try:
+        answer = json.loads(line)
+    except ValueError:  # no Python, or no OpenCL, is there
+        return None
+    if answer["status"] == trial_build.NOT_FOUND:
+        return None
+    if answer["status"]:
+        raise SyclProgramCompilationError(refusal(answer["status"], answer["log"]))
+    return binary or None
+
+
+@lru_cache(maxsize=4)
+def _loaded_library(name: str) -> str:
+    """The file of a library that this process has loaded; the name if the system does not tell."""
+    with contextlib.suppress(OSError), Path("/proc/self/maps").open() as lines:
+        return next((line.split()[-1] for line in lines if f"/{name}" in line), f"{name}.1")
+    return f"{name}.1"
+
+
+# Statuses of clBuildProgram and clCreateProgramWithIL, and their usual causes.
+_STATUSES = {
+    -5: "CL_OUT_OF_RESOURCES: it needs more local memory or registers than the device has",
+    -6: "CL_OUT_OF_HOST_MEMORY",
+    -11: "CL_BUILD_PROGRAM_FAILURE",
+    -30: "CL_INVALID_VALUE: the driver does not take such modules",
+    -42: "CL_INVALID_BINARY: the driver does not take such modules",
+    -43: "CL_INVALID_BUILD_OPTIONS",
+}
+
+
+def refusal(status: int, log: str) -> str:
+    """The driver's words about a module that it refuses: its log, or the status without one."""
+    return log or f"status {status} ({_STATUSES.get(status, 'not documented')}), without a log"
 
 
 def warm_up(queue: dpctl.SyclQueue) -> None:
@@ -308,7 +381,7 @@ class _Driver:
             if not handle:
                 return None
             program = _Program(self, handle, context)
-            is_right = self._builds(handle, own, options) and self._is_executable(handle, own)
+            is_right = not self._status(handle, own, options) and self._is_executable(handle, own)
             return program if is_right else None
 
     def _is_executable(self, program: int, device: c_void_p) -> bool:
@@ -350,8 +423,9 @@ class _Driver:
             if not handle:
                 return None
             program = _Program(self, handle, context)
-            if not self._builds(handle, own, options):
-                raise SyclProgramCompilationError(self._log(handle, own))
+            failed = self._status(handle, own, options)
+            if failed:
+                raise SyclProgramCompilationError(refusal(failed, self._log(handle, own)))
             return program
 
     def release_gone(self) -> None:
@@ -379,9 +453,9 @@ class _Driver:
         self.build_info(program, device, _PROGRAM_BUILD_LOG, nbytes, text, None)
         return text.value.decode(errors="replace").strip()
 
-    def _builds(self, program: int, device: c_void_p, options: str) -> bool:
-        """Build a program for a device; whether the driver does."""
-        return not self.build(program, 1, byref(device), options.encode(), None, None)
+    def _status(self, program: int, device: c_void_p, options: str) -> int:
+        """Build a program for a device; 0, or the status with which the driver refuses it."""
+        return int(self.build(program, 1, byref(device), options.encode(), None, None))
 
 
 class _Program:

@@ -222,3 +222,36 @@ def no_beginning(item: dp.NdItem, x: Any) -> None:
 def test_what_a_group_algorithm_cannot_do_is_said(kernel: Any, words: str) -> None:
     with pytest.raises(dp.KernelCompileError, match=words):
         dp.call_kernel(kernel, dp.NdRange(4, 4), dp.ones(4))
+
+
+@dp.device_func
+def later_of_two(a: Any, b: Any) -> Any:
+    return b
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (8, 8), (2, 700), (64, 64), (128, 64)])
+def test_scans_over_two_dimensions_of_any_group(shape: tuple[int, int]) -> None:
+    """Local memory has room for 1024 values; the work-items of larger groups take turns."""
+    kernel = dp.kernel(scans_of_a_plane)
+    size = shape[0] * shape[1]
+    x = np.random.default_rng(size).integers(0, 50, size)
+    outputs = [dp.zeros(size, dtype="int64") for _ in range(4)]
+    if size > dp.Device("cpu").sycl_device.max_work_group_size:
+        pytest.skip("the device has no such group")
+    dp.call_kernel(kernel, dp.NdRange(shape, shape), dp.asarray(x), *outputs)
+    upto, before, combined, shifted = (each.asnumpy() for each in outputs)
+    np.testing.assert_array_equal(upto, x.cumsum())
+    np.testing.assert_array_equal(before, x.cumsum() - x)
+    np.testing.assert_array_equal(combined, np.full(size, np.bitwise_xor.reduce(x)))
+    np.testing.assert_array_equal(shifted, [7, *x[:-1]])
+
+
+def scans_of_a_plane(
+    item: dp.NdItem, x: Any, upto: Any, before: Any, combined: Any, shifted: Any
+) -> None:
+    group = item.get_group()
+    i = item.get_global_id(0) * item.get_global_range(1) + item.get_global_id(1)
+    upto[i] = dp.inclusive_scan_over_group(group, x[i])
+    before[i] = dp.exclusive_scan_over_group(group, x[i])
+    combined[i] = dp.reduce_over_group(group, x[i], "xor")
+    shifted[i] = dp.exclusive_scan_over_group(group, x[i], later_of_two, initial=7)

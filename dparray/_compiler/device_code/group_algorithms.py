@@ -69,8 +69,9 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-# The largest work-group whose scan is in row-major order in two and three dimensions.
-SCAN_GROUP_LIMIT = 8192
+# The values that local memory holds in a scan over a group; larger groups, which only CPU devices
+# have, take turns. For the largest of those it would be half of a GPU's local memory, or all of it.
+_SCRATCH = 1024
 
 
 def _check_group(function: str, group: Any) -> None:
@@ -167,11 +168,7 @@ def _reduction(function: str, group: Any, value: Any, operation: Any) -> Any:
     scan_all = _scan_of(number)
 
     def reduce_by_scan(group: Any, value: Any, operation: Any = "add") -> Any:
-        scratch = _scan_scratch(number(value))
-        scan_all(group, scratch, value, combine)
-        total = _get(scratch, group.get_local_linear_range() - 1)
-        group_barrier(group)
-        return total
+        return scan_all(group, value, combine)[2]
 
     return reduce_by_scan
 
@@ -231,11 +228,11 @@ def _group_broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
 
 @intrinsic(target=TARGET)
 def _scan_scratch(typing_context: Any, value: Any) -> Any:
-    """The address of local memory for one value of each work-item of a group."""
+    """The address of local memory for the values of the work-items that take a turn."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         element = context.get_value_type(signature.args[0])
-        storage = ir.ArrayType(element, SCAN_GROUP_LIMIT)
+        storage = ir.ArrayType(element, _SCRATCH)
         name = f"dparray_scan_{signature.args[0]}"
         variable = builder.module.globals.get(name)
         if variable is None:
@@ -282,24 +279,42 @@ def _scan_of(number: Any) -> Any:
     """A function that scans values of a type."""
 
     @register_jitable
-    def scan(group: Any, scratch: Any, value: Any, combine: Any) -> Any:
-        """The values up to and including each work-item's, left in ``scratch`` by row-major id."""
+    def scan(group: Any, value: Any, combine: Any) -> Any:
+        """What the values up to each work-item's combine to, those before it, and all of them.
+
+        By row-major id; of the first, what is before it has no meaning.
+        """
         mine = _row_major_id(group)
         size = group.get_local_linear_range()
-        total = number(value)
-        group_barrier(group)  # what stood there before has been read
-        _put(scratch, mine, total)
+        scratch = _scan_scratch(number(value))
+        upto = before = total = number(value)
+        for first in range(0, size, _SCRATCH):
+            own = number(value)
+            count = min(size - first, _SCRATCH)
+            place = min(max(mine - first, 0), count - 1)
+            has_turn = mine >= first and mine < first + count
+            group_barrier(group)  # what stood there before has been read
+            if has_turn:
+                _put(scratch, place, own)
+            group_barrier(group)
+            step = 1
+            while step < count:
+                other = _get(scratch, max(place - step, 0))
+                group_barrier(group)
+                if has_turn and place >= step:
+                    own = number(combine(other, own))
+                    _put(scratch, place, own)
+                group_barrier(group)
+                step *= 2
+            if has_turn:
+                upto, before = own, _get(scratch, max(place - 1, 0))
+                if first > 0:
+                    upto = number(combine(total, own))
+                    before = number(combine(total, before)) if place > 0 else total
+            last = _get(scratch, count - 1)
+            total = number(combine(total, last)) if first > 0 else last
         group_barrier(group)
-        step = 1
-        while step < size:
-            before = _get(scratch, max(mine - step, 0))
-            group_barrier(group)
-            if mine >= step:
-                total = number(combine(before, total))
-                _put(scratch, mine, total)
-            group_barrier(group)
-            step *= 2
-        return total
+        return upto, before, total
 
     return scan
 
@@ -340,7 +355,7 @@ def _inclusive_scan(function: str, group: Any, value: Any, operation: Any) -> An
     scan_all = _scan_of(number)
 
     def scan_in_memory(group: Any, value: Any, operation: Any = "add") -> Any:
-        return scan_all(group, _scan_scratch(number(value)), value, combine)
+        return scan_all(group, value, combine)[0]
 
     return scan_in_memory
 
@@ -381,11 +396,7 @@ def _exclusive_scan(group: Any, value: Any, operation: Any = "add", initial: Any
 
         @register_jitable
         def before(group: Any, value: Any) -> Any:
-            scratch = _scan_scratch(number(value))
-            scan_all(group, scratch, value, combine)
-            result = _get(scratch, max(_row_major_id(group) - 1, 0))
-            group_barrier(group)
-            return result
+            return scan_all(group, value, combine)[1]
 
     # The first work-item has none before it, so what it gets does not come from `before`.
     if begins:

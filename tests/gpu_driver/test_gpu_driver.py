@@ -1,0 +1,45 @@
+"""The reproducers of what was found on Intel's GPU driver; skipped where it was not unpacked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from products import driver, environment
+
+pytestmark = pytest.mark.skipif(driver() is None, reason="run .ci/gpu-driver for the GPU driver")
+
+SETUP = "import calls\nnames = calls.names()\nglobals().update(names)\nfinish = calls.finish\n"
+PROGRAMS = {
+    "rows of a 64 KiB device": """
+x = dp.ones((65536, 1000), dtype=f32)
+dp.eval(x)
+finish([x.sum(axis=1), x.argmax(axis=1), x.mean(axis=1) + x.var(axis=1)])
+""",
+    "print without fp64": "finish(dp.call_kernel(prints, dp.Range(16), x))",
+    "scans over a plane": """
+out = dp.zeros(1000, dtype="int64")
+finish(dp.call_kernel(scans2d, dp.NdRange((16, 16), (8, 8)), L, out))
+""",
+    "membership": """
+out = dp.zeros(1000, dtype="int8")
+finish(dp.call_kernel(one_of_many, dp.Range(1000), i.astype("int8"), out))
+""",
+}
+
+
+@pytest.mark.parametrize("product", ["tgllp", "pvc"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_driver_takes(name: str, product: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SETUP + PROGRAMS[name]],
+        env=environment(product, tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
