@@ -30,7 +30,6 @@ from dparray._functions.ufunc_options import (
     DEFAULT_ORDER,
     apply_with_options,
     check_casting,
-    in_order_of,
     taking_options,
 )
 from dparray._graph.ops import OPS, WHERE, Op
@@ -413,7 +412,4 @@ def clip(
         result = apply(OPS["maximum"], result, min)
     if max is not None:
         result = apply(OPS["minimum"], result, max)
-    if isinstance(min, ndarray) or isinstance(max, ndarray):
-        # A step on the way lies in C's order where its own operands say nothing of one.
-        return in_order_of((x, min, max), result)
     return x.copy("K") if result is x else result  # type: ignore[attr-defined, no-any-return]

@@ -3,8 +3,8 @@
 What a function expects of its arguments it checks itself, where that needs a sentence of its own.
 The rest, a text for an axis or a float for a count, fails somewhere inside with an error of Python
 or NumPy; it leaves the namespace as an :class:`~dparray.exceptions.ArgumentError` that names the
-function and what was given, with the first error as its cause. Arguments may have NumPy's names
-there, see :mod:`dparray._functions.numpy_keywords`.
+function and what was given, with the first error as its cause. Keywords may be NumPy's names of the
+arguments: :mod:`dparray._functions.numpy_keywords` translates them before the call.
 """
 
 from __future__ import annotations
@@ -82,6 +82,8 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         mark = recent[-1] if recent else None
+        if kwargs and not kwargs.keys() <= numpy_keywords.own_keywords(function):
+            args, kwargs = numpy_keywords.translate(function, args, kwargs)
         try:
             result = function(*args, **kwargs)
             if recent and recent[-1] is not mark:
@@ -101,10 +103,6 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         except _MEANT:
             raise
         except _STRAY as error:
-            if kwargs and isinstance(error, TypeError):
-                other = numpy_keywords.reread(function, args, kwargs)
-                if other is not None:
-                    return call(*other[0], **other[1])
             if not _came_from_inside(error):
                 raise
             raise ArgumentError(_message(function, error, args, kwargs)) from error

@@ -34,7 +34,7 @@ from dparray._functions.conversion import asarray
 from dparray._functions.creation import full
 from dparray._functions.elementwise import where
 from dparray._functions.joining import resize
-from dparray._functions.manipulation import diagonal, ravel, reshape, slices_at
+from dparray._functions.manipulation import diagonal, ravel, reshape
 from dparray._functions.operands import arrays_of, placement_keywords
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
@@ -179,7 +179,7 @@ def take(
         indices = check_array("take", "indices", indices, placement_of(x))
         indices = _within("take", indices, x.shape[axis], mode)
     is_view = isinstance(indices, int) or not getattr(indices, "shape", True)
-    result = x[_layout.at_axis(axis, indices)] if is_view else slices_at(x, axis, indices)
+    result = x[_layout.at_axis(axis, indices)]
     if out is None:
         return result.copy() if is_view else result
     check_fits("take", result.shape, result.dtype, out, "unsafe")
@@ -646,5 +646,5 @@ def compress(
     axis = _layout.normalize_axis("compress", axis, x.ndim)
     if condition.ndim != 1:
         raise ShapeError(f"compress: condition of shape {condition.shape} is no vector")
-    found = slices_at(x, axis, nonzero(condition)[0])
+    found = x[_layout.at_axis(axis, nonzero(condition)[0])]
     return write_out("compress", found, out)

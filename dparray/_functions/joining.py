@@ -33,7 +33,6 @@ from dparray._functions.manipulation import (
     named_arrays,
     ravel,
     reshape,
-    slices_at,
     three_dimensions,
     two_dimensions,
 )
@@ -209,9 +208,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
     if isinstance(obj, ndarray):
         placement = common_placement("delete", (("x", x), ("obj", obj)))
     kept = np.delete(np.arange(x.shape[axis]), positions)
-    if order_by_columns(x) is not None:  # what is taken of it has the order of `x` so
-        return slices_at(x.T, x.ndim - 1 - axis, from_host(kept, *placement)).T
-    return slices_at(x, axis, from_host(kept, *placement))
+    return x[_layout.at_axis(axis, from_host(kept, *placement))]
 
 
 def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:

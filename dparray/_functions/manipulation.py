@@ -489,15 +489,6 @@ def _at_least(function: str, arrays: tuple[Any, ...], widen: Any) -> Any:
     return widened[0] if len(widened) == 1 else widened
 
 
-def slices_at(x: ndarray, axis: int, positions: Any) -> ndarray:
-    """The slices at positions along an axis in a new array, its last axis the fastest.
-
-    As ``x[:, positions]`` they would have the order that NumPy gives an index beside slices.
-    """
-    found = x[_layout.at_axis(axis, positions)]
-    return found if found.flags.c_contiguous else found.copy("C")
-
-
 @as_method
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
     """A view of a diagonal of two axes, as the last axis of the result.

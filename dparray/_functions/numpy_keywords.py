@@ -1,9 +1,9 @@
-"""NumPy's names of arguments, beside those of the standard.
+"""NumPy's names of arguments, next to those of the standard.
 
 The standard takes most arguments by position only; NumPy's documentation gives each a name, and
-programs use it: ``dp.allclose(a=x, b=y)``. A call that does not fit a function's own parameters is
-tried once more with its keywords read as NumPy reads them (:mod:`dparray._functions.guard`), so
-that calls that fit cost nothing. What NumPy has and we leave out on purpose is said here, too.
+programs use it: ``dp.allclose(a=x, b=y)``. Keywords that a function does not take are translated
+before the call (:mod:`dparray._functions.guard`), so other calls cost nothing. Arguments of NumPy
+that are left out on purpose raise an error that gives the reason.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ _NAMESPACES = {
     "dparray.random": "random",
     "dparray.testing": "testing",
 }
+_BY_KEYWORD = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -109,13 +110,17 @@ def names(function: Callable[..., Any]) -> Mapping[str, str]:
     }
 
 
-def reread(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]] | None:
-    """The arguments of a call that does not fit, read as NumPy reads them.
+@functools.cache
+def own_keywords(function: Callable[..., Any]) -> frozenset[str]:
+    """The keywords that a function takes itself."""
+    parameters = inspect.signature(function).parameters.values()
+    return frozenset(p.name for p in parameters if p.kind in _BY_KEYWORD)
 
-    Returns:
-        The arguments by position and by name; ``None`` if this reading is no other.
+
+def translate(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with NumPy's keywords replaced by a function's own.
 
     Raises:
         ArgumentError: an argument is one of those that are left out on purpose.
@@ -123,15 +128,13 @@ def reread(
     parameters = inspect.signature(function).parameters
     theirs, renamed = _numpy_parameters(function)[1], names(function)
     own: dict[str, Any] = {}
-    is_other = False
     for name, value in kwargs.items():
         if name in parameters:
             own[name] = value
         elif name in renamed:
             own[renamed[name]] = value
-            is_other = True
         elif name in theirs and _is_default(value, theirs[name]):
-            is_other = True
+            continue
         elif name in REASONS and (name in theirs or (theirs and name in _FORMER)):
             raise ArgumentError(f"{function.__name__}: there is no {name}=: {REASONS[name]}")
         else:
@@ -141,8 +144,7 @@ def reread(
         if parameter.kind is not parameter.POSITIONAL_ONLY or parameter.name not in own:
             break
         positional.append(own.pop(parameter.name))
-        is_other = True
-    return (positional, own) if is_other else None
+    return tuple(positional), own
 
 
 def _is_default(value: Any, default: Any) -> bool:

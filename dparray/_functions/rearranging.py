@@ -17,7 +17,7 @@ from dparray._array.ndarray import as_method, has_memory, materialize, ndarray
 from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
 from dparray._array.small import compute_small
 from dparray._evaluate import limits
-from dparray._functions.manipulation import broadcast_to, reshape, slices_at, swapaxes
+from dparray._functions.manipulation import broadcast_to, reshape, swapaxes
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import DTypeError, ShapeError
 
@@ -227,7 +227,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
             (*x.shape[:axis], extent * count, *after),
         )
     positions = from_host(np.repeat(np.arange(extent), counts), *placement)
-    return slices_at(x, axis, positions)
+    return x[_layout.at_axis(axis, positions)]
 
 
 #: Rows that are repeated as a whole are made so many bytes long first: one row of the range.

@@ -15,7 +15,6 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import beside, check_array, check_fits, check_out, taken_over
 from dparray._array.small import compute_small
 from dparray._functions.operands import as_mask, converted
-from dparray._graph.ops import Op
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError
 
@@ -142,24 +141,22 @@ def _named_options(outs: tuple[Any, ...], where: Any, dtype: Any) -> dict[str, A
 
 
 def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:
-    """Give a function of one or two arrays the options of NumPy's ufuncs, and NumPy's order of
-    axes, which the operations it is made of need not agree on.
-    """
+    """Give a function of one or two arrays the options of NumPy's ufuncs."""
     name, arity = compute.__name__, compute.__code__.co_argcount
     parameters = compute.__code__.co_varnames[:arity]
     of_numpy = getattr(np, name, None)
     by_numpy = of_numpy if isinstance(of_numpy, np.ufunc) else None
 
-    def compute_in_order(*operands: Any) -> ndarray:
+    def compute_quickly(*operands: Any) -> ndarray:
         if any(isinstance(x, list | tuple) for x in operands):
             operands = tuple(beside(name, parameters, operands))
         if by_numpy is not None:
             small = compute_small(by_numpy, *operands, broadcasts=True)
             if small is not None:
                 return small
-        return in_order_of(operands, compute(*operands))
+        return compute(*operands)
 
-    function = taking_options(name, arity, compute_in_order)
+    function = taking_options(name, arity, compute_quickly)
     function.__doc__, function.__module__ = compute.__doc__, compute.__module__
     return function
 
@@ -438,36 +435,6 @@ def _check_unconverted(function: str, operands: tuple[Any, ...], casting: str) -
     for value, wanted in zip(operands, _dtypes.resolve(ufunc, tuple(keys)), strict=False):
         if isinstance(value, ndarray | np.generic):
             in_dtype(function, value, wanted, casting)
-
-
-def in_order_of(operands: Sequence[Any], result: ndarray) -> ndarray:
-    """A new result, which nobody else has yet, with its axes in the order of the operands."""
-    shape = result.shape
-    if len(shape) < 2 or all(
-        not isinstance(x, ndarray) or _layout.is_contiguous(x.shape, x.strides, x.itemsize)
-        for x in operands
-    ):
-        return result
-    axes = _layout.order_of_axes(
-        shape,
-        *(
-            _layout.broadcast_strides("", x.shape, x.strides, shape)
-            for x in operands
-            if isinstance(x, ndarray)
-        ),
-    )
-    if result.is_pending:
-        node = result._node
-        if node.axes == axes:
-            return result
-        if isinstance(node.op, Op) and not node.users:
-            node.axes = axes
-            return result
-    wanted = _layout.strides_in_order(shape, result.itemsize, axes)
-    pairs = zip(shape, result.strides, wanted, strict=True)
-    if all(found == stride for n, found, stride in pairs if n > 1):
-        return result
-    return _in_new_memory(result, axes)
 
 
 def _in_new_memory(values: ndarray, axes: tuple[int, ...] | None) -> ndarray:

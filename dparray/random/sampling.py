@@ -17,7 +17,7 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._array.small import compute_small
 from dparray._functions.indexing import take_along_axis
-from dparray._functions.manipulation import reshape, slices_at
+from dparray._functions.manipulation import reshape
 from dparray._functions.sorting import argsort
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
@@ -108,7 +108,7 @@ class Sampling(Streams):
         common_placement("permutation", (("generator", Placed(self)), ("x", x)))
         axis = _layout.normalize_axis("permutation", axis, x.ndim)
         order = argsort(self._integers64(x.shape[axis]))
-        return slices_at(x, axis, order)
+        return x[_layout.at_axis(axis, order)]
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Bring an array into random order along an axis in its own memory, or a list."""
