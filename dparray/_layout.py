@@ -20,6 +20,8 @@ Strides = tuple[int, ...]
 
 # Host views are NumPy arrays, and NumPy 1.26 has no more.
 MOST_DIMENSIONS = 32
+#: Sizes are 64-bit integers, as NumPy's.
+MAX_ELEMENTS = 2**63 - 1
 
 
 def check_shape(shape: Any) -> Shape:
@@ -43,6 +45,18 @@ def check_shape(shape: Any) -> Shape:
         raise ShapeError(
             f"shape: {len(extents)} dimensions; an array has at most {MOST_DIMENSIONS}"
         )
+    return extents
+
+
+def check_view_shape(shape: Any) -> Shape:
+    """As :func:`check_shape`, of a view, which takes no memory and is not refused for that.
+
+    Raises:
+        ShapeError: it is no shape, or has more elements than a 64-bit integer counts.
+    """
+    extents = check_shape(shape)
+    if prod(extents) > MAX_ELEMENTS:
+        raise ShapeError(f"shape: {extents} has more than {MAX_ELEMENTS} elements (2**63 - 1)")
     return extents
 
 

@@ -29,7 +29,10 @@ def notice(text: str) -> None:
     if text in _told or stream is None:
         return
     _told.add(text)
-    if stream.isatty() or type(stream).__module__.startswith("ipykernel"):
+    if type(stream).__module__.startswith("ipykernel"):
+        # Jupyter shows the error stream as a red block, which a notice is not.
+        print(f"dparray: {text}", flush=True)
+    elif stream.isatty():
         print(f"dparray: {text}", file=stream, flush=True)
 
 
@@ -39,7 +42,12 @@ def print_event(event: str, **values: Any) -> None:
     if text is None:
         return
     line = _hooks.line_text(_hooks.line_of(_hooks.user_frame()))
-    print(f"dparray: {text}{line and f' [{line}]'}", file=sys.stderr)
+    print(_printable(f"dparray: {text}{line and f' [{line}]'}"), file=sys.stderr)
+
+
+def _printable(text: str) -> str:
+    """One line of text without control characters, which names of files may have."""
+    return "".join([each if each.isprintable() else repr(each)[1:-1] for each in text])
 
 
 def _text(event: str, values: dict[str, Any]) -> str | None:

@@ -375,6 +375,8 @@ def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> t
     strong = _dtypes.OF_NUMPY_SCALAR.get(type(value))
     if strong is not None:
         return value.item(), strong
+    if isinstance(value, np.ndarray) and not value.ndim:  # as NumPy's scalar of its dtype
+        return _scalar_operand(op, name, value[()], operands)
     if not isinstance(value, bool | int | float | complex):
         queues = (x.sycl_queue for x in operands if isinstance(x, ndarray))
         raise foreign_operand(op.name, name, value, next(queues, None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import warnings
@@ -130,6 +131,8 @@ class Map:
         if closer is not None and not closer.is_done:
             # The collector runs this anywhere: whatever meets the map next closes it.
             closer.hold.finish = closer
+            if sys.is_finalizing():  # a warning needs modules that may be gone
+                return
             warnings.warn(
                 "a map of an array was lost while it was open; write `with x.map(...) as h:`, or "
                 "call close()",

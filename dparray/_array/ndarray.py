@@ -283,7 +283,10 @@ class ndarray(Methods):
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """The array for other USM libraries, over the same memory."""
         writes.share(self.block)
-        return self._tensor.__sycl_usm_array_interface__
+        interface: dict[str, Any] = self._tensor.__sycl_usm_array_interface__
+        if _layout.shows_elements_twice(self.shape, self.strides):
+            interface["data"] = (interface["data"][0], True)  # a write would change several
+        return interface
 
     @property
     def __usm_ndarray__(self) -> Any:

@@ -41,7 +41,9 @@ def is_shareable(value: Any) -> bool:
 def shared(value: Any) -> Any:
     """An array of another USM library as one over the same memory, on its queue; else as it is."""
     if is_shareable(value):
-        return ndarray._from_layout(*exchange.layout_of_interface(value))
+        found = ndarray._from_layout(*exchange.layout_of_interface(value))
+        # Arrays here have no flag for memory that must not be written, so it is not handed on.
+        return found.copy() if exchange.is_read_only(value) else found
     return value
 
 
@@ -78,16 +80,22 @@ def foreign_operand(
         queue: of the arrays beside it, where there are some.
     """
     if isinstance(value, np.ndarray):
-        others = "" if queue is None else " and the others are on a device"
         return HostConversionError(
-            f"{function}: {name} is a NumPy array{others}; nothing is copied there unasked: "
-            f"{name} = {copying_call(name, queue)}. "
-            f"dp.config.host_operands = 'copy' lets NumPy arrays through, each with a copy"
+            f"{function}: {name} is a NumPy array (numpy.ndarray), which is not copied to a "
+            f"device implicitly. Write {name} = {copying_call(name, queue)}, or set "
+            "dp.config.host_operands = 'copy'"
         )
     return HostConversionError(
-        f"{function}: {name} of type {type(value).__name__} is neither an array nor a scalar; "
+        f"{function}: {name} of type {class_name(value)} is neither an array nor a scalar; "
         f"convert it with dp.asarray({name})"
     )
+
+
+def class_name(value: Any) -> str:
+    """The name of a value's class for messages, with its package: ``numpy.ndarray``."""
+    cls = type(value)
+    package = (cls.__module__ or "").partition(".")[0]
+    return cls.__qualname__ if package in ("", "builtins") else f"{package}.{cls.__qualname__}"
 
 
 _NUMBERS = frozenset({int, float})
@@ -311,7 +319,7 @@ def checked_out(function: str, out: Any) -> ndarray:
     if isinstance(out, ndarray):
         return out
     raise HostConversionError(
-        f"{function}: out must be an array to write into; got {out!r} of type {type(out).__name__}"
+        f"{function}: out must be an array to write into; got a {class_name(out)}"
     )
 
 

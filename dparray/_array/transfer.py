@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any, SupportsIndex
 
@@ -22,7 +24,7 @@ from dparray._array.operands import warn_of_host_copy
 from dparray._evaluate import host
 from dparray._runtime import access
 from dparray.device import Device, describe_queue
-from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+from dparray.exceptions import DTypeError, HostConversionError, HostCopyWarning, ShapeError
 from dparray.memory import arrivals, copies
 
 as_array = np.asarray
@@ -135,10 +137,8 @@ def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.asarray(self.item(), self.dtype if dtype is None else dtype)  # as float(x) does
     if config.host_operands == "error":
         raise HostConversionError(
-            "a dparray array does not become a NumPy array by itself, because that copies from the "
-            "device and waits; write dp.asnumpy(x), or x[i] for one number; in the place of "
-            "np.vectorize(f) and np.frompyfunc(f, ...) write dp.vectorize(f). "
-            "dp.config.host_operands = 'copy' lets it through"
+            "Implicit conversion of a dparray array to NumPy is disabled because it copies and "
+            "synchronizes. Use x.asnumpy(), or set dp.config.host_operands = 'copy'."
         )
     if copy is False:
         raise ValueError("__array__: copy=False, but a copy from the device is needed")
@@ -180,10 +180,50 @@ def _is_offered(name: str) -> bool:
 
 
 @as_method
+def to_numpy(self: ndarray, dtype: Any = None, copy: bool = True) -> np.ndarray:
+    """Return the values as a NumPy array, under the name that pandas, Matplotlib and xarray use.
+
+    Args:
+        dtype: of the result. Defaults to the array's own.
+        copy: without effect: the values are always copied.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.arange(3, dtype="int32").to_numpy()
+        array([0, 1, 2], dtype=int32)
+    """
+    values = self.asnumpy()
+    return values if dtype is None else values.astype(dtype, copy=False)
+
+
+_MIN_WARNED_ELEMENTS = 1000
+_has_warned = False
+
+
+def _warn_of_iteration(size: int) -> None:
+    """Warn once where code of another package reads a long array element by element."""
+    global _has_warned
+    caller = sys._getframe(2)
+    file = caller.f_code.co_filename.replace("\\", "/")
+    package = (caller.f_globals.get("__name__") or "").partition(".")[0]
+    if "/site-packages/" not in file or package == "dparray":
+        return
+    _has_warned = True
+    warnings.warn(
+        f"{package} reads an array of {size} elements one by one, with a copy from the device for "
+        "each; give it x.asnumpy()",
+        HostCopyWarning,
+        stacklevel=3,
+    )
+
+
+@as_method
 def __iter__(self: ndarray) -> Iterator[ndarray]:
     shape = self.shape
     if not shape:
         raise TypeError("iteration over an array with 0 dimensions")
+    if not _has_warned and len(shape) == 1 and shape[0] >= _MIN_WARNED_ELEMENTS:
+        _warn_of_iteration(shape[0])
     if not has_memory(self) or len(shape) > 1:
         materialize(self)  # one part after another: all of them are wanted, and rows share it
     return map(self.__getitem__, range(shape[0]))

@@ -184,6 +184,8 @@ def asarray(
         return rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
     is_of_host = isinstance(obj, _HOST_TYPES)
     if is_shareable(obj):
+        if copy is False and exchange.is_read_only(obj):
+            raise ValueError("asarray: copy=False, but the memory of the object is read-only")
         return rearranged(shared(obj), wanted, order, copy, device, usm_type, sycl_queue)
     if isinstance(obj, _NESTED):
         obj = shared_inside(obj)
@@ -281,10 +283,13 @@ def rearranged(
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
-    """An array from any object with ``__dlpack__``; memory is shared where that is possible.
+    """Return an array from any object with ``__dlpack__``; host memory is copied, USM shared.
+
+    SYCL work needs USM memory, which NumPy and PyTorch on the CPU do not allocate; in the other
+    direction, ``torch.from_dlpack(x)`` shares the memory of an array on a CPU device.
 
     Args:
-        x: the producer. Data of the host (NumPy and the like) are copied to ``device``.
+        x: the producer. Host data (NumPy and the like) is copied to ``device``.
         device: where the result lives. If not given: the producer's own queue if it names one
             (``__sycl_usm_array_interface__``, as arrays of dpnp do), the canonical queue of its
             device if it does not, the default device for data of the host.
@@ -350,8 +355,10 @@ def _dlpack(
     if dl_device is None:
         dl_device = _dlpack_device(self)
     if int(dl_device[0]) == _DLPACK_HOST:
-        if copy is None and not copies.is_host_accessible(self.sycl_queue, self.usm_type):
-            copy = True
+        if copy is None:
+            # Versions of DLPack before 1.0 cannot name memory as read-only.
+            is_unspoken = max_version is None and _is_read_only(self)
+            copy = is_unspoken or not copies.is_host_accessible(self.sycl_queue, self.usm_type)
         return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
     source = self.copy() if copy else self
     tensor = exchange.dpt.asarray(source)  # through the interface that shares our memory
@@ -387,7 +394,15 @@ def _shared_with_host(x: ndarray) -> np.ndarray:
         )
     writes.share(x.block)
     queues.wait(x.sycl_queue)
-    return np.asarray(_HostMemory(x))
+    shared_values = np.asarray(_HostMemory(x))
+    if _is_read_only(x):
+        shared_values.flags.writeable = False
+    return shared_values
+
+
+def _is_read_only(x: ndarray) -> bool:
+    """Whether a write to one element changes others, as in what ``broadcast_to`` returns."""
+    return _layout.shows_elements_twice(x.shape, x.strides)
 
 
 def _dlpack_device(self: ndarray) -> tuple[int, int]:

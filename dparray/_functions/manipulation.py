@@ -396,7 +396,7 @@ def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
                [1, 2]])
     """
     x = check_array("broadcast_to", "x", x)
-    target = _layout.check_shape(shape)
+    target = _layout.check_view_shape(shape)
     strides = _layout.broadcast_strides("broadcast_to", x.shape, x.strides, target)
     view = x._view(target, strides, x.offset)
     if view._on_host is not None and view is not x:

@@ -234,6 +234,16 @@ def _moments(
     return choose_elements("where", is_there, x, 0), is_there, count
 
 
+def _is_half(x: ndarray, dtype: Any) -> bool:
+    """Whether float16 sums would be needed, which overflow where the mean does not."""
+    wanted = x.dtype if dtype is None else _dtypes.as_dtype(dtype)
+    return wanted == _dtypes.float16
+
+
+def _in_single(x: ndarray) -> ndarray:
+    return astype_array(x, _dtypes.float32)
+
+
 def nanmean(
     x: Any,
     axis: Axis = None,
@@ -254,6 +264,9 @@ def nanmean(
     check_out(
         "nanmean", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
     )
+    if _is_half(x, dtype):
+        mean = nanmean(_in_single(x), axis, None, None, keepdims, where=where)
+        return write_out("nanmean", astype_array(mean, _dtypes.float16), out)
     values, _, count = _moments("nanmean", x, axis, dtype, keepdims, where)
     total = sum_of(values, axis, None, None, keepdims)
     return apply(OPS["divide"], total, astype_array(count, total.dtype), out=out)
@@ -285,6 +298,11 @@ def nanvar(
     check_out(
         "nanvar", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
     )
+    if _is_half(x, dtype):
+        if isinstance(mean, ndarray):
+            mean = _in_single(mean)
+        found = nanvar(_in_single(x), axis, None, None, less, keepdims, where=where, mean=mean)
+        return write_out("nanvar", astype_array(found, _dtypes.float16), out)
     values, is_there, count = _moments("nanvar", x, axis, dtype, True, where)
     if mean is None:
         total = sum_of(values, axis, None, None, True)

@@ -21,7 +21,12 @@ from dparray._array.apply import OPERATIONS, copy_of
 from dparray._array.assignment import assign
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, is_taken_from_host, warn_of_host_copy
+from dparray._array.operands import (
+    check_array,
+    class_name,
+    is_taken_from_host,
+    warn_of_host_copy,
+)
 from dparray._array.small import SCALARS
 from dparray._functions.operands import placement_keywords
 from dparray.device import Device, default_device, sub_device_path
@@ -29,9 +34,6 @@ from dparray.exceptions import DeviceError, HostConversionError
 
 #: NumPy's defaults, which NumPy passes on as if the user had given them.
 _DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
-_COMPARISONS: frozenset[Any] = frozenset(
-    (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
-)
 #: These come here for ``like=`` only.
 _CREATION: frozenset[Any] = frozenset(
     (np.arange, np.array, np.asarray, np.empty, np.eye, np.full, np.identity, np.ones, np.zeros)
@@ -77,7 +79,7 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
     scipys = sys.modules.get("scipy.special._ufuncs")
     is_scipys = not is_numpys and getattr(scipys, ufunc.__name__, None) is ufunc
     name += "" if method == "__call__" else f".{method}"
-    if method == "__call__" and ufunc in _COMPARISONS:
+    if method == "__call__":
         # NumPy's scalars come here as arrays of no dimension: `np.float64(2) < x`.
         inputs = tuple(
             value[()] if isinstance(value, np.ndarray) and not value.ndim else value
@@ -95,7 +97,7 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
     if out is not None and host_out is None:
         if not isinstance(out, ndarray):
             raise HostConversionError(
-                f"{name}: out is a {type(out).__name__}; give a dparray array, or where "
+                f"{name}: out is a {class_name(out)}; give a dparray array, or where "
                 f"`a += x` writes to a NumPy array write a += dp.asnumpy(x)"
             )
         options["out"] = out

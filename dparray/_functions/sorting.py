@@ -257,7 +257,9 @@ def argsort(
     x = check_array("argsort", "x", x)
     if axis is None:
         x, axis = ravel(x), 0
-    axis = _layout.normalize_axis("argsort", axis, x.ndim)
+    axis = _layout.normalize_axis("argsort", axis, max(x.ndim, 1))
+    if not x.ndim:  # NumPy takes a number for an array of one
+        x = reshape(x, 1)
     # Descending and stable: sort the reversed array and count the positions from its end.
     source = flip(x, axis) if descending else x
     if _is_long(x, axis, _long_for_positions(x)):
@@ -374,7 +376,9 @@ def argpartition(
         raise ArgumentError(f"argpartition: kind {kind!r} is not 'introselect', the only one")
     if axis is None:
         x, axis = ravel(x), 0
-    axis = _layout.normalize_axis("argpartition", axis, x.ndim)
+    axis = _layout.normalize_axis("argpartition", axis, max(x.ndim, 1))
+    if not x.ndim:
+        x = reshape(x, 1)
     kth = _checked_kth("argpartition", x, kth, x.shape[axis])
     result = _new(x, _dtypes.int64)
 

@@ -18,7 +18,7 @@ from dparray._array.assignment import assign, write_out
 from dparray._array.executors import compute
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_out, checked_scalar
+from dparray._array.operands import check_array, check_out, checked_scalar, is_taken_from_host
 from dparray._functions import bits, elementwise, mathematics, products
 from dparray._functions.advanced_indexing import index_for_numpy
 from dparray._functions.cumulative import cumprod, cumsum, cumulative_logsumexp
@@ -300,6 +300,8 @@ def _at(
     x = check_array(function, "x", x)
     if isinstance(values, list | tuple):
         values = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
+    elif is_taken_from_host(values):
+        values = check_array(function, "values", values, placement_of(x))
     named = [("x", x)]
     entries = indices if type(indices) is tuple else (indices,)
     for position, entry in enumerate(entries):

@@ -104,7 +104,7 @@ def as_strided(
     """
     x = check_array("as_strided", "x", x)
     materialize(x)  # what is pending lies nowhere yet
-    extents = x.shape if shape is None else _layout.check_shape(shape)
+    extents = x.shape if shape is None else _layout.check_view_shape(shape)
     steps = x.strides if strides is None else tuple(strides)
     if len(steps) != len(extents):
         raise ShapeError(f"as_strided: {len(steps)} strides for a shape of {len(extents)} extents")

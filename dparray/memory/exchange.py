@@ -261,10 +261,22 @@ def layout_of_interface(obj: Any) -> Layout:
     return layout_of_tensor(dpt.asarray(obj, copy=False), is_shared=True)
 
 
+def is_read_only(obj: Any) -> bool:
+    """Whether an object with ``__sycl_usm_array_interface__`` forbids writes to its memory."""
+    return bool(obj.__sycl_usm_array_interface__["data"][1])
+
+
 def _check_extent(obj: Any) -> None:
     """Refuse an object that shows more than was allocated: to touch it would end the process."""
     interface = obj.__sycl_usm_array_interface__
-    shape, itemsize = tuple(interface["shape"]), np.dtype(interface["typestr"]).itemsize
+    shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    itemsize = dtype.itemsize
+    if interface["data"][0] % dtype.alignment:
+        raise ArgumentError(
+            f"a {type(obj).__module__}.{type(obj).__name__} has {dtype} elements at address "
+            f"{interface['data'][0]:#x}, which is not a multiple of {dtype.alignment}; copy its "
+            "bytes to aligned memory first"
+        )
     if 0 in shape:
         return
     strides = interface.get("strides")

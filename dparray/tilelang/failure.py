@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from dparray.exceptions import TileError
 
+_MAX_LINE, _SHOWN_OF_LONG_LINES = 1000, 160
 Error = TypeVar("Error", bound=TileError)
 
 
@@ -21,6 +22,10 @@ def failure(kind: type[Error], source: str, position: int, what: str, cure: str)
     line, column = line_and_column(source, position)
     lines = source.split("\n")
     text = lines[line - 1].rstrip("\r")
-    gap = "".join("\t" if each == "\t" else " " for each in text[: column - 1])
+    at = column - 1
+    if len(text) > _MAX_LINE:
+        start = max(at - _SHOWN_OF_LONG_LINES // 2, 0)
+        text, at = text[start : start + _SHOWN_OF_LONG_LINES], at - start
+    gap = "".join("\t" if each == "\t" else " " for each in text[:at])
     message = f"line {line}, column {column}: {what}\n    {text}\n    {gap}^\n{cure}"
     return kind(message, line=line, column=column)

@@ -30,7 +30,9 @@ _UNCHAINED = (3, 4)
 _AGGREGATIONS = ("+", "*", ">", "<", "=")
 _NUMBERS = "a number has digits on both sides of its point: 1.0, 0.5"
 #: Deeper nesting is refused before Python's own stack is.
-_DEEPEST = 100
+_DEEPEST = 40
+_MAX_TERMS = 200
+_MAX_DIGITS = 309  # of the largest float64
 
 
 def parse(source: str) -> Program:
@@ -322,14 +324,20 @@ class _Parser:
 
     def index_expression(self) -> Expression:
         left = self.index_product()
+        count = 0
         while self.is_next("+", "-"):
+            self.check_terms(count)
+            count += 1
             sign = self.take()
             left = Call(sign.kind, (left, self.index_product()), sign.position)
         return left
 
     def index_product(self) -> Expression:
         left = self.index_unary()
+        count = 0
         while self.is_next("*", "/"):
+            self.check_terms(count)
+            count += 1
             sign = self.take()
             left = Call(sign.kind, (left, self.index_unary()), sign.position)
         return left
@@ -346,7 +354,7 @@ class _Parser:
             return inner
         if token.kind == "int":
             self.take()
-            number = Number(int(token.text), token.position)
+            number = self.integer(token)
             if self.is_next("IDX"):  # 2i
                 index = self.take()
                 return Call("*", (number, Index(index.text, index.position)), token.position)
@@ -384,6 +392,24 @@ class _Parser:
 
     # -- expressions -------------------------------------------------------------------------
 
+    def check_terms(self, count: int) -> None:
+        """Refuse a chain of operators that is too long for Python's stack later."""
+        if count >= _MAX_TERMS:
+            raise self.refused(
+                f"the expression has more than {_MAX_TERMS} terms", "name parts of it first"
+            )
+
+    def integer(self, token: Token) -> Number:
+        if len(token.text) > _MAX_DIGITS:
+            raise failure(
+                TileSyntaxError,
+                self.source,
+                token.position,
+                f"the integer has {len(token.text)} digits",
+                f"a number has at most {_MAX_DIGITS} digits",
+            )
+        return Number(int(token.text), token.position)
+
     def nested(self, rule: object) -> Expression:
         if self.depth >= _DEEPEST:
             raise self.refused(
@@ -415,6 +441,7 @@ class _Parser:
                     f"comparisons do not chain: {self.found()} follows a comparison",
                     "put parentheses around the first: (a < b) < c",
                 )
+            self.check_terms(count)
             sign = self.take()
             left = Call(sign.kind, (left, self.binary(level + 1)), sign.position)
             count += 1
@@ -433,7 +460,7 @@ class _Parser:
             return inner
         if token.kind == "int":
             self.take()
-            return Number(int(token.text), token.position)
+            return self.integer(token)
         if token.kind == "float":
             self.take()
             return Number(float(token.text), token.position)

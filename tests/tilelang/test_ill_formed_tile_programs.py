@@ -470,6 +470,21 @@ def test_changed_programs_are_refused_or_right(first: int) -> None:
     assert [found for seed in range(first, first + 100) if (found := wrong(seed))] == []
 
 
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("(" * 2000 + "I" + ")" * 2000, "nested more than"),
+        ("-" * 5000 + "I", "nested more than"),
+        ("I" + " + I" * 20_000, "more than 200 terms"),
+        ("I * " + "1" * 10_000, "10000 digits"),
+    ],
+)
+def test_very_long_expressions_are_refused(expression: str, problem: str) -> None:
+    with pytest.raises(dp.exceptions.TileSyntaxError, match=problem) as caught:
+        dp.tilelang.function(f"function (I) -> (O) {{ O = {expression}; }}")
+    assert len(str(caught.value)) < 500
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     for number in range(int(sys.argv[1]), int(sys.argv[2])):

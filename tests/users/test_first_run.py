@@ -76,14 +76,17 @@ def test_a_pipe_and_a_program_that_wants_none_are_told_nothing(
     assert at_a_terminal(program, DPARRAY_CACHE_DIR=str(tmp_path), DPARRAY_NOTICES="0") == ""
 
 
-def test_a_notebook_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     written: list[str] = []
     stream = type("OutStream", (), {"__module__": "ipykernel.iostream"})()
     stream.isatty, stream.write, stream.flush = lambda: False, written.append, lambda: None
     monkeypatch.setattr(_log, "sys", types.SimpleNamespace(stderr=stream))
     _log.notice("a line for a notebook")
     _log.notice("a line for a notebook")
-    assert "".join(written) == "dparray: a line for a notebook\n"
+    assert capsys.readouterr().out == "dparray: a line for a notebook\n"
+    assert not written  # Jupyter shows the error stream in red
 
 
 @pytest.mark.slow
