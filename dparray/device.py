@@ -291,6 +291,11 @@ class Device:
         try:
             parts = _split(self.sycl_device, _partition(partition))
         except (dpctl.SyclSubDeviceCreationError, OverflowError, TypeError, ValueError) as error:
+            if not self.sycl_device.partition_max_sub_devices:
+                raise DeviceError(
+                    f"create_sub_devices: {describe_device(self.sycl_device)} has no sub-devices: "
+                    "its driver cannot split it. Use the whole device"
+                ) from None
             raise DeviceError(
                 f"create_sub_devices: {describe_device(self.sycl_device)} with "
                 f"{self.sycl_device.max_compute_units} compute units cannot be split with "

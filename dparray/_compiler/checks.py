@@ -136,6 +136,11 @@ def checked_copy(function: Callable[..., Any]) -> CheckedKernel | None:
 def describe_fault(kernel: str, checked: CheckedKernel, record: Any) -> str:
     """The message for a record that a launch left."""
     faults, number, count, unsigned, dimensions = map(int, record[:INDICES])
+    if not (0 <= number < len(checked.sites) and 0 <= max(count, dimensions) <= SHAPE - INDICES):
+        return (
+            f"kernel {kernel}: it reported a fault, but the record of it is damaged. Check the "
+            "device with `dparray doctor`"
+        )
     site = checked.sites[number]
     indices = tuple(
         int(value) % 2**64 if unsigned >> at & 1 else int(value)

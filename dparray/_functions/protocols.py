@@ -213,7 +213,7 @@ def unpickled_device(what: str, filter_string: str, path: tuple[Any, ...] | None
     return device
 
 
-def _reduce(self: ndarray) -> tuple[Any, ...]:
+def __reduce__(self: ndarray) -> tuple[Any, ...]:
     """A host copy with the names of the device, of the sub-device and of the USM type."""
     path = sub_device_path(self.sycl_device)
     values = self.T.asnumpy().T if self.flags.fnc else self.asnumpy()
@@ -264,7 +264,7 @@ def _attach() -> None:
     for name, method in {
         "__array_ufunc__": array_ufunc,
         "__array_function__": _array_function,
-        "__reduce__": _reduce,
+        "__reduce__": __reduce__,
         "__copy__": _copy,
         "__deepcopy__": _deepcopy,
         "__divmod__": _divmod,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +14,10 @@ from dparray._functions.manipulation import expand_dims, matrix_transpose
 from dparray._functions.operands import conjugate
 from dparray._functions.sorting import argsort, sort
 from dparray._graph.ops import OPS
+from dparray._runtime import device_facts, fallback
 from dparray.exceptions import ArgumentError
 from dparray.linalg.operands import compute, matrices
-from dparray.memory.exchange import dpnp, later
+from dparray.memory.exchange import dpnp
 
 __all__ = [
     "EigResult",
@@ -263,7 +265,15 @@ def eig(x: Any, /) -> EigResult:
         array([1., 2.])
     """
     x = matrices("eig", "x", x)
-    return EigResult(*compute("eig", np.linalg.eig, later("linalg.eig", dpnp), (("x", x),)))
+    by_dpnp = partial(_on_host_in_dpnp, "eig")
+    return EigResult(*compute("eig", np.linalg.eig, by_dpnp, (("x", x),)))
+
+
+def _on_host_in_dpnp(name: str, a: Any) -> Any:
+    """The results of dpnp's function, which copies the values to NumPy, if the policy allows."""
+    if not device_facts.is_cpu(a.sycl_queue):
+        fallback.leaves(a.sycl_queue, a.nbytes)
+    return getattr(dpnp.linalg, name)(a)
 
 
 def eigvals(x: Any, /) -> ndarray:
@@ -275,4 +285,5 @@ def eigvals(x: Any, /) -> ndarray:
         array([1., 2.])
     """
     x = matrices("eigvals", "x", x)
-    return compute("eigvals", np.linalg.eigvals, later("linalg.eigvals", dpnp), (("x", x),))
+    by_dpnp = partial(_on_host_in_dpnp, "eigvals")
+    return compute("eigvals", np.linalg.eigvals, by_dpnp, (("x", x),))

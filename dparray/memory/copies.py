@@ -21,6 +21,7 @@ from dparray._layout import Layout, contiguous_strides
 from dparray._runtime import access, device_facts, fallback, profiled
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work, wait_to_read, wait_to_write
+from dparray.memory import pinned
 from dparray.memory.blocks import Positions, allocate
 from dparray.memory.exchange import memory_at, tensor_of
 
@@ -95,7 +96,11 @@ def _pieces(nbytes: int, task: str) -> Iterator[tuple[int, int]]:
 
 
 def copy_from_host(source: np.ndarray, target: Layout) -> None:
-    """Copy a C-contiguous host array into a C-contiguous layout; returns when it is there."""
+    """Copy a C-contiguous host array into a C-contiguous layout.
+
+    Returns when the source may change; a copy to device memory may still be under way then, ordered
+    like other work on the queue.
+    """
     if source.nbytes == 0:
         return
     if access.holds:
@@ -108,13 +113,7 @@ def copy_from_host(source: np.ndarray, target: Layout) -> None:
         start = time.perf_counter()
         _copy(host_view(target), source, "copy to the device")
     else:
-        flat = source.reshape(-1).view(np.uint8)
-        before = SequentialOrderManager[queue].submitted_events
-        for start, stop in _pieces(source.nbytes, "copy to the device"):
-            device_bytes = memory_at(block, target.offset + start)
-            with foreign_calls(queue):
-                event = queue.memcpy_async(device_bytes, flat[start:stop], stop - start, before)
-            wait_for([event])
+        pinned.send(source.reshape(-1).view(np.uint8), block, target.offset)
     if _hooks.subscribers:
         _hooks.emit("copy", source="host", target=queue, nbytes=source.nbytes, start=start)
 

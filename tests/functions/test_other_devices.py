@@ -4,7 +4,9 @@ half and double precision.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -18,7 +20,7 @@ from dparray._compiler import kernel as kernel_module
 from dparray._evaluate import host
 from dparray._graph.ops import OPS
 from dparray._runtime import device_facts
-from dparray.memory import copies
+from dparray.memory import copies, pinned
 from tests.support import counted
 
 RNG = np.random.default_rng(0)
@@ -302,3 +304,37 @@ def test_bounds_of_an_index_are_one_launch_and_one_read(far: None, dtype: str) -
             index[7] = wrong
             with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
                 x[dp.asarray(index)]
+
+
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize("size", [1, 1000, pinned.BUFFER, 2 * pinned.BUFFER + 12_345])
+def test_host_data_goes_through_pinned_buffers(size: int, queue: Any) -> None:
+    """Its source may change as soon as the call returns, and copies are ordered with other work."""
+    source = RNG.integers(0, 256, size, dtype=np.uint8)
+    expected = source.copy()
+    first = dp.asarray(source, sycl_queue=queue)
+    source[:] = 7
+    second = dp.asarray(source, sycl_queue=queue)
+    total = first ^ second
+    np.testing.assert_array_equal(first.asnumpy(), expected)
+    np.testing.assert_array_equal(total.asnumpy(), expected ^ 7)
+
+
+@pytest.mark.usefixtures("far")
+def test_threads_share_the_pinned_buffers() -> None:
+    def round_trip(number: int) -> bool:
+        values = np.full(3_000_000, number)
+        return bool((dp.asarray(values).asnumpy() == number).all())
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(round_trip, range(8)))
+
+
+@pytest.mark.usefixtures("far")
+def test_dpnp_computes_eigenvalues_on_the_host_and_pickles_are_asked_for() -> None:
+    x = dp.eye(3)
+    with dp.config.override(fallback="error"):
+        for function in (dp.linalg.eig, dp.linalg.eigvals):
+            with pytest.raises(dp.FallbackError, match=function.__name__):
+                function(x)
+        assert pickle.loads(pickle.dumps(x)).tolist() == x.tolist()

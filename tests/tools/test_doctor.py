@@ -351,6 +351,7 @@ def fake_device(**attributes: Any) -> Any:
         "name": "Some CPU",
         "vendor": "Intel(R) Corporation",
         "driver_version": "2025.20.8.0.06_160000",
+        "is_gpu": False,
     }
     return SimpleNamespace(**usual | usable | attributes)
 
@@ -407,7 +408,8 @@ def test_a_driver_that_computes_wrong_results_is_recognised_by_its_age(version: 
     [
         fake_device(driver_version="2025.19.4.0.18_160000.xmain-hotfix"),
         fake_device(driver_version="2026.22.10.0.01_160000"),
-        fake_device(driver_version="24.39.31294"),  # a GPU driver of 2024
+        fake_device(driver_version="24.39.31294", is_gpu=True),  # of 2024, by Level Zero too
+        fake_device(driver_version="1.3.24595", is_gpu=True),
         fake_device(driver_version="2019.8.7.0", vendor="Somebody else"),
     ],
 )
@@ -426,8 +428,21 @@ def test_wrong_math_is_recognised() -> None:
 
     with pytest.raises(Broken) as caught:
         links.check_math(None, compute=compute)
-    assert caught.value.found == "in kernels, wrong results: exp of float32; exp, tan of float64"
-    assert "driver" in caught.value.remedy
+    found = f"{dp.default_device()}: in kernels, wrong results: exp of float32; exp, tan of float64"
+    assert caught.value.found == found
+    assert "intel-opencl-rt" in caught.value.remedy
+
+
+def test_the_remedy_is_a_driver_of_the_device_in_question() -> None:
+    gpu = fake_device(driver_version="21.10.19208", is_gpu=True)
+    with pytest.raises(Broken, match=r"older than 22\.43") as caught:
+        links.check_driver_age([gpu])
+    device = SimpleNamespace(device_type="gpu")
+    with pytest.raises(Broken, match="a sum: 1 of 2 values") as wrong:
+        links._agree(device, "a sum", np.array([1, 3]), np.array([1, 2]))
+    for remedy in (caught.value.remedy, wrong.value.remedy):
+        assert "intel-opencl-icd" in remedy
+        assert "pip install" not in remedy
 
 
 @pytest.mark.parametrize("name", links.MATH)
@@ -506,5 +521,5 @@ def test_sub_devices_that_compute_wrong_results(monkeypatch: pytest.MonkeyPatch)
     if dp.Device("cpu").sycl_device.max_compute_units < 2:
         pytest.skip("a CPU with one compute unit has no sub-devices")
     monkeypatch.setattr(dp, "asnumpy", lambda x: np.zeros(x.shape))
-    with pytest.raises(Broken, match="arithmetic on opencl:cpu:0, sub-device 1 of"):
+    with pytest.raises(Broken, match="arithmetic: 999 of 1000"):
         links.check_sub_devices(None)

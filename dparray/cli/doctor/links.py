@@ -37,6 +37,12 @@ PACKAGES: dict[str, tuple[str, str]] = {
 #: Release 2025.1 of intel-opencl-rt; the one before it, 2025.0, calls itself 2024.18.
 OLDEST_DRIVER = (2025, 19)
 _NEWER_DRIVER = 'pip install --upgrade "intel-opencl-rt>=2025.1"'
+_NEWER_GPU_DRIVER = (
+    "update the system's packages of Intel's compute runtime: intel-opencl-icd and "
+    "libze-intel-gpu1 on Debian and Ubuntu, intel-compute-runtime on Fedora and Arch"
+)
+#: The oldest driver for GPUs that dparray's modules were built with (`make gpu-driver`): 22.43.
+OLDEST_GPU_DRIVER = (22, 43)
 _REINSTALL = "install dparray anew into an empty environment: pip install dparray"
 _SYSTEM_DRIVERS = Path("/etc/OpenCL/vendors")
 
@@ -267,11 +273,21 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
 
 
 def check_driver_age(found: Sequence[Any] | None = None) -> str:
-    """The CPU driver is not one of those that compute wrong results."""
+    """No driver is one of those that compute wrong results or are older than any that was tried."""
     devices = importlib.import_module("dpctl").get_devices() if found is None else found
     lines = []
     for device in devices:
-        # GPU drivers count otherwise: their version does not begin with a year of four digits.
+        # GPU drivers begin with a year of two digits, on Level Zero with a number of another kind.
+        of_gpu = re.match(r"(\d\d)\.(\d+)\.", device.driver_version)
+        if of_gpu and device.is_gpu and "Intel" in device.vendor:
+            if (int(of_gpu[1]), int(of_gpu[2])) < OLDEST_GPU_DRIVER:
+                raise Broken(
+                    f"{_place(device)} is older than {'.'.join(map(str, OLDEST_GPU_DRIVER))}, the "
+                    "oldest that dparray's kernels were built with",
+                    _NEWER_GPU_DRIVER,
+                )
+            lines.append(_place(device))
+            continue
         match = re.match(r"(20\d\d)\.(\d+)", device.driver_version)
         if not match or "Intel" not in device.vendor:
             continue
@@ -297,13 +313,18 @@ def _device(name: str | None) -> Any:
         raise Broken(str(error), "`dparray info` lists the devices of this machine") from None
 
 
-def _agree(what: str, found: Any, expected: Any) -> None:
+def newer_driver(device: Any) -> str:
+    """How to get a newer driver for a device."""
+    return _NEWER_GPU_DRIVER if device.device_type == "gpu" else _NEWER_DRIVER
+
+
+def _agree(device: Any, what: str, found: Any, expected: Any) -> None:
     if not np.array_equal(found, expected):
         wrong = np.flatnonzero(np.asarray(found) != np.asarray(expected))
         raise Broken(
-            f"{what}: {wrong.size} of {np.size(expected)} values are wrong, the first at "
+            f"{device}: {what}: {wrong.size} of {np.size(expected)} values are wrong, the first at "
             f"{wrong[0]}: {np.ravel(found)[wrong[0]]} instead of {np.ravel(expected)[wrong[0]]}",
-            f"the driver computes wrong results: {_NEWER_DRIVER}",
+            f"the driver of the device computes wrong results: {newer_driver(device)}",
         )
 
 
@@ -317,7 +338,7 @@ def check_kernel(name: str | None) -> str:
     y = x * 3
     out = dp.zeros(n, dtype="int32", device=device)
     dp.call_kernel(kernels.add, dp.Range(n), x, y, out)
-    _agree("a kernel that adds integers", dp.asnumpy(out + 1), np.arange(n) * 4 + 1)
+    _agree(device, "a kernel that adds integers", dp.asnumpy(out + 1), np.arange(n) * 4 + 1)
     binaries = importlib.import_module("dparray._compiler.program")
     kept = "kept on disk" if binaries.keeps_binaries(device.sycl_queue) else "left to the driver"
     return f"compiled, and ran on {device}; device binaries are {kept}"
@@ -337,11 +358,11 @@ def check_local_memory(name: str | None) -> str:
         kernels.reverse_and_sum, dp.NdRange(group * groups, group), x, reversed_, sums, local
     )
     values = np.arange(group * groups, dtype=np.int32).reshape(groups, group)
-    _agree("reversal in local memory", dp.asnumpy(reversed_), values[:, ::-1].ravel())
-    _agree("sum in local memory", dp.asnumpy(sums), values.sum(axis=1))
+    _agree(device, "reversal in local memory", dp.asnumpy(reversed_), values[:, ::-1].ravel())
+    _agree(device, "sum in local memory", dp.asnumpy(sums), values.sum(axis=1))
     total = dp.zeros(1, dtype="int32", device=device)
     dp.call_kernel(kernels.count, dp.Range(groups * group), total)
-    _agree("atomic count", dp.asnumpy(total), np.array([groups * group]))
+    _agree(device, "atomic count", dp.asnumpy(total), np.array([groups * group]))
     return f"{groups} work-groups of {group}, barriers and atomics"
 
 
@@ -415,7 +436,8 @@ def check_math(
     compute: Callable[[str, Mapping[str, np.ndarray], str | None], Any] = compute_in_kernel,
 ) -> str:
     """The elementary functions agree with NumPy in every dtype the device computes in."""
-    dtypes = ["float32"] + ["float64"] * _device(name).has_fp64
+    device = _device(name)
+    dtypes = ["float32"] + ["float64"] * device.has_fp64
     worst = dict.fromkeys(dtypes, ("each", -1.0))
     wrong: dict[str, list[str]] = {}
     for dtype in dtypes:
@@ -429,9 +451,9 @@ def check_math(
             worst[dtype] = max(worst[dtype], (function, distance), key=lambda pair: pair[1])
     if wrong:
         raise Broken(
-            f"in {what}, wrong results: "
+            f"{device}: in {what}, wrong results: "
             + "; ".join(f"{', '.join(functions)} of {dtype}" for dtype, functions in wrong.items()),
-            f"the driver computes wrong results: {_NEWER_DRIVER}",
+            f"the driver of the device computes wrong results: {newer_driver(device)}",
         )
     largest = ", ".join(
         f"{distance:.1f} ({dtype}, {function})" for dtype, (function, distance) in worst.items()
@@ -445,9 +467,11 @@ def check_arrays(name: str | None) -> str:
     device = _device(name)
     values = np.random.default_rng(5).integers(-1000, 1000, (40, 50)).astype(np.int32)
     x = dp.asarray(values, device=device)
-    _agree("a sum along an axis", dp.asnumpy(dp.sum(x, axis=0)), values.sum(axis=0))
-    _agree("slicing and arithmetic", dp.asnumpy(x[::2, 1:] * 2 - 1), values[::2, 1:] * 2 - 1)
-    _agree("comparison and selection", dp.asnumpy(x[x > 0]), values[values > 0])
+    _agree(device, "a sum along an axis", dp.asnumpy(dp.sum(x, axis=0)), values.sum(axis=0))
+    _agree(
+        device, "slicing and arithmetic", dp.asnumpy(x[::2, 1:] * 2 - 1), values[::2, 1:] * 2 - 1
+    )
+    _agree(device, "comparison and selection", dp.asnumpy(x[x > 0]), values[values > 0])
     return f"sum, slicing, arithmetic and selection on {device}"
 
 
@@ -463,9 +487,11 @@ def check_sub_devices(name: str | None) -> str:
     parts = device.create_sub_devices(partition=1)
     for part in parts[:2]:
         x = dp.arange(1000, dtype="int32", device=part)
-        _agree(f"arithmetic on {part}", dp.asnumpy(x * 2), np.arange(1000) * 2)
+        _agree(part, "arithmetic", dp.asnumpy(x * 2), np.arange(1000) * 2)
     a, b = (dp.ones(3, device=part) for part in parts[:2])
-    _agree("a copy between sub-devices", dp.asnumpy(a + b.to_device(a.device)), np.full(3, 2.0))
+    _agree(
+        device, "a copy between sub-devices", dp.asnumpy(a + b.to_device(a.device)), np.full(3, 2.0)
+    )
     return f"{len(parts)} of one compute unit each"
 
 
@@ -476,7 +502,7 @@ def check_memory(name: str | None) -> str:
     for usm_type in device.usm_types:
         try:
             x = dp.full(100_000, 7, dtype="int32", device=device, usm_type=usm_type)
-            _agree(f"memory of USM type {usm_type}", dp.asnumpy(x), np.full(100_000, 7))
+            _agree(device, f"memory of USM type {usm_type}", dp.asnumpy(x), np.full(100_000, 7))
         except dp.MemoryError as error:
             raise Broken(
                 f"USM type {usm_type}: {error}",

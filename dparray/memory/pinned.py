@@ -1,0 +1,96 @@
+"""Copies from host arrays to device memory through pinned buffers.
+
+A driver copies pageable memory to a buffer of its own first, and the host waits for both copies.
+Here the host fills one of two pinned buffers while the device reads the other one, and waits only
+for a buffer that it needs again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from threading import Lock
+from typing import Any
+
+import dpctl
+import dpctl.memory
+import numpy as np
+from dpctl.utils import SequentialOrderManager
+
+from dparray import _hooks
+from dparray._layout import Block
+from dparray._runtime.in_order import foreign_calls, wait_for
+from dparray._runtime.queues import note_work
+from dparray.memory.exchange import memory_at
+
+#: The bytes of a buffer: large enough that the latency of a copy does not matter.
+BUFFER = 8 << 20
+_COUNT = 2
+
+
+class _Ring:
+    """The pinned buffers of a queue, used in turn.
+
+    Attributes:
+        lock: held by the thread that copies.
+        memories, views: the buffers, allocated as they are needed, and NumPy arrays over them.
+        events: of the last copy from each.
+        turn: which one is next.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.memories: list[Any] = [None] * _COUNT
+        self.views: list[Any] = [None] * _COUNT
+        self.events: list[Any] = [None] * _COUNT
+        self.turn = 0
+
+    def free_buffer(self, queue: dpctl.SyclQueue, nbytes: int) -> int:
+        """The number of a buffer of at least so many bytes that no copy reads."""
+        number, self.turn = self.turn, (self.turn + 1) % _COUNT
+        if self.events[number] is not None:
+            wait_for([self.events[number]])
+            self.events[number] = None
+        if self.memories[number] is None or self.memories[number].nbytes < nbytes:
+            size = min(BUFFER, 1 << (nbytes - 1).bit_length())
+            self.memories[number] = dpctl.memory.MemoryUSMHost(size, queue=queue)
+            self.views[number] = np.asarray(memoryview(self.memories[number]))
+        return number
+
+
+_rings: dict[tuple[int, dpctl.SyclQueue], _Ring] = {}
+
+
+def send(source: np.ndarray, block: Block, offset: int) -> None:
+    """Copy bytes of the host into device memory; returns when ``source`` may change.
+
+    Args:
+        source: a contiguous array of bytes, at least one.
+        block, offset: where they go.
+    """
+    queue = block.queue
+    # A fork has none of its parent's copies, and must not write into buffers that they read.
+    ring = _rings.setdefault((os.getpid(), queue), _Ring())
+    with ring.lock:
+        before = SequentialOrderManager[queue].submitted_events
+        for start in range(0, source.size, BUFFER):
+            stop = min(start + BUFFER, source.size)
+            number = ring.free_buffer(queue, stop - start)
+            ring.views[number][: stop - start] = source[start:stop]
+            target = memory_at(block, offset + start)
+            with foreign_calls(queue):
+                event = queue.memcpy_async(target, ring.memories[number], stop - start, before)
+            ring.events[number] = event
+            SequentialOrderManager[queue].add_event_pair([], [event])
+            note_work(queue)
+            if _hooks.subscribers and source.size > BUFFER:
+                _hooks.emit("progress", task="copy to the device", done=stop, total=source.size)
+
+
+@atexit.register
+def _finish() -> None:
+    """Wait for the copies under way: their buffers are freed where the interpreter ends."""
+    for (process, _), ring in _rings.items():
+        events = [event for event in ring.events if event is not None]
+        if process == os.getpid() and events:
+            wait_for(events)
