@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _layout, _placement, config
+from dparray import _layout, _placement
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import materialize, ndarray
-from dparray._array.nodes import eager_operands, host_number, node_of
+from dparray._array.nodes import host_number, node_of
 from dparray._array.operands import (
     arrays_inside,
     check_fits,
@@ -21,9 +21,9 @@ from dparray._array.operands import (
     stack_nested,
 )
 from dparray._array.small import write_small
-from dparray._evaluate import eager, writes
+from dparray._evaluate import writes
 from dparray._graph.node import Scalar
-from dparray._graph.ops import CONVERT, Op
+from dparray._graph.ops import Op
 from dparray._layout import Layout
 from dparray._placement import Placement, common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError
@@ -103,10 +103,7 @@ def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
         return
     if shape != wanted:
         value = value._view(wanted, strides, value.offset)
-    if config.lazy or _placement.in_force:
-        writes.store(value._node, layout)
-    else:
-        write_value(CONVERT, (value,), (layout.dtype,) * 2, layout, placement_of(target))
+    writes.store(value._node, layout)
 
 
 def write_value(
@@ -117,8 +114,4 @@ def write_value(
     placement: Placement,
 ) -> None:
     """Write an operation that has been checked into a layout of its shape or a larger one."""
-    is_known = not (config.lazy or _placement.in_force) and eager.write_known(
-        op, eager_operands(operands), loop, target, *placement
-    )
-    if not is_known:
-        writes.store(node_of(op, operands, loop, target.shape, placement), target, True)
+    writes.store(node_of(op, operands, loop, target.shape, placement), target, True)

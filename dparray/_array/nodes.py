@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout, _placement, config
-from dparray._array.ndarray import ndarray, packed
-from dparray._evaluate import eager, evaluate, host, late, readers
+from dparray._array.ndarray import ndarray
+from dparray._evaluate import evaluate, host, late, readers
 from dparray._evaluate.limits import MOST_LEAVES, MOST_WEIGHT
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, WHERE, Op
@@ -37,13 +37,6 @@ def array_of_operation(
     """
     if _placement.in_force:
         placement = _placement.result_placement(placement)
-    elif not config.lazy:
-        axes = None
-        if keeps_order and len(shape) > 1:
-            axes = _order_of(op, shape, [x for x in operands if isinstance(x, ndarray)])
-        layout = eager.compute_known(op, eager_operands(operands), loop, shape, *placement, axes)
-        if layout is not None:
-            return ndarray._from_layout(*layout)
     return ndarray._pending(register(node_of(op, operands, loop, shape, placement, keeps_order)))
 
 
@@ -66,14 +59,6 @@ def _order_of(
         shape,
         *[_layout.broadcast_strides(op.name, x.shape, x.strides, shape) for x in operands],
     )
-
-
-def eager_operands(operands: Sequence[Any]) -> list[Any]:
-    """Arrays, computed if they are pending, as arguments of an eager call, and scalars."""
-    given = []
-    for operand in operands:  # a comprehension is one more call, up to Python 3.11
-        given.append((operand._packed or packed(operand)) if type(operand) is ndarray else operand)
-    return given
 
 
 def array_of_node(node: Node) -> ndarray:

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from dparray._graph.node import Node, Scalar
-from dparray._graph.ops import Op
-from dparray._graph.reductions import Reduce
 
 
 class Canonical:
@@ -67,45 +65,3 @@ class Canonical:
         self.scalars = scalars
         self.numbers = numbers
         self.key = tuple(key)
-
-
-_SCALARS = frozenset((bool, int, float, complex))
-
-
-def call_key(
-    op: Op | Reduce,
-    operands: Sequence[Any],
-    loop: tuple[Any, ...],
-    shape: tuple[int, ...],
-    usm_type: str,
-    axes: tuple[int, ...] | None,
-) -> tuple[tuple[Any, ...], list[Any], list[Any]]:
-    """The canonical form of one operation on computed operands, without a node.
-
-    Args:
-        op: the operation.
-        operands: Python scalars, and arguments with ``form`` (dtype, shape, strides, ``False``),
-            ``block`` and ``offset``, which are in memory.
-        loop, shape, usm_type, axes: as of a node.
-
-    Returns:
-        The key; the arguments, each once; the scalars.
-    """
-    key: list[Any] = []
-    arrays: list[Any] = []
-    scalars: list[Any] = []
-    for operand in operands:
-        if type(operand) in _SCALARS:
-            scalars.append(operand)
-            key.append(None)
-            continue
-        form, block, offset = operand.form, operand.block, operand.offset
-        for number, other in enumerate(arrays):
-            if other.block is block and other.offset == offset and other.form == form:
-                key.append(number)
-                break
-        else:
-            key += form, len(arrays)
-            arrays.append(operand)
-    key += op, loop, shape, usm_type, axes
-    return tuple(key), arrays, scalars

@@ -22,7 +22,8 @@ from dparray._compiler import compile
 from dparray._evaluate import direct, host, known, late, limits, schedule
 from dparray._evaluate.execute import execute
 from dparray._evaluate.expression import Expression, Target, Traits
-from dparray._evaluate.plan import HostStep, Plan
+from dparray._evaluate.kernels import obtain
+from dparray._evaluate.plan import FusedStep, HostStep, Plan
 from dparray._evaluate.readers import externally_referenced, lock, siblings_of
 from dparray._evaluate.tuning import device_type, machine_of, tuning_of
 from dparray._graph.node import Node, Scalar, memory_read_by, pending_order
@@ -30,7 +31,7 @@ from dparray._graph.ops import Op
 from dparray._layout import Layout
 from dparray._runtime import access
 from dparray._runtime.order import order_of
-from dparray.memory.blocks import allocate
+from dparray.memory.blocks import allocate, planned_layout
 
 #: Plans by the key of what they compute; all are dropped when there are many.
 plans: dict[Any, Plan] = {}
@@ -151,7 +152,7 @@ def compute(
         remember(key, plan)
     if len(order) == 1 and target is None and type(plan.steps[0]) is HostStep:
         direct.note(order[0], plan)
-    execute(plan, queue, canonical.arrays, canonical.scalars, target, (), order)
+    execute(plan, queue, canonical.arrays, canonical.scalars, target, order)
     if is_plain:
         known.note(canonical.key, plan, queue)
 
@@ -199,3 +200,32 @@ def traits_of(queue: Any) -> Traits:
 def host_may_compute(queue: Any, usm_type: str) -> bool:
     """Whether the host computes few elements in such memory."""
     return config.host_tier and host.can_compute(queue, usm_type)
+
+
+def compile_alone(node: Node) -> None:
+    """Compile the kernel of one operation as if its operands were computed; nothing is computed.
+
+    So that the compiler's errors about a user's function are raised at the user's line.
+
+    Raises:
+        KernelCompileError: the function does not compile.
+        UnsupportedDeviceError: it computes in float64, which the device does not.
+    """
+    operands = tuple(
+        Node.leaf(
+            planned_layout(part.queue, part.usm_type, part.shape, part.dtype),
+            part.queue,
+            part.usm_type,
+        )
+        if type(part) is Node and part.layout is None
+        else part
+        for part in node.operands
+    )
+    assert node.op is not None
+    placement = (node.shape, node.size, node.queue, node.usm_type)
+    alone = Node(node.op, operands, node.loop, *placement)
+    with lock:
+        traits = traits_of(node.queue)
+        step = schedule.schedule(Expression([alone], (0,)), Canonical([alone]), traits).steps[0]
+        assert isinstance(step, FusedStep)
+        obtain(step.launches[0]).check_device(node.queue.sycl_device)

@@ -46,7 +46,6 @@ def execute(
     leaves: Sequence[Layout],
     scalars: Sequence[Any],
     target: Layout | None = None,
-    packed: Sequence[Packed] = (),
     nodes: Sequence[Node] = (),
 ) -> list[Any]:
     """Compute a plan; returns when the work is submitted, not when it is done.
@@ -57,7 +56,6 @@ def execute(
         leaves: the layouts that the expression reads, in the order of its canonical form.
         scalars: the values of its scalars.
         target: the layout that it is written to, if the plan has one.
-        packed: the pointers to the leaves' elements, where they are packed.
         nodes: the pending nodes of the expression; those that the plan stores are completed.
 
     Returns:
@@ -69,7 +67,7 @@ def execute(
     """
     given = leaves if target is None else [*leaves, target]
     slots: list[Any] = [*given, *[None] * (plan.slots - len(given))]
-    arrays: list[Any] = [*packed, *[None] * (plan.slots - len(packed))]
+    arrays: list[Any] = [None] * plan.slots
     try:
         for step in plan.steps:
             _execute_step(step, queue, slots, arrays, scalars, nodes)

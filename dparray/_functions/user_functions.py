@@ -38,7 +38,7 @@ from dparray._compiler.device_function import DeviceFunction, may_loop
 from dparray._compiler.diagnosis import describe_failure
 from dparray._compiler.kernel import has_float64
 from dparray._compiler.key import Reference, UnkeyedError, describe
-from dparray._evaluate.eager import compile_alone
+from dparray._evaluate.evaluate import compile_alone
 from dparray._functions.creation import empty, full
 from dparray._functions.manipulation import permute_dims, reshape
 from dparray._graph.node import Node, Scalar
