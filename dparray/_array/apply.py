@@ -29,7 +29,7 @@ from dparray._array.operands import (
     typed_scalars,
 )
 from dparray._array.small import array_type, compute_small, view_small
-from dparray._evaluate import host, limits
+from dparray._evaluate import host, host_operations, limits
 from dparray._graph.ops import (
     COMPARISONS,
     CONVERT,
@@ -323,7 +323,7 @@ def reduce_array(
     """
     op = Reduce(reduction, axes, keepdims)
     if reduction.has_library and x._on_host is not None:
-        small = compute_small(lambda values: host.reduced(op, values, scalars, loop), x)
+        small = compute_small(lambda values: host_operations.reduced(op, values, scalars, loop), x)
         if small is not None:
             return small
     shape = _layout.reduced_shape(x.shape, axes, keepdims)

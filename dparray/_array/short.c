@@ -1537,7 +1537,7 @@ static int copy_bytes(PyObject *bytes, void *to, size_t most, size_t *nbytes)
     return 1;
 }
 
-/* known_launch(...): a launch as `dparray/_evaluate/known.py` describes it; None if it is too large. */
+/* known_launch(...): a launch as `_spec_of` of `dparray/_evaluate/bound_plan.py` gives it; None if it is too large. */
 static PyObject *known_launch_of(PyObject *module, PyObject *spec)
 {
     known_launch *known = PyMem_Calloc(1, sizeof *known);

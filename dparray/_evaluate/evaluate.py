@@ -1,8 +1,8 @@
 """Evaluation: the way from an expression to work on a queue.
 
-An expression is brought into its canonical form, whose key finds the plan that computes it: made by
-:mod:`dparray._evaluate.schedule` the first time, and carried out by
-:mod:`dparray._evaluate.execute`. A plan's steps have three executors:
+An expression is brought into its canonical form, whose key finds the bound plan that computes it
+(:mod:`dparray._evaluate.bound_plan`). The plan is made by :mod:`dparray._evaluate.schedule` the
+first time, and carried out by :mod:`dparray._evaluate.execute`. Its steps have three executors:
 
 - *host*: few elements in memory that the host may read and write at its own address are computed on
   the calling thread, because a launch would cost more than the work;
@@ -19,33 +19,24 @@ from typing import Any
 from dparray import _hooks, config
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import compile
-from dparray._evaluate import direct, host, known, late, limits, schedule
-from dparray._evaluate.execute import execute
+from dparray._evaluate import host, late, limits, schedule
+from dparray._evaluate.bound_plan import BoundPlan, keep, plans
 from dparray._evaluate.expression import Expression, Target, Traits
 from dparray._evaluate.kernels import obtain
-from dparray._evaluate.plan import FusedStep, HostStep, Plan
+from dparray._evaluate.plan import FusedStep
 from dparray._evaluate.readers import externally_referenced, lock, siblings_of
-from dparray._evaluate.tuning import device_type, machine_of, tuning_of
+from dparray._evaluate.tuning import machine_of, tuning_of
 from dparray._graph.node import Node, Scalar, memory_read_by, pending_order
 from dparray._graph.ops import Op
 from dparray._layout import Layout
 from dparray._runtime import access
-from dparray._runtime.order import order_of
 from dparray.memory.blocks import allocate, planned_layout
-
-#: Plans by the key of what they compute; all are dropped when there are many.
-plans: dict[Any, Plan] = {}
-MOST_PLANS = 4096
 
 
 def forget() -> None:
     """Drop all plans and kernels held in memory, as a new process would; those on disk stay."""
     schedule.forget()
     compile.forget()
-
-
-_hooks.when_set("executor", plans.clear)
-schedule.when_forgotten += [plans.clear, known.launches.clear]
 
 
 def evaluate(*nodes: Node) -> None:
@@ -61,7 +52,7 @@ def evaluate(*nodes: Node) -> None:
             nodes = tuple(late.evaluate(nodes))
         if len(nodes) == 1:
             node = nodes[0]
-            if node.layout is None and not (node.op in direct.operations and direct.compute(node)):
+            if node.layout is None:
                 _evaluate_group(nodes)
             return
         for group in grouped(nodes):
@@ -128,56 +119,33 @@ def compute(
         order += siblings
     canonical = Canonical(order, value)
     is_plain = target is None and value is None and not (held or siblings) and len(roots) == 1
-    if is_plain and known.launches and not _hooks.subscribers:
-        found = known.launches.get((canonical.key, id(roots[0].queue)))
-        launch = known.launch
-        if found is not None and launch is not None and launch(found, canonical, order[-1]):
-            if known.long_launches and id(found) in known.long_launches:
-                order_of(roots[0].queue).note_long()
-            return
-    numbers = canonical.numbers
-    expression = Expression(
-        order,
-        tuple([-1 - numbers[id(node)] for node in roots]),
-        tuple([-1 - numbers[id(node)] for node in held]) if held else (),
-        len(siblings),
-        value,
-    )
-    queue = roots[0].queue if target is None else target.block.queue
-    written = None if target is None else target_of(target, canonical.arrays)
-    key = plan_key(canonical.key, expression[1:4], queue, written)
-    plan = plans.get(key)
-    if plan is None:
-        plan = schedule.schedule(expression, canonical, traits_of(queue), written)
-        remember(key, plan)
-    if len(order) == 1 and target is None and type(plan.steps[0]) is HostStep:
-        direct.note(order[0], plan)
-    execute(plan, queue, canonical.arrays, canonical.scalars, target, order)
     if is_plain:
-        known.note(canonical.key, plan, queue)
-
-
-def plan_key(
-    form: tuple[Any, ...], asked: tuple[Any, ...], queue: Any, target: Target | None
-) -> tuple[Any, ...]:
-    """By what a plan is found.
-
-    Args:
-        form: the key of the expression's canonical form.
-        asked: the numbers of its roots, of the inner nodes that are stored, and the count of those
-            that may be computed beside them.
-        queue: where.
-        target: what it is written to.
-    """
-    tuning = config.tuning[device_type(queue)]
-    return form, asked, target, queue, config.fp_contract, config.host_tier, tuning
-
-
-def remember(key: tuple[Any, ...], plan: Plan) -> None:
-    """Keep a plan."""
-    if len(plans) >= MOST_PLANS:
-        plans.clear()
-    plans[key] = plan
+        queue = roots[0].queue
+        key: Any = canonical.key, queue
+        bound = plans.get(key)
+        if bound is not None:
+            bound.run(canonical, None, order)
+            return
+        asked: tuple[Any, ...] = (len(order) - 1,), (), 0
+        written = None
+    else:
+        numbers = canonical.numbers
+        asked = (
+            tuple([-1 - numbers[id(node)] for node in roots]),
+            tuple([-1 - numbers[id(node)] for node in held]) if held else (),
+            len(siblings),
+        )
+        queue = roots[0].queue if target is None else target.block.queue
+        written = None if target is None else target_of(target, canonical.arrays)
+        key = canonical.key, queue, asked, written
+        bound = plans.get(key)
+    if bound is None:
+        roots_at, held_at, count = asked
+        expression = Expression(order, roots_at, held_at, count, value)
+        plan = schedule.schedule(expression, canonical, traits_of(queue), written)
+        bound = BoundPlan(plan, queue, is_plain)
+        keep(key, bound)
+    bound.run(canonical, target, order)
 
 
 def target_of(target: Layout, arrays: Sequence[Any]) -> Target:

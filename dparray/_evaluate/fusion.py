@@ -10,7 +10,7 @@ from dparray._codegen.domain import Domain, Machine, last_run
 from dparray._codegen.elementwise import MOST_ARRAYS, can_generate
 from dparray._codegen.reduction import can_reduce, is_generated, is_row_cached
 from dparray._evaluate.limits import STORING_WEIGHT
-from dparray._evaluate.plan import is_overwritten
+from dparray._evaluate.slots import is_overwritten
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import Op

@@ -14,20 +14,20 @@ import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dparray import _dtypes, _hooks, config
-from dparray._evaluate.pieces import Recipe
-from dparray._evaluate.plan import HostStep, slot_of
-from dparray._graph.node import Node, Scalar, layout_of
-from dparray._graph.ops import CONVERT, OPS, WHERE, Op
-from dparray._graph.reductions import Reduce
+from dparray._evaluate.host_operations import HostOperations, form
+from dparray._graph.ops import OPS, Op
 from dparray._layout import Block, Layout
 from dparray._placement import USM_TYPES, usm_rule
 from dparray._runtime import device_facts, queues
 from dparray.memory import copies, pool
+
+if TYPE_CHECKING:
+    from dparray._evaluate.plan import HostStep
 
 
 @lru_cache(maxsize=64)
@@ -64,13 +64,15 @@ class _Silence(threading.local):
 
 _silence = _Silence()
 
-#: Larger temporaries lie in the pool's memory: that of the system is fresh each time, and to touch
-#: it the first time costs more than the operation.
-HEAP_BYTES = 1 << 17
 
-#: So many times an element is written turn by turn where it is repeated, and so many bytes in all:
-#: each turn walks the whole result.
-_MOST_TURNS, _WIDEST_TURN = 4, 16
+class _StepSilence(_Silence):
+    """The same for steps; a finalizer may evaluate an array while a step is computed."""
+
+    is_entered = False
+
+
+_step_silence = _StepSilence()
+
 
 #: Raised by NumPy for operands that it does not take, and below where NumPy's function is not the
 #: operation. They go another way, which finds the right words.
@@ -170,21 +172,6 @@ def former(op: Op, dtype: np.dtype[Any], order: str) -> Callable[..., np.ndarray
     return lambda *operands: form(op, operands, dtype, order)
 
 
-def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any], order: Any = "C") -> np.ndarray:
-    """A conversion of host arrays and Python scalars to a dtype, or a choice between them."""
-    if op is CONVERT:
-        return np.asarray(operands[0]).astype(dtype, order)
-    mask, x1, x2 = (
-        operand
-        if position == 0
-        else operand.astype(dtype, copy=False)
-        if isinstance(operand, np.ndarray)
-        else dtype.type(operand)
-        for position, operand in enumerate(operands)
-    )
-    return np.where(mask, x1, x2)
-
-
 _KINDS = {
     **{scalar: dtype.kind for scalar, dtype in _dtypes.OF_NUMPY_SCALAR.items()},
     bool: "b",
@@ -204,58 +191,77 @@ def _kind(operand: Any) -> str:
 def run(
     step: HostStep, layouts: Sequence[Layout], scalars: Sequence[Any], because: str = ""
 ) -> None:
-    """Compute a step of a plan, whose slots and scalars these are; who listens is told why."""
-    targets: dict[int, np.ndarray] = {}
-    for slot in step.reads:
-        queues.wait_to_read(layouts[slot].block)
-    for value, layout in step.values:
-        target = layouts[slot_of(layout)]
-        queues.wait_to_write(target.block)
-        targets[id(value)] = copies.host_view(target)
+    """Compute a step of a plan.
+
+    Args:
+        step: the step.
+        layouts: the arrays in the plan's slots.
+        scalars: the values of the plan's scalars.
+        because: the reason that subscribers get.
+    """
+    work = step.operations
+    values: list[Any] = []
+    for slot in work.reads:
+        layout = layouts[slot]
+        queues.wait_to_read(layout.block)
+        values.append(copies.host_view(layout))
+    for slot in work.writes:
+        layout = layouts[slot]
+        queues.wait_to_write(layout.block)
+        values.append(copies.host_view(layout))
+    queue = layout.block.queue
+    for number, convert in work.scalars:
+        values.append(convert(scalars[number]))
     start = time.perf_counter() if _hooks.subscribers else 0.0
-    with np.errstate(all="ignore"):
-        is_done = step.recipe is not None and _follow(step.recipe, layouts, scalars)
-        if step.order and not is_done:
-            _compute(step.order, targets, layouts, scalars, step.reuses)
-        for value, _ in () if step.order else step.values:
-            out = targets[id(value)]
-            if type(value) is Scalar:
-                out[...] = scalars[value.value.number]
-            else:
-                source = layouts[slot_of(layout_of(value))]
-                _copy(out, copies.host_view(source))
-    names = [node.op.name for node in step.order if node.op is not None]
-    name = ", ".join(names) or "a copy"
-    _hooks.recent.append((name, "NumPy for", target.block.queue, threading.get_ident()))
+    silence = _step_silence
+    if silence.is_entered:  # a context cannot be entered twice
+        with np.errstate(all="ignore"):
+            _carry_out(work, values, queue, layout.block.usm_type)
+    else:
+        silence.is_entered = True
+        try:
+            silence.run(_carry_out, work, values, queue, layout.block.usm_type)
+        finally:
+            silence.is_entered = False
+    _hooks.recent.append((work.name, "NumPy for", queue, threading.get_ident()))
     if start:
         _hooks.emit(
             "host",
-            queue=target.block.queue,
-            function=name,
+            queue=queue,
+            function=work.name,
             start=start,
             because=because,
-            nbytes=sum(target.nbytes for target in targets.values())
+            nbytes=sum(values[len(work.reads) + at].nbytes for at in range(len(work.writes)))
             + sum(_bytes_read(layouts[slot]) for slot in set(step.reads)),
         )
+
+
+def _carry_out(work: HostOperations, values: list[Any], queue: Any, usm_type: str) -> None:
+    """Compute operations; large temporaries are in the pool's memory until the last use."""
+    calls = work.calls
+    if len(calls) == 1:
+        call = calls[0]
+        call.function([values[each] for each in call.operands], values[call.out])
+        return
+    values += [None] * work.results
+    blocks: dict[int, Block] = {}
+    for call in calls:
+        out = values[call.out] if call.out >= 0 else None
+        if call.size:
+            block = blocks[call.result] = pool.allocate(queue, usm_type, call.size)
+            queues.wait_to_write(block)
+            out = np.ndarray(call.shape, call.dtype, block.host_bytes)
+        found = call.function([values[each] for each in call.operands], out)
+        values[call.result] = out if found is None else found
+        for number in call.unneeded:
+            values[number] = None
+            blocks.pop(number, None)
 
 
 def _bytes_read(layout: Layout) -> int:
     """The bytes of an array, of which those along broadcast axes are one."""
     steps = zip(layout.shape, layout.strides, strict=True)
     return prod(extent for extent, stride in steps if stride) * layout.dtype.itemsize
-
-
-def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dtype[Any]) -> Any:
-    """A reduction of host values; the scalars are the operation's."""
-    row, axes = op.reduction, op.axes
-    options: dict[str, Any] = {"axis": axes, "keepdims": op.keepdims}
-    if row.is_positional:
-        options["axis"] = axes[0] if len(axes) < values.ndim else None
-    if "numpy" in row.takes_dtype:
-        options["dtype"] = loop
-    if row.takes_correction:
-        options["ddof"] = prod(values.shape[axis] for axis in axes) - scalars[0]
-    return getattr(np, row.name)(values, **options)
 
 
 _WIDER: dict[str, Any] = dict.fromkeys("?bhilqBHILQ", np.dtype(np.float64))
@@ -347,12 +353,6 @@ QUICK_FOLDS = {
 }
 
 
-# Operations that NumPy has no ufunc for, or one of another meaning.
-_NO_UFUNC = frozenset(
-    op for op in OPS.values() if op.keeps_integers or op.host or op.imaginary is not None
-) | {CONVERT, WHERE}
-
-
 def _kinds_of_ufunc(op: Op) -> Callable[..., bool] | None:
     """For which kinds of operands the ufunc is the operation; ``None`` where for all."""
     if op.host_kinds is not None:
@@ -360,172 +360,6 @@ def _kinds_of_ufunc(op: Op) -> Callable[..., bool] | None:
     if op.imaginary or "c" in op.host:
         return lambda x: x != "c"
     return (lambda x: x == "f") if op.keeps_integers else None
-
-
-def _compute(
-    order: Sequence[Node],
-    targets: dict[int, np.ndarray],
-    layouts: Sequence[Layout],
-    scalars: Sequence[Any],
-    reuses: Sequence[int],
-) -> None:
-    """Compute nodes, operands before users."""
-    values: dict[int, Any] = {}  # results, and views of leaves, by id
-    own: set[int] = set()  # temporaries, which `values` keeps and which may be written again
-    blocks: list[Block] = []  # in which large ones lie
-    for node, reused in zip(order, reuses, strict=True):
-        operands = []
-        op, out = node.op, targets.get(id(node))
-        is_reduction = type(op) is Reduce
-        for position, operand in enumerate(node.operands):
-            if type(operand) is Scalar:
-                # In the dtype that the expression was checked with: by itself it would be weak.
-                given = scalars[operand.value.number]
-                operands.append(given if is_reduction else node.loop[position].type(given))
-                continue
-            value = values.get(id(operand))
-            if value is None:
-                layout = layouts[slot_of(layout_of(operand))]
-                value = values[id(operand)] = copies.host_view(layout)
-            operands.append(value)
-        assert op is not None
-        if out is not None or isinstance(op, Reduce) or _is_special(op, node):
-            found = compute_node(node, operands, out)
-        else:
-            taken = operands[reused] if reused >= 0 else None
-            if id(taken) not in own:
-                taken = _large_temporary(node, blocks)
-            found = op.ufunc(*operands) if taken is None else None
-            if found is None:
-                found = op.ufunc(*operands, out=taken, casting="unsafe", signature=node.loop)
-            if type(found) is np.ndarray:
-                own.add(id(found))
-        values[id(node)] = found
-
-
-def compute_node(node: Node, operands: list[Any], out: np.ndarray | None) -> Any:
-    """One operation of arrays and scalars in its dtypes, into ``out`` if that is given."""
-    op = node.op
-    assert op is not None
-    if isinstance(op, Reduce):
-        found = reduced(op, operands[0], operands[1:], node.loop[0])
-        found = found if found.dtype == node.dtype else found.astype(node.dtype)
-        if out is not None:
-            np.copyto(out, found, casting="unsafe")
-        return found
-    if _is_special(op, node):
-        return _special(node, op, operands, out)
-    return op.ufunc(*operands, out=out, casting="unsafe", signature=node.loop)
-
-
-def _is_special(op: Op, node: Node) -> bool:
-    """Whether an operation of a node is no plain ufunc."""
-    return op in _NO_UFUNC and not (op.keeps_integers and _is_plain(op, node))
-
-
-def _follow(recipe: Recipe, layouts: Sequence[Layout], scalars: Sequence[Any]) -> bool:
-    """Compute piece by piece; false if that would not be right."""
-    view = copies.host_view
-    return recipe.compute(
-        [view(layouts[slot_of(layout)]) for layout in recipe.sources],
-        [view(layouts[slot_of(layout)]) for layout in recipe.targets],
-        [kind(scalars[number]) for number, kind in recipe.scalars],
-        _function_of,
-    )
-
-
-def _function_of(node: Node, dtypes: Sequence[np.dtype[Any]]) -> Callable[..., Any]:
-    """What computes an operation of operands of some dtypes, into what comes last."""
-    op = node.op
-    assert type(op) is Op
-    if _is_special(op, node):
-        return lambda *given: _special(node, op, list(given[:-1]), given[-1])
-    if len({*node.loop, *dtypes}) == 1:  # NumPy chooses that by itself
-        return _into(op)
-    ufunc, loop = op.ufunc, node.loop
-    return lambda *given: ufunc(*given[:-1], out=given[-1], casting="unsafe", signature=loop)
-
-
-def _is_plain(op: Op, node: Node) -> bool:
-    """Whether an operation that keeps integers is its ufunc, for the floats of a node."""
-    return node.dtype.kind == "f" and "f" not in op.host
-
-
-def _large_temporary(node: Node, blocks: list[Block]) -> np.ndarray | None:
-    """Memory of the pool for a result, if it is large; ``blocks`` is what holds it."""
-    nbytes = node.size * node.dtype.itemsize
-    if nbytes <= HEAP_BYTES:
-        return None
-    blocks.append(pool.allocate(node.queue, node.usm_type, nbytes))
-    queues.wait_to_write(blocks[-1])
-    return np.ndarray(node.shape, node.dtype, blocks[-1].host_bytes)
-
-
-def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) -> Any:
-    """One operation that is no plain ufunc."""
-    result: Any
-    if op is CONVERT and type(node.operands[0]) is Scalar:
-        if out is not None and out.dtype == node.dtype:
-            np.copyto(out, operands[0], casting="unsafe")
-            return out
-        result = np.full(node.shape, operands[0], node.dtype)
-    elif op is WHERE and out is not None and _is_kept(out, *operands):
-        np.copyto(out, operands[1], casting="unsafe", where=operands[0])  # x[mask] = value
-        return out
-    elif op is CONVERT and out is not None and node.dtype == out.dtype:
-        _copy(out, operands[0])
-        return out
-    elif op is WHERE or op is CONVERT:
-        result = form(op, operands, node.dtype)
-    elif op.keeps_integers and node.dtype.kind in "biu":
-        result = form(CONVERT, operands, node.dtype)
-    elif node.dtype.kind in op.host:
-        # For scalars, too, in the result's dtype: their own would be another in older NumPy.
-        arrays = [np.asarray(operand, node.dtype) for operand in operands]
-        made = op.host[node.dtype.kind](np, np.where, op.ufunc, *arrays)
-        result = made if made.dtype == node.dtype else made.astype(node.dtype)
-    elif op.imaginary is not None and node.dtype.kind == "c":
-        x = np.asarray(operands[0], node.dtype)
-        result = np.asarray(op.ufunc(x))
-        result.imag = op.imaginary(np, x.real, x.imag, result.imag)
-    elif out is not None:
-        return op.ufunc(*operands, out=out, casting="unsafe")
-    else:
-        result = op.ufunc(*operands)
-    if out is not None:
-        np.copyto(out, result, casting="unsafe")
-    return result
-
-
-def _copy(out: np.ndarray, source: np.ndarray) -> None:
-    """Copy an array, converted.
-
-    NumPy walks rows one by one: where each element is repeated a few times, it is quicker to write
-    the first of all, then the second.
-    """
-    is_repeated = source.ndim > 1 and source.shape == out.shape and source.strides[-1] == 0
-    if (
-        is_repeated
-        and out.shape[-1] <= _MOST_TURNS
-        and out.shape[-1] * out.itemsize <= _WIDEST_TURN
-        and not np.may_share_memory(out, source)
-    ):
-        for turn in range(out.shape[-1]):
-            np.copyto(out[..., turn], source[..., turn], casting="unsafe")
-    else:
-        np.copyto(out, source, casting="unsafe")
-
-
-def _is_kept(out: np.ndarray, mask: Any, value: Any, other: Any) -> bool:
-    """Whether an array keeps its elements where no others are chosen."""
-    return (
-        type(other) is type(mask) is np.ndarray
-        and other.ctypes.data == out.ctypes.data
-        and (other.dtype, other.shape, other.strides) == (out.dtype, out.shape, out.strides)
-        and mask.dtype == np.bool_
-        and np.can_cast(value.dtype, out.dtype, "same_kind")
-        and not np.may_share_memory(mask, out)
-    )
 
 
 # -- tracing -------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _hooks
-from dparray._evaluate.plan import LibraryStep, slot_of
+from dparray._evaluate.plan import LibraryStep
+from dparray._evaluate.slots import slot_of
 from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, WHERE
 from dparray._graph.reductions import Reduce

@@ -14,51 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._evaluate.pieces import Recipe
+from dparray._evaluate.host_operations import HostOperations
 from dparray._graph.node import Node, Scalar
 from dparray._layout import Layout
-
-
-class SlotBlock:
-    """Stands for the memory behind a slot, in the layouts that a plan is made with.
-
-    Attributes:
-        slot: the slot's number.
-        memory: itself, or ``None`` where the elements are positions, which are in no memory.
-        is_overwritten: the leaf lies where the expression is written to.
-    """
-
-    __slots__ = ("is_overwritten", "memory", "readers", "slot")
-
-    queue = None
-    segment = None
-    usm_type = ""
-    nbytes = pointer = 0
-    host_bytes = None
-
-    def __init__(self, slot: int, is_positions: bool = False, is_overwritten: bool = False) -> None:
-        self.slot = slot
-        self.memory = None if is_positions else self
-        self.readers: Any = None
-        self.is_overwritten = is_overwritten
-
-
-def slot_of(layout: Layout) -> int:
-    """The slot that a layout of a plan stands on."""
-    block = layout.block
-    assert type(block) is SlotBlock
-    return block.slot
-
-
-def is_overwritten(layout: Layout) -> bool:
-    """Whether what a layout of a plan stands on is where the expression is written to."""
-    return type(layout.block) is SlotBlock and layout.block.is_overwritten
-
-
-class ScalarSlot(NamedTuple):
-    """Stands for the value of a scalar."""
-
-    number: int
 
 
 class NewArray(NamedTuple):
@@ -211,14 +169,11 @@ class HostStep(OperationsStep):
     Attributes:
         instead: the kernel that does the same without a wait, where the memory is at work.
         because: why, in the cost model's terms.
-        reuses: for each operation the index of the operand whose memory it takes for its result,
-            because nothing else needs that value, or -1.
-        recipe: how it is computed piece by piece, if all is elementwise and of one large shape.
+        operations: what it calls.
     """
 
+    operations: HostOperations = field(repr=False)
     because: str = ""
-    reuses: tuple[int, ...] = ()
-    recipe: Recipe | None = field(default=None, repr=False)
     instead: FusedStep | None = None
 
 

@@ -18,7 +18,7 @@ from dparray._codegen.canonical import Canonical
 from dparray._codegen.elementwise import can_generate
 from dparray._codegen.reduction import ReductionProgram, is_generated
 from dparray._codegen.values import can_store
-from dparray._evaluate import cost_model, limits
+from dparray._evaluate import cost_model, host_operations, limits
 from dparray._evaluate.expression import Expression, Target, Traits
 from dparray._evaluate.fusion import (
     FusionGroup,
@@ -30,7 +30,6 @@ from dparray._evaluate.fusion import (
     stored_by,
 )
 from dparray._evaluate.passes import first_pass, local_memory, must_generate, next_group
-from dparray._evaluate.pieces import recipe
 from dparray._evaluate.plan import (
     ContractionStep,
     FusedStep,
@@ -40,13 +39,10 @@ from dparray._evaluate.plan import (
     LibraryStep,
     NewArray,
     Plan,
-    ScalarSlot,
-    SlotBlock,
     Step,
-    slot_of,
 )
 from dparray._evaluate.reasons import why_not_generated, why_stored
-from dparray._evaluate.temporaries import reuses
+from dparray._evaluate.slots import ScalarSlot, SlotBlock, slot_of
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import Op
@@ -455,9 +451,7 @@ class _Scheduler:
         found = cost_model.costs(order, _nbytes(outputs), cost_model.terms())
         because = f"memory that the host reads and writes; {found}"
         operations: dict[str, Any] = {"order": tuple(order), "values": tuple(outputs)}
-        reused = reuses(order, [value for value, _ in outputs])
-        operations |= {"because": because, "reuses": reused}
-        operations["recipe"] = recipe(order, reused, outputs)
+        operations |= {"because": because, "operations": host_operations.bind(order, outputs)}
         self.steps.append(HostStep(**described, **operations, instead=instead))
         self._done(outputs)
 
@@ -523,9 +517,8 @@ class _Scheduler:
             usm_type = nodes[0].usm_type if nodes else self.usm_type
             operations: dict[str, Any] = {"order": tuple(rest), "values": tuple(left)}
             if self._may_be_on_host(usm_type, rest):
-                reused = reuses(rest, nodes)
-                operations["recipe"] = recipe(rest, reused, left)
-                self.steps.append(HostStep(**described, **operations, reuses=reused))
+                operations["operations"] = host_operations.bind(rest, left)
+                self.steps.append(HostStep(**described, **operations))
             else:
                 reasons = [why_not_generated(node) for node in rest if not is_generated(node)]
                 because = reasons[0] if reasons else ""

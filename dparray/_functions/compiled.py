@@ -19,7 +19,7 @@ from dparray._array import apply, short, small
 from dparray._array.apply import NUMBERS, OPERATIONS, general_operation
 from dparray._array.ndarray import look, materialize, ndarray
 from dparray._codegen.canonical import Canonical
-from dparray._evaluate import evaluate, host, known, limits
+from dparray._evaluate import bound_plan, evaluate, host, limits
 from dparray._functions import products, protocols
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
@@ -120,7 +120,8 @@ def install(module: Any) -> None:
 
     vars(evaluate).update(Canonical=module.Canonical, pending_order=module.pending_order)
     apply.note_fold = module.noted_fold
-    known.make, known.launch = module.known_launch, module.launch_known
+    bound_plan.make_launch = module.known_launch
+    bound_plan.launch_bound = module.launch_known
     follow()
     _hooks.when_set("host_tier", follow)
     _hooks.when_set("executor", follow)

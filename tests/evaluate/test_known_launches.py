@@ -15,7 +15,7 @@ import pytest
 
 import dparray as dp
 from dparray._array import short
-from dparray._evaluate import known, limits
+from dparray._evaluate import bound_plan, limits
 from dparray._evaluate.plan import KernelLaunch
 from dparray._runtime import in_order
 from tests.support import Waiting, held
@@ -40,15 +40,15 @@ EXPRESSIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each launch that was known could be made, from now on."""
     found: list[bool] = []
-    launch = known.launch
+    launch = bound_plan.launch_bound
 
     def noted(*arguments: Any) -> bool:
         found.append(launch(*arguments))
         return found[-1]
 
-    monkeypatch.setattr(known, "launch", noted)
+    monkeypatch.setattr(bound_plan, "launch_bound", noted)
     monkeypatch.setattr(in_order, "_is_met", False)  # other files' queues in order are at rest
-    known.launches.clear()
+    bound_plan.forget()
     return found
 
 
@@ -93,13 +93,13 @@ def test_an_option_that_decides_makes_all_unknown(fused: None, launches: list[bo
     a, b, x, y = operands(None, "float32")
     for _ in range(3):
         (x * y + x).asnumpy()
-    assert known.launches
+    assert any(bound.launch for bound in bound_plan.plans.values())
     assert launches
     for option, value in (("fp_contract", True), ("tuning", {"cpu": {"elements": 4}})):
         with dp.config.override(**{option: value}):
-            assert not known.launches
+            assert not bound_plan.plans
             np.testing.assert_allclose((x * y + x).asnumpy(), a * b + a, rtol=1e-6)
-        assert not known.launches
+        assert not bound_plan.plans
     with dp.config.override(fused_tier=False), limits.force("host"):
         del launches[:]
         np.testing.assert_allclose((x * y + x).asnumpy(), a * b + a, rtol=1e-6)
@@ -176,14 +176,14 @@ def test_what_a_launch_points_at_stays_with_it(
     fused: None, launches: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another thread's first launch, which began at the same time, may replace the numbers."""
-    make, noted = known.make, []
+    make, noted = bound_plan.make_launch, []
     assert make is not None
 
     def seen(spec: Any) -> Any:
         noted.append(spec[0])
         return make(spec)
 
-    monkeypatch.setattr(known, "make", seen)
+    monkeypatch.setattr(bound_plan, "make_launch", seen)
     _, _, x, y = operands(None, "float64")
     dp.eval(x * 0.5 + y)
     dp.eval((x * 0.5 + y).sum())
@@ -206,17 +206,17 @@ def test_queues_in_order_end_it() -> None:
     script = """
 import dpctl, numpy as np
 import dparray as dp
-from dparray._evaluate import known, limits
+from dparray._evaluate import bound_plan, limits
 with limits.force("fused"):
     x = dp.asarray(np.ones(40_000))
     for _ in range(3):
         (x * 2 + x).asnumpy()
-    assert known.launches
+    assert any(bound.launch for bound in bound_plan.plans.values())
     y = dp.asarray(np.ones(40_000), sycl_queue=dpctl.SyclQueue(property="in_order"))
     for _ in range(3):
         assert ((y * 2 + y).asnumpy() == 3).all()
         assert ((x * 2 + x).asnumpy() == 3).all()
-    assert not known.launches
+    assert not any(bound.launch for bound in bound_plan.plans.values())
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import evaluate, limits, schedule
+from dparray._evaluate import bound_plan, limits, schedule
 from dparray._runtime import launch
 
 LIMIT = 40_000
@@ -19,11 +19,11 @@ SIZE = LIMIT + 20_016
 
 @pytest.fixture(autouse=True)
 def few_work_items(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    evaluate.plans.clear()
+    bound_plan.forget()
     monkeypatch.setattr(schedule, "INDEX_LIMIT", LIMIT)
     monkeypatch.setattr(launch, "INDEX_LIMIT", LIMIT)
     yield
-    evaluate.plans.clear()
+    bound_plan.forget()
 
 
 def added(xp: Any, x: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import evaluate, limits, readers
+from dparray._evaluate import bound_plan, limits, readers
 from dparray._graph.node import pending_order
 
 
@@ -80,7 +80,7 @@ def test_a_write_that_fails_leaves_the_readers_noted_down(
     with limits.force(executor):
         y, z = x * 2 + 1, x * 3
         with monkeypatch.context() as patch:
-            patch.setattr(evaluate, "execute", refuse)
+            patch.setattr(bound_plan, "execute", refuse)
             with pytest.raises(dp.exceptions.MemoryError):
                 write()
             with pytest.raises(dp.exceptions.MemoryError):

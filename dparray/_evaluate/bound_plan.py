@@ -1,0 +1,178 @@
+"""Bound plans: a pending expression is evaluated by the plan that its key finds in one dictionary.
+
+A plan (:mod:`dparray._evaluate.plan`) is bound to a queue the first time, and kept. Its steps are
+host operations, kernel launches and library calls; the calls of host operations are made with the
+plan (:func:`dparray._evaluate.host.bind`). Where one launch is all of it, the parts that never
+change are made once its kernel is there: the arguments, with places for the arrays and the numbers.
+The compiled module fills these in and submits. Arrays of a megabyte and more drive a program's own
+code out of a core's caches, and Python then takes three to ten times as long for the same.
+
+Until the kernel is there, the steps that the plan has instead run, and the kernel is compiled in
+the background; the next evaluation after that binds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from dparray import _hooks
+from dparray._evaluate import limits, schedule
+from dparray._evaluate.counters import counters_of
+from dparray._evaluate.execute import execute
+from dparray._evaluate.plan import FusedStep, KernelLaunch, Plan
+from dparray._graph.node import Node
+from dparray._layout import Layout
+from dparray._runtime import in_order
+from dparray._runtime.access import lock
+from dparray._runtime.order import order_of
+
+#: Bound plans by what they compute and where (:func:`dparray._evaluate.evaluate.compute`). All are
+#: dropped when there are many, and when an option is set that decides about plans.
+plans: dict[Any, BoundPlan] = {}
+MAX_PLANS = 4096
+
+#: Makes a launch of the compiled module, and submits it: whether it could. ``None`` without it.
+make_launch: Callable[[tuple[Any, ...]], Any] | None = None
+launch_bound: Callable[[Any, Any, Any], bool] | None = None
+
+# The numbers that the compiled module converts.
+_CONVERTED = {dtype: dtype.num for dtype in map(np.dtype, (np.float32, np.float64))}
+_HOLE = bytes(8)
+
+
+class BoundPlan:
+    """A plan bound to a queue.
+
+    Attributes:
+        plan: the steps.
+        queue: where they run.
+        launch: the launch of the compiled module, once it is made.
+        is_long: that launch may take long, because of the memory that it reads and writes.
+    """
+
+    __slots__ = ("_step", "is_long", "launch", "plan", "queue")
+
+    def __init__(self, plan: Plan, queue: Any, is_plain: bool) -> None:
+        self.plan = plan
+        self.queue = queue
+        self.launch: Any = None
+        self.is_long = False
+        self._step = _single_launch(plan) if is_plain and make_launch is not None else None
+
+    def run(self, canonical: Any, target: Layout | None, order: Sequence[Node]) -> None:
+        """Compute an expression of the plan's key; returns when the work is submitted.
+
+        Args:
+            canonical: the canonical form of the expression.
+            target: the layout that it is written to, if the plan has one.
+            order: its pending nodes; those that the plan stores are completed.
+        """
+        launch = self.launch
+        if (
+            launch is not None
+            and launch_bound is not None
+            and not _hooks.subscribers
+            and launch_bound(launch, canonical, order[-1])
+        ):
+            if self.is_long:
+                order_of(self.queue).note_long()
+            return
+        execute(self.plan, self.queue, canonical.arrays, canonical.scalars, target, order)
+        if launch is None and self._step is not None:
+            self._bind_launch(self._step)
+
+    def _bind_launch(self, step: FusedStep) -> None:
+        """Make the launch of the compiled module, if the kernel is there by now."""
+        found = step.launches[0]
+        kernel, packed = found.entry.kernel, found.packed
+        if not limits.uses_kernels or kernel is None or packed is None or in_order.is_met():
+            return
+        ready = kernel.ready.get((self.queue, found.global_range, found.local_range))
+        if ready is not None and make_launch is not None:
+            spec = _spec_of(self.plan, step, found, self.queue, ready, packed)
+            self.is_long = order_of(self.queue).has_long_work()
+            self.launch = make_launch(spec)
+            if self.launch is None:  # too many arguments
+                self._step = None
+
+
+def forget() -> None:
+    """Drop all bound plans; what is evaluated now is completed with those that it has."""
+    with lock:
+        plans.clear()
+
+
+def keep(key: Any, bound: BoundPlan) -> None:
+    """Keep a bound plan."""
+    if len(plans) >= MAX_PLANS:
+        plans.clear()
+    plans[key] = bound
+
+
+def _single_launch(plan: Plan) -> FusedStep | None:
+    """The step of a plan that is one launch which the compiled module can submit."""
+    step = plan.steps[0] if len(plan.steps) == 1 else None
+    if type(step) is not FusedStep or len(step.launches) > 1:
+        return None
+    if len(step.stores) != 1 or len(step.new) != 1:
+        return None
+    launch = step.launches[0]
+    converts = all(dtype in _CONVERTED for _, dtype in launch.scalars)
+    return step if launch.takes_pointers and converts else None
+
+
+def _spec_of(
+    plan: Plan, step: FusedStep, found: KernelLaunch, queue: Any, ready: Any, packed: Any
+) -> tuple[Any, ...]:
+    """The launch as the compiled module takes it."""
+    parts: list[bytes] = [] if ready.extents is None else [ready.extents.addresses]
+    arrays, numbers = [], []
+    kept = [found.entry.kernel, ready, found, packed]
+    for slot in found.arguments:
+        arrays.append((_count(parts), slot))
+        parts.append(_HOLE)
+    if found.merges_chunks:
+        counters = counters_of(queue)
+        pointer = counters.pointer or counters.pack_pointer()
+        kept += (counters, pointer)
+        parts.append(pointer.addresses)
+    local_memory, others = packed
+    parts += [each.addresses for each in local_memory]
+    for number, dtype in found.scalars:
+        numbers.append((_count(parts), number, _CONVERTED[dtype]))
+        parts.append(_HOLE)
+    parts.append(others.addresses)
+    kernel = found.entry.kernel
+    return (
+        tuple(kept),
+        queue,
+        kernel.name,
+        ready.address,
+        queue.addressof_ref(),
+        ready.index_space.extents,
+        ready.index_space.local,
+        ready.kinds,
+        b"".join(parts),
+        tuple(arrays),
+        found.count_read,
+        tuple(numbers),
+        (*step.new, *found.accumulators),
+        step.stores[0][0],
+        plan.leaves,
+        get_ident() if found.merges_chunks else 0,
+    )
+
+
+def _count(parts: Sequence[bytes]) -> int:
+    """How many addresses these are."""
+    return sum(map(len, parts)) // len(_HOLE)
+
+
+for _option in ("executor", "fp_contract", "fused_tier", "host_tier", "tuning"):
+    _hooks.when_set(_option, forget)
+in_order.when_met.append(plans.clear)
+schedule.when_forgotten.append(plans.clear)

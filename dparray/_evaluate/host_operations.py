@@ -1,0 +1,300 @@
+"""Host operations: the calls of NumPy that compute an expression, bound to numbered values.
+
+They are made with a plan, without memory and without SYCL; :mod:`dparray._evaluate.host` carries
+them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._evaluate.slots import slot_of
+from dparray._graph.node import Node, Scalar, layout_of
+from dparray._graph.ops import CONVERT, OPS, WHERE, Op
+from dparray._graph.reductions import Reduce
+from dparray._layout import Layout
+
+#: Larger temporaries are in the pool's memory: the system's is fresh each time, and its first touch
+#: costs more than the operation.
+HEAP_BYTES = 1 << 17
+
+
+#: So many times an element is written turn by turn where it is repeated, and so many bytes in all:
+#: each turn walks the whole result.
+_MOST_TURNS, _WIDEST_TURN = 4, 16
+
+
+def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any], order: Any = "C") -> np.ndarray:
+    """A conversion of host arrays and Python scalars to a dtype, or a choice between them."""
+    if op is CONVERT:
+        return np.asarray(operands[0]).astype(dtype, order)
+    mask, x1, x2 = (
+        operand
+        if position == 0
+        else operand.astype(dtype, copy=False)
+        if isinstance(operand, np.ndarray)
+        else dtype.type(operand)
+        for position, operand in enumerate(operands)
+    )
+    return np.where(mask, x1, x2)
+
+
+class Call(NamedTuple):
+    """One operation of a step: a function of operands and an output.
+
+    Attributes:
+        function: called with the list of operands, and with the output or ``None``.
+        operands: their numbers among the step's values.
+        out: the number of the array that the result is written to, or -1.
+        result: the number of the result.
+        size: the bytes of a result for which memory of the pool is taken, or 0.
+        shape, dtype: of that.
+        unneeded: the numbers of the temporaries that no later operation reads.
+    """
+
+    function: Callable[[list[Any], Any], Any]
+    operands: tuple[int, ...]
+    out: int
+    result: int
+    size: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    unneeded: tuple[int, ...]
+
+
+class HostOperations(NamedTuple):
+    """The operations of a host step, bound to numbered values.
+
+    Values are numbered from the arrays that are read on, then those that are written, then scalars,
+    then results.
+
+    Attributes:
+        name: of all operations.
+        reads, writes: slots of arrays.
+        scalars: the numbers of scalars, and what converts each to the dtype it is used in.
+        calls: the operations in order.
+        results: how many results there are.
+    """
+
+    name: str
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    scalars: tuple[tuple[int, Callable[[Any], Any]], ...]
+    calls: tuple[Call, ...]
+    results: int
+
+
+def bind(order: Sequence[Node], stored: Sequence[tuple[Node | Scalar, Layout]]) -> HostOperations:
+    """Bind operations to numbered values.
+
+    Args:
+        order: the operations, operands before users, with slots for arrays and scalars.
+        stored: the values that are stored, and their layouts.
+    """
+    inside = {id(node) for node in order}
+    apart = [value for value, _ in stored if id(value) not in inside]
+    reads: dict[int, int] = {}
+    scalars: dict[tuple[int, int], tuple[int, Callable[[Any], Any]]] = {}
+    for node in order:
+        for position, part in enumerate(node.operands):
+            if type(part) is Scalar:
+                # In the dtype that the expression was checked with: by itself it would be weak.
+                convert = _as_given if type(node.op) is Reduce else node.loop[position].type
+                scalars[id(node), position] = part.value.number, convert
+            elif id(part) not in inside:
+                reads.setdefault(slot_of(layout_of(part)), len(reads))
+    for value in apart:
+        if type(value) is Scalar:
+            scalars[id(value), 0] = value.value.number, _as_given
+        else:
+            reads.setdefault(slot_of(layout_of(value)), len(reads))
+    first = len(reads)
+    targets = {id(value): first + number for number, (value, _) in enumerate(stored)}
+    first += len(stored)
+    number_of_scalar = {key: first + number for number, key in enumerate(scalars)}
+    first += len(scalars)
+    number_of = {id(node): first + number for number, node in enumerate(order)}
+
+    def operand(node: Any, position: int, part: Node | Scalar) -> int:
+        if type(part) is Scalar:
+            return number_of_scalar[id(node), position]
+        found = number_of.get(id(part))
+        return reads[slot_of(layout_of(part))] if found is None else found
+
+    last_use = {id(part): node for node in order for part in node.operands}
+    calls = []
+    for node in order:
+        out = targets.get(id(node), -1)
+        function, takes_out = _function_of(node)
+        nbytes = node.size * node.dtype.itemsize
+        calls.append(
+            Call(
+                function,
+                tuple([operand(node, at, part) for at, part in enumerate(node.operands)]),
+                out,
+                number_of[id(node)],
+                nbytes if takes_out and out < 0 and nbytes > HEAP_BYTES else 0,
+                node.shape,
+                node.dtype,
+                tuple(
+                    {
+                        number_of[id(part)]
+                        for part in node.operands
+                        if id(part) in inside and last_use[id(part)] is node
+                    }
+                ),
+            )
+        )
+    for value in apart:
+        source = operand(value, 0, value)
+        target = targets[id(value)]
+        dtype = value.dtype if type(value) is Node else _dtypes.bool
+        calls.append(Call(_copy_into, (source,), target, target, 0, (), dtype, ()))
+    names = [node.op.name for node in order if node.op is not None]
+    return HostOperations(
+        ", ".join(names) or "a copy",
+        tuple(reads),
+        tuple([slot_of(layout) for _, layout in stored]),
+        tuple(scalars.values()),
+        tuple(calls),
+        len(order),
+    )
+
+
+def _as_given(value: Any) -> Any:
+    return value
+
+
+def _copy_into(operands: list[Any], out: Any) -> None:
+    source = operands[0]
+    if type(source) is np.ndarray:
+        _copy(out, source)
+    else:
+        out[...] = source
+
+
+def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dtype[Any]) -> Any:
+    """A reduction of host values; the scalars are the operation's."""
+    row, axes = op.reduction, op.axes
+    options: dict[str, Any] = {"axis": axes, "keepdims": op.keepdims}
+    if row.is_positional:
+        options["axis"] = axes[0] if len(axes) < values.ndim else None
+    if "numpy" in row.takes_dtype:
+        options["dtype"] = loop
+    if row.takes_correction:
+        options["ddof"] = prod(values.shape[axis] for axis in axes) - scalars[0]
+    return getattr(np, row.name)(values, **options)
+
+
+# Operations that NumPy has no ufunc for, or one of another meaning.
+_NO_UFUNC = frozenset(
+    op for op in OPS.values() if op.keeps_integers or op.host or op.imaginary is not None
+) | {CONVERT, WHERE}
+
+
+def _function_of(node: Node) -> tuple[Callable[[list[Any], Any], Any], bool]:
+    """Return what computes a node of operands in its dtypes, and whether that takes any output."""
+    op = node.op
+    assert op is not None
+    if isinstance(op, Reduce):
+        return partial(_reduce_into, op, node.loop[0], node.dtype), False
+    if _is_special(op, node):
+        return partial(_special, node, op), False
+    return partial(_ufunc_into, op.ufunc, node.loop), True
+
+
+def _ufunc_into(ufunc: Any, loop: Any, operands: list[Any], out: Any) -> Any:
+    return ufunc(*operands, out=out, casting="unsafe", signature=loop)
+
+
+def _reduce_into(
+    op: Reduce, loop: np.dtype[Any], dtype: np.dtype[Any], operands: list[Any], out: Any
+) -> Any:
+    found = reduced(op, operands[0], operands[1:], loop)
+    found = found if found.dtype == dtype else found.astype(dtype)
+    if out is not None:
+        np.copyto(out, found, casting="unsafe")
+    return found
+
+
+def _is_special(op: Op, node: Node) -> bool:
+    """Whether an operation of a node is no plain ufunc."""
+    return op in _NO_UFUNC and not (op.keeps_integers and _is_plain(op, node))
+
+
+def _is_plain(op: Op, node: Node) -> bool:
+    """Whether an operation that keeps integers is its ufunc, for the floats of a node."""
+    return node.dtype.kind == "f" and "f" not in op.host
+
+
+def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) -> Any:
+    """One operation that is no plain ufunc."""
+    result: Any
+    if op is CONVERT and type(node.operands[0]) is Scalar:
+        if out is not None and out.dtype == node.dtype:
+            np.copyto(out, operands[0], casting="unsafe")
+            return out
+        result = np.full(node.shape, operands[0], node.dtype)
+    elif op is WHERE and out is not None and _is_kept(out, *operands):
+        np.copyto(out, operands[1], casting="unsafe", where=operands[0])  # x[mask] = value
+        return out
+    elif op is CONVERT and out is not None and node.dtype == out.dtype:
+        _copy(out, operands[0])
+        return out
+    elif op is WHERE or op is CONVERT:
+        result = form(op, operands, node.dtype)
+    elif op.keeps_integers and node.dtype.kind in "biu":
+        result = form(CONVERT, operands, node.dtype)
+    elif node.dtype.kind in op.host:
+        # For scalars, too, in the result's dtype: their own would be another in older NumPy.
+        arrays = [np.asarray(operand, node.dtype) for operand in operands]
+        made = op.host[node.dtype.kind](np, np.where, op.ufunc, *arrays)
+        result = made if made.dtype == node.dtype else made.astype(node.dtype)
+    elif op.imaginary is not None and node.dtype.kind == "c":
+        x = np.asarray(operands[0], node.dtype)
+        result = np.asarray(op.ufunc(x))
+        result.imag = op.imaginary(np, x.real, x.imag, result.imag)
+    elif out is not None:
+        return op.ufunc(*operands, out=out, casting="unsafe")
+    else:
+        result = op.ufunc(*operands)
+    if out is not None:
+        np.copyto(out, result, casting="unsafe")
+    return result
+
+
+def _copy(out: np.ndarray, source: np.ndarray) -> None:
+    """Copy an array, converted.
+
+    NumPy walks rows one by one: where each element is repeated a few times, it is quicker to write
+    the first of all, then the second.
+    """
+    is_repeated = source.ndim > 1 and source.shape == out.shape and source.strides[-1] == 0
+    if (
+        is_repeated
+        and out.shape[-1] <= _MOST_TURNS
+        and out.shape[-1] * out.itemsize <= _WIDEST_TURN
+        and not np.may_share_memory(out, source)
+    ):
+        for turn in range(out.shape[-1]):
+            np.copyto(out[..., turn], source[..., turn], casting="unsafe")
+    else:
+        np.copyto(out, source, casting="unsafe")
+
+
+def _is_kept(out: np.ndarray, mask: Any, value: Any, other: Any) -> bool:
+    """Whether an array keeps its elements where no others are chosen."""
+    return (
+        type(other) is type(mask) is np.ndarray
+        and other.ctypes.data == out.ctypes.data
+        and (other.dtype, other.shape, other.strides) == (out.dtype, out.shape, out.strides)
+        and mask.dtype == np.bool_
+        and np.can_cast(value.dtype, out.dtype, "same_kind")
+        and not np.may_share_memory(mask, out)
+    )

@@ -1,0 +1,49 @@
+"""Slots: they stand for arrays and scalars in the expressions that plans are made of."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dparray._layout import Layout
+
+
+class SlotBlock:
+    """Stands for the memory behind a slot, in the layouts that a plan is made with.
+
+    Attributes:
+        slot: the slot's number.
+        memory: itself, or ``None`` where the elements are positions, which are in no memory.
+        is_overwritten: the leaf lies where the expression is written to.
+    """
+
+    __slots__ = ("is_overwritten", "memory", "readers", "slot")
+
+    queue = None
+    segment = None
+    usm_type = ""
+    nbytes = pointer = 0
+    host_bytes = None
+
+    def __init__(self, slot: int, is_positions: bool = False, is_overwritten: bool = False) -> None:
+        self.slot = slot
+        self.memory = None if is_positions else self
+        self.readers: Any = None
+        self.is_overwritten = is_overwritten
+
+
+def slot_of(layout: Layout) -> int:
+    """The slot that a layout of a plan stands on."""
+    block = layout.block
+    assert type(block) is SlotBlock
+    return block.slot
+
+
+def is_overwritten(layout: Layout) -> bool:
+    """Whether what a layout of a plan stands on is where the expression is written to."""
+    return type(layout.block) is SlotBlock and layout.block.is_overwritten
+
+
+class ScalarSlot(NamedTuple):
+    """Stands for the value of a scalar."""
+
+    number: int
