@@ -60,6 +60,7 @@ __all__ = [
     "HostCopyWarning",
     "KernelArgumentError",
     "KernelCompileError",
+    "KernelCompileWarning",
     "KernelError",
     "KernelExecutionError",
     "KernelRangeError",
@@ -151,6 +152,10 @@ class HostConversionError(DparrayError, TypeError):
 
 class HostCopyWarning(UserWarning):
     """An implicit copy between host and device, which ``dp.config.host_operands`` allows."""
+
+
+class KernelCompileWarning(UserWarning):
+    """A kernel takes long to compile, and would not if it was written otherwise."""
 
 
 class KernelTypeWarning(UserWarning):

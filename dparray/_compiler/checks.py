@@ -38,6 +38,7 @@ _RUN = (
 _STEP = "the step of {there} is 0"
 _SLICE_STEP = "the step of the slice {there} is 0"
 _DIMENSION = "{there} asks for dimension {found} of {shape[0]}"
+_ASSERTION = "the assertion {there} failed"
 _UNPACKED = "{found} names are assigned from {there}, whose shape is {shape}"
 #: Methods of items and groups that take the number of a dimension.
 OF_A_DIMENSION = re.compile(r"get_(?:(?:global|local|group)_)?(?:id|range)")
@@ -117,11 +118,17 @@ def checked_parts(value: Any, count: Any, record: Any, site: int) -> Any:
     raise NotImplementedError("checked_parts runs in kernels")
 
 
+def checked_assertion(of: Any, holds: Any, record: Any, site: Any) -> None:
+    """That an assertion does not hold is noted."""
+    raise NotImplementedError("checked_assertion runs in kernels")
+
+
 _CHECKS = {
     f"dparray_{one.__name__}": one
     for one in (
         *(is_inside, check, checked_index, checked_item),
         *(checked_load, checked_store, checked_step, checked_dimension, checked_parts),
+        checked_assertion,
     )
 }
 
@@ -242,6 +249,17 @@ class _Checker(ast.NodeTransformer):
         assert node.step is not None
         node.step = self.call(checked_step, _load("slice"), node.step, site)
         return node
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        problem = _ASSERTION
+        if node.msg is not None:
+            literal = isinstance(node.msg, ast.Constant)
+            message = str(node.msg.value) if literal else ast.unparse(node.msg)  # type: ignore[attr-defined]
+            problem += ": " + message.replace("{", "{{").replace("}", "}}")
+        site = self.site(node.test, problem, node.test)
+        holds = self.visit(node.test)
+        noted = self.call(checked_assertion, ast.Constant(0), holds, site)
+        return _placed(ast.Expr(noted), node)
 
     # -- writing --------------------------------------------------------------------------------
 
@@ -434,7 +452,9 @@ def _asks_for_dimension(call: ast.Call) -> bool:
 
 def _is_element(node: ast.Subscript) -> bool:
     """Whether it may be an element of an array: neither a slice, a field, nor of a shape."""
-    if isinstance(node.value, ast.Attribute) and node.value.attr in ("shape", "strides"):
+    # Constant indices of a shape are checked where it compiles.
+    is_shape = isinstance(node.value, ast.Attribute) and node.value.attr in ("shape", "strides")
+    if is_shape and _is_constant(node.slice):
         return False
     if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
         return False

@@ -20,10 +20,17 @@ from typing import Any
 from dparray import _hooks, _log, config
 from dparray._compiler import cache, emission, interrupts, store, translation
 from dparray._compiler.backend import backend, lock
-from dparray._compiler.diagnosis import MAY_RAISE, describe_failure, located, refusal
+from dparray._compiler.diagnosis import (
+    MAY_RAISE,
+    called_device_functions,
+    describe_failure,
+    located,
+    refusal,
+)
 from dparray._compiler.kernel import NO_ADVICE, Advice, Kernel
 from dparray._compiler.key import (
     kernel_key,
+    referred_values,
     stored_kernel_key,
     stored_text_key,
     text_key,
@@ -31,7 +38,13 @@ from dparray._compiler.key import (
 from dparray._compiler.program import warm_up
 from dparray._runtime import waiting
 from dparray._runtime.drivers import working_folder
-from dparray.exceptions import KernelCompileError, KernelError, KernelTypeWarning
+from dparray._type_keys import parse, value_of
+from dparray.exceptions import (
+    KernelCompileError,
+    KernelCompileWarning,
+    KernelError,
+    KernelTypeWarning,
+)
 
 # Kernels by key, oldest first. Users of a kernel hold it, too, so dropping one here only
 # costs a later look at the disk.
@@ -267,7 +280,35 @@ def compile_kernel(
             # Numba's frames say nothing to the author of the kernel; its text is in .details.
             message = describe_failure(function, labels or types, reason)
             raise compiler.error(message, details=reason)
+    _warn_of_tables(function, types)
     return _finished(function.__name__, entry, llvm, spirv, types, options, started, advice)
+
+
+_MAX_NUMBERS = 128  # which take 0.2 s to compile; 1000 take 7 s
+
+
+def _warn_of_tables(function: Callable[..., Any], types: Sequence[str]) -> None:
+    """Warn of tuples of many numbers, each of which is compiled into the kernel."""
+    found: dict[str, Any] = {}
+    functions: list[Callable[..., Any]] = [function, *called_device_functions(function)]
+    for each in functions:
+        found |= referred_values(each)
+    names = function.__code__.co_varnames
+    for name, key in zip(names, types, strict=False):
+        if key.startswith("constant:"):
+            found[name] = value_of(parse(key).dtype)
+    for name, value in found.items():
+        count = _numbers_in(value)
+        if count > _MAX_NUMBERS:
+            text = (
+                f"{name} is a tuple of {count} numbers, all of which are compiled into the kernel, "
+                f"which takes long; pass it as an array: dp.asarray({name})"
+            )
+            warn_at(function, 0, text, KernelCompileWarning)
+
+
+def _numbers_in(value: Any) -> int:
+    return sum(map(_numbers_in, value)) if isinstance(value, tuple) else 1
 
 
 # What was warned of, by file: Python shows a warning once for each of its lines.

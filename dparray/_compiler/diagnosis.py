@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import dis
 import inspect
 import math
@@ -21,7 +22,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray import kernel_api
 from dparray._compiler.key import referred_values
+from dparray.kernel_api import items
 
 _DEVICE_BUILTINS = frozenset(
     {"abs", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow",
@@ -32,7 +35,6 @@ _HOST_PACKAGES = frozenset({"dparray", "numba", "math", "cmath", "operator"})
 _STATEMENTS = {
     ast.Try: "an exception handler",
     ast.Raise: "raising an exception",
-    ast.Assert: "an assertion",
     ast.With: "a with block",
     ast.Import: "an import",
     ast.ImportFrom: "an import",
@@ -533,10 +535,39 @@ def _shortened(text: str) -> str:
         match = re.search(pattern, text)
         if match:
             parts = (part.strip() for part in match.groups())
-            return sentence.format(*parts, all=match[0].strip())
+            return sentence.format(*parts, all=match[0].strip()) + _suggestion(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("Failed in", "During", "File"))]
-    return (telling or lines or ["no reason was given"])[0][:200]
+    return (telling or lines or ["no reason was given"])[0][:200] + _suggestion(text)
+
+
+_SPACES = {"Item": items.Item, "NdItem": items.NdItem, "Group": items.Group}
+_SPACES["SubGroup"] = items.SubGroup
+
+
+def _suggestion(text: str) -> str:
+    """The attribute that was probably meant, where one is unknown; empty if there is none."""
+    missing = re.search(r"module '([\w.]+)' has no attribute '(\w+)'", text)
+    unknown = re.search(r"Unknown attribute '(\w+)' of type (\w+)", text)
+    known: Collection[str] = ()
+    if missing is not None:
+        module, name = missing.groups()
+        known = dir(math) if module == "math" else kernel_api.__all__
+        if module not in ("math", "dparray", "dparray.kernel_api"):
+            return ""
+    elif unknown is not None:
+        name, owner = unknown.groups()
+        api = {**_SPACES, "AtomicRef": kernel_api.AtomicRef}.get(owner)
+        known = [each for each in dir(api) if not each.startswith("_")] if api else ()
+    else:
+        return ""
+    meant = difflib.get_close_matches(name, known, 2, 0.8) or difflib.get_close_matches(
+        name, known, 1
+    )
+    takes_dimension = r"get_(?:(?:global|local|group)_)?(?:id|range)"
+    if unknown is not None and owner in ("Item", "NdItem", "Group"):
+        meant = [f"{one}(0)" if re.fullmatch(takes_dimension, one) else one for one in meant]
+    return f"; did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def _resolve(function: Callable[..., Any], node: ast.expr) -> Any:
@@ -570,6 +601,12 @@ def refusal(function: Callable[..., Any]) -> str | None:
     reached = _reached(function)
     codes = [function.__code__, *(one.__code__ for one in reached)]
     steps = {step for code in codes for step in _steps(code)}
+    if any("@pytest_ar" in (*code.co_names, *code.co_freevars) for code in codes):
+        return (
+            "pytest has rewritten the assertions of this file, which a kernel cannot have then: "
+            "write PYTEST_DONT_REWRITE into the docstring of the file, or define the kernel in a "
+            "module that is not a test"
+        )
     if "RAISE_VARARGS" in steps:
         return "raising an exception is not available in device code"
     if steps & _FORMATTING:
@@ -592,9 +629,13 @@ def _reached(function: Callable[..., Any]) -> dict[types.FunctionType, None]:
 
 
 def _steps(code: types.CodeType) -> Iterator[str]:
-    """The kinds of steps in a function, and in those inside of it."""
+    """The kinds of steps in a function, and in those inside of it, but for failing assertions."""
+    fails = False
     for step in dis.get_instructions(code):
-        yield step.opname
+        fails |= step.opname == "LOAD_ASSERTION_ERROR" or step.argval is AssertionError
+        if not fails:
+            yield step.opname
+        fails &= step.opname != "RAISE_VARARGS"
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _steps(constant)
@@ -625,7 +666,9 @@ def _findings(
         node, in_kernel = coming.pop()
         # A function inside a kernel may return a value.
         inside = in_kernel and not isinstance(node, ast.FunctionDef | ast.Lambda)
-        coming += [(part, inside) for part in reversed(list(ast.iter_child_nodes(node)))]
+        # The message of an assertion is not for the device.
+        parts = [node.test] if isinstance(node, ast.Assert) else ast.iter_child_nodes(node)
+        coming += [(part, inside) for part in reversed(list(parts))]
         problem = _problem(function, node, in_kernel) or _array_problem(node, arrays)
         if problem is None or id(node) in allowed:
             continue

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numba.core import config, errors, event, ir, postproc, transforms, types
+from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.ir_utils import build_definitions, enforce_no_dels, fixup_var_define_in_scope
@@ -211,6 +212,42 @@ class _PlainConstants(FunctionPass):
         return changed
 
 
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LeaveOutAssertions(FunctionPass):
+    """Leaves out assertions, as ``python -O`` does: the copy for ``dp.config.debug`` has checks."""
+
+    _name = "dparray_leave_out_assertions"
+
+    def __init__(self) -> None:  # abstract in Numba's class
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        blocks = state.func_ir.blocks
+        failing = {label for label, block in blocks.items() if _is_assertion(block)}
+        if not failing:
+            return False
+        for block in blocks.values():
+            end = block.body[-1]
+            if isinstance(end, ir.Branch) and end.truebr in failing:
+                block.body[-1] = ir.Jump(end.falsebr, end.loc)
+            elif isinstance(end, ir.Branch) and end.falsebr in failing:
+                block.body[-1] = ir.Jump(end.truebr, end.loc)
+        for label in compute_cfg_from_blocks(blocks).dead_nodes():
+            del blocks[label]
+        if any(_is_assertion(block) for block in blocks.values()):
+            raise errors.TypingError("an assertion always fails")
+        state.func_ir._definitions = build_definitions(blocks)
+        return True
+
+
+def _is_assertion(block: Any) -> bool:
+    """Whether a block begins to raise an ``AssertionError``; `refusal` lets pass no other."""
+    return any(
+        isinstance(each.value, ir.Global | ir.Const) and each.value.value is AssertionError
+        for each in block.find_insts(ir.Assign)
+    )
+
+
 class Pipeline(CompilerBase):
     """The steps from a function to LLVM IR; the last makes it known to those that call it."""
 
@@ -224,7 +261,8 @@ class Pipeline(CompilerBase):
             DefaultPassBuilder.define_typed_pipeline(self.state),
         ):
             steps.passes += [(_INSTEAD.get(step, step), what) for step, what in part.passes]
-        steps.add_pass_after(_PlaceConstants, FixupArgs)
+        steps.add_pass_after(_LeaveOutAssertions, FixupArgs)
+        steps.add_pass_after(_PlaceConstants, _LeaveOutAssertions)
         steps.add_pass_after(_PlainConstants, _PlaceConstants)
         for find in self.finds:
             steps.add_pass(find, "look for what to warn of")

@@ -197,6 +197,11 @@ def explain_arguments(kernel: str, parameters: Sequence[str], arguments: Sequenc
                 f"{what} is a NumPy array, which lives on the host; copy it to the device first: "
                 f"{name} = {copying_call(name, queue)}"
             )
+        if isinstance(value, tuple | list) and any(is_array(type(each)) for each in value):
+            raise KernelArgumentError(
+                f"{what} is a {type(value).__name__} of arrays; make each array an argument of its "
+                f"own, as in def {kernel}(item, a, b), or one array of them: dp.stack({name})"
+            )
         try:
             make_binder((type(value),))(value)
         except (TypeError, ValueError) as error:

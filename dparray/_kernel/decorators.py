@@ -27,6 +27,24 @@ _INLINE_THRESHOLDS = (0, 1, 2, 3)
 _IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
 
 
+# Options of Numba and CUDA that there are not, with what there is.
+_INSTEAD = {
+    "fastmath": "results follow IEEE 754 as NumPy's; float32 data with np.float32 constants is the "
+    "fast way, and dp.raw_kernel(source, name, options='-cl-fast-relaxed-math') the relaxed one",
+    "parallel": "all work-items of a range run in parallel",
+    "nogil": "the interpreter's lock is not held while a kernel runs",
+    "nopython": "kernels are always compiled",
+    "cache": "kernels are always kept on disk, see dp.cache",
+    "boundscheck": "dp.config.debug = True checks indices",
+    "device": "make functions that kernels call with @dp.device_func",
+    "inline": "device functions are always inlined",
+    "link": "dp.raw_kernel takes OpenCL C and SPIR-V",
+    "max_registers": "devices choose their registers",
+    "opt": "dp.config.debug = True makes kernels for debuggers",
+    "target": "the device is that of the arrays",
+}
+
+
 # Packages whose objects are signatures.
 _SIGNERS = ("dparray._compiler", "numba")
 
@@ -51,6 +69,8 @@ def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
     index outside of a tuple is that of its first item; an index outside of an array, a dimension
     that the range has not and an array unpacked to another number of names have no defined result.
     ``dp.config.debug`` and :func:`simulate` report all of these but the quotients and functions.
+    They also check assertions, which are left out otherwise, as ``python -O`` does.
+    ``round(x, digits)`` of a float is NumPy's ``np.round``.
     What else may raise, a constant step of 0 and a constant dimension that the range has not do not
     compile.
 
@@ -164,8 +184,9 @@ def _check_signature(maker: str, signature: Any) -> None:
 def _checked_options(maker: str, options: dict[str, Any]) -> dict[str, Any]:
     for name in options:
         if name not in OPTIONS + _IGNORED_OPTIONS:
+            instead = f": {_INSTEAD[name]}" if name in _INSTEAD else ""
             raise KernelArgumentError(
-                f"{maker}: there is no option {name!r}; options: {', '.join(OPTIONS)}"
+                f"{maker}: there is no option {name!r}{instead}; options: {', '.join(OPTIONS)}"
             )
     threshold = options.get("inline_threshold", 0)
     if type(threshold) is not int or threshold not in _INLINE_THRESHOLDS:

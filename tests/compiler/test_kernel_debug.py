@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from tests.compiler import asserting_kernels
+from tests.compiler.asserting_kernels import asserting
 
 
 @pytest.fixture(autouse=True)
@@ -293,3 +295,75 @@ def test_what_is_assigned_anew_is_followed_by_a_kernel_that_only_ran_checked() -
 
     kernel[1](x)
     assert x.item() == 20
+
+
+@dp.kernel
+def shape_by_index(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i] = x.shape[i + 1] + x.strides[i]
+
+
+def test_indices_of_shapes_are_checked() -> None:
+    out = dp.zeros(2, dtype="int64")
+    shape_by_index[1](dp.zeros((2, 3)), out)
+    with pytest.raises(dp.KernelExecutionError) as caught:
+        shape_by_index[2](dp.zeros((2, 3)), out)
+    assert "index 2 is out of bounds of x.shape, whose shape is (2,)" in str(caught.value)
+    assert "x.shape[i + 1] + x.strides[i]\n             ^^^^^^^^^^^^^^" in str(caught.value)
+
+
+@pytest.mark.parametrize("debug_mode", [True, False])
+def test_assertions_that_hold_change_nothing(debug_mode: bool) -> None:
+    out = dp.zeros(4)
+    with dp.config.override(debug=debug_mode):
+        asserting[4](dp.asarray([0.0, 1.0, 4.0, 9.0]), out)
+    assert out.tolist() == [3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([0.0, 1.0, 2.0], "the assertion x.shape[0] == 4 failed"),
+        ([0.0, 1.0, 200.0, 2.0], "the assertion i >= 0 and x[i] < 100 failed: too {large}"),
+        ([0.0, 1.0, 50.0, 2.0], "the assertion x[i] != 50 failed: (i, k)"),
+        (
+            [0.0, -1.0, 2.0, 2.0],
+            "the assertion value >= 0 or value < -5 failed: f'negative",
+        ),
+    ],
+)
+def test_assertions_are_checked_in_debug_mode_only(values: list[float], text: str) -> None:
+    x = dp.asarray(values)
+    with pytest.raises(dp.KernelExecutionError) as caught:
+        asserting[len(values)](x, dp.zeros(4))
+    assert text in str(caught.value)
+    with pytest.raises(dp.SimulationError, match="AssertionError"):
+        dp.simulate(asserting, len(values), np.array(values), np.zeros(4))
+    with dp.config.override(debug=False):
+        asserting[len(values)](x, dp.zeros(4)).wait()
+
+
+def test_an_assertion_that_always_fails_does_not_compile() -> None:
+    with (
+        dp.config.override(debug=False),
+        pytest.raises(dp.KernelCompileError, match="an assertion always fails"),
+    ):
+        asserting_kernels.never[1](dp.zeros(1))
+
+
+def test_other_exceptions_are_refused_beside_assertions() -> None:
+    with pytest.raises(dp.KernelCompileError, match="raising an exception is not available"):
+        asserting_kernels.raises[1](dp.zeros(1))
+
+
+def test_assertions_that_pytest_has_rewritten_are_explained() -> None:
+    @dp.kernel
+    def asserts(item: dp.Item, x: Any) -> None:
+        assert x[0] > 0
+        x[0] = 1
+
+    with (
+        dp.config.override(debug=False),
+        pytest.raises(dp.KernelCompileError, match="PYTEST_DONT_REWRITE"),
+    ):
+        asserts[1](dp.zeros(1))

@@ -155,3 +155,23 @@ print(x.item())
 def test_special_functions_are_known_that_are_first_named_after_a_kernel_was_compiled() -> None:
     finished = subprocess.run([sys.executable, "-c", _LATE], capture_output=True, text=True)
     assert finished.stdout.startswith("0.8427"), finished.stderr
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("run", [dp.call_kernel, dp.simulate])
+def test_rounding_to_digits_is_numpys(run: Any, dtype: str) -> None:
+    @dp.kernel
+    def rounds(item: dp.Item, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = round(x[i], 2)
+        out[i, 1] = round(x[i], 0)
+        out[i, 2] = round(x[i], -1)
+
+    # Python rounds the decimal number that is nearest, 2.675 to 2.67.
+    x = np.array([2.675, 0.285, 1.005, -2.5, 3.5, 15, 25, -0.0, np.inf, np.nan, 1234.5678], dtype)
+    x = np.concatenate([x, np.round(np.random.default_rng(3).normal(size=200), 2) + 0.005])
+    x = x.astype(dtype)
+    out = dp.zeros((len(x), 3), dtype=dtype)
+    run(rounds, dp.Range(len(x)), dp.asarray(x), out)
+    expected = np.stack([np.round(x, digits) for digits in (2, 0, -1)], axis=1)
+    np.testing.assert_array_equal(out.asnumpy(), expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -260,3 +261,88 @@ def test_an_id_without_its_dimension_names_the_method_that_was_called() -> None:
 
     with pytest.raises(dp.KernelCompileError, match=r"number of a dimension: item\.get_id\(0\)"):
         dp.call_kernel(doubled, dp.Range(2, 2), dp.ones((2, 2)))
+
+
+def asks_item(item, x):  # type: ignore[no-untyped-def]
+    x[item.get_ide(0)] = 1
+
+
+def asks_nd_item(item, x):  # type: ignore[no-untyped-def]
+    x[item.get_globl_id(0)] = 1
+
+
+def asks_group(item, x):  # type: ignore[no-untyped-def]
+    x[item.get_group().get_groupid(0)] = 1
+
+
+def asks_sub_group(item, x):  # type: ignore[no-untyped-def]
+    x[item.get_sub_group().get_local_idd()] = 1
+
+
+def asks_atomic(item, x):  # type: ignore[no-untyped-def]
+    dp.AtomicRef(x, 0).fetch_added(1)
+
+
+def asks_language(item, x):  # type: ignore[no-untyped-def]
+    dp.group_barier(item.get_group())
+
+
+def asks_math(item, x):  # type: ignore[no-untyped-def]
+    x[0] = math.sqr(x[1])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("function", "meant"),
+    [
+        (asks_item, r"get_id\(0\)"),
+        (asks_nd_item, r"get_global_id\(0\)"),
+        (asks_group, r"get_group_id\(0\)"),
+        (asks_sub_group, "get_local_id"),
+        (asks_atomic, "fetch_add"),
+        (asks_language, "group_barrier"),
+        (asks_math, "sqrt"),
+    ],
+)
+def test_misspelt_names_of_the_kernel_language_are_corrected(function: Any, meant: str) -> None:
+    size = dp.Range(4) if function is asks_item else dp.NdRange(4, 4)
+    with pytest.raises(dp.KernelCompileError, match=f"did you mean {meant}[? ]"):
+        dp.kernel(function)[size](dp.zeros(4))
+
+
+@pytest.mark.parametrize(
+    ("option", "instead"),
+    [("fastmath", "-cl-fast-relaxed-math"), ("cache", "kept on disk"), ("device", "device_func")],
+)
+def test_options_of_other_compilers_name_what_there_is(option: str, instead: str) -> None:
+    with pytest.raises(dp.KernelArgumentError, match=instead) as caught:
+        dp.kernel(**{option: True})(asks_item)
+    assert "options: debug, inline_threshold" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_several_arrays_in_one_argument_are_separate_arguments(kind: type) -> None:
+    @dp.kernel
+    def add(item, xs, out):  # type: ignore[no-untyped-def]
+        out[0] = xs[0][0] + xs[1][0]
+
+    with pytest.raises(dp.KernelArgumentError, match=r"each array an argument .* dp\.stack\(xs\)"):
+        add[1](kind((dp.zeros(2), dp.zeros(2))), dp.zeros(1))
+
+
+def test_a_table_of_many_numbers_is_better_an_array() -> None:
+    table = tuple(map(float, range(200)))
+
+    @dp.device_func
+    def take(i):  # type: ignore[no-untyped-def]
+        return table[i]
+
+    @dp.kernel
+    def takes(item, x):  # type: ignore[no-untyped-def]
+        x[item.get_id(0)] = take(item.get_id(0))
+
+    with pytest.warns(dp.KernelCompileWarning, match=r"200 numbers.*dp\.asarray\(table\)"):
+        compile.compile_kernel(takes.py_func, ("item:1", "f8:1C"), {})
+    table = table[:100]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile.compile_kernel(takes.py_func, ("item:1", "f8:1C"), {})

@@ -21,6 +21,7 @@ from dparray._compiler.checks import (
     SITE,
     UNSIGNED,
     check,
+    checked_assertion,
     checked_dimension,
     checked_index,
     checked_item,
@@ -281,5 +282,14 @@ def _checked_parts(value: Any, count: Any, record: Any, site: Any) -> Any:
         if len(value) != count:
             _note(value, count, record, site)
         return value
+
+    return checking
+
+
+@overload(checked_assertion, target=TARGET, strict=False)
+def _checked_assertion(of: Any, holds: Any, record: Any, site: Any) -> Any:
+    def checking(of: Any, holds: Any, record: Any, site: Any) -> Any:
+        if not holds:
+            _note(of, (), record, site)
 
     return checking
