@@ -40,6 +40,7 @@ COMMANDS = (
     Command("bench", "dparray.cli.bench", "time dparray against NumPy and dpnp"),
     Command("profile", "dparray.cli.profile", "run a script and say where its time went"),
     Command("warmup", "dparray.cli.warmup", "compile what most programs need, and keep it"),
+    Command("report", "dparray.cli.report", "write a file about a device, to send with a report"),
     Command("cache", "dparray.cli.cache", "show or clear the disk cache of kernels", False),
 )
 
