@@ -1,4 +1,4 @@
-"""How the documentation is built: ``make docs``. The pages run as they are written."""
+"""Configure the documentation, which ``make docs`` builds; the code cells of its pages run."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_extensions"), str(HERE.parent)]
-# Pages run in kernels of their own, which find the package of this clone, and tell of no progress.
+# Pages run in separate Jupyter kernels, which import the package of this clone and show no progress.
 os.environ["PYTHONPATH"] = str(HERE.parent)
 os.environ["TQDM_DISABLE"] = "1"
 os.environ["DPARRAY_NOTICES"] = "0"
-# They have a profile of their own: not the user's, and none that warns of how kernels are reached.
+# A separate profile keeps out the user's settings and warnings about kernel connections.
 ipython = tempfile.TemporaryDirectory()
 (Path(ipython.name) / "profile_default").mkdir()
 configuration = Path(ipython.name) / "profile_default" / "ipython_kernel_config.py"
 configuration.write_text("c.IPKernelApp.log_level = 40\n")
 os.environ["IPYTHONDIR"] = ipython.name
 
-import dparray  # noqa: E402  the package of this clone, whatever is installed
+import dparray  # noqa: E402  the package of this clone, even if another one is installed
 
 project = "dparray"
 author = "the authors of dparray"
@@ -32,6 +32,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "chapters",
@@ -40,7 +41,7 @@ exclude_patterns = ["_extensions"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 root_doc = "index"
 
-# Pages run when they are built, and an error fails the build. The notebooks bring their outputs:
+# Pages run during the build, and an error fails it. The notebooks contain their outputs:
 # `make notebooks` and the tests run those.
 nb_execution_mode = "cache"
 nb_execution_excludepatterns = ["*.ipynb"]
@@ -58,7 +59,7 @@ autosummary_generate = False
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
-# Attributes of one name in several classes, as `shape`, which a list of attributes refers to.
+# Several classes have an attribute such as `shape`, so a reference to it is ambiguous.
 suppress_warnings = ["ref.python"]
 add_module_names = False
 toc_object_entries_show_parents = "hide"
@@ -68,6 +69,8 @@ copybutton_exclude = ".linenos, .gp, .go"
 html_theme = "pydata_sphinx_theme"
 html_title = "dparray"
 html_static_path = ["_static"]
+html_logo = "_static/logo.svg"
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
@@ -86,7 +89,7 @@ html_theme_options = {
 
 
 def is_left_out(app, what, name, obj, skip, options):
-    """Attributes that only say what to write in their place are no part of the reference."""
+    """Leave out attributes that exist only to name their replacement."""
     return (getattr(obj, "__doc__", None) or "").startswith("Not there: ") or None
 
 
