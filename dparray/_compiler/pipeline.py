@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from types import ModuleType
+from collections.abc import Sequence
+from types import ModuleType, NoneType
 from typing import Any
 
 import numpy as np
@@ -248,6 +249,151 @@ def _is_assertion(block: Any) -> bool:
     )
 
 
+# --- conditions of loops --------------------------------------------------------------------------
+# CPython compiles the condition of a ``while`` twice: where the loop begins, to which ``continue``
+# jumps, and where its body ends. Of ``while True`` it makes two places, one of them empty. Either
+# makes two loops of one: work-items that ``continue`` and those that do not call a group function
+# of the condition at two places, or in another order, and a group that does not meet is undefined.
+
+
+class _Likeness:
+    """Whether statements are copies of others, but for the names of temporary variables."""
+
+    def __init__(self, blocks: dict[int, Any]) -> None:
+        self.blocks = blocks
+        self.names: dict[str, str] = {}
+        self.pairs: set[tuple[int, int]] = set()
+
+    def are_alike(self, first: Sequence[Any], second: Sequence[Any]) -> bool:
+        return len(first) == len(second) and all(
+            a.loc.line == b.loc.line and self._are_alike(a, b)
+            for a, b in zip(first, second, strict=True)
+        )
+
+    def _are_alike(self, a: Any, b: Any) -> bool:
+        if type(a) is not type(b):
+            return False
+        if isinstance(a, ir.Var):
+            return self.names.get(a.name, a.name) == b.name
+        if isinstance(a, tuple | list):
+            return len(a) == len(b) and all(map(self._are_alike, a, b))
+        if isinstance(a, ir.Assign):
+            if not self._are_alike(a.value, b.value):
+                return False
+            if a.target.name.startswith("$") and b.target.name.startswith("$"):
+                self.names[a.target.name] = b.target.name
+                return True
+            return bool(a.target.name == b.target.name)
+        if isinstance(a, ir.Expr):
+            mine, other = dict(a._kws), dict(b._kws)
+            return (
+                a.op == b.op
+                and mine.keys() == other.keys()
+                and all(self._are_alike(mine[key], other[key]) for key in mine)
+            )
+        if isinstance(a, ir.Const | ir.Global | ir.FreeVar):
+            return self._are_alike(a.value, b.value)
+        if isinstance(a, ir.Branch):
+            return (
+                self._are_alike(a.cond, b.cond)
+                and self._go_alike(a.truebr, b.truebr)
+                and self._go_alike(a.falsebr, b.falsebr)
+            )
+        if isinstance(a, ir.Jump):
+            return self._go_alike(a.target, b.target)
+        if isinstance(a, int | float | str | complex | NoneType):
+            return bool(a == b)
+        return a is b
+
+    def _go_alike(self, first: int, second: int) -> bool:
+        if first == second or (first, second) in self.pairs:
+            return True
+        self.pairs.add((first, second))
+        return self.are_alike(self.blocks[first].body, self.blocks[second].body)
+
+
+def _calls(body: Sequence[Any]) -> bool:
+    """Whether statements call anything but ``bool``, which Numba puts before each branch."""
+    truths = {
+        each.target.name
+        for each in body
+        if isinstance(each, ir.Assign)
+        and isinstance(each.value, ir.Global)
+        and each.value.value is bool
+    }
+    return any(
+        isinstance(each, ir.Assign)
+        and isinstance(each.value, ir.Expr)
+        and each.value.op == "call"
+        and each.value.func.name not in truths
+        for each in body
+    )
+
+
+def _starts(blocks: dict[int, Any]) -> set[int]:
+    """The labels that loops jump back to."""
+    return {
+        target
+        for label, block in blocks.items()
+        for target in block.terminator.get_targets()
+        if target <= label
+    }
+
+
+def _skip_empty_starts(blocks: dict[int, Any]) -> bool:
+    """Jump to where an empty block goes instead of to it, if loops begin with it."""
+    instead = {}
+    for start in _starts(blocks):
+        (*rest, last) = blocks[start].body
+        if not rest and isinstance(last, ir.Jump) and last.target != start:
+            instead[start] = last.target
+    for block in blocks.values():
+        last = block.terminator
+        if any(target in instead for target in last.get_targets()):
+            block.body[-1] = _retargeted(last, instead)
+    return bool(instead)
+
+
+def _retargeted(last: Any, instead: dict[int, int]) -> Any:
+    if isinstance(last, ir.Jump):
+        return ir.Jump(instead.get(last.target, last.target), last.loc)
+    targets = (instead.get(each, each) for each in (last.truebr, last.falsebr))
+    return ir.Branch(last.cond, *targets, last.loc)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _MergeConditions(FunctionPass):
+    """Makes the end of a loop's body jump to the condition of which it has a copy."""
+
+    _name = "dparray_merge_conditions"
+
+    def __init__(self) -> None:  # abstract in Numba's class
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        blocks = state.func_ir.blocks
+        merged = _skip_empty_starts(blocks)
+        continued = _starts(blocks)
+        for start in sorted(continued):
+            condition = blocks[start].body
+            for label, block in blocks.items():
+                at = len(block.body) - len(condition)
+                if label <= start or at < 0 or not isinstance(block.terminator, ir.Branch):
+                    continue
+                if not _Likeness(blocks).are_alike(condition, block.body[at:]):
+                    continue
+                if _calls(condition) or any(
+                    _calls(blocks[each].body) for each in block.terminator.get_targets()
+                ):
+                    block.body[at:] = [ir.Jump(start, block.terminator.loc)]
+                    merged = True
+        if merged:
+            for label in compute_cfg_from_blocks(blocks).dead_nodes():
+                del blocks[label]
+            state.func_ir._definitions = build_definitions(blocks)
+        return merged
+
+
 class Pipeline(CompilerBase):
     """The steps from a function to LLVM IR; the last makes it known to those that call it."""
 
@@ -262,6 +408,7 @@ class Pipeline(CompilerBase):
         ):
             steps.passes += [(_INSTEAD.get(step, step), what) for step, what in part.passes]
         steps.add_pass_after(_LeaveOutAssertions, FixupArgs)
+        steps.add_pass_after(_MergeConditions, FixupArgs)
         steps.add_pass_after(_PlaceConstants, _LeaveOutAssertions)
         steps.add_pass_after(_PlainConstants, _PlaceConstants)
         for find in self.finds:

@@ -367,6 +367,8 @@ def make_case(seed: int) -> Case:
     writer.block(1, 2, in_loop="", uniform=bool(group))
     for row, name in enumerate(_VARIABLES):
         writer.line(1, f"out[{row}, i] = {name}")
+    if group:
+        writer.line(1, f"out[{_ROWS}, i] = sub_group.get_max_local_range()")
     numbers = np.random.default_rng(seed)
     most = writer.pick((4, 12, 30))
     counts = numbers.integers(-1, most, total).astype("int64")
@@ -450,18 +452,30 @@ def compare(case: Case, queue: Any = None) -> None:
     exec(compile(case.text, name, "exec"), scope)
     kernel = scope["program"]
     local = [dp.LocalAccessor(case.local, np.int64)] if case.local else []
-    found = dp.zeros((_ROWS, case.counts.size), dtype="int64", sycl_queue=queue)
+    shape = (_ROWS + 1, case.counts.size)  # the last row: how long sub-groups are
+    found = dp.zeros(shape, dtype="int64", sycl_queue=queue)
     given = [dp.asarray(one, sycl_queue=queue) for one in (case.counts, case.values)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dp.exceptions.KernelTypeWarning)
         dp.call_kernel(kernel, case.index_space, *given, found, *local)
-        if case.is_plain:
-            wanted = _computed_plainly(case)
-        else:
-            wanted = np.zeros((_ROWS, case.counts.size), "int64")
-            with np.errstate(all="ignore"):
-                dp.simulate(kernel, case.index_space, case.counts, case.values, wanted, *local)
-    np.testing.assert_array_equal(found.asnumpy(), wanted, err_msg=f"{case.index_space}")
+    given_rows = found.asnumpy()
+    if case.is_plain:
+        wanted = _computed_plainly(case)
+    else:
+        wanted = np.zeros(shape, "int64")
+        length = int(given_rows[_ROWS].max()) or 1
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", dp.exceptions.KernelTypeWarning)
+            dp.simulate(
+                kernel,
+                case.index_space,
+                case.counts,
+                case.values,
+                wanted,
+                *local,
+                sub_group_size=length,
+            )
+    np.testing.assert_array_equal(given_rows[:_ROWS], wanted[:_ROWS], err_msg=f"{case.index_space}")
 
 
 if __name__ == "__main__":
