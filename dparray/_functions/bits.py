@@ -14,6 +14,7 @@ from dparray._array.operands import check_array
 from dparray._functions.creation import full
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
 from dparray._functions.operands import placement_keywords
+from dparray._functions.public import public
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.ufunc_options import with_options
 from dparray._graph.ops import OPS
@@ -50,6 +51,7 @@ def bitwise_count(x: Any, /) -> ndarray:
     return astype_array(count, _dtypes.uint8)
 
 
+@public()
 def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
     """Elements as bits of ``uint8``, eight along an axis in one; the last is filled with zeros.
 
@@ -68,7 +70,6 @@ def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
         >>> dp.packbits(dp.asarray([1, 0, 1])).asnumpy()
         array([160], dtype=uint8)
     """
-    x = check_array("packbits", "x", x)
     if x.dtype.kind not in "biu":
         raise DTypeError(f"packbits: x of dtype {x.dtype} must be integers or booleans")
     shifts = _bit_shifts("packbits", x, bitorder)
@@ -83,6 +84,7 @@ def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
     return moveaxis(sum_of(fields, -1, dtype="uint8"), -1, axis)
 
 
+@public()
 def unpackbits(
     x: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> ndarray:
@@ -104,7 +106,6 @@ def unpackbits(
         >>> dp.unpackbits(dp.asarray([160], dtype="uint8"), count=3).asnumpy()
         array([1, 0, 1], dtype=uint8)
     """
-    x = check_array("unpackbits", "x", x)
     if x.dtype != _dtypes.uint8:
         raise DTypeError(f"unpackbits: x of dtype {x.dtype} must be uint8")
     shifts = _bit_shifts("unpackbits", x, bitorder)

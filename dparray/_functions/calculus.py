@@ -22,6 +22,7 @@ from dparray._functions.elementwise import where
 from dparray._functions.joining import concat
 from dparray._functions.manipulation import broadcast_to, ravel, reshape
 from dparray._functions.operands import vector_of
+from dparray._functions.public import public
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement, placement_of
@@ -41,6 +42,7 @@ def _along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
     return _layout.at_axis(axis, slice(start, stop))
 
 
+@public()
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
     """The differences of neighbours along an axis, ``n`` times over.
 
@@ -64,7 +66,6 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         >>> dp.diff(dp.asarray([1, 4, 9])).asnumpy()
         array([3, 5])
     """
-    x = check_array("diff", "x", x)
     if n < 0:
         raise ValueError(f"diff: n is {n}; it must be 0 or more")
     if n == 0:
@@ -241,6 +242,7 @@ def _one_sided(near: Any, far: Any) -> tuple[Any, Any, Any]:
     return -(2.0 * near + far) / (near * whole), whole / (near * far), -near / (far * whole)
 
 
+@public()
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray:
     """The integral of ``y`` along an axis by the trapezoidal rule.
 
@@ -259,7 +261,6 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
         >>> float(dp.trapezoid(dp.asarray([1.0, 2.0, 3.0])))
         4.0
     """
-    y = check_array("trapezoid", "y", y)
     axis = _layout.normalize_axis("trapezoid", axis, y.ndim)
     step: Any = dx
     if x is not None:
@@ -273,6 +274,7 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
     return sum_of(pairs * step / 2.0, axis)
 
 
+@public()
 def unwrap(
     x: Any, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
 ) -> ndarray:
@@ -289,7 +291,6 @@ def unwrap(
         >>> dp.unwrap(dp.asarray([0.0, 3.0, -3.0])).asnumpy()
         array([0.        , 3.        , 3.28318531])
     """
-    x = check_array("unwrap", "x", x)
     if x.dtype.kind not in "biuf":
         raise DTypeError(f"unwrap: not defined for {x.dtype}")
     axis = _layout.normalize_axis("unwrap", axis, x.ndim)
@@ -319,6 +320,7 @@ def unwrap(
     return result
 
 
+@public()
 def interp(
     x: Any,
     xp: Any,
@@ -346,7 +348,6 @@ def interp(
         >>> dp.interp(dp.asarray([0.5]), dp.asarray([0.0, 1.0]), dp.asarray([2.0, 4.0])).asnumpy()
         array([3.])
     """
-    x = check_array("interp", "x", x)
     named = (
         ("x", x),
         ("xp", vector_of("interp", x, "xp", xp)),

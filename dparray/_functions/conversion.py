@@ -26,6 +26,7 @@ from dparray._array.operands import (
 from dparray._array.small import compute_small
 from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
+from dparray._functions.public import public
 from dparray._functions.reductions import all as all_of
 from dparray._graph.ops import OPS
 from dparray._placement import check_usm_type, common_placement, placement_of
@@ -450,6 +451,7 @@ def asnumpy(x: ndarray) -> np.ndarray:
 
 
 @as_method
+@public()
 def astype(
     x: ndarray,
     dtype: Any,
@@ -482,7 +484,6 @@ def astype(
         >>> dp.ones(2).astype("int32").asnumpy()
         array([1, 1], dtype=int32)
     """
-    x = check_array("astype", "x", x)
     wanted = _dtypes.as_dtype(dtype)
     if casting is None and x.dtype.kind == "c" and wanted.kind not in "c":
         raise DTypeError(

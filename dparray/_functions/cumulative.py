@@ -15,6 +15,7 @@ from dparray._array.fresh import empty_on
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._array.small import compute_small
+from dparray._functions.public import public
 from dparray._functions.reductions import accumulator_of, check_numeric, float_of
 from dparray._placement import placement_of
 from dparray.algorithms.line_scans import has_scan, scan_lines
@@ -154,6 +155,7 @@ def cumulative_prod(
     return _cumulate("cumulative_prod", np.multiply, x, axis, loop, out, include_initial)
 
 
+@public()
 def cumulative_logsumexp(
     x: Any,
     /,
@@ -170,7 +172,6 @@ def cumulative_logsumexp(
         >>> dp.cumulative_logsumexp(dp.asarray([0.0, 0.0])).asnumpy()
         array([0.        , 0.69314718])
     """
-    x = check_array("cumulative_logsumexp", "x", x)
     check_numeric("cumulative_logsumexp", x, "biuf")
     loop = float_of(x, dtype)
     return _cumulate("cumulative_logsumexp", np.logaddexp, x, axis, loop, out, include_initial)

@@ -15,7 +15,6 @@ from dparray._array.nodes import array_of_operation
 from dparray._array.operands import (
     beside,
     check_array,
-    check_out,
     checked_scalar,
     foreign_operand,
     scalar_value,
@@ -25,6 +24,7 @@ from dparray._array.small import compute_small
 from dparray._functions.creation import zeros_like
 from dparray._functions.inspection import result_type
 from dparray._functions.operands import converted
+from dparray._functions.public import public
 from dparray._functions.ufunc_options import (
     DEFAULT_CASTING,
     DEFAULT_ORDER,
@@ -161,6 +161,7 @@ as_method(_conjugated)
 ndarray.conjugate = _conjugated  # type: ignore[attr-defined]
 
 
+@public()
 def rsqrt(x: Any, /, out: ndarray | None = None) -> ndarray:
     """Elementwise reciprocal of the square root, `1 / sqrt(x)`.
 
@@ -171,12 +172,11 @@ def rsqrt(x: Any, /, out: ndarray | None = None) -> ndarray:
         >>> dp.rsqrt(dp.asarray([0.25, 1.0])).asnumpy()
         array([2., 1.])
     """
-    x = check_array("rsqrt", "x", x)
-    check_out("rsqrt", (("x", x),), out)
     root = apply(OPS["sqrt"], x)
     return apply(OPS["reciprocal"], root, out=root if out is None else out)
 
 
+@public()
 def real(x: Any, /) -> ndarray:
     """The real part; of a complex array a view of the same memory, of a real one the array itself.
 
@@ -185,10 +185,10 @@ def real(x: Any, /) -> ndarray:
         >>> dp.real(dp.asarray([1 + 2j])).asnumpy()
         array([1.])
     """
-    x = check_array("real", "x", x)
     return x if x.dtype.kind != "c" else _part(x, 0)
 
 
+@public()
 def imag(x: Any, /) -> ndarray:
     """The imaginary part; of a complex array a view of the same memory, of a real one zeros.
 
@@ -197,7 +197,6 @@ def imag(x: Any, /) -> ndarray:
         >>> dp.imag(dp.asarray([1 + 2j])).asnumpy()
         array([2.])
     """
-    x = check_array("imag", "x", x)
     return zeros_like(x) if x.dtype.kind != "c" else _part(x, x.itemsize // 2)
 
 
@@ -207,6 +206,7 @@ def _part(x: ndarray, offset: int) -> ndarray:
     return x._view(x.shape, x.strides, x.offset + offset, dtype)
 
 
+@public()
 def angle(x: Any, /, deg: bool = False) -> ndarray:
     """The angle of complex numbers from -pi to pi, or from -180 to 180 degrees.
 
@@ -215,7 +215,6 @@ def angle(x: Any, /, deg: bool = False) -> ndarray:
         >>> dp.angle(dp.asarray([1j, -1 + 0j])).asnumpy()
         array([1.57079633, 3.14159265])
     """
-    x = check_array("angle", "x", x)
     in_degrees = _layout.check_flag("angle", "deg", deg)
     imaginary = imag(x) if x.dtype.kind == "c" else 0
     turned = apply(OPS["atan2"], imaginary, real(x))

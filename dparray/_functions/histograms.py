@@ -19,6 +19,7 @@ from dparray._functions.conversion import asarray
 from dparray._functions.manipulation import ravel, reshape
 from dparray._functions.moments import mean, std
 from dparray._functions.operands import vector_of
+from dparray._functions.public import public
 from dparray._functions.quantiles import percentile
 from dparray._functions.reductions import max as max_of
 from dparray._functions.reductions import min as min_of
@@ -89,6 +90,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
     return compute("bincount", named, either=count)
 
 
+@public()
 def histogram(
     x: Any,
     bins: Any = 10,
@@ -122,7 +124,6 @@ def histogram(
         >>> counts.asnumpy(), edges.asnumpy()
         (array([1, 2, 1]), array([1., 2., 3., 4.]))
     """
-    x = check_array("histogram", "x", x)
     named = [("x", x)]
     bins = _number_of_bins("histogram", x, bins, range, weights)
     are_even = _are_even(x, bins)
@@ -303,6 +304,7 @@ def _with_usm_type(x: ndarray, placement: Placement) -> ndarray:
     return copied
 
 
+@public()
 def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
     """The edges that :func:`histogram` takes; weights have no influence on them.
 
@@ -311,7 +313,6 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
         >>> dp.histogram_bin_edges(dp.asarray([1.0, 4.0]), bins=3).asnumpy()
         array([1., 2., 3., 4.])
     """
-    x = check_array("histogram_bin_edges", "x", x)
     named = [("x", x)]
     bins = _number_of_bins("histogram_bin_edges", x, bins, range, weights)
     if _are_even(x, bins) and not host_may_compute(x.sycl_queue, x.usm_type):
@@ -436,6 +437,7 @@ _WIDTHS = {
 }
 
 
+@public()
 def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     """In which of the bins with the given edges each element is.
 
@@ -453,7 +455,6 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
         >>> dp.digitize(dp.asarray([0.5, 1.5]), dp.asarray([0.0, 1.0, 2.0])).asnumpy()
         array([1, 2])
     """
-    x = check_array("digitize", "x", x)
     edges = vector_of("digitize", x, "bins", bins)
     return compute(
         "digitize",

@@ -20,7 +20,6 @@ from dparray._array.fresh import from_host
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
     check_array,
-    check_arrays,
     check_fits,
     check_out,
     foreign_operand,
@@ -36,6 +35,7 @@ from dparray._functions.elementwise import where
 from dparray._functions.joining import resize
 from dparray._functions.manipulation import diagonal, ravel, reshape
 from dparray._functions.operands import arrays_of, placement_keywords
+from dparray._functions.public import public
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.selection import (
@@ -63,6 +63,7 @@ __all__ = [
 
 
 @as_method
+@public()
 def nonzero(x: ndarray) -> tuple[ndarray, ...]:
     """The positions of the elements that are not zero: one integer array for each axis.
 
@@ -74,7 +75,6 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
         >>> dp.nonzero(dp.asarray([0, 3, 0, 4]))[0].asnumpy()
         array([1, 3])
     """
-    x = check_array("nonzero", "x", x)
     if x.ndim == 0:
         raise ShapeError("nonzero: an array with 0 dimensions has no positions; use x.reshape(1)")
     small = compute_small(_positions_of_vector, x) if x.ndim == 1 else None
@@ -187,6 +187,7 @@ def take(
     return out
 
 
+@public()
 def take_along_axis(
     x: ndarray, indices: ndarray, axis: int | None = -1, mode: str = "raise"
 ) -> ndarray:
@@ -208,7 +209,6 @@ def take_along_axis(
         array([[1, 3],
                [2, 4]])
     """
-    x = check_array("take_along_axis", "x", x)
     indices = check_array("take_along_axis", "indices", indices)
     common_placement("take_along_axis", (("x", x), ("indices", indices)))
     if axis is None:
@@ -230,6 +230,7 @@ def take_along_axis(
     )
 
 
+@public()
 def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write ``v``, repeated as often as it takes, to elements of the flattened array.
 
@@ -251,7 +252,6 @@ def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
         >>> x.asnumpy()
         array([7, 0, 7], dtype=int32)
     """
-    x = check_array("put", "x", x)
     place = placement_of(x)
     named = [("x", x), ("ind", check_array("put", "ind", ind, place))]
     positions = _as_positions("put", "ind", named[1][1].reshape(-1))
@@ -273,6 +273,7 @@ def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
         assign(x, flat.reshape(x.shape), "put")
 
 
+@public()
 def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
     """Write to the diagonal of a matrix, or of an array of more dimensions and equal extents.
 
@@ -293,7 +294,6 @@ def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
         array([[7, 0],
                [0, 7]], dtype=int32)
     """
-    x = check_array("fill_diagonal", "x", x)
     if isinstance(val, list | tuple):
         val = check_array("fill_diagonal", "val", val, placement_of(x))
     if isinstance(val, ndarray):
@@ -318,6 +318,7 @@ def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
         done += target.size
 
 
+@public()
 def put_along_axis(
     x: ndarray, indices: ndarray, values: Any, axis: int | None, mode: str = "raise"
 ) -> None:
@@ -340,7 +341,6 @@ def put_along_axis(
         array([[0, 5],
                [5, 0]], dtype=int32)
     """
-    x = check_array("put_along_axis", "x", x)
     indices = check_array("put_along_axis", "indices", indices)
     named = [("x", x), ("indices", indices)]
     if isinstance(values, ndarray):
@@ -378,6 +378,7 @@ def _check_no_loss(function: str, x: ndarray, values: Any) -> None:
         )
 
 
+@public()
 def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
     """Write the elements of ``values`` to where ``mask`` is true.
 
@@ -393,7 +394,6 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
         >>> x.asnumpy()
         array([1, 0, 0])
     """
-    x = check_array("putmask", "x", x)
     mask = check_array("putmask", "mask", mask)
     named = [("x", x), ("mask", mask)]
     if isinstance(values, ndarray):
@@ -411,6 +411,7 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
     assign(x, where(mask, values, x), "putmask")
 
 
+@public()
 def place(x: ndarray, mask: ndarray, vals: Any) -> None:
     """Write the first elements of a vector to where ``mask`` is true, repeating them.
 
@@ -426,7 +427,6 @@ def place(x: ndarray, mask: ndarray, vals: Any) -> None:
         >>> x.asnumpy()
         array([1, 8, 9, 8])
     """
-    x = check_array("place", "x", x)
     mask = check_array("place", "mask", mask)
     _check_no_loss("place", x, vals)
     vals = (
@@ -446,6 +446,7 @@ def place(x: ndarray, mask: ndarray, vals: Any) -> None:
 
 
 @as_method
+@public()
 def choose(
     x: Any, choices: Sequence[Any], out: ndarray | None = None, mode: str = "raise"
 ) -> ndarray:
@@ -467,7 +468,6 @@ def choose(
         >>> dp.choose(dp.asarray([1, 0]), [dp.asarray([1, 2]), dp.asarray([3, 4])]).asnumpy()
         array([3, 2])
     """
-    x = check_array("choose", "x", x)
     values = [
         check_array("choose", "a choice", value, placement_of(x))
         if isinstance(value, list | tuple) or is_taken_from_host(value)
@@ -600,6 +600,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
+@public(operands=("condition", "x"))
 def extract(condition: ndarray, x: ndarray) -> ndarray:
     """The elements of ``x`` where ``condition`` is true, both flattened, in one dimension.
 
@@ -613,13 +614,13 @@ def extract(condition: ndarray, x: ndarray) -> ndarray:
         >>> dp.extract(x % 2 == 0, x).asnumpy()
         array([0, 2])
     """
-    condition, x = check_arrays("extract", ("condition", condition), ("x", x))
     common_placement("extract", (("condition", condition), ("x", x)))
     if condition.size != x.size:
         return ravel(x)[nonzero(ravel(condition))[0]]
     return ravel(x)[astype_array(ravel(condition), _dtypes.bool, copy=False)]
 
 
+@public(operands=("condition", "x"))
 def compress(
     condition: ndarray, x: ndarray, axis: int | None = None, out: ndarray | None = None
 ) -> ndarray:
@@ -637,7 +638,6 @@ def compress(
         >>> dp.compress(dp.asarray([False, True]), x, axis=0).asnumpy()
         array([[3, 4]])
     """
-    condition, x = check_arrays("compress", ("condition", condition), ("x", x))
     named = (("condition", condition), ("x", x))
     common_placement("compress", named)
     check_out("compress", named, out)

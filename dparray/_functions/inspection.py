@@ -15,6 +15,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array
+from dparray._functions.public import public
 from dparray.device import Device, default_device
 from dparray.device import devices as _devices
 from dparray.exceptions import DTypeError
@@ -373,6 +374,7 @@ def shape(x: Any, /) -> tuple[int, ...]:
     return check_array("shape", "x", x).shape
 
 
+@public()
 def size(x: Any, /, axis: int | Sequence[int] | None = None) -> int:
     """The number of elements of an array, or of those along one axis or several.
 
@@ -381,7 +383,6 @@ def size(x: Any, /, axis: int | Sequence[int] | None = None) -> int:
         >>> dp.size(dp.ones((2, 3)))
         6
     """
-    x = check_array("size", "x", x)
     if axis is None:
         return x.size
     return math.prod(x.shape[at] for at in _layout.normalize_axes("size", axis, x.ndim))

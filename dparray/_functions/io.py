@@ -21,6 +21,7 @@ from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array
 from dparray._array.printing import corner, summary_threshold
 from dparray._functions.manipulation import ravel
+from dparray._functions.public import public
 from dparray._placement import Placement
 from dparray.exceptions import (
     ArgumentError,
@@ -654,6 +655,7 @@ def array2string(
     return np.array2string(corner(x, current), max_line_width, precision, **options)
 
 
+@public()
 def array_str(
     x: Any,
     max_line_width: int | None = None,
@@ -667,7 +669,6 @@ def array_str(
         >>> dp.array_str(dp.arange(3))
         '[0 1 2]'
     """
-    x = check_array("array_str", "x", x)
     if not x.shape:
         return str(x)
     return array2string(x, max_line_width, precision, suppress_small=suppress_small)

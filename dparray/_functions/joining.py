@@ -36,6 +36,7 @@ from dparray._functions.manipulation import (
     three_dimensions,
     two_dimensions,
 )
+from dparray._functions.public import public
 from dparray._functions.ufunc_options import DEFAULT_CASTING, check_casting
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
@@ -140,6 +141,7 @@ def _depth(nested: Any) -> int:
     return depths.pop() + 1
 
 
+@public()
 def dsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
     """:func:`split` along the third axis.
 
@@ -148,7 +150,6 @@ def dsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
         >>> len(dp.dsplit(dp.ones((1, 2, 4)), 2))
         2
     """
-    x = check_array("dsplit", "x", x)
     if x.ndim < 3:
         raise ShapeError(f"dsplit: needs 3 dimensions or more, x has {x.ndim}")
     return split(x, indices_or_sections, 2)
@@ -299,6 +300,7 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
     return result
 
 
+@public()
 def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> ndarray:
     """A view without the zeros at the front (``f``) or back (``b``) of axes; of all, if not given.
 
@@ -312,7 +314,6 @@ def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None
         >>> dp.trim_zeros(dp.asarray([0, 1, 0, 2, 0])).asnumpy()
         array([1, 0, 2])
     """
-    x = check_array("trim_zeros", "x", x)
     if trim.lower() not in ("f", "b", "fb", "bf"):
         raise ArgumentError(f"trim_zeros: trim {trim!r} is none of 'f', 'b', 'fb'")
     axes = range(x.ndim) if axis is None else _layout.normalize_axes("trim_zeros", axis, x.ndim)
@@ -580,6 +581,7 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
     return _joined("append", [x, values], axis)
 
 
+@public()
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
     """Views of the parts along an axis, without that axis.
 
@@ -591,7 +593,6 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
         >>> [part.shape for part in dp.unstack(dp.ones((2, 3)))]
         [(3,), (3,)]
     """
-    x = check_array("unstack", "x", x)
     if x.ndim == 0:
         raise AxisError("unstack: an array with 0 dimensions has no axis")
     front = moveaxis(x, _layout.normalize_axis("unstack", axis, x.ndim), 0)
@@ -601,6 +602,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
 _MOST_EMPTY_SECTIONS = 1 << 20
 
 
+@public()
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     """Views of consecutive parts along an axis; their extents may differ by one.
 
@@ -618,7 +620,6 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
         >>> [part.shape for part in dp.array_split(dp.arange(5), 2)]
         [(3,), (2,)]
     """
-    x = check_array("array_split", "x", x)
     axis = _layout.normalize_axis("array_split", axis, x.ndim)
     extent = x.shape[axis]
     if isinstance(indices_or_sections, ndarray):
@@ -641,6 +642,7 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
     return [x[_layout.at_axis(axis, slice(start, stop))] for start, stop in pairwise(bounds)]
 
 
+@public()
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     """Views of consecutive parts of equal extent; otherwise as :func:`array_split`.
 
@@ -652,7 +654,6 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
         >>> [part.shape for part in dp.split(dp.arange(6), 3)]
         [(2,), (2,), (2,)]
     """
-    x = check_array("split", "x", x)
     at = _layout.normalize_axis("split", axis, x.ndim)
     parts = indices_or_sections
     if isinstance(parts, int) and parts > 0 and x.shape[at] % parts:
@@ -663,6 +664,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     return array_split(x, indices_or_sections, at)
 
 
+@public()
 def vsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
     """:func:`split` along the first axis.
 
@@ -674,12 +676,12 @@ def vsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
         >>> len(dp.vsplit(dp.ones((4, 2)), 2))
         2
     """
-    x = check_array("vsplit", "x", x)
     if x.ndim < 2:
         raise ShapeError(f"vsplit: needs 2 dimensions or more, x has {x.ndim}; use dp.split")
     return split(x, indices_or_sections, 0)
 
 
+@public()
 def hsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
     """:func:`split` along the second axis, of a vector along its only one.
 
@@ -688,5 +690,4 @@ def hsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
         >>> len(dp.hsplit(dp.ones((4, 2)), 2))
         2
     """
-    x = check_array("hsplit", "x", x)
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)

@@ -14,6 +14,7 @@ from dparray._array.operands import check_array
 from dparray._array.small import compute_small
 from dparray._functions.mathematics import as_array
 from dparray._functions.operands import arrays_of, as_float
+from dparray._functions.public import public
 from dparray._functions.reductions import all as all_of
 from dparray._functions.ufunc_options import with_options
 from dparray._graph.ops import OPS
@@ -70,6 +71,7 @@ def isneginf(x: Any, /) -> ndarray:
     return apply(OPS["equal"], _signed("isneginf", x), -math.inf)
 
 
+@public()
 def isreal(x: Any, /) -> ndarray:
     """Whether the imaginary part is zero.
 
@@ -78,7 +80,6 @@ def isreal(x: Any, /) -> ndarray:
         >>> dp.isreal(dp.asarray([1 + 0j, 1j])).asnumpy()
         array([ True, False])
     """
-    x = check_array("isreal", "x", x)
     return apply(OPS["equal"], x.imag, 0)
 
 
@@ -205,6 +206,7 @@ def array_equiv(x1: Any, x2: Any, /) -> bool:
     return bool(all_of(apply(OPS["equal"], x1, x2)))
 
 
+@public()
 def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
     """The real part where all imaginary parts are almost 0; the host waits to know.
 
@@ -217,7 +219,6 @@ def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
         >>> dp.real_if_close(dp.asarray([1 + 1e-15j])).dtype
         dtype('float64')
     """
-    x = check_array("real_if_close", "x", x)
     if x.dtype.kind != "c":
         return x
     limit = tol * float(np.finfo(x.dtype).eps) if tol > 1 else tol

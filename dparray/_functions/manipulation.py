@@ -10,8 +10,9 @@ import numpy as np
 from dparray import _layout
 from dparray._array.apply import copy_of, with_axes
 from dparray._array.ndarray import as_method, ndarray, take_layout_of
-from dparray._array.operands import check_array, check_arrays, foreign_operand
+from dparray._array.operands import check_arrays, foreign_operand
 from dparray._array.small import compute_small, view_small
+from dparray._functions.public import public
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, AxisError, ShapeError
 
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 
+@public()
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements in another shape: a view where the memory allows it, else a copy.
 
@@ -55,7 +57,6 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         >>> dp.reshape(dp.arange(6), (2, -1)).shape
         (2, 3)
     """
-    x = check_array("reshape", "x", x)
     if order == "C" and not copy:
         small = view_small(x, np.ndarray.reshape, shape)
         if small is not None:
@@ -122,6 +123,7 @@ def _reshape_in_place(self: ndarray, shape: Any) -> None:
 
 
 @as_method
+@public()
 def ravel(x: Any, /, order: str = "C") -> ndarray:
     """The elements in one dimension: a view of an array that is contiguous, else a copy.
 
@@ -138,7 +140,6 @@ def ravel(x: Any, /, order: str = "C") -> ndarray:
         >>> dp.ravel(dp.ones((2, 2))).shape
         (4,)
     """
-    x = check_array("ravel", "x", x)
     order = _layout.as_order(order)
     _check_order("ravel", order)
     small = view_small(x, np.ndarray.ravel, order)
@@ -179,6 +180,7 @@ def _flatten(self: ndarray, order: str = "C") -> ndarray:
     return _flat(self, order, True)
 
 
+@public()
 def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
     """A view with the axes in another order.
 
@@ -195,7 +197,6 @@ def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
         >>> dp.permute_dims(dp.ones((2, 3, 4)), (2, 0, 1)).shape
         (4, 2, 3)
     """
-    x = check_array("permute_dims", "x", x)
     if axes is None:
         axes = range(x.ndim)[::-1]
     order = _layout.normalize_axes("permute_dims", axes, x.ndim)
@@ -206,6 +207,7 @@ def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
     return with_axes(x, order)
 
 
+@public()
 def transpose(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
     """A view with the axes in another order, reversed if ``axes`` is not given.
 
@@ -216,7 +218,6 @@ def transpose(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
         >>> dp.transpose(dp.ones((2, 3))).shape
         (3, 2)
     """
-    x = check_array("transpose", "x", x)
     return _reversed(x) if axes is None else permute_dims(x, axes)
 
 
@@ -227,6 +228,7 @@ def _transpose_method(self: ndarray, *axes: Any) -> ndarray:
     return permute_dims(self, axes if isinstance(axes[0], int) else axes[0])
 
 
+@public()
 def matrix_transpose(x: Any, /) -> ndarray:
     """A view of each matrix (the last two axes) transposed.
 
@@ -238,13 +240,13 @@ def matrix_transpose(x: Any, /) -> ndarray:
         >>> dp.matrix_transpose(dp.ones((5, 2, 3))).shape
         (5, 3, 2)
     """
-    x = check_array("matrix_transpose", "x", x)
     if x.ndim < 2:
         raise ShapeError(f"matrix_transpose: needs 2 dimensions or more, x has {x.ndim}")
     return with_axes(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 @as_method
+@public()
 def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
     """A view with two axes exchanged.
 
@@ -256,7 +258,6 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
         >>> dp.swapaxes(dp.ones((2, 3, 4)), 0, 2).shape
         (4, 3, 2)
     """
-    x = check_array("swapaxes", "x", x)
     order = list(range(x.ndim))
     first = _layout.normalize_axis("swapaxes", axis1, x.ndim)
     second = _layout.normalize_axis("swapaxes", axis2, x.ndim)
@@ -264,6 +265,7 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
     return with_axes(x, order)
 
 
+@public()
 def moveaxis(x: Any, /, source: Any, destination: Any) -> ndarray:
     """A view with axes moved to other positions, the rest in their order.
 
@@ -276,7 +278,6 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> ndarray:
         >>> dp.moveaxis(dp.ones((2, 3, 4)), 0, -1).shape
         (3, 4, 2)
     """
-    x = check_array("moveaxis", "x", x)
     sources = _layout.normalize_axes("moveaxis", source, x.ndim)
     destinations = _layout.normalize_axes("moveaxis", destination, x.ndim)
     if len(sources) != len(destinations):
@@ -287,6 +288,7 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> ndarray:
     return with_axes(x, order)
 
 
+@public()
 def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
     """A view with one axis moved before position ``start``; prefer :func:`moveaxis`.
 
@@ -298,7 +300,6 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
         >>> dp.rollaxis(dp.ones((2, 3, 4)), 2).shape
         (4, 2, 3)
     """
-    x = check_array("rollaxis", "x", x)
     axis = _layout.normalize_axis("rollaxis", axis, x.ndim)
     position = start + x.ndim if start < 0 else start
     if not 0 <= position <= x.ndim:
@@ -307,6 +308,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
 
 
 @as_method
+@public()
 def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
     """A view without axes of extent 1: those named, or all of them.
 
@@ -319,7 +321,6 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
         >>> dp.squeeze(dp.ones((1, 3, 1)), axis=0).shape
         (3, 1)
     """
-    x = check_array("squeeze", "x", x)
     small = view_small(x, np.ndarray.squeeze, axis) if axis is None or type(axis) is int else None
     if small is not None:
         return small
@@ -343,6 +344,7 @@ def _expanded(seen: np.ndarray, axis: int) -> np.ndarray:
     return seen[(slice(None),) * at + (None,)]
 
 
+@public()
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
     """A view with new axes of extent 1 at the positions ``axis`` of the result.
 
@@ -354,7 +356,6 @@ def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
         >>> dp.expand_dims(dp.ones(3), axis=0).shape
         (1, 3)
     """
-    x = check_array("expand_dims", "x", x)
     if type(axis) is tuple and len(axis) == 1:
         (axis,) = axis
     small = view_small(x, _expanded, axis) if type(axis) is int else None
@@ -383,6 +384,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     return _layout.broadcast_shapes("broadcast_shapes", checked) if checked else ()
 
 
+@public()
 def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
     """A read-only view of ``x`` repeated to ``shape``, which takes no memory.
 
@@ -395,7 +397,6 @@ def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
         array([[1, 2],
                [1, 2]])
     """
-    x = check_array("broadcast_to", "x", x)
     target = _layout.check_view_shape(shape)
     strides = _layout.broadcast_strides("broadcast_to", x.shape, x.strides, target)
     view = x._view(target, strides, x.offset)
@@ -490,6 +491,7 @@ def _at_least(function: str, arrays: tuple[Any, ...], widen: Any) -> Any:
 
 
 @as_method
+@public()
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
     """A view of a diagonal of two axes, as the last axis of the result.
 
@@ -508,7 +510,6 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray
         >>> dp.diagonal(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([1, 4])
     """
-    x = check_array("diagonal", "x", x)
     row, column = _layout.normalize_axes("diagonal", (axis1, axis2), x.ndim)
     down, right = max(0, -offset), max(0, offset)
     length = max(0, min(x.shape[row] - down, x.shape[column] - right))

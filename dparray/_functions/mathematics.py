@@ -14,10 +14,11 @@ from dparray._array.apply import apply, as_operand, astype_array, choose_element
 from dparray._array.assignment import assign
 from dparray._array.executors import compute
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array, check_out
+from dparray._array.operands import check_array
 from dparray._functions.creation import full
 from dparray._functions.elementwise import where
 from dparray._functions.operands import arrays_of, as_float, in_loop, placement_keywords
+from dparray._functions.public import public
 from dparray._functions.ufunc_options import with_options, with_options_of_two
 from dparray._graph.ops import OPS
 from dparray.exceptions import DTypeError, HostConversionError
@@ -51,6 +52,7 @@ __all__ = [
 
 
 @as_method
+@public()
 def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     """Elementwise rounding to a number of decimals, halves to even.
 
@@ -67,8 +69,6 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
         >>> dp.round(dp.asarray([0.5, 1.25]), 1).asnumpy()
         array([0.5, 1.2])
     """
-    x = check_array("round", "x", x)
-    check_out("round", (("x", x),), out)
     decimals = operator.index(decimals)
     if x.dtype.kind == "b":
         if decimals:
@@ -385,6 +385,7 @@ def lcm(x1: Any, x2: Any, /) -> ndarray:
     return _of_integers("lcm", x1, x2)
 
 
+@public()
 def nan_to_num(
     x: Any,
     copy: bool = True,
@@ -406,7 +407,6 @@ def nan_to_num(
         >>> dp.nan_to_num(dp.asarray([1.0, dp.nan])).asnumpy()
         array([1., 0.])
     """
-    x = check_array("nan_to_num", "x", x)
     if x.dtype.kind not in "fc":
         return copy_of(x, "K") if copy else x
     target = copy_of(x, "K") if copy else x
@@ -514,6 +514,7 @@ def spacing(x: Any, /) -> ndarray:
     return choose_elements("spacing", apply(OPS["isfinite"], x), found, math.nan)
 
 
+@public()
 def i0(x: Any, /) -> ndarray:
     """The modified Bessel function of the first kind, of order 0.
 
@@ -522,7 +523,6 @@ def i0(x: Any, /) -> ndarray:
         >>> round(float(dp.i0(1.0)), 6)
         1.266066
     """
-    x = check_array("i0", "x", x)
     if x.dtype.kind in "biu":
         x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
     if x.dtype.kind == "c":

@@ -24,6 +24,7 @@ from dparray._functions.elementwise import where
 from dparray._functions.indexing import nonzero
 from dparray._functions.manipulation import broadcast_to, diagonal, ravel
 from dparray._functions.operands import placement_keywords
+from dparray._functions.public import public
 from dparray._functions.ranges import arange
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, placement_of
@@ -200,6 +201,7 @@ def mask_indices(
     return nonzero(mask_func(ones((n, n), int, **place), k))
 
 
+@public()
 def diag_indices_from(x: ndarray) -> tuple[ndarray, ...]:
     """:func:`diag_indices` for an array of equal extents, on its queue.
 
@@ -212,7 +214,6 @@ def diag_indices_from(x: ndarray) -> tuple[ndarray, ...]:
         >>> x[dp.diag_indices_from(x)].size
         2
     """
-    x = check_array("diag_indices_from", "x", x)
     if x.ndim < 2 or len(set(x.shape)) != 1:
         raise ShapeError(f"diag_indices_from: x of shape {x.shape} is no square")
     return diag_indices(x.shape[0], x.ndim, **placement_keywords(x))

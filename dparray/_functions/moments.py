@@ -13,10 +13,10 @@ from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import write_out
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array, check_out, scalar_value, taken_over
-from dparray._array.small import compute_small
+from dparray._array.operands import check_array, scalar_value
 from dparray._evaluate.host import FOLDS, deviation_by, variance_by
 from dparray._functions.creation import full_like
+from dparray._functions.public import public
 from dparray._functions.reductions import (
     Axis,
     axes_of,
@@ -72,6 +72,7 @@ def _mean_in(
 
 
 @as_method
+@public(small=FOLDS["mean"], takes=("axis", "keepdims"))
 def mean(
     a: Any,
     axis: Axis = None,
@@ -100,26 +101,22 @@ def mean(
         >>> float(dp.mean(dp.asarray([1, 2, 6])))
         3.0
     """
-    small = (
-        compute_small(FOLDS["mean"], a, axis, keepdims)
-        if dtype is out is None and where is True
-        else None
-    )
-    if small is not None:
-        return small
-    if hasattr(a, "__dparray_function__"):
-        return taken_over(
-            "mean", (a,), axis=axis, dtype=dtype, out=out, keepdims=keepdims, where=where
-        )
-    x = check_array("mean", "a", a)
-    check_out("mean", (("a", x),), out)
-    mask = None if where is True else mask_of("mean", x, where, out)
-    loop = _loop_of(x, dtype, out)
-    result = _mean_in(x, loop, axes_of("mean", x, axis), keepdims, mask)
+    mask = None if where is True else mask_of("mean", a, where, out)
+    loop = _loop_of(a, dtype, out)
+    result = _mean_in(a, loop, axes_of("mean", a, axis), keepdims, mask)
     return write_out("mean", result, out)
 
 
+def _small_variance(values: Any, axis: Axis, keepdims: bool, ddof: Any, correction: Any) -> Any:
+    return variance_by(taken_off("var", ddof, correction))(values, axis, keepdims)
+
+
+def _small_deviation(values: Any, axis: Axis, keepdims: bool, ddof: Any, correction: Any) -> Any:
+    return deviation_by(taken_off("std", ddof, correction))(values, axis, keepdims)
+
+
 @as_method
+@public(small=_small_variance, takes=("axis", "keepdims", "ddof", "correction"))
 def var(
     a: Any,
     axis: Axis = None,
@@ -163,27 +160,8 @@ def var(
         1.0
     """
     less = taken_off("var", ddof, correction)
-    if dtype is out is mean is None and where is True:
-        small = compute_small(variance_by(less), a, axis, keepdims)
-        if small is not None:
-            return small
-    if hasattr(a, "__dparray_function__"):
-        return taken_over(
-            "var",
-            (a,),
-            axis=axis,
-            dtype=dtype,
-            out=out,
-            ddof=ddof or None,
-            keepdims=keepdims,
-            where=where,
-            mean=mean,
-            correction=correction,
-        )
-    x = check_array("var", "a", a)
-    check_out("var", (("a", x),), out)
-    loop = _loop_of(x, dtype, out)
-    variance = _variance("var", x, axis, loop, less, keepdims, where, mean)
+    loop = _loop_of(a, dtype, out)
+    variance = _variance("var", a, axis, loop, less, keepdims, where, mean)
     if dtype is not None and _dtypes.as_dtype(dtype).kind == "c":
         variance = astype_array(variance, _dtypes.as_dtype(dtype))
     return write_out("var", variance, out)
@@ -246,6 +224,7 @@ def _degrees_of_freedom(name: str, ddof: Any) -> Any:
 
 
 @as_method
+@public(small=_small_deviation, takes=("axis", "keepdims", "ddof", "correction"))
 def std(
     a: Any,
     axis: Axis = None,
@@ -266,30 +245,12 @@ def std(
         1.0
     """
     less = taken_off("std", ddof, correction)
-    if dtype is out is mean is None and where is True:
-        small = compute_small(deviation_by(less), a, axis, keepdims)
-        if small is not None:
-            return small
-    if hasattr(a, "__dparray_function__"):
-        return taken_over(
-            "std",
-            (a,),
-            axis=axis,
-            dtype=dtype,
-            out=out,
-            ddof=ddof or None,
-            keepdims=keepdims,
-            where=where,
-            mean=mean,
-            correction=correction,
-        )
-    x = check_array("std", "a", a)
-    check_out("std", (("a", x),), out)
-    loop = _loop_of(x, dtype, out)
-    variance = _variance("std", x, axis, loop, less, keepdims, where, mean)
+    loop = _loop_of(a, dtype, out)
+    variance = _variance("std", a, axis, loop, less, keepdims, where, mean)
     return write_out("std", apply(OPS["sqrt"], variance), out)
 
 
+@public()
 def average(
     x: Any,
     axis: Axis = None,
@@ -319,7 +280,6 @@ def average(
         >>> float(dp.average(dp.asarray([1.0, 5.0]), weights=dp.asarray([3.0, 1.0])))
         2.0
     """
-    x = check_array("average", "x", x)
     if weights is None:
         result = mean(x, axis, keepdims=keepdims)
         count = x.size // builtins.max(result.size, 1)

@@ -17,6 +17,7 @@ from dparray._functions.cumulative import cumprod, cumsum
 from dparray._functions.manipulation import broadcast_to
 from dparray._functions.moments import taken_off, var
 from dparray._functions.operands import as_mask
+from dparray._functions.public import public
 from dparray._functions.reductions import all as all_of
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import argmax, argmin, count_nonzero
@@ -244,6 +245,7 @@ def _in_single(x: ndarray) -> ndarray:
     return astype_array(x, _dtypes.float32)
 
 
+@public()
 def nanmean(
     x: Any,
     axis: Axis = None,
@@ -260,7 +262,6 @@ def nanmean(
         >>> float(dp.nanmean(dp.asarray([1.0, dp.nan, 3.0])))
         2.0
     """
-    x = check_array("nanmean", "x", x)
     check_out(
         "nanmean", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
     )
@@ -272,6 +273,7 @@ def nanmean(
     return apply(OPS["divide"], total, astype_array(count, total.dtype), out=out)
 
 
+@public()
 def nanvar(
     x: Any,
     axis: Axis = None,
@@ -291,7 +293,6 @@ def nanvar(
         >>> float(dp.nanvar(dp.asarray([1.0, dp.nan, 3.0])))
         1.0
     """
-    x = check_array("nanvar", "x", x)
     less = taken_off("nanvar", ddof, correction)
     if x.dtype.kind in "biu":  # without a degree of freedom infinite, if they lie apart
         return var(x, axis, dtype, out, less, keepdims, where=where, mean=mean)
@@ -326,6 +327,7 @@ def _of_complex(variance: ndarray, dtype: Any) -> ndarray:
     return astype_array(variance, wanted) if wanted.kind == "c" else variance
 
 
+@public()
 def nanstd(
     x: Any,
     axis: Axis = None,
@@ -345,7 +347,6 @@ def nanstd(
         >>> float(dp.nanstd(dp.asarray([1.0, dp.nan, 3.0])))
         1.0
     """
-    x = check_array("nanstd", "x", x)
     placed = [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])]
     common_placement("nanstd", placed)
     check_out("nanstd", placed, out)

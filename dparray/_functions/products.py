@@ -19,7 +19,7 @@ from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import as_method, look, ndarray
 from dparray._array.nodes import array_of_operation
-from dparray._array.operands import check_array, check_arrays, check_fits, check_out, taken_over
+from dparray._array.operands import check_arrays, check_fits, check_out, taken_over
 from dparray._array.small import array_type, compute_small, is_ready
 from dparray._evaluate import host, limits
 from dparray._functions.core_options import (
@@ -41,6 +41,7 @@ from dparray._functions.manipulation import (
     reshape,
 )
 from dparray._functions.operands import conjugate
+from dparray._functions.public import public
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.ufunc_options import DEFAULT_CASTING, DEFAULT_ORDER
@@ -544,6 +545,7 @@ def kron(x1: Any, x2: Any, /) -> ndarray:
 
 
 @as_method
+@public()
 def trace(
     x: Any,
     offset: int = 0,
@@ -562,8 +564,6 @@ def trace(
         >>> int(dp.trace(dp.asarray([[1, 2], [3, 4]])))
         5
     """
-    x = check_array("trace", "x", x)
-    check_out("trace", (("x", x),), out)
     return sum_of(diagonal(x, offset, axis1, axis2), -1, dtype, out)
 
 

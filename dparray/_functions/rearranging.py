@@ -18,6 +18,7 @@ from dparray._array.operands import check_array, foreign_operand, is_taken_from_
 from dparray._array.small import compute_small
 from dparray._evaluate import limits
 from dparray._functions.manipulation import broadcast_to, reshape, swapaxes
+from dparray._functions.public import public
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import DTypeError, ShapeError
 
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 
+@public()
 def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
     """A view with the order of elements reversed along axes, or along all of them.
 
@@ -43,7 +45,6 @@ def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
         >>> dp.flip(dp.asarray([1, 2, 3])).asnumpy()
         array([3, 2, 1])
     """
-    x = check_array("flip", "x", x)
     if x.ndim == 1 and axis is None:
         return x[::-1]
     turned = range(x.ndim) if axis is None else _layout.normalize_axes("flip", axis, x.ndim)
@@ -74,6 +75,7 @@ def fliplr(x: Any, /) -> ndarray:
     return flip(x, 1)
 
 
+@public()
 def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
     """A view turned by ``k`` quarters from the first towards the second of two axes.
 
@@ -87,7 +89,6 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
         array([[2, 4],
                [1, 3]])
     """
-    x = check_array("rot90", "x", x)
     plane = _layout.normalize_axes("rot90", axes, x.ndim)
     if len(plane) != 2:
         raise ShapeError(f"rot90: axes {tuple(axes)} must be two different axes")
@@ -174,6 +175,7 @@ def _on_host(x: ndarray, name: str, value: Any) -> Any:
 
 
 @as_method
+@public()
 def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
     """Every element repeated along an axis, in a new array.
 
@@ -192,7 +194,6 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
         >>> dp.repeat(dp.asarray([1, 2]), 2).asnumpy()
         array([1, 1, 2, 2])
     """
-    x = check_array("repeat", "x", x)
     if type(repeats) is int and x.size * repeats <= limits.host_elements:
         small = compute_small(np.repeat, x, repeats, axis)
         if small is not None:
@@ -295,6 +296,7 @@ def _word_of(x: ndarray, run: int) -> np.dtype[Any] | None:
     )
 
 
+@public()
 def tile(x: Any, /, reps: Any) -> ndarray:
     """The whole array repeated along each axis, in a new array.
 
@@ -310,7 +312,6 @@ def tile(x: Any, /, reps: Any) -> ndarray:
         >>> dp.tile(dp.asarray([1, 2]), 2).asnumpy()
         array([1, 2, 1, 2])
     """
-    x = check_array("tile", "x", x)
     counts = _layout.check_shape(reps)
     if x.size * math.prod(counts) <= limits.host_elements:
         small = compute_small(np.tile, x, counts)

@@ -18,15 +18,14 @@ from dparray._array.assignment import assign, write_out
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
-    check_array,
     check_out,
     checked_scalar,
     scalar_value,
-    taken_over,
 )
-from dparray._array.small import compute_small, fold_whole
+from dparray._array.small import fold_whole
 from dparray._evaluate.host import FOLDS
 from dparray._functions.operands import as_mask
+from dparray._functions.public import public
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import common_placement, placement_of
@@ -205,6 +204,7 @@ def _dtype_beside(x: ndarray, out: Any, start: Any) -> np.dtype[Any]:
 
 
 @as_method
+@public(small=FOLDS["sum"], takes=("axis", "keepdims"))
 def sum(
     a: Any,
     axis: Axis = None,
@@ -239,38 +239,17 @@ def sum(
         >>> dp.sum(dp.asarray([[1, 2], [3, 4]]), axis=0).asnumpy()
         array([4, 6])
     """
-    is_plain = dtype is out is initial is None and where is True
-    if (
-        is_plain
-        and axis is None
-        and keepdims is False
-        and type(a) is ndarray
-        and a._on_host is None
-    ):
+    if where is not True or initial is not None:
+        return _from_initial("sum", sum, a, axis, dtype, out, keepdims, initial, where)
+    if dtype is None and out is None and axis is None and not keepdims and a._on_host is None:
         noted = noted_fold(REDUCTIONS["sum"], a)
         if noted is not None:
             return noted
-    small = compute_small(FOLDS["sum"], a, axis, keepdims) if is_plain else None
-    if small is not None:
-        return small
-    if hasattr(a, "__dparray_function__"):
-        return taken_over(
-            "sum",
-            (a,),
-            axis=axis,
-            dtype=dtype,
-            out=out,
-            keepdims=keepdims,
-            initial=initial,
-            where=where,
-        )
-    x = check_array("sum", "a", a)
-    if where is not True or initial is not None:
-        return _from_initial("sum", sum, x, axis, dtype, out, keepdims, initial, where)
-    return reduce_over("sum", x, axis, accumulator_of(x, dtype, out), out, keepdims)
+    return reduce_over("sum", a, axis, accumulator_of(a, dtype, out), out, keepdims)
 
 
 @as_method
+@public(small=FOLDS["prod"], takes=("axis", "keepdims"))
 def prod(
     a: Any,
     axis: Axis = None,
@@ -287,28 +266,13 @@ def prod(
         >>> int(dp.prod(dp.asarray([2, 3, 4])))
         24
     """
-    is_plain = dtype is out is initial is None and where is True
-    small = compute_small(FOLDS["prod"], a, axis, keepdims) if is_plain else None
-    if small is not None:
-        return small
-    if hasattr(a, "__dparray_function__"):
-        return taken_over(
-            "prod",
-            (a,),
-            axis=axis,
-            dtype=dtype,
-            out=out,
-            keepdims=keepdims,
-            initial=initial,
-            where=where,
-        )
-    x = check_array("prod", "a", a)
     if where is not True or initial is not None:
-        return _from_initial("prod", prod, x, axis, dtype, out, keepdims, initial, where)
-    return reduce_over("prod", x, axis, accumulator_of(x, dtype, out), out, keepdims)
+        return _from_initial("prod", prod, a, axis, dtype, out, keepdims, initial, where)
+    return reduce_over("prod", a, axis, accumulator_of(a, dtype, out), out, keepdims)
 
 
 @as_method
+@public(small=FOLDS["min"], takes=("axis", "keepdims"))
 def min(
     a: Any,
     axis: Axis = None,
@@ -341,24 +305,13 @@ def min(
         >>> int(dp.min(dp.asarray([3, 1, 2])))
         1
     """
-    small = (
-        compute_small(FOLDS["min"], a, axis, keepdims)
-        if out is initial is None and where is True
-        else None
-    )
-    if small is not None:
-        return small
-    if hasattr(a, "__dparray_function__"):
-        return taken_over(
-            "min", (a,), axis=axis, out=out, keepdims=keepdims, initial=initial, where=where
-        )
-    x = check_array("min", "a", a)
     if where is not True or initial is not None:
-        return _from_initial("min", min, x, axis, None, out, keepdims, initial, where)
-    return reduce_over("min", x, axis, x.dtype, out, keepdims)
+        return _from_initial("min", min, a, axis, None, out, keepdims, initial, where)
+    return reduce_over("min", a, axis, a.dtype, out, keepdims)
 
 
 @as_method
+@public(small=FOLDS["max"], takes=("axis", "keepdims"))
 def max(
     a: Any,
     axis: Axis = None,
@@ -374,27 +327,16 @@ def max(
         >>> dp.max(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
         array([3, 5])
     """
-    small = (
-        compute_small(FOLDS["max"], a, axis, keepdims)
-        if out is initial is None and where is True
-        else None
-    )
-    if small is not None:
-        return small
-    if hasattr(a, "__dparray_function__"):
-        return taken_over(
-            "max", (a,), axis=axis, out=out, keepdims=keepdims, initial=initial, where=where
-        )
-    x = check_array("max", "a", a)
     if where is not True or initial is not None:
-        return _from_initial("max", max, x, axis, None, out, keepdims, initial, where)
-    return reduce_over("max", x, axis, x.dtype, out, keepdims)
+        return _from_initial("max", max, a, axis, None, out, keepdims, initial, where)
+    return reduce_over("max", a, axis, a.dtype, out, keepdims)
 
 
 amax, amin = max, min
 
 
 @as_method
+@public()
 def ptp(a: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
     """The range of values, `max - min`, over axes. Arguments and errors as of :func:`min`.
 
@@ -403,12 +345,8 @@ def ptp(a: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
         >>> int(dp.ptp(dp.asarray([3, 1, 7])))
         6
     """
-    if hasattr(a, "__dparray_function__"):
-        return taken_over("ptp", (a,), axis=axis, out=out, keepdims=keepdims)
-    x = check_array("ptp", "a", a)
-    check_out("ptp", (("a", x),), out)
-    highest = max(x, axis, None, keepdims)
-    return apply(OPS["subtract"], highest, min(x, axis, None, keepdims), out=out)
+    highest = max(a, axis, None, keepdims)
+    return apply(OPS["subtract"], highest, min(a, axis, None, keepdims), out=out)
 
 
 def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
@@ -421,6 +359,7 @@ def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
 
 
 @as_method
+@public(small=FOLDS["argmin"], takes=("axis", "keepdims"))
 def argmin(
     a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
@@ -441,18 +380,13 @@ def argmin(
         >>> int(dp.argmin(dp.asarray([3, 1, 2])))
         1
     """
-    small = compute_small(FOLDS["argmin"], a, axis, keepdims) if out is None else None
-    if small is not None:
-        return small
-    if hasattr(a, "__dparray_function__"):
-        return taken_over("argmin", (a,), axis=axis, out=out, keepdims=keepdims)
-    x = check_array("argmin", "a", a)
-    if x.dtype.kind == "c":
-        return _position_of_complex("argmin", min, x, axis, out, keepdims)
-    return reduce_over("argmin", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
+    if a.dtype.kind == "c":
+        return _position_of_complex("argmin", min, a, axis, out, keepdims)
+    return reduce_over("argmin", a, axis, a.dtype, out, keepdims, dtype=_dtypes.int64)
 
 
 @as_method
+@public(small=FOLDS["argmax"], takes=("axis", "keepdims"))
 def argmax(
     a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
@@ -463,15 +397,9 @@ def argmax(
         >>> dp.argmax(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
         array([0, 1])
     """
-    small = compute_small(FOLDS["argmax"], a, axis, keepdims) if out is None else None
-    if small is not None:
-        return small
-    if hasattr(a, "__dparray_function__"):
-        return taken_over("argmax", (a,), axis=axis, out=out, keepdims=keepdims)
-    x = check_array("argmax", "a", a)
-    if x.dtype.kind == "c":
-        return _position_of_complex("argmax", max, x, axis, out, keepdims)
-    return reduce_over("argmax", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
+    if a.dtype.kind == "c":
+        return _position_of_complex("argmax", max, a, axis, out, keepdims)
+    return reduce_over("argmax", a, axis, a.dtype, out, keepdims, dtype=_dtypes.int64)
 
 
 def _position_of_complex(
@@ -506,6 +434,7 @@ def _truth(name: str, x: ndarray, axis: Axis, out: ndarray | None, keepdims: boo
 
 
 @as_method
+@public(small=FOLDS["any"], takes=("axis", "keepdims"))
 def any(
     a: Any,
     axis: Axis = None,
@@ -532,21 +461,14 @@ def any(
         >>> bool(dp.any(dp.asarray([0, 3, 0])))
         True
     """
-    small = (
-        compute_small(FOLDS["any"], a, axis, keepdims) if out is None and where is True else None
-    )
-    if small is not None:
-        return small
-    if hasattr(a, "__dparray_function__"):
-        return taken_over("any", (a,), axis=axis, out=out, keepdims=keepdims, where=where)
-    x = check_array("any", "a", a)
     if where is not True:
-        truth = apply(OPS["not_equal"], x, 0)
-        x = choose_elements("any", mask_of("any", x, where, out), truth, False)
-    return _truth("any", x, axis, out, keepdims)
+        truth = apply(OPS["not_equal"], a, 0)
+        a = choose_elements("any", mask_of("any", a, where, out), truth, False)
+    return _truth("any", a, axis, out, keepdims)
 
 
 @as_method
+@public(small=FOLDS["all"], takes=("axis", "keepdims"))
 def all(
     a: Any,
     axis: Axis = None,
@@ -562,20 +484,13 @@ def all(
         >>> bool(dp.all(dp.asarray([2, 3, 0])))
         False
     """
-    small = (
-        compute_small(FOLDS["all"], a, axis, keepdims) if out is None and where is True else None
-    )
-    if small is not None:
-        return small
-    if hasattr(a, "__dparray_function__"):
-        return taken_over("all", (a,), axis=axis, out=out, keepdims=keepdims, where=where)
-    x = check_array("all", "a", a)
     if where is not True:
-        truth = apply(OPS["not_equal"], x, 0)
-        x = choose_elements("all", mask_of("all", x, where, out), truth, True)
-    return _truth("all", x, axis, out, keepdims)
+        truth = apply(OPS["not_equal"], a, 0)
+        a = choose_elements("all", mask_of("all", a, where, out), truth, True)
+    return _truth("all", a, axis, out, keepdims)
 
 
+@public()
 def count_nonzero(
     x: Any, axis: Axis = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
@@ -596,12 +511,11 @@ def count_nonzero(
         >>> int(dp.count_nonzero(dp.asarray([0, 3, 4])))
         2
     """
-    x = check_array("count_nonzero", "x", x)
-    check_out("count_nonzero", (("x", x),), out)
     truth = x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0)
     return reduce_over("sum", truth, axis, _dtypes.int64, out, keepdims)
 
 
+@public()
 def logsumexp(
     x: Any,
     axis: Axis = None,
@@ -627,9 +541,7 @@ def logsumexp(
         >>> round(float(dp.logsumexp(dp.asarray([1000.0, 1000.0]))), 6)
         1000.693147
     """
-    x = check_array("logsumexp", "x", x)
     check_numeric("logsumexp", x, "biuf")
-    check_out("logsumexp", (("x", x),), out)
     loop = float_of(x, dtype)
     wide = _dtypes.float32 if loop == _dtypes.float16 else loop
     axes = axes_of("logsumexp", x, axis)

@@ -19,7 +19,7 @@ from dparray._array.assignment import assign
 from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_arrays
+from dparray._array.operands import check_arrays
 from dparray._array.small import SCALARS, compute_small
 from dparray._functions.creation import full, ones
 from dparray._functions.cumulative import cumulative_sum
@@ -27,6 +27,7 @@ from dparray._functions.indexing import nonzero
 from dparray._functions.joining import concat
 from dparray._functions.manipulation import moveaxis, ravel, reshape
 from dparray._functions.operands import placement_keywords
+from dparray._functions.public import public
 from dparray._functions.ranges import arange
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import count_nonzero
@@ -165,6 +166,7 @@ def _unique(
     return list(found) if isinstance(found, tuple) else [found]
 
 
+@public()
 def unique_values(x: Any, /) -> ndarray:
     """The different values of an array, sorted; every NaN is different from every other.
 
@@ -175,7 +177,6 @@ def unique_values(x: Any, /) -> ndarray:
         >>> dp.unique_values(dp.asarray([3, 1, 3])).asnumpy()
         array([1, 3])
     """
-    x = check_array("unique_values", "x", x)
     if _is_long(x) and not is_vectorized(x):
         ordered, _ = sort_by_key(ravel(x))
         return ordered[_runs(ordered)[1]]
@@ -187,6 +188,7 @@ def _numpy_values(x: np.ndarray) -> np.ndarray:
     return np.unique(x, equal_nan=False)
 
 
+@public()
 def unique_counts(x: Any, /) -> UniqueCountsResult:
     """The different values of an array and how often each is there (``int64``).
 
@@ -195,7 +197,6 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
         >>> dp.unique_counts(dp.asarray([3, 1, 3])).counts.asnumpy()
         array([1, 2])
     """
-    x = check_array("unique_counts", "x", x)
     if _is_long(x) and not is_vectorized(x):
         ordered, _ = sort_by_key(ravel(x))
         starts = _runs(ordered)[1]
@@ -206,6 +207,7 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
     )
 
 
+@public()
 def unique_inverse(x: Any, /) -> UniqueInverseResult:
     """The different values of an array, and for each element which of them it is.
 
@@ -214,7 +216,6 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
         >>> dp.unique_inverse(dp.asarray([3, 1, 3])).inverse_indices.asnumpy()
         array([1, 0, 1])
     """
-    x = check_array("unique_inverse", "x", x)
     if _is_long(x):
         found = _all_by_sorting(x)
         return UniqueInverseResult(found.values, found.inverse_indices)
@@ -224,6 +225,7 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
     )
 
 
+@public()
 def unique_all(x: Any, /) -> UniqueAllResult:
     """The different values, where each is first, which of them each element is, and how often.
 
@@ -232,13 +234,13 @@ def unique_all(x: Any, /) -> UniqueAllResult:
         >>> dp.unique_all(dp.asarray([3, 1, 3])).indices.asnumpy()
         array([1, 0])
     """
-    x = check_array("unique_all", "x", x)
     if _is_long(x):
         return _all_by_sorting(x)
     wanted = (True, True, True, True)
     return UniqueAllResult(*_unique("unique_all", np.unique_all, later("unique_all"), x, wanted))
 
 
+@public()
 def unique(
     x: Any,
     return_index: bool = False,
@@ -273,7 +275,6 @@ def unique(
         >>> counts.asnumpy()
         array([1, 2])
     """
-    x = check_array("unique", "x", x)
     wanted = (True, return_index, return_inverse, return_counts)
     if axis is not None:
         axis = _layout.normalize_axis("unique", axis, x.ndim)

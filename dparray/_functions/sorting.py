@@ -30,6 +30,7 @@ from dparray._functions.line_sorts import (
     sort_lines,
 )
 from dparray._functions.manipulation import moveaxis, ravel, reshape
+from dparray._functions.public import public
 from dparray._functions.rearranging import flip
 from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
@@ -434,6 +435,7 @@ class TopKResult(NamedTuple):
     indices: ndarray
 
 
+@public()
 def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") -> TopKResult:
     """The `k` largest or smallest elements along an axis, the best first, and their positions.
 
@@ -457,7 +459,6 @@ def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") 
         >>> dp.top_k(dp.asarray([5, 1, 4, 2]), 2).values.asnumpy()
         array([5, 4])
     """
-    x = check_array("top_k", "x", x)
     if mode not in ("largest", "smallest"):
         raise ArgumentError(f"top_k: mode {mode!r} is neither 'largest' nor 'smallest'")
     if x.dtype.kind == "c":
@@ -537,6 +538,7 @@ def _taken(values: ndarray, positions: ndarray) -> ndarray:
     return result
 
 
+@public()
 def sort_complex(x: Any) -> ndarray:
     """The elements by their real parts, then by their imaginary ones, as complex numbers.
 
@@ -545,7 +547,6 @@ def sort_complex(x: Any) -> ndarray:
         >>> dp.sort_complex(dp.asarray([2 + 1j, 1 - 1j])).asnumpy()
         array([1.-1.j, 2.+1.j])
     """
-    x = check_array("sort_complex", "x", x)
     ordered = sort(x, axis=-1)
     if x.dtype.kind == "c":
         return ordered

@@ -12,11 +12,12 @@ from numpy.linalg import LinAlgError
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, scalar_value
+from dparray._array.operands import scalar_value
 from dparray._array.small import compute_small
 from dparray._functions import reductions
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import expand_dims, moveaxis
+from dparray._functions.public import public
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, ShapeError
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 
+@public()
 def matrix_rank(
     x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None
 ) -> ndarray:
@@ -49,7 +51,6 @@ def matrix_rank(
         >>> int(dp.linalg.matrix_rank(dp.ones((3, 3))))
         1
     """
-    x = check_array("matrix_rank", "x", x)
     tolerances = [(n, t) for n, t in (("tol", tol), ("rtol", rtol)) if isinstance(t, ndarray)]
     common_placement("matrix_rank", [("x", x), *tolerances])
     if x.ndim < 2:
@@ -127,6 +128,7 @@ def _norm_of_inverse(x: ndarray, p: Any) -> ndarray:
     return stack([_norm_of_inverse(x[at], p) for at in range(x.shape[0])])
 
 
+@public()
 def vector_norm(
     x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float | None = 2
 ) -> ndarray:
@@ -151,7 +153,6 @@ def vector_norm(
         >>> float(dp.linalg.vector_norm(dp.asarray([3.0, 4.0])))
         5.0
     """
-    x = check_array("vector_norm", "x", x)
     ord = 2 if ord is None else ord
     if type(ord) is int and ord == 2 and x.dtype.char != "e" and type(axis) in (int, type(None)):
         small = compute_small(np.linalg.norm, x, None, axis, bool(keepdims))
@@ -225,6 +226,7 @@ def _best(values: ndarray, axis: int, ord: Any, keepdims: bool = False) -> ndarr
     return reductions.max(values, axis, keepdims=keepdims, initial=0)
 
 
+@public()
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
     """NumPy's norm: of the flattened array, of vectors along one axis or of matrices of two.
 
@@ -245,7 +247,6 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
         >>> float(dp.linalg.norm(dp.asarray([[3.0, 0.0], [0.0, 4.0]])))
         5.0
     """
-    x = check_array("norm", "x", x)
     if axis is None and (ord is None or x.ndim == 1):
         return vector_norm(x, axis=None, keepdims=keepdims, ord=2 if ord is None else ord)
     axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes("norm", axis, x.ndim)

@@ -10,7 +10,7 @@ import numpy as np
 from dparray import _layout
 from dparray._array.assignment import write_out
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_arrays, check_out
+from dparray._array.operands import check_array, check_out
 from dparray._functions import reductions
 from dparray._functions.manipulation import broadcast_to, expand_dims
 from dparray._functions.manipulation import diagonal as _diagonal_of_axes
@@ -18,6 +18,7 @@ from dparray._functions.matrices import eye
 from dparray._functions.products import cross as cross_of_axes
 from dparray._functions.products import matmul
 from dparray._functions.products import outer as outer_of_all
+from dparray._functions.public import public
 from dparray._placement import common_placement
 from dparray.exceptions import HostConversionError, ShapeError
 from dparray.linalg.operands import matrices
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 
+@public(operands=("x1", "x2"))
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     """The cross product of vectors of three elements along an axis.
 
@@ -46,7 +48,6 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
         >>> dp.linalg.cross(dp.asarray([1, 0, 0]), dp.asarray([0, 1, 0])).asnumpy()
         array([0, 0, 1])
     """
-    x1, x2 = check_arrays("cross", ("x1", x1), ("x2", x2))
     for name, x in (("x1", x1), ("x2", x2)):
         if x.shape[_layout.normalize_axis("cross", axis, x.ndim)] != 3:
             raise ShapeError(
@@ -56,6 +57,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     return cross_of_axes(x1, x2, axis=axis)
 
 
+@public(operands=("x1", "x2"))
 def outer(x1: Any, x2: Any, /) -> ndarray:
     """All products of an element of one vector with one of the other: a matrix.
 
@@ -69,7 +71,6 @@ def outer(x1: Any, x2: Any, /) -> ndarray:
         array([[3, 4],
                [6, 8]])
     """
-    x1, x2 = check_arrays("outer", ("x1", x1), ("x2", x2))
     if x1.ndim != 1 or x2.ndim != 1:
         raise ShapeError(
             f"outer: shapes {x1.shape} and {x2.shape}; give two vectors, or use dp.outer, which "
@@ -183,6 +184,7 @@ def _chain(
     return matmul(_chain(factors, cuts, first, cut), _chain(factors, cuts, cut + 1, last))
 
 
+@public()
 def diagonal(x: Any, /, *, offset: int = 0) -> ndarray:
     """A view of the diagonals of matrices (the last two axes).
 
@@ -194,7 +196,6 @@ def diagonal(x: Any, /, *, offset: int = 0) -> ndarray:
         >>> dp.linalg.diagonal(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([1, 4])
     """
-    x = check_array("diagonal", "x", x)
     if x.ndim < 2:
         raise ShapeError(f"diagonal: x has shape {x.shape}; give a matrix or a stack of them")
     return _diagonal_of_axes(x, offset, -2, -1)

@@ -19,6 +19,7 @@ from dparray._functions.manipulation import (
 )
 from dparray._functions.operands import conjugate
 from dparray._functions.products import matmul, tensordot, vecdot
+from dparray._functions.public import public
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
@@ -105,6 +106,7 @@ def inv(x: Any, /) -> ndarray:
     return compute("inv", np.linalg.inv, later("linalg.inv", dpnp), (("x", x),))
 
 
+@public()
 def solve(x1: Any, x2: Any, /) -> ndarray:
     """The solutions of `x1 @ x = x2`.
 
@@ -122,7 +124,6 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.linalg.solve(dp.asarray([[2.0, 0.0], [0.0, 4.0]]), dp.asarray([2.0, 2.0])).asnumpy()
         array([1. , 0.5])
     """
-    x1 = check_array("solve", "x1", x1)
     x2 = check_array("solve", "x2", x2)
     common_placement("solve", (("x1", x1), ("x2", x2)))
     x1 = matrices("solve", "x1", x1)
@@ -132,6 +133,7 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     return compute("solve", np.linalg.solve, later("linalg.solve", dpnp), (("x1", x1), ("x2", x2)))
 
 
+@public()
 def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
     """The least-squares solution of `x1 @ x = x2`.
 
@@ -153,7 +155,6 @@ def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
         >>> dp.linalg.lstsq(a, dp.asarray([1.0, 2.0, 3.0]))[0].asnumpy()
         array([1., 2.])
     """
-    x1 = check_array("lstsq", "x1", x1)
     x2 = check_array("lstsq", "x2", x2)
     common_placement("lstsq", (("x1", x1), ("x2", x2)))
     x1 = matrices("lstsq", "x1", x1, square=False)
@@ -170,6 +171,7 @@ def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
     return tuple(found)
 
 
+@public()
 def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ndarray:
     """The Moore-Penrose pseudo-inverses of matrices.
 
@@ -188,7 +190,6 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
         array([[0.5 , 0.  ],
                [0.  , 0.25]])
     """
-    x = check_array("pinv", "x", x)
     tolerance = scalar_value(rcond if rtol is None else rtol)
     if isinstance(tolerance, ndarray):
         common_placement("pinv", (("x", x), ("rtol", tolerance)))
@@ -212,6 +213,7 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     return matmul(scaled, matrix_transpose(conjugate(u)))
 
 
+@public()
 def tensorinv(x: Any, ind: int = 2) -> ndarray:
     """The inverse of an array with respect to :func:`tensordot` over its first ``ind`` axes.
 
@@ -224,7 +226,6 @@ def tensorinv(x: Any, ind: int = 2) -> ndarray:
         >>> dp.linalg.tensorinv(dp.eye(4).reshape(2, 2, 4), ind=2).shape
         (4, 2, 2)
     """
-    x = check_array("tensorinv", "x", x)
     if ind < 1:
         raise ShapeError(f"tensorinv: ind is {ind}; it must be 1 or more")
     rows = int(np.prod(x.shape[:ind]))
@@ -233,6 +234,7 @@ def tensorinv(x: Any, ind: int = 2) -> ndarray:
     return reshape(inv(reshape(x, (rows, rows))), x.shape[ind:] + x.shape[:ind])
 
 
+@public()
 def tensorsolve(x1: Any, x2: Any, axes: Sequence[int] | None = None) -> ndarray:
     """The solution of `tensordot(x1, x, x.ndim) = x2`.
 
@@ -251,7 +253,6 @@ def tensorsolve(x1: Any, x2: Any, axes: Sequence[int] | None = None) -> ndarray:
         >>> dp.linalg.tensorsolve(dp.eye(4).reshape(2, 2, 4), dp.ones((2, 2))).shape
         (4,)
     """
-    x1 = check_array("tensorsolve", "x1", x1)
     x2 = check_array("tensorsolve", "x2", x2)
     common_placement("tensorsolve", (("x1", x1), ("x2", x2)))
     if axes is not None:

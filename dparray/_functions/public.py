@@ -1,0 +1,118 @@
+"""The decorator of public functions: what each does with its operands is stated once.
+
+``@public(small=np.sum, takes=("axis", "keepdims"))`` gives a function, before its body runs:
+
+1. the fast path: where the parameters that NumPy does not take are at their defaults, small arrays
+   are computed immediately by ``small``;
+2. the override: an operand of another class with ``__dparray_function__`` computes the call;
+3. the operands as arrays, on one queue if there are several;
+4. the check that ``out`` is an array on that queue.
+
+The steps are written out as the code of one function with the same signature, since a wrapper that
+takes ``*args`` and ``**kwargs`` costs more than the fast path itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_arrays, check_out, taken_over
+from dparray._array.small import compute_small
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_SINGLETONS = (None, True, False)
+
+
+def public(
+    *,
+    operands: Sequence[str] = (),
+    small: Callable[..., Any] | None = None,
+    takes: Sequence[str] = (),
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function public: fast path, override, operands and ``out``.
+
+    Args:
+        operands: the names of the parameters that are arrays; the first parameter if not given.
+        small: NumPy's function of small arrays, without which there is no fast path.
+        takes: the names of the parameters that ``small`` is called with after the operands.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        parameters = inspect.signature(function).parameters
+        arrays = tuple(operands) or (next(iter(parameters)),)
+        names: dict[str, Any] = {
+            "__name__": function.__module__,
+            "check_array": check_array,
+            "check_arrays": check_arrays,
+            "check_out": check_out,
+            "compute_small": compute_small,
+            "general": function,
+            "ndarray": ndarray,
+            "small": small,
+            "taken_over": taken_over,
+        }
+        source = _source(function.__name__, parameters, arrays, small is not None, tuple(takes))
+        code = getattr(function, "__code__")  # noqa: B009
+        # Its frames show the function's own file, where users and tools look.
+        exec(compile("\n" * (code.co_firstlineno - 1) + source, code.co_filename, "exec"), names)
+        made = names[function.__name__]
+        made.__defaults__ = getattr(function, "__defaults__")  # noqa: B009
+        made.__kwdefaults__ = getattr(function, "__kwdefaults__")  # noqa: B009
+        return functools.update_wrapper(made, function)
+
+    return decorate
+
+
+def _source(
+    name: str,
+    parameters: Any,
+    arrays: Sequence[str],
+    has_small: bool,
+    takes: Sequence[str],
+) -> str:
+    """The code of a public function."""
+    lines = [f"def {name}({_declared(parameters)}):"]
+    if has_small:
+        rest = [p for p in parameters.values() if p.name not in (*arrays, *takes)]
+        assert all(any(p.default is one for one in _SINGLETONS) for p in rest), name
+        call = f"compute_small(small, {', '.join((*arrays, *takes))})"
+        tests = " and ".join(f"{p.name} is {p.default}" for p in rest)
+        lines.append(f"    found = {call}" + (f" if {tests} else None" if tests else ""))
+        lines.append("    if found is not None: return found")
+    options = "".join(f", {p}={p}" for p in parameters if p not in arrays)
+    foreign = " or ".join(f"type({each}) is not ndarray" for each in arrays)
+    operands = "".join(f"{each}, " for each in arrays)
+    others = " or ".join(f"hasattr({each}, '__dparray_function__')" for each in arrays)
+    lines.append(f"    if {foreign}:")
+    lines.append(f"        if {others}:")
+    lines.append(f"            return taken_over({name!r}, ({operands}){options})")
+    if len(arrays) == 1:
+        lines.append(f"        {arrays[0]} = check_array({name!r}, {arrays[0]!r}, {arrays[0]})")
+    else:
+        pairs = ", ".join(f"({each!r}, {each})" for each in arrays)
+        lines.append(f"    {', '.join(arrays)} = check_arrays({name!r}, {pairs})")
+    if "out" in parameters:
+        pairs = "".join(f"({each!r}, {each}), " for each in arrays)
+        lines.append(f"    if out is not None: check_out({name!r}, ({pairs}), out)")
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    passed = [f"{p.name}={p.name}" if p.kind is by_name else p.name for p in parameters.values()]
+    lines.append(f"    return general({', '.join(passed)})")
+    return "\n".join(lines)
+
+
+def _declared(parameters: Any) -> str:
+    """Parameters as in a definition; the defaults are replaced by the function's own."""
+    bare = [
+        p.replace(
+            annotation=inspect.Parameter.empty,
+            default=p.default if p.default is inspect.Parameter.empty else None,
+        )
+        for p in parameters.values()
+    ]
+    return str(inspect.Signature(bare))[1:-1]
