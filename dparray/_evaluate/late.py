@@ -69,7 +69,7 @@ def evaluate(roots: Sequence[Node]) -> list[Node]:
         else:
             groups.setdefault(policy, []).append(root)
     for policy, group in groups.items():
-        inside = [id(node) for node in pending_order(group)]  # no references, which are counted
+        inside = [id(node) for node in pending_order(group)]
         if binder is None or not binder.compute(policy, group):
             left += group
         for key in inside:

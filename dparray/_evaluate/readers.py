@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
-from sys import getrefcount
+from collections.abc import Container, Sequence
 from typing import Any
 
 from dparray._evaluate.fusion import is_worth_storing
@@ -19,24 +18,12 @@ from dparray.memory.blocks import SHARED
 MOST_READERS = 64
 
 
-def _references_of_a_walk() -> int:
-    """The count of ``getrefcount`` in a loop over a list, for an object of no other reference.
-
-    Interpreters differ: Python 3.14 lends references to local names.
-    """
-    for node in [object()]:
-        return getrefcount(node)
-    raise AssertionError
-
-
-#: References to a node that are a walk's own, in a loop written as the one that is measured.
-WALK_REFERENCES = _references_of_a_walk()
-
-
 def externally_referenced(roots: Sequence[Node], order: Sequence[Node] | None = None) -> list[Node]:
     """The inner nodes that are worth storing and referenced from outside the expression.
 
-    ``order``, if given, is the only list of the pending nodes that the caller has.
+    Args:
+        roots: what is asked for, which is stored anyway.
+        order: the pending nodes of the expression, if the caller has them.
     """
     if len(roots) == 1:
         if roots[0].weight <= STORING_WEIGHT:
@@ -45,34 +32,32 @@ def externally_referenced(roots: Sequence[Node], order: Sequence[Node] | None = 
         return []
     if order is None:
         order = pending_order(roots)
-    # One reference is the user's in `order`; most nodes have no more.
-    most = WALK_REFERENCES + 1
-    only = roots[0] if len(roots) == 1 else None  # which is stored anyway
-    shared: list[Node] = []
-    references: list[int] = []
-    for node in order:
-        count = getrefcount(node)
-        if count > most and node is not only and is_worth_storing(node):
-            shared.append(node)
-            references.append(count - WALK_REFERENCES)
-    if not shared:
-        return []
-    uses = inner_uses(order)
+    inside = set(map(id, order))
+    asked = set(map(id, roots))
     return [
         node
-        for node, count in zip(shared, references, strict=True)
-        if count > uses[id(node)] and not any(node is root for root in roots)
+        for node in order
+        if id(node) not in asked and is_referenced(node, inside) and is_worth_storing(node)
     ]
 
 
-def inner_uses(order: Sequence[Node]) -> dict[int, int]:
-    """How often each node of ``order`` is an operand of another."""
-    uses: dict[int, int] = dict.fromkeys(map(id, order), 0)
-    for user in order:
-        for operand in user.operands:
-            if id(operand) in uses:
-                uses[id(operand)] += 1
-    return uses
+def is_referenced(node: Node, inside: Container[int]) -> bool:
+    """Whether a pending node is referenced from outside an expression.
+
+    By the array whose value it is, or by a pending operation that is no part of the expression.
+
+    Args:
+        node: the node.
+        inside: the ids of the pending nodes of the expression.
+    """
+    array = node.array
+    if array is not None and array() is not None:
+        return True
+    for reference in node.users or ():
+        user = reference()
+        if user is not None and user.layout is None and id(user) not in inside:
+            return True
+    return False
 
 
 def siblings_of(order: Sequence[Node]) -> list[Node]:

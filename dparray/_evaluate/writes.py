@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from sys import getrefcount
 from typing import Any
 
 from dparray import _hooks, _placement
 from dparray._evaluate import late
 from dparray._evaluate.evaluate import compute, evaluate
 from dparray._evaluate.readers import (
-    WALK_REFERENCES,
     externally_referenced,
-    inner_uses,
+    is_referenced,
     lock,
     note_reader,
     siblings_of,
@@ -128,15 +126,13 @@ def _settle(
     readers: Sequence[Callable[[], Node | None]], block: Block, value: Node | Scalar | None
 ) -> None:
     order = pending_order([value]) if type(value) is Node else []
-    uses = inner_uses(order)
-    used = _readers_among(order[:-1], block)
-    del order
-    for node in used:
-        if node.layout is None and getrefcount(node) > uses[id(node)] + WALK_REFERENCES:
+    inside = set(map(id, order))
+    for node in _readers_among(order[:-1], block):
+        if node.layout is None and is_referenced(node, inside):
             evaluate(node)
     for reference in readers:
         reader = reference()
-        if reader is not None and reader.layout is None and id(reader) not in uses:
+        if reader is not None and reader.layout is None and id(reader) not in inside:
             evaluate(reader)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -50,11 +49,25 @@ def test_cheap_values_are_not_held() -> None:
     assert inner.is_pending
 
 
-def test_the_references_of_a_walk_are_measured_and_not_assumed() -> None:
-    nodes = [object()]
-    for node in nodes:
-        found = sys.getrefcount(node)
-    assert found == readers.WALK_REFERENCES
+def test_what_another_pending_expression_reads_is_held() -> None:
+    x = dp.asarray(np.ones(200_000, np.float32))
+    inner = dp.exp(dp.sin(x * 2.0))
+    y, other = inner + 1.0, inner * 3.0
+    del inner
+    assert held_names(y) == ["exp"]
+    del other
+    assert held_names(y) == []
+
+
+def test_a_write_computes_first_what_another_expression_reads() -> None:
+    x = dp.asarray(np.ones(200_000, np.float32))
+    with limits.force("fused"):
+        inner = x * 2.0
+        other = inner + 1.0
+        x[...] = inner * 5.0
+        del inner
+        np.testing.assert_array_equal(other.asnumpy(), np.full(200_000, 3.0, np.float32))
+        np.testing.assert_array_equal(x.asnumpy(), np.full(200_000, 10.0, np.float32))
 
 
 @pytest.mark.parametrize("executor", ["library", "fused"])
