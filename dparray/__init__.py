@@ -189,6 +189,7 @@ with _startup.explained():
     from dparray._kernel.raw import raw_kernel as raw_kernel
     from dparray._kernel.decorators import device_func as device_func, kernel as kernel
     from dparray._kernel import numba_dpex_module as _numba_dpex_module
+    from dparray._jit.function import JitFunction as JitFunction, jit as jit, prange as prange
     from dparray._runtime.event import Event as Event
     from dparray._runtime.fallback import FallbackWarning as FallbackWarning
     from dparray.kernel_api import *

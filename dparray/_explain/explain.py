@@ -33,6 +33,7 @@ from dparray._evaluate.plan import (
 from dparray._evaluate.schedule import schedule
 from dparray._explain import svg as graph
 from dparray._graph.node import Node, pending_order
+from dparray._jit.function import JitFunction
 from dparray._profile.report import explain_function
 from dparray._scheduling import bind
 from dparray._scheduling.trace import PlacedExpression
@@ -283,7 +284,8 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         **named: inputs of a function by name.
 
     Returns:
-        An :class:`Explanation`; of a Tile function its explanation; of another function a
+        An :class:`Explanation`; of a Tile function its explanation; of a function compiled by
+        :func:`dparray.jit` the text that lists its regions; of another function a
         :class:`dparray._profile.report.PlacementReport`.
 
     Raises:
@@ -299,6 +301,8 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         'host'
     """
     if isinstance(x, TileFunction):
+        return x.explain(*others, **named)
+    if isinstance(x, JitFunction):
         return x.explain(*others, **named)
     if callable(x) and not hasattr(x, "sycl_queue"):
         return explain_function(x, others, named)

@@ -2,7 +2,7 @@
 
 It answers where the package of that name is not installed. Its names are those that programs use:
 the decorators, the launches, the kernel language, the types of signatures and the exceptions.
-``dpjit`` and ``prange``, which compiled host code, say what to write instead.
+``dpjit`` and ``prange`` are ``dp.jit`` and ``dp.prange``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import importlib
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -19,31 +18,8 @@ from dparray import kernel_api
 from dparray._imports import StandIn
 from dparray._kernel import numba_dpex_calls as calls
 from dparray._kernel.decorators import device_func
-from dparray.exceptions import UnsupportedFeatureError
 
 _NAME = "numba_dpex"
-_REPLACED_BY = {
-    "dpjit": "write the loop as array functions of dparray, or as a kernel with dparray.kernel",
-    "prange": "write the loop body as a kernel with dparray.kernel and launch it over a Range",
-}
-
-
-def _refused(name: str) -> Callable[..., Any]:
-    """The stand-in for a function that does not exist here; calling it is the error."""
-
-    def refused(*args: Any, **options: Any) -> Any:
-        raise UnsupportedFeatureError(
-            f"numba_dpex.{name}: dparray compiles kernels, and no code of the host; "
-            f"{_REPLACED_BY[name]}."
-        )
-
-    refused.__name__ = refused.__qualname__ = name
-    return refused
-
-
-def _dpjit(function: Any = None, **options: Any) -> Any:
-    """Decorates as ``numba_dpex.dpjit`` does, so that modules import; the call is the error."""
-    return _refused("dpjit") if callable(function) else _dpjit
 
 
 def _simulated(kernel_fn: Any, index_range: Any, *kernel_args: Any) -> None:
@@ -124,9 +100,9 @@ _MEMBERS: dict[str, dict[str, Any]] = {
         "call_kernel": calls.call_kernel,
         "call_kernel_async": calls.call_kernel_async,
         "device_func": device_func,
-        "dpjit": _dpjit,
+        "dpjit": ("dparray._jit.function", "jit"),
         "kernel": calls.kernel,
-        "prange": _refused("prange"),
+        "prange": ("dparray._jit.function", "prange"),
         **_ARRAY_TYPES,
     },
     f"{_NAME}.kernel_api": {**_language, "call_kernel": _simulated},

@@ -151,26 +151,20 @@ def test_its_argument_error_is_caught_by_its_own_class() -> None:
         numba_dpex.call_kernel(fill, dp.Range(4), np.ones(4))
 
 
-@pytest.mark.parametrize("name", ["dpjit", "prange"])
-def test_what_cannot_work_says_what_to_use(name: str) -> None:
-    import numba_dpex
-
-    call = numba_dpex.dpjit(lambda x: x) if name == "dpjit" else numba_dpex.prange
-    with pytest.raises(dp.UnsupportedFeatureError, match=f"numba_dpex.{name}: .* kernel"):
-        call(4)
-
-
-def test_decorating_with_dpjit_lets_a_module_import() -> None:
+def test_dpjit_and_prange_are_those_of_dparray() -> None:
     import numba_dpex
 
     @numba_dpex.dpjit
     def first(x: Any) -> Any:
+        for i in numba_dpex.prange(x.size):
+            x[i] *= 2
         return x
 
     @numba_dpex.dpjit(parallel=True)
     def second(x: Any) -> Any:
-        return x
+        return x + 1
 
-    for function in (first, second):
-        with pytest.raises(dp.UnsupportedFeatureError):
-            function(np.zeros(1))
+    assert first(dp.arange(3)).tolist() == [0, 2, 4]
+    assert second(dp.arange(3)).tolist() == [1, 2, 3]
+    with pytest.raises(dp.HostConversionError, match=r"dp\.asarray"):
+        second(np.zeros(1))

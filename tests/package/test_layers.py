@@ -35,15 +35,16 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("array", "_array"),
     ("kernels", "_kernel algorithms"),
     ("functions", "_functions fft linalg random special lib testing tilelang plaidml"),
+    ("compiled", "_jit"),
     ("shards", "sharding dask"),
     ("tools", "_simulator _explain _notebook _profile __init__ cli __main__"),
 )
 
 # Who may import a package of the stack when the program runs.
 USERS = {
-    "dpctl": "_placement device _runtime memory _compiler _kernel cli",
+    "dpctl": "_placement device _runtime memory _compiler _kernel _jit cli",
     "dpnp": "exceptions memory _evaluate _compiler cli",
-    "numba": "_compiler _kernel cli",
+    "numba": "_compiler _kernel _jit cli",
     "llvmlite": "_compiler cli",
 }
 

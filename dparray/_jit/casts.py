@@ -1,0 +1,130 @@
+"""Conversions that make Numba compute the dtypes that NumPy 2 would.
+
+Only operations with a dtype other than those of :data:`dparray._jit.inference.DEFAULT_DTYPES` are
+touched: there Numba and NumPy agree.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from dparray._jit.inference import DEFAULT_DTYPES, UFUNCS, Inference, Value, resolve
+
+#: The name of NumPy in generated code.
+NUMPY = "__numpy__"
+
+
+class Casts(ast.NodeTransformer):
+    """Rewrites the operations of a function.
+
+    Attributes:
+        doubts: operations whose types are not known, so that Numba's typing decides.
+    """
+
+    def __init__(self, types: Inference) -> None:
+        self.types = types
+        self.doubts: list[ast.expr | ast.stmt] = []
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """Convert the operands and the result of an operation."""
+        left, right = self.types.of(node.left), self.types.of(node.right)
+        self.generic_visit(node)
+        return self._converted(node, left, right)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """Make ``x op= y`` of a number an assignment, whose operation can be converted."""
+        left, right = self.types.of(node.target), self.types.of(node.value)
+        self.generic_visit(node)
+        if isinstance(left, Value) and left.ndim:
+            if isinstance(right, Value) and right.is_weak and left.dtype not in DEFAULT_DTYPES:
+                node.value = _cast(node.value, left.dtype)
+            elif _may_be_view(node.value, right):  # it may overlap the target
+                copied = ast.Attribute(node.value, "copy", ast.Load())
+                node.value = _at(node, ast.Call(copied, [], []))
+            return node
+        load = _loaded(node.target)
+        value = ast.copy_location(ast.BinOp(load, node.op, node.value), node)
+        converted = self._converted(value, left, right)
+        if converted is value:
+            return node
+        return ast.copy_location(ast.Assign([node.target], converted), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Convert Python's numbers among the arguments of an element-wise function."""
+        result = self.types.of(node)
+        values = [self.types.of(argument) for argument in node.args]
+        ufunc = getattr(np, self.types.called(node), None)
+        self.generic_visit(node)
+        if not isinstance(ufunc, np.ufunc) or not isinstance(result, Value):
+            return node
+        if not all(isinstance(value, Value) for value in values):
+            return node
+        found = resolve(ufunc, values)
+        if found is not None and not _is_default(values):
+            for position, value in enumerate(values):
+                if value.dtype != found[position]:
+                    node.args[position] = _as(node.args[position], value, found[position])
+        return node
+
+    def _converted(self, node: ast.BinOp, left: Any, right: Any) -> Any:
+        if not (isinstance(left, Value) and isinstance(right, Value)):
+            self.doubts.append(node)
+            return node
+        if _is_default((left, right)) or (left.is_weak and right.is_weak):
+            return node
+        if isinstance(node.op, ast.MatMult):
+            return node
+        found = resolve(UFUNCS[type(node.op)], (left, right))
+        if found is None:
+            self.doubts.append(node)
+            return node
+        node.left = _as(node.left, left, found[0])
+        node.right = _as(node.right, right, found[1])
+        if left.ndim or right.ndim:
+            return node
+        return _cast(node, found[-1])
+
+
+def _may_be_view(node: ast.expr, value: Any) -> bool:
+    """Whether an expression may be an array that shares its memory with another."""
+    return isinstance(node, ast.Name | ast.Subscript | ast.Attribute) and (
+        isinstance(value, Value) and value.ndim > 0
+    )
+
+
+def _is_default(values: Any) -> bool:
+    return all(value.dtype in DEFAULT_DTYPES for value in values)
+
+
+def _as(node: ast.expr, value: Value, dtype: np.dtype[Any]) -> ast.expr:
+    """An operand of a type, converted to the dtype that the operation computes in."""
+    if not value.ndim:
+        return _cast(node, dtype)
+    if value.dtype == dtype:
+        return node
+    name = ast.Attribute(ast.Name(NUMPY, ast.Load()), _name(dtype), ast.Load())
+    return _at(node, ast.Call(ast.Attribute(node, "astype", ast.Load()), [name], []))
+
+
+def _name(dtype: np.dtype[Any]) -> str:
+    return "bool_" if dtype.kind == "b" else dtype.name
+
+
+def _at(place: Any, node: ast.expr) -> ast.expr:
+    made: ast.expr = ast.fix_missing_locations(ast.copy_location(node, place))
+    return made
+
+
+def _cast(node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
+    function = ast.Attribute(ast.Name(NUMPY, ast.Load()), _name(dtype), ast.Load())
+    return _at(node, ast.Call(function, [node], []))
+
+
+def _loaded(target: ast.expr) -> Any:
+    copied: Any = ast.parse(ast.unparse(target), mode="eval").body
+    for inner in ast.walk(copied):
+        ast.copy_location(inner, target)
+    return copied

@@ -1,0 +1,264 @@
+"""Drivers: the function itself, with its loops over elements taken out.
+
+A driver runs in Python. Array statements are dparray's own operations, deferred and fused as
+anywhere; ``prange`` loops are calls of parallel regions; other loops over elements are calls of
+native regions. Everything else runs as the uncompiled function would.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import sys
+from types import FunctionType, ModuleType
+from typing import Any
+
+from dparray._array.ndarray import ndarray
+from dparray._compiler.device_function import DeviceFunction
+from dparray._jit.casts import Casts
+from dparray._jit.inference import Inference, Value, type_of
+from dparray._jit.native import Native
+from dparray._jit.regions import ParallelRegion
+from dparray._jit.source import (
+    Source,
+    assigned_names,
+    definition_of,
+    is_prange_function,
+    upward_exposed,
+)
+from dparray._jit.views import host_view, result_of
+from dparray._placement import common_placement
+
+
+class Driver:
+    """A function cut into regions.
+
+    Attributes:
+        function: the generated Python function.
+        regions: the regions, in the order of the source.
+    """
+
+    def __init__(
+        self, source: Source, types: Inference, options: dict[str, Any], cuts: bool
+    ) -> None:
+        tree = copy.deepcopy(source.definition)
+        parameters = [argument.arg for argument in tree.args.args]
+        local = set(parameters) | assigned_names(tree.body)
+        cutter = _Cutter(source, types, options, local, cuts)
+        tree.body = cutter.cut(tree.body)
+        tree.args.defaults = []
+        self.regions = cutter.regions
+        names = {name: _for_driver(value) for name, value in source.names.items()}
+        names.update(cutter.names)
+        names["range"] = range
+        module = ast.fix_missing_locations(ast.Module([tree], []))
+        exec(compile(module, source.file, "exec"), names)
+        self.function: FunctionType = names[tree.name]
+        if tree.name in source.names:
+            names[tree.name] = _for_driver(source.names[tree.name])
+
+
+class NativeRegion:
+    """A loop over elements inside a driver.
+
+    Attributes:
+        node: the loop.
+        inputs: the variables that it reads.
+        outputs: the variables that it assigns and the rest of the function reads.
+    """
+
+    def __init__(
+        self, source: Source, node: Any, inputs: list[str], outputs: list[str], options: Any
+    ) -> None:
+        self.source = source
+        self.node = node
+        self.line = node.lineno
+        self.inputs = inputs
+        self.outputs = outputs
+        self.options = options
+        self.ran_as = "native"
+        self._compiled: dict[Any, tuple[Native, dict[str, Any]]] = {}
+
+    def call(self, name: str) -> ast.stmt:
+        """The statement that stands for the loop in the driver."""
+        inputs: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.inputs]
+        call = ast.Call(ast.Name(name, ast.Load()), inputs, [])
+        statement: ast.stmt = ast.Expr(call)
+        if self.outputs:
+            targets: list[ast.expr] = [ast.Name(each, ast.Store()) for each in self.outputs]
+            statement = ast.Assign([ast.Tuple(targets, ast.Store())], call)
+        return ast.fix_missing_locations(ast.copy_location(statement, self.node))
+
+    def __call__(self, *values: Any) -> Any:
+        """Run the loop on the calling thread."""
+        arrays = [
+            (name, value)
+            for name, value in zip(self.inputs, values, strict=True)
+            if isinstance(value, ndarray)
+        ]
+        placement = common_placement(self.source.function.__name__, arrays) if arrays else None
+        pairs = [(value, host_view(value)) for _, value in arrays]
+        views = iter(pairs)
+        host = []
+        for value in values:
+            if isinstance(value, ndarray):
+                view = next(views)[1]
+                host.append(view if value.ndim else view[()])
+            else:
+                host.append(value)
+        types = dict(zip(self.inputs, map(type_of, values), strict=True))
+        key = tuple(
+            (each.dtype, each.ndim, each.is_weak) if isinstance(each, Value) else str(each)
+            for each in types.values()
+        )
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled[key] = self._compile(types, tuple(host))
+        native, kinds = found
+        result = native.run(tuple(host))
+        if not self.outputs:
+            return None
+        queue = placement.queue if placement else None
+        usm_type = placement.usm_type if placement else "device"
+        return tuple(
+            result_of(item, kinds.get(name), queue, usm_type, pairs)
+            for name, item in zip(self.outputs, result, strict=True)
+        )
+
+    def _compile(self, types: dict[str, Any], host: tuple[Any, ...]) -> tuple[Native, Any]:
+        body: list[ast.stmt] = [copy.deepcopy(self.node)]
+        if self.outputs:
+            names: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.outputs]
+            body.append(ast.Return(ast.Tuple(names, ast.Load())))
+        name = f"{self.source.function.__name__}_line_{self.line}"
+        definition = definition_of(name, self.inputs, body)
+        inferred = Inference(definition, types, self.source.names)
+        native = Native(self.source, Casts(inferred).visit(definition), self.options)
+        native.compile(host)
+        return native, inferred.variables
+
+
+class _Cutter:
+    """Replaces loops by calls of regions."""
+
+    def __init__(
+        self, source: Source, types: Inference, options: dict[str, Any], local: set[str], cuts: bool
+    ) -> None:
+        self.source = source
+        self.types = types
+        self.options = options
+        self.local = local
+        self.cuts = cuts
+        self.regions: list[ParallelRegion | NativeRegion] = []
+        self.names: dict[str, Any] = {}
+
+    def cut(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        """The statements with calls of regions in place of loops."""
+        return [self._one(statement) for statement in body]
+
+    def _one(self, node: ast.stmt) -> ast.stmt:
+        if self.source.is_prange(node):
+            assert isinstance(node, ast.For)
+            return self._add(ParallelRegion(self.source, node, self.local, self.options))
+        if isinstance(node, ast.For | ast.While) and self._is_native(node):
+            return self._add(self._native(node))
+        for name in ("body", "orelse", "finalbody"):
+            inner = getattr(node, name, None)
+            if inner and isinstance(inner[0], ast.stmt):
+                setattr(node, name, self.cut(inner))
+        return node
+
+    def _add(self, region: Any) -> ast.stmt:
+        name = f"__region_{len(self.regions)}"
+        self.regions.append(region)
+        self.names[name] = region
+        statement: ast.stmt = region.call(name)
+        return statement
+
+    def _is_native(self, node: ast.For | ast.While) -> bool:
+        if (
+            not self.cuts
+            or contains_prange(self.source, node)
+            or not walks_elements(node, self.types)
+        ):
+            return False
+        # A return would have to leave the driver, too.
+        return not any(isinstance(each, ast.Return) for each in ast.walk(node))
+
+    def _native(self, node: ast.For | ast.While) -> NativeRegion:
+        assigned = assigned_names([node])
+        outside = _names_outside(self.source.definition, node)
+        inputs = upward_exposed([node]) & self.local
+        before = _assigned_before(self.source.definition, node)
+        outputs = assigned & outside
+        # A loop that does not run leaves its variables as they were.
+        inputs |= outputs & before
+        inputs -= {name for name in inputs - before if name in assigned}
+        return NativeRegion(self.source, node, sorted(inputs), sorted(outputs), self.options)
+
+
+def contains_prange(source: Source, tree: ast.AST) -> bool:
+    """Whether there is a ``prange`` loop in a tree."""
+    return any(
+        isinstance(node, ast.Call) and is_prange_function(source.resolve(node.func))
+        for node in ast.walk(tree)
+    )
+
+
+def walks_elements(tree: ast.AST, types: Inference) -> bool:
+    """Whether loops of a tree read or write single elements, or have no arrays at all."""
+    for loop in ast.walk(tree):
+        if not isinstance(loop, ast.For | ast.While):
+            continue
+        if isinstance(loop, ast.For):
+            value = types.of(loop.iter)
+            if isinstance(value, Value) and value.ndim == 1:
+                return True
+        arrays = False
+        for node in ast.walk(loop):
+            if isinstance(node, ast.Subscript):
+                base, value = types.of(node.value), types.of(node)
+                if isinstance(base, Value) and isinstance(value, Value) and not value.ndim:
+                    return True
+            elif isinstance(node, ast.Name):
+                value = types.of(node)
+                arrays |= isinstance(value, Value) and value.ndim > 0
+        if not arrays and isinstance(loop, ast.For):
+            return True
+    return False
+
+
+def _names_outside(tree: ast.FunctionDef, inside: ast.stmt) -> set[str]:
+    """The names that a function reads outside of a statement."""
+    line, end = inside.lineno, inside.end_lineno or inside.lineno
+    return {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Load)
+        and not line <= node.lineno <= end
+    }
+
+
+def _assigned_before(tree: ast.FunctionDef, inside: ast.stmt) -> set[str]:
+    """The names that a function has assigned in lines before a statement, and its parameters."""
+    found = {argument.arg for argument in tree.args.args}
+    stored = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+    return found | {node.id for node in stored if node.lineno < inside.lineno}
+
+
+def _for_driver(value: Any) -> Any:
+    """A captured value as the driver uses it."""
+    library = sys.modules["dparray"]
+    if isinstance(value, ModuleType):
+        return library if value.__name__ in ("numpy", "dpnp") else value
+    if isinstance(value, DeviceFunction):
+        return value.py_func
+    home = getattr(value, "__module__", None) or ""
+    if isinstance(value, FunctionType) and home.partition(".")[0] in ("numpy", "dpnp"):
+        return getattr(library, value.__name__, value)
+    return value

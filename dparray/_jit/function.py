@@ -1,0 +1,495 @@
+"""``dp.jit``: functions compiled for the types of their arguments."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any, overload
+
+import numpy as np
+
+from dparray._array.ndarray import ndarray
+from dparray._jit.casts import Casts
+from dparray._jit.driver import Driver, contains_prange, walks_elements
+from dparray._jit.inference import (
+    DEFAULT_DTYPES,
+    UNKNOWN,
+    Inference,
+    Items,
+    Value,
+    type_of,
+)
+from dparray._jit.native import Native, has_placement
+from dparray._jit.regions import ParallelRegion
+from dparray._jit.source import Source, prange, source_of
+from dparray._jit.views import host_view, result_of
+from dparray._placement import common_placement
+from dparray._runtime import device_facts
+from dparray.device import describe_queue, queue_of, use_device
+from dparray.exceptions import (
+    HostConversionError,
+    KernelArgumentError,
+    KernelCompileError,
+)
+from dparray.memory import exchange
+
+__all__ = ["jit", "prange"]
+
+#: Up to this many elements of all arguments together, array code is one native region.
+MAX_NATIVE_ELEMENTS = 1 << 14
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+_OPTIONS = ("fastmath", "parallel", "cache", "inline")
+# Options of Numba and numba-dpex that change nothing here.
+_ACCEPTED = ("nopython", "nogil", "error_model", "boundscheck", "debug", "forceobj", "looplift")
+
+
+class Plan:
+    """How a function runs for arguments of one signature.
+
+    Attributes:
+        labels: the types, in words.
+        reason: why the function, or part of it, runs as it does.
+        native: the function as one native region, once it has been compiled.
+        driver: the function cut into regions, once it has been needed.
+    """
+
+    def __init__(self, function: JitFunction, queue: Any, arguments: Sequence[Any]) -> None:
+        source = function._read()
+        self.source = source
+        self.options = function.options
+        self.labels = tuple(map(_label, arguments))
+        parameters = dict(zip(function._parameters, map(type_of, arguments), strict=True))
+        self.types = Inference(source.definition, parameters, source.names)
+        self.queue = queue
+        self.native: Native | None = None
+        self.driver: Driver | None = None
+        self.refusal: KernelCompileError | None = None
+        self._lock = threading.RLock()
+        tree = copy.deepcopy(source.definition)
+        tree.args.defaults = []
+        casts = Casts(self.types)
+        self.tree = casts.visit(tree)
+        self.in_cpu = device_facts.is_cpu(queue)
+        has_prange = contains_prange(source, tree)
+        has_arrays = _has_arrays(self.types)
+        self.walks = walks_elements(source.definition, self.types)
+        exact = not casts.doubts or _is_default(self.types)
+        if not self.in_cpu:
+            self.is_native = self.may_be_native = False
+            self.reason = "the device is not a CPU, so nothing runs on the host in its memory"
+        elif has_prange:
+            self.is_native = self.may_be_native = False
+            self.reason = "its prange loops are kernels"
+        elif self.walks or not has_arrays:
+            self.is_native = self.may_be_native = True
+            self.reason = "it loops over elements" if self.walks else "it has no arrays"
+            if not exact:
+                self.reason += "; Numba's typing decides the dtypes in line " + ", ".join(
+                    str(line) for line in sorted({node.lineno for node in casts.doubts})
+                )
+        elif has_placement(tree):
+            self.is_native = self.may_be_native = False
+            self.reason = "its creation functions are told where their arrays go"
+        elif not exact:
+            self.is_native = self.may_be_native = False
+            self.reason = "NumPy's dtypes are not known to Numba in line " + str(
+                casts.doubts[0].lineno
+            )
+        else:
+            self.is_native, self.may_be_native = False, True
+            self.reason = "array code: native for small arrays, else dparray's operations"
+
+    def runs_native(self, size: int) -> bool:
+        """Whether a call with this many elements is one native region."""
+        return self.is_native or (
+            self.may_be_native and size <= MAX_NATIVE_ELEMENTS and self.refusal is None
+        )
+
+    def ready_native(self, host: tuple[Any, ...]) -> Native | None:
+        """The native region, compiled for host arguments; ``None`` where a driver is as good.
+
+        Raises:
+            KernelCompileError: Numba does not compile it, and the function loops over elements.
+        """
+        with self._lock:
+            if self.native is None and self.refusal is None:
+                native = Native(self.source, self.tree, self.options)
+                try:
+                    native.compile(host)
+                except KernelCompileError as error:
+                    if self.is_native and self.walks:
+                        raise
+                    self.refusal = error
+                    self.is_native = False
+                else:
+                    self.native = native
+            return self.native
+
+    def ready_driver(self) -> Driver:
+        """The function cut into regions."""
+        with self._lock:
+            if self.driver is None:
+                self.driver = Driver(self.source, self.types, self.options, self.in_cpu)
+            return self.driver
+
+
+class JitFunction:
+    """A function compiled by :func:`jit`; call it like the Python function.
+
+    Attributes:
+        py_func: the Python function.
+        options: the options of the compiler.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.jit
+        ... def running_sum(x):
+        ...     for i in range(1, x.size):
+        ...         x[i] += x[i - 1]
+        ...     return x
+        >>> running_sum(dp.ones(4)).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+        >>> running_sum.signatures
+        [('float64[1]',)]
+    """
+
+    def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
+        self.py_func = function
+        self.options = options
+        self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__module__ = function.__module__
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._signature = inspect.signature(function)
+        for name, parameter in self._signature.parameters.items():
+            if (
+                parameter.kind is parameter.VAR_KEYWORD
+                or parameter.kind is parameter.VAR_POSITIONAL
+            ):
+                raise KernelArgumentError(
+                    f"jit: parameter {name!r} of {self.__name__} takes any number of arguments; "
+                    "a compiled function has one named parameter for each argument"
+                )
+        self._parameters = tuple(self._signature.parameters)
+        self._count = len(self._parameters)
+        self._source: Source | None = None
+        self._plans: dict[tuple[Any, ...], Plan] = {}
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"<dparray jit function {self.__qualname__}>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # as functions are pickled: by name
+
+    def _read(self) -> Source:
+        with self._lock:
+            if self._source is None:
+                self._source = source_of(self.py_func)
+            return self._source
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Run the function on the queue of its arrays."""
+        if named or len(arguments) != self._count:
+            arguments = self._completed(arguments, named)
+        queue = None
+        size = 0
+        key: list[Any] = []
+        for x in arguments:
+            if type(x) is ndarray:
+                key.append((x.dtype, x.ndim))
+                size += x.size
+                if queue is None:
+                    queue = x.sycl_queue
+                elif x.sycl_queue is not queue and x.sycl_queue != queue:
+                    self._refuse_placement(arguments)
+            elif type(x) in (float, int):
+                key.append(type(x))
+            else:
+                return self._call_otherwise(arguments)
+        return self._run(arguments, queue, size, tuple(key))
+
+    def _run(self, arguments: tuple[Any, ...], queue: Any, size: int, key: tuple[Any, ...]) -> Any:
+        if queue is None:
+            queue = queue_of(None)
+            key = (*key, queue)
+        elif not device_facts.is_cpu(queue):
+            key = (*key, queue)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plan(key, queue, arguments)
+        if plan.runs_native(size):
+            pairs = [(x, host_view(x)) for x in arguments if type(x) is ndarray]
+            if len(pairs) == len(arguments):
+                host = tuple([view for _, view in pairs])
+            else:
+                views = iter(pairs)
+                host = tuple([next(views)[1] if type(x) is ndarray else x for x in arguments])
+            native = plan.native or plan.ready_native(host)
+            if native is not None:
+                try:
+                    value = native.dispatcher(*host)
+                except Exception as error:
+                    raise native.located(error) from None
+                if value is None:
+                    return None
+                usm_type = common_placement("jit", [("", x) for x, _ in pairs]).usm_type if (
+                    pairs
+                ) else "device"  # fmt: skip
+                return result_of(value, plan.types.result, queue, usm_type, pairs)
+        driver = plan.driver or plan.ready_driver()
+        with use_device(queue):
+            return driver.function(*arguments)
+
+    def _call_otherwise(self, arguments: tuple[Any, ...]) -> Any:
+        """A call with arguments other than arrays, integers and floats."""
+        converted = tuple(
+            self._checked(name, x) for name, x in zip(self._parameters, arguments, strict=True)
+        )
+        arrays: list[tuple[str, ndarray]] = []
+        for name, x in zip(self._parameters, converted, strict=True):
+            arrays += _arrays_in(name, x)
+        queue = common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
+        plan_key = tuple(map(_key, converted))
+        if any(isinstance(x, tuple) and _arrays_in("", x) for x in converted):
+            return self._run_driver(converted, queue, plan_key)
+        size = sum(x.size for _, x in arrays)
+        return self._run(converted, queue if arrays else None, size, plan_key)
+
+    def _run_driver(self, arguments: tuple[Any, ...], queue: Any, key: tuple[Any, ...]) -> Any:
+        plan = self._plans.get(key) or self._plan(key, queue, arguments)
+        driver = plan.driver or plan.ready_driver()
+        with use_device(queue):
+            return driver.function(*arguments)
+
+    def _plan(self, key: tuple[Any, ...], queue: Any, arguments: Sequence[Any]) -> Plan:
+        with self._lock:
+            plan = self._plans.get(key)
+            if plan is None:
+                plan = self._plans[key] = Plan(self, queue, arguments)
+                if not plan.may_be_native:
+                    plan.ready_driver()
+            return plan
+
+    def _checked(self, name: str, x: Any) -> Any:
+        """An argument that a compiled function takes, or an error with the fix."""
+        if type(x) is ndarray or x is None or isinstance(x, (str, *_NUMBERS)):
+            return x
+        if isinstance(x, np.ndarray):
+            raise HostConversionError(
+                f"{self.__name__}: argument {name!r} is a NumPy array, which is on no device; copy "
+                f"it to one first: {name} = dp.asarray({name})"
+            )
+        if isinstance(x, tuple):
+            items = [self._checked(f"{name}[{at}]", item) for at, item in enumerate(x)]
+            return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+        if isinstance(x, ndarray):
+            return x
+        if hasattr(x, "__sycl_usm_array_interface__"):
+            layout = exchange.layout_of_interface(x)
+            return ndarray._from_layout(*layout)
+        if isinstance(x, np.dtype | type) or callable(x):
+            return x
+        raise KernelArgumentError(
+            f"{self.__name__}: argument {name!r} is a {type(x).__name__}; a compiled function "
+            "takes arrays, numbers, strings, None and tuples of them"
+        )
+
+    def _completed(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        try:
+            bound = self._signature.bind(*arguments, **named)
+        except TypeError as error:
+            raise KernelArgumentError(
+                f"{self.__name__}: {error}; its parameters are {', '.join(self._parameters)}"
+            ) from None
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    def _refuse_placement(self, arguments: Sequence[Any]) -> None:
+        arrays = [
+            (name, x)
+            for name, x in zip(self._parameters, arguments, strict=True)
+            if isinstance(x, ndarray)
+        ]
+        common_placement(self.__name__, arrays)
+
+    # -- looking into it ------------------------------------------------------------------------
+
+    @property
+    def signatures(self) -> list[tuple[str, ...]]:
+        """The argument types that it has been compiled for, in words."""
+        return [plan.labels for plan in self._plans.values()]
+
+    def inspect(self) -> str:
+        """Describe the regions of each signature, with the generated code of native ones."""
+        parts = []
+        for plan in self._plans.values():
+            parts.append(self._describe(plan, plan.is_native or plan.native is not None))
+            if plan.native is not None:
+                parts.append(ast.unparse(plan.tree))
+        return "\n".join(parts)
+
+    def explain(self, *arguments: Any, **named: Any) -> JitExplanation:
+        """Tell how a call runs, without running it; :func:`dparray.explain` calls this."""
+        arguments = self._completed(arguments, named)
+        converted = tuple(map(self._checked, self._parameters, arguments))
+        arrays = [pair for n, x in zip(self._parameters, converted, strict=True)
+                  for pair in _arrays_in(n, x)]  # fmt: skip
+        queue = common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
+        plan = Plan(self, queue, converted)
+        is_native = plan.runs_native(sum(x.size for _, x in arrays))
+        return JitExplanation(self._describe(plan, is_native))
+
+    def _describe(self, plan: Plan, is_native: bool) -> str:
+        source = plan.source
+        lines = [
+            f"{self.__name__}({', '.join(plan.labels)}) on {describe_queue(plan.queue)}",
+            f"  {source.file}:{source.first_line}",
+        ]
+        if is_native:
+            lines.append(f"  whole function: native region on the calling thread ({plan.reason})")
+            return "\n".join(lines)
+        lines.append(f"  driver in Python, array statements by dparray ({plan.reason})")
+        if plan.refusal is not None:
+            lines.append(f"  not native: {plan.refusal}")
+        for region in plan.ready_driver().regions:
+            text = source.lines[region.line - source.first_line].strip()
+            kind = "native region: loop over elements"
+            if isinstance(region, ParallelRegion):
+                kind = f"kernel over {len(region.loops)} dimension(s)"
+                if region.reductions:
+                    names = ", ".join(each.name for each in region.reductions)
+                    kind += f", reduction of {names}"
+                if region.ran_as == "native":
+                    kind = (
+                        "native parallel region, because the kernel language lacks its statements"
+                    )
+            lines.append(f"  line {region.line}: {text}\n    {kind}")
+        return "\n".join(lines)
+
+
+class JitExplanation(str):
+    """The text that explains a call of a compiled function."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _arrays_in(name: str, x: Any) -> list[tuple[str, ndarray]]:
+    if isinstance(x, ndarray):
+        return [(name, x)]
+    if isinstance(x, tuple):
+        return [pair for at, item in enumerate(x) for pair in _arrays_in(f"{name}[{at}]", item)]
+    return []
+
+
+def _key(x: Any) -> Any:
+    if isinstance(x, ndarray):
+        return x.dtype, x.ndim
+    if isinstance(x, tuple):
+        return type(x), *map(_key, x)
+    if isinstance(x, _NUMBERS):
+        return type(x)
+    return x
+
+
+def _label(x: Any) -> str:
+    if isinstance(x, ndarray):
+        return f"{x.dtype}[{x.ndim}]"
+    if isinstance(x, tuple):
+        return f"({', '.join(map(_label, x))})"
+    if isinstance(x, np.generic):
+        return x.dtype.name
+    return repr(x) if isinstance(x, str) or x is None else type(x).__name__
+
+
+def _has_arrays(types: Inference) -> bool:
+    def has(value: Any) -> bool:
+        if isinstance(value, Items):
+            return any(map(has, value.items))
+        return value is UNKNOWN or (isinstance(value, Value) and value.ndim > 0)
+
+    return any(map(has, types.variables.values())) or has(types.result)
+
+
+def _is_default(types: Inference) -> bool:
+    """Whether all dtypes of a function are those on which Numba and NumPy agree."""
+
+    def default(value: Any) -> bool:
+        if isinstance(value, Items):
+            return all(map(default, value.items))
+        return not isinstance(value, Value) or value.dtype in DEFAULT_DTYPES
+
+    named = {node.attr for node in ast.walk(types.tree) if isinstance(node, ast.Attribute)}
+    named |= {str(n.value) for n in ast.walk(types.tree) if isinstance(n, ast.Constant)}
+    others = {"float32", "float16", "int32", "int16", "int8", "uint64", "uint32", "uint16",
+              "uint8", "complex64", "single", "half", "csingle"}  # fmt: skip
+    return all(map(default, types.variables.values())) and not named & others
+
+
+@overload
+def jit(function: Callable[..., Any], /) -> JitFunction: ...
+@overload
+def jit(**options: Any) -> Callable[[Callable[..., Any]], JitFunction]: ...
+def jit(function: Any = None, /, **options: Any) -> Any:
+    """Compile a whole function, loops included, for the types of its arguments.
+
+    The first call with arguments of new types compiles. Loops over :func:`prange` become kernels;
+    array statements are dparray's operations, fused as everywhere; loops over elements become
+    native code that runs on the calling thread in the memory of a CPU device. Small array functions
+    are native code as a whole. The function runs on the queue of its arrays.
+
+    Args:
+        function: the function, or nothing for a decorator with options.
+        options: ``fastmath=True`` lets native code reorder floating-point operations;
+            ``cache=False`` keeps native code out of the disk cache; ``inline`` and ``parallel`` are
+            accepted as in Numba: a ``prange`` loop is always parallel.
+
+    Raises:
+        KernelArgumentError: an unknown option.
+        KernelCompileError: on the first call, code that cannot be compiled.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.jit
+        ... def row_sums(x, out):
+        ...     for i in dp.prange(x.shape[0]):
+        ...         total = 0.0
+        ...         for j in range(x.shape[1]):
+        ...             total += x[i, j]
+        ...         out[i] = total
+        >>> x, out = dp.ones((3, 4)), dp.empty(3)
+        >>> row_sums(x, out)
+        >>> out.tolist()
+        [4.0, 4.0, 4.0]
+    """
+    for name in options:
+        if name not in _OPTIONS + _ACCEPTED:
+            raise KernelArgumentError(
+                f"jit: unknown option {name!r}; options: {', '.join(_OPTIONS)}"
+            )
+    if options.get("forceobj"):
+        raise KernelArgumentError("jit: forceobj=True is not available; call the Python function")
+    kept: dict[str, Any] = {
+        name: options[name] for name in ("fastmath", "cache", "inline") if name in options
+    }
+    if kept.get("inline") == "never":
+        del kept["inline"]
+
+    def make(python_function: Any) -> JitFunction:
+        python_function = getattr(python_function, "py_func", python_function)
+        if not isinstance(python_function, FunctionType):
+            raise KernelArgumentError(
+                f"jit: {python_function!r} is not a Python function; write @dp.jit above a def"
+            )
+        return JitFunction(python_function, kept)
+
+    return make if function is None else make(function)

@@ -1,0 +1,574 @@
+"""Types of a function's expressions under NumPy 2's rules.
+
+Numba promotes as NumPy 1 did: a Python float makes float64 of a float32 array, and two int32
+scalars give an int64. This module infers the types that the uncompiled function would have, so
+that :mod:`dparray._jit.casts` can add the conversions which make Numba compute them. The inference
+ignores the order of statements: a variable has the join of all its assignments. A type that is not
+known exactly is :data:`UNKNOWN`, never a guess.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: Dtypes for which the typing of Numba and that of NumPy agree.
+DEFAULT_DTYPES = frozenset(map(np.dtype, ("float64", "int64", "complex128", "bool")))
+
+
+class Value(NamedTuple):
+    """An array or a number.
+
+    Attributes:
+        dtype: of the elements.
+        ndim: the number of dimensions; 0 for a number.
+        is_weak: a number of Python, which takes the dtype of what it is combined with.
+    """
+
+    dtype: np.dtype[Any]
+    ndim: int = 0
+    is_weak: bool = False
+
+
+class Items(NamedTuple):
+    """A tuple."""
+
+    items: tuple[Any, ...]
+
+
+class Known(NamedTuple):
+    """A value known when the function is compiled: a module, a dtype, a function, a string."""
+
+    value: Any
+
+
+class Unknown:
+    """The type of an expression that the inference cannot tell."""
+
+
+UNKNOWN = Unknown()
+_MISSING = object()
+
+WEAK_BOOL = Value(np.dtype(bool), 0, True)
+WEAK_INT = Value(np.dtype("int64"), 0, True)
+WEAK_FLOAT = Value(np.dtype("float64"), 0, True)
+WEAK_COMPLEX = Value(np.dtype("complex128"), 0, True)
+_WEAK = {bool: WEAK_BOOL, int: WEAK_INT, float: WEAK_FLOAT, complex: WEAK_COMPLEX}
+_PYTHON = {"i": int, "f": float, "c": complex, "b": np.dtype(bool)}
+
+UFUNCS: dict[type, np.ufunc] = {
+    ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.true_divide,
+    ast.FloorDiv: np.floor_divide, ast.Mod: np.remainder, ast.Pow: np.power,
+    ast.BitAnd: np.bitwise_and, ast.BitOr: np.bitwise_or, ast.BitXor: np.bitwise_xor,
+    ast.LShift: np.left_shift, ast.RShift: np.right_shift,
+}  # fmt: skip
+_ON_PYTHON: dict[type, Any] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.Pow: operator.pow, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+_SAME_DTYPE = frozenset(
+    {"copy", "ascontiguousarray", "flip", "flipud", "fliplr", "roll", "sort", "transpose", "triu",
+     "tril", "zeros_like", "ones_like", "empty_like", "full_like", "asarray", "array"}
+)  # fmt: skip
+_FOLDS = frozenset(
+    {"sum", "prod", "min", "max", "amin", "amax", "mean", "std", "var", "any", "all"}
+)
+_FOLD_INDEX = frozenset({"argmin", "argmax"})
+_NEW = frozenset({"zeros", "ones", "empty", "full"})
+_INTEGER_MATH = frozenset({"floor", "ceil", "trunc", "gcd", "factorial", "isqrt", "lcm", "comb"})
+_BOOLEAN_MATH = frozenset({"isnan", "isinf", "isfinite", "isclose"})
+
+
+def type_of(value: Any) -> Any:
+    """The type of an argument or of a value that a function captures."""
+    weak = _WEAK.get(type(value))
+    if weak is not None:
+        return weak
+    if isinstance(value, np.generic):
+        return Value(value.dtype)
+    if isinstance(getattr(value, "shape", None), tuple) and hasattr(value, "dtype"):
+        return Value(np.dtype(value.dtype), len(value.shape))
+    if isinstance(value, tuple):
+        return Items(tuple(map(type_of, value)))
+    return Known(value)
+
+
+def join(first: Any, second: Any) -> Any:
+    """The type of a variable with two assignments."""
+    if first is None or first == second:
+        return second
+    if second is None:
+        return first
+    if isinstance(first, Value) and isinstance(second, Value) and first.ndim == second.ndim:
+        if first.is_weak and second.is_weak:
+            return Value(np.result_type(first.dtype, second.dtype), 0, True)
+        if first.is_weak or second.is_weak:
+            strong, weak = (second, first) if first.is_weak else (first, second)
+            if np.result_type(strong.dtype, _python_type(weak)) == strong.dtype:
+                return strong
+    if isinstance(first, Items) and isinstance(second, Items):
+        return (
+            UNKNOWN
+            if len(first.items) != len(second.items)
+            else Items(tuple(map(join, first.items, second.items)))
+        )
+    return UNKNOWN
+
+
+def _python_type(value: Value) -> Any:
+    if value.dtype.kind == "b":
+        return np.dtype(bool)
+    return {"i": 1, "f": 1.0, "c": 1j}[value.dtype.kind]
+
+
+def _operand(value: Value) -> Any:
+    return _PYTHON[value.dtype.kind] if value.is_weak else value.dtype
+
+
+def resolve(ufunc: np.ufunc, operands: Sequence[Value]) -> tuple[Any, ...] | None:
+    """The dtypes of an operation's operands and result as NumPy chooses them, or ``None``."""
+    if ufunc.nout != 1 or len(operands) != ufunc.nin:
+        return None
+    given: list[Any] = [_operand(value) for value in operands]
+    if all(value.is_weak for value in operands):
+        given = [value.dtype for value in operands]
+    try:
+        return ufunc.resolve_dtypes((*given, None))
+    except TypeError:
+        return None
+
+
+class Inference:
+    """The types of a function's variables and expressions.
+
+    Args:
+        tree: the function.
+        parameters: the types of its parameters.
+        names: the values of its globals and captured names.
+    """
+
+    def __init__(
+        self, tree: ast.FunctionDef, parameters: Mapping[str, Any], names: Mapping[str, Any]
+    ) -> None:
+        self.tree = tree
+        self.names = names
+        self.variables: dict[str, Any] = dict(parameters)
+        self.parameters = dict(parameters)
+        self.result: Any = None
+        for _ in range(6):
+            before = dict(self.variables)
+            self.result = None
+            for statement in tree.body:
+                self._statement(statement)
+            if before == self.variables:
+                break
+        else:
+            self.variables = dict.fromkeys(self.variables, UNKNOWN)
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def _statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.Assign):
+            value = self.of(node.value)
+            for target in node.targets:
+                self._assign(target, value)
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                self._assign(node.target, self.of(node.value))
+        elif isinstance(node, ast.AugAssign):
+            if isinstance(node.target, ast.Name):
+                own = self.of(node.target)
+                if not (isinstance(own, Value) and own.ndim):  # an array keeps its dtype
+                    self._assign(node.target, self.binary(node.op, own, self.of(node.value)))
+        elif isinstance(node, ast.For):
+            self._assign(node.target, self._item(node.iter))
+        elif isinstance(node, ast.Return):
+            value = Known(None) if node.value is None else self.of(node.value)
+            self.result = join(self.result, value)
+        elif isinstance(node, ast.With):
+            for item in node.items:
+                if item.optional_vars is not None:
+                    self._assign(item.optional_vars, UNKNOWN)
+        for name in ("body", "orelse", "finalbody"):
+            for inner in getattr(node, name, ()):
+                if isinstance(inner, ast.stmt) and not isinstance(node, ast.FunctionDef):
+                    self._statement(inner)
+
+    def _assign(self, target: ast.expr, value: Any) -> None:
+        if isinstance(target, ast.Name):
+            known = self.variables.get(target.id)
+            self.variables[target.id] = join(known, value)
+        elif isinstance(target, ast.Tuple | ast.List):
+            count = len(target.elts)
+            items: Sequence[Any] = [UNKNOWN] * count
+            if isinstance(value, Items) and len(value.items) == count:
+                items = value.items
+            elif isinstance(value, Value) and value.ndim:
+                items = [value._replace(ndim=value.ndim - 1)] * count
+            for inner, item in zip(target.elts, items, strict=True):
+                self._assign(inner, item)
+
+    def _item(self, node: ast.expr) -> Any:
+        """The type of an iteration's variable."""
+        if isinstance(node, ast.Call):
+            name = self.called(node)
+            if name in ("range", "prange", "ndindex"):
+                return WEAK_INT if name != "ndindex" else UNKNOWN
+            if name == "enumerate" and len(node.args) == 1:
+                return Items((WEAK_INT, self._item(node.args[0])))
+            if name == "zip":
+                return Items(tuple(map(self._item, node.args)))
+        value = self.of(node)
+        if isinstance(value, Value) and value.ndim:
+            return value._replace(ndim=value.ndim - 1)
+        if isinstance(value, Items) and value.items:
+            result = None
+            for item in value.items:
+                result = join(result, item)
+            return result
+        return UNKNOWN
+
+    # -- expressions ----------------------------------------------------------------------------
+
+    def of(self, node: ast.expr) -> Any:
+        """The type of an expression."""
+        method = getattr(self, f"_of_{type(node).__name__}", None)
+        return UNKNOWN if method is None else method(node)
+
+    def _of_Constant(self, node: ast.Constant) -> Any:
+        return type_of(node.value)
+
+    def _of_Name(self, node: ast.Name) -> Any:
+        if node.id in self.variables:
+            value = self.variables[node.id]
+            return UNKNOWN if value is None else value
+        value = self.names.get(node.id, _MISSING)
+        if value is _MISSING or value is vars(builtins).get(node.id, UNKNOWN):
+            return Known(_Builtin(node.id))
+        return type_of(value)
+
+    def _of_Tuple(self, node: ast.Tuple) -> Any:
+        return Items(tuple(map(self.of, node.elts)))
+
+    def _of_BinOp(self, node: ast.BinOp) -> Any:
+        return self.binary(node.op, self.of(node.left), self.of(node.right))
+
+    def binary(self, op: ast.operator, left: Any, right: Any) -> Any:
+        """The type of an operation."""
+        if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
+            return Items(left.items + right.items)
+        if not (isinstance(left, Value) and isinstance(right, Value)):
+            return UNKNOWN
+        if isinstance(op, ast.MatMult):
+            return _product(left, right)
+        if left.is_weak and right.is_weak:
+            return self._weak(op, left, right)
+        found = resolve(UFUNCS[type(op)], (left, right))
+        if found is None:
+            return UNKNOWN
+        return Value(found[-1], max(left.ndim, right.ndim))
+
+    @staticmethod
+    def _weak(op: ast.operator, left: Value, right: Value) -> Any:
+        try:
+            numbers = [value.dtype.type(1).item() for value in (left, right)]
+            return type_of(_ON_PYTHON[type(op)](*numbers))
+        except (TypeError, KeyError):
+            return UNKNOWN
+
+    def _of_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        value = self.of(node.operand)
+        if isinstance(node.op, ast.Not):
+            return WEAK_BOOL
+        if isinstance(value, Value) and value.dtype.kind == "b":
+            return WEAK_INT if value.is_weak else UNKNOWN
+        return value
+
+    def _of_BoolOp(self, node: ast.BoolOp) -> Any:
+        result = None
+        for value in map(self.of, node.values):
+            result = join(result, value)
+        return result
+
+    def _of_Compare(self, node: ast.Compare) -> Any:
+        values = [self.of(node.left), *map(self.of, node.comparators)]
+        if any(isinstance(op, ast.Is | ast.IsNot | ast.In | ast.NotIn) for op in node.ops):
+            return WEAK_BOOL
+        if not all(isinstance(value, Value) for value in values):
+            return WEAK_BOOL if all(isinstance(v, Known) for v in values) else UNKNOWN
+        if all(value.is_weak for value in values):
+            return WEAK_BOOL
+        return Value(np.dtype(bool), max(value.ndim for value in values))
+
+    def _of_IfExp(self, node: ast.IfExp) -> Any:
+        return join(self.of(node.body), self.of(node.orelse))
+
+    def _of_Attribute(self, node: ast.Attribute) -> Any:
+        value = self.of(node.value)
+        name = node.attr
+        if isinstance(value, Known):
+            if _is_array_module(value.value) and hasattr(np, name):
+                return type_of(getattr(np, name))
+            found = getattr(value.value, name, UNKNOWN)
+            return found if found is UNKNOWN else type_of(found)
+        if isinstance(value, Value):
+            if name == "shape":
+                return Items((WEAK_INT,) * value.ndim)
+            if name in ("size", "ndim", "itemsize", "nbytes"):
+                return WEAK_INT
+            if name == "T":
+                return value
+            if name == "dtype":
+                return Known(value.dtype)
+            if name in ("real", "imag"):
+                return value._replace(dtype=value.dtype.type(0).real.dtype)
+        return UNKNOWN
+
+    def _of_Subscript(self, node: ast.Subscript) -> Any:
+        value = self.of(node.value)
+        entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if isinstance(value, Items):
+            at = _constant(node.slice)
+            if isinstance(at, int) and -len(value.items) <= at < len(value.items):
+                return value.items[at]
+            if isinstance(node.slice, ast.Slice):
+                parts = [_constant(part) for part in _parts(node.slice)]
+                if all(part is None or isinstance(part, int) for part in parts):
+                    return Items(value.items[slice(*parts)])
+            result = None
+            for item in value.items:
+                result = join(result, item)
+            return UNKNOWN if result is None else result
+        if not isinstance(value, Value) or not value.ndim:
+            return UNKNOWN
+        taken = added = 0
+        advanced: list[int] = []
+        for entry in entries:
+            if isinstance(entry, ast.Slice):
+                continue
+            if isinstance(entry, ast.Constant) and entry.value is None:
+                added += 1
+                continue
+            if isinstance(entry, ast.Constant) and entry.value is Ellipsis:
+                continue
+            index = self.of(entry)
+            if isinstance(index, Known) and index.value is None:
+                added += 1
+            elif isinstance(index, Items) and len(entries) == 1:
+                taken += len(index.items)
+            elif not isinstance(index, Value):
+                return UNKNOWN
+            elif index.ndim == 0:
+                taken += 1
+            elif index.dtype.kind == "b":
+                taken += index.ndim
+                advanced.append(1)
+            else:
+                taken += 1
+                advanced.append(index.ndim)
+        ndim = value.ndim - taken + added + max(advanced, default=0)
+        return value._replace(ndim=ndim) if ndim >= 0 else UNKNOWN
+
+    def called(self, node: ast.Call) -> str:
+        """The plain name of the function that is called; ``""`` where it is not a name."""
+        if isinstance(node.func, ast.Name):
+            return node.func.id
+        return node.func.attr if isinstance(node.func, ast.Attribute) else ""
+
+    def _of_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Attribute):
+            owner = self.of(node.func.value)
+            if isinstance(owner, Known) and isinstance(owner.value, ModuleType):
+                if owner.value is math:
+                    return self._math(node.func.attr)
+                if _is_array_module(owner.value):
+                    return self._array_function(node.func.attr, node.args, node)
+                return UNKNOWN
+            if isinstance(owner, Value):
+                return self._array_function(node.func.attr, [node.func.value, *node.args], node)
+            return UNKNOWN
+        function = self.of(node.func)
+        if not isinstance(function, Known):
+            return UNKNOWN
+        value = function.value
+        if isinstance(value, _Builtin):
+            return self._builtin(value.name, node)
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return self._converted(np.dtype(value), node)
+        if getattr(value, "__module__", "") == "math":
+            return self._math(value.__name__)
+        if isinstance(value, np.ufunc):
+            return self._array_function(value.__name__, node.args, node)
+        return UNKNOWN
+
+    @staticmethod
+    def _math(name: str) -> Any:
+        if name in _INTEGER_MATH:
+            return WEAK_INT
+        return WEAK_BOOL if name in _BOOLEAN_MATH else WEAK_FLOAT
+
+    def _converted(self, dtype: np.dtype[Any], node: ast.Call) -> Any:
+        values = [self.of(argument) for argument in node.args]
+        if len(values) == 1 and isinstance(values[0], Value):
+            return Value(dtype, values[0].ndim)
+        return Value(dtype) if not values else UNKNOWN
+
+    def _builtin(self, name: str, node: ast.Call) -> Any:
+        values = [self.of(argument) for argument in node.args]
+        weak = {"int": WEAK_INT, "len": WEAK_INT, "float": WEAK_FLOAT, "bool": WEAK_BOOL,
+                "complex": WEAK_COMPLEX, "ord": WEAK_INT}.get(name)  # fmt: skip
+        if weak is not None:
+            return weak
+        if name == "abs" and len(values) == 1 and isinstance(values[0], Value):
+            return values[0]._replace(dtype=abs(values[0].dtype.type(1)).dtype)
+        if name in ("min", "max") and len(values) > 1:
+            result = None
+            for value in values:
+                result = join(result, value)
+            return result
+        if name == "round" and len(values) == 1:
+            return WEAK_INT
+        return UNKNOWN
+
+    def _array_function(self, name: str, arguments: Sequence[ast.expr], node: ast.Call) -> Any:
+        if name.startswith("_"):
+            return UNKNOWN
+        named = {keyword.arg: keyword.value for keyword in node.keywords}
+        given = getattr(np, name, None)
+        if isinstance(given, type) and issubclass(given, np.generic):
+            return self._converted(np.dtype(given), node)
+        if name in _NEW:
+            position = 2 if name == "full" else 1
+            dtype = self._dtype(named.get("dtype"), arguments[position : position + 1])
+            if dtype is None and name == "full" and len(arguments) > 1:
+                filled = self.of(arguments[1])
+                dtype = filled.dtype if isinstance(filled, Value) else UNKNOWN
+            if dtype is None:
+                dtype = np.dtype("float64")
+            shape = self.of(arguments[0]) if arguments else self.of_named(named, "shape")
+            ndim = len(shape.items) if isinstance(shape, Items) else 1
+            if dtype is UNKNOWN or isinstance(shape, Unknown):
+                return UNKNOWN
+            return Value(dtype, ndim)
+        if name in ("arange", "linspace", "eye", "identity"):
+            dtype = self._dtype(named.get("dtype"), ())
+            if dtype is UNKNOWN:
+                return UNKNOWN
+            if dtype is None:
+                dtype = np.dtype("float64")
+                if name == "arange":
+                    values = [self.of(argument) for argument in arguments]
+                    if not all(isinstance(value, Value) for value in values):
+                        return UNKNOWN
+                    dtype = np.result_type(*(value.dtype for value in values))
+            return Value(dtype, 2 if name in ("eye", "identity") else 1)
+        values = [self.of(argument) for argument in arguments]
+        if not values or not isinstance(values[0], Value):
+            return UNKNOWN
+        first = values[0]
+        if name == "astype":
+            dtype = self._dtype(named.get("dtype"), arguments[1:2])
+            return UNKNOWN if dtype in (None, UNKNOWN) else first._replace(dtype=dtype)
+        if name in _SAME_DTYPE:
+            dtype = self._dtype(named.get("dtype"), ()) or first.dtype
+            return UNKNOWN if dtype is UNKNOWN else Value(dtype, first.ndim)
+        if name in ("flatten", "ravel"):
+            return first._replace(ndim=1)
+        if name == "reshape":
+            shapes = values[1:]
+            if len(shapes) == 1 and isinstance(shapes[0], Items):
+                return first._replace(ndim=len(shapes[0].items))
+            return first._replace(ndim=len(shapes))
+        if name in _FOLDS | _FOLD_INDEX:
+            return self._fold(name, first, arguments, named)
+        if name in ("dot", "matmul") and len(values) == 2 and isinstance(values[1], Value):
+            return _product(first, values[1])
+        if name == "where" and len(values) == 3:
+            if all(isinstance(value, Value) for value in values):
+                return _choice(first, values[1], values[2])
+            return UNKNOWN
+        if isinstance(given, np.ufunc) and all(isinstance(value, Value) for value in values):
+            found = resolve(given, values)
+            if found is None or "dtype" in named:
+                return UNKNOWN
+            return Value(found[-1], max(value.ndim for value in values))
+        return UNKNOWN
+
+    def of_named(self, named: Mapping[str | None, ast.expr], name: str) -> Any:
+        """The type of a keyword argument."""
+        return self.of(named[name]) if name in named else UNKNOWN
+
+    def _fold(self, name: str, first: Value, arguments: Sequence[Any], named: Any) -> Any:
+        axis = named.get("axis", arguments[1] if len(arguments) > 1 else None)
+        if set(named) - {"axis"}:
+            return UNKNOWN
+        ndim = 0
+        if axis is not None and _constant(axis) is not None:
+            if not isinstance(_constant(axis), int):
+                return UNKNOWN
+            ndim = first.ndim - 1
+        dtype = getattr(np, name)(np.ones(1, first.dtype)).dtype
+        return Value(dtype, ndim)
+
+    def _dtype(self, node: ast.expr | None, rest: Sequence[ast.expr]) -> Any:
+        """The dtype that an argument asks for: ``None`` where there is none."""
+        if node is None:
+            if not rest:
+                return None
+            node = rest[0]
+        value = self.of(node)
+        if not isinstance(value, Known):
+            return UNKNOWN
+        if value.value is None:
+            return None
+        wanted = value.value
+        if isinstance(wanted, _Builtin):
+            wanted = wanted.name
+        try:
+            return np.dtype(wanted)
+        except TypeError:
+            return UNKNOWN
+
+
+class _Builtin(NamedTuple):
+    """A name that is neither assigned nor captured: one of Python's own."""
+
+    name: str
+
+
+def _choice(condition: Value, first: Value, second: Value) -> Any:
+    found = resolve(np.maximum, (first, second))
+    ndim = max(condition.ndim, first.ndim, second.ndim)
+    return UNKNOWN if found is None else Value(found[-1], ndim)
+
+
+def _product(left: Value, right: Value) -> Any:
+    """The type of a product of matrices and vectors."""
+    ndim = {(1, 1): 0, (2, 1): 1, (1, 2): 1, (2, 2): 2}.get((left.ndim, right.ndim))
+    return UNKNOWN if ndim is None else Value(np.result_type(left.dtype, right.dtype), ndim)
+
+
+def _constant(node: ast.expr | None) -> Any:
+    if node is None:
+        return None
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return UNKNOWN
+
+
+def _parts(node: ast.Slice) -> tuple[ast.expr | None, ...]:
+    return node.lower, node.upper, node.step
+
+
+def _is_array_module(module: Any) -> bool:
+    return isinstance(module, ModuleType) and module.__name__ in ("numpy", "dparray", "dpnp")

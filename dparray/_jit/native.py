@@ -1,0 +1,283 @@
+"""Native regions: code that Numba's public ``njit`` compiles, on views of USM memory.
+
+The text of a region is written to a file in dparray's cache directory, under a digest of everything
+it depends on, because Numba caches only functions that have a file. Line numbers are those of the
+user's function.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import hashlib
+import importlib
+import os
+import re
+import shutil
+import stat
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import FunctionType, ModuleType, TracebackType
+from typing import Any, cast
+
+import numpy as np
+
+from dparray import config
+from dparray._compiler import cache
+from dparray._compiler.device_function import DeviceFunction
+from dparray._jit.casts import NUMPY
+from dparray._jit.source import Source, is_prange_function, source_of, used_names
+from dparray.exceptions import KernelCompileError
+
+_FORMAT = "jit-1"
+_PRANGE = "__prange__"
+_PLACEMENT_KEYWORDS = frozenset({"device", "sycl_queue", "usm_type"})
+_lock = threading.RLock()
+_callees: dict[tuple[Any, ...], Any] = {}
+
+
+class Native:
+    """A native region.
+
+    Attributes:
+        dispatcher: Numba's function.
+        source: where the code comes from.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        definition: ast.FunctionDef,
+        options: Mapping[str, Any],
+        parallel: bool = False,
+    ) -> None:
+        self.source = source
+        self.dispatcher = _build(source, definition, dict(options), parallel)
+
+    def compile(self, arguments: tuple[Any, ...]) -> None:
+        """Compile for the types of host arguments.
+
+        Raises:
+            KernelCompileError: Numba does not compile it.
+        """
+        numba = importlib.import_module("numba")
+        with _lock:
+            types = tuple(numba.typeof(argument) for argument in arguments)
+            try:
+                self.dispatcher.compile(types)
+            except Exception as error:
+                raise self._refused(error) from error
+
+    def _refused(self, error: Exception) -> KernelCompileError:
+        text = str(error)
+        lines = [int(line) for line in re.findall(r'[/"][^"\n]*", line (\d+)', text)]
+        source = self.source
+        last = source.first_line + len(source.lines) - 1
+        inside = [line for line in lines if source.first_line <= line <= last]
+        node: Any = ast.Pass(lineno=inside[-1] if inside else source.first_line, col_offset=0)
+        node.col_offset = source.indent_of(node.lineno)
+        undefined = re.search(r"NameError: name '(\w+)'", text)
+        for each in ast.walk(source.definition):
+            if undefined and isinstance(each, ast.Name) and each.id == undefined[1]:
+                node = each
+        reason = next(
+            (line.strip() for line in text.splitlines() if re.search(r"\w{3,} \w", line)
+             and not line.startswith(("Failed in", "During:"))),
+            type(error).__name__,
+        )  # fmt: skip
+        fix = (
+            "write it with array operations or with numbers and arrays only; the full text of the "
+            "compiler is in the error's `details`"
+        )
+        if "readonly array" in text and "setitem" in text:
+            reason = "an array that is written is read-only, because it shows elements twice"
+            fix = "pass a copy of the array: x.copy()"
+        refused = source.error(node, f"Numba does not compile this as native code: {reason}", fix)
+        refused.details = text
+        return refused
+
+    def run(self, arguments: tuple[Any, ...]) -> Any:
+        """Call it; an exception shows the line of the user's function."""
+        try:
+            return self.dispatcher(*arguments)
+        except Exception as error:
+            raise self.located(error) from None
+
+    def located(self, error: Exception) -> Exception:
+        """An exception of the region, with the line of the user's function."""
+        return error.with_traceback(_user_traceback(error, self.source))
+
+
+def _user_traceback(error: BaseException, source: Source) -> TracebackType | None:
+    """The traceback with frames of the user's file instead of the generated one's."""
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if f"{os.sep}{_FORMAT}{os.sep}" in trace.tb_frame.f_code.co_filename:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    if line is None:
+        return error.__traceback__
+    error.__traceback__ = None
+    code = compile("\n" * (line - 1) + "raise error", source.file, "exec")
+    code = code.replace(co_name=source.function.__name__)
+    try:
+        exec(code, {"error": error})
+    except BaseException as raised:  # the same error, with a frame of the user's file
+        found = raised.__traceback__
+        return None if found is None else found.tb_next
+    return None
+
+
+class _ForNumba(ast.NodeTransformer):
+    """Names of dparray become NumPy's, and ``prange`` Numba's or ``range``."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Rewrite loops and creation functions."""
+        if is_prange_function(self.source.resolve(node.func)):
+            node.func = ast.copy_location(ast.Name(_PRANGE, ast.Load()), node.func)
+        self.generic_visit(node)
+        node.keywords = [each for each in node.keywords if each.arg not in _PLACEMENT_KEYWORDS]
+        for keyword in node.keywords:
+            if keyword.arg == "dtype" and isinstance(keyword.value, ast.Constant):
+                with contextlib.suppress(TypeError):
+                    name = np.dtype(cast("Any", keyword.value.value)).name
+                    value = ast.Attribute(ast.Name(NUMPY, ast.Load()), name, ast.Load())
+                    keyword.value = ast.copy_location(value, keyword.value)
+        return node
+
+
+def has_placement(tree: ast.AST) -> bool:
+    """Whether a creation function is told where its array is to be."""
+    return any(
+        isinstance(node, ast.keyword)
+        and node.arg in _PLACEMENT_KEYWORDS
+        and not (isinstance(node.value, ast.Constant) and node.value.value is None)
+        for node in ast.walk(tree)
+    )
+
+
+def _build(
+    source: Source, definition: ast.FunctionDef, options: dict[str, Any], parallel: bool
+) -> Any:
+    numba = importlib.import_module("numba")
+    tree = _ForNumba(source).visit(copy.deepcopy(definition))
+    ast.fix_missing_locations(tree)
+    names: dict[str, Any] = {NUMPY: np, _PRANGE: numba.prange if parallel else range}
+    described = [ast.unparse(tree), str(tree.lineno), str(parallel), repr(sorted(options.items()))]
+    local = {argument.arg for argument in tree.args.args}
+    itself: list[str] = []
+    for name in sorted(used_names(tree) - local):
+        if name in source.names and name not in names:
+            value = source.names[name]
+            if getattr(value, "py_func", value) is source.function:
+                itself.append(name)
+                continue
+            names[name] = _for_numba(value, options)
+            described.append(f"{name}={_description(source.names[name])}")
+    use_cache = bool(options.pop("cache", True)) and cache.base_directory() is not None
+    chosen = {"error_model": "numpy", **options}
+    if parallel:
+        chosen["parallel"] = True
+    if config.debug:
+        chosen["boundscheck"] = True
+    described.append(repr((sorted(chosen.items()), numba.__version__, np.__version__, sys.version)))
+    # Numba cannot load a function that calls itself.
+    file = _file_of(described, ast.unparse(tree)) if use_cache and not itself else None
+    filename = source.file if file is None else str(file)
+    function = _function(tree, names, filename)
+    dispatcher = None
+    if file is not None:
+        try:
+            dispatcher = numba.njit(cache=True, **chosen)(function)
+        except Exception:  # a damaged or unusable cache is a miss
+            shutil.rmtree(file.parent, ignore_errors=True)
+    if dispatcher is None:
+        dispatcher = numba.njit(**chosen)(function)
+    function.__globals__.update(dict.fromkeys(itself, dispatcher))
+    return dispatcher
+
+
+def _function(tree: ast.FunctionDef, names: dict[str, Any], filename: str) -> FunctionType:
+    module = ast.fix_missing_locations(ast.Module([tree], []))
+    names["__name__"] = __name__  # Numba looks its functions up in a module that exists
+    exec(compile(module, filename, "exec"), names)
+    made: FunctionType = names[tree.name]
+    return made
+
+
+def _for_numba(value: Any, options: dict[str, Any]) -> Any:
+    """A captured value as Numba takes it."""
+    if isinstance(value, ModuleType):
+        return np if value.__name__ in ("dparray", "dpnp") else value
+    function: Any = getattr(value, "py_func", None)
+    if isinstance(value, DeviceFunction):
+        function = value.py_func
+    if function is None and isinstance(value, FunctionType):
+        if (value.__module__ or "").startswith("dparray"):
+            return getattr(np, value.__name__, value)
+        if not (value.__module__ or "").startswith("numpy"):
+            function = value
+    if function is None or type(value).__module__.startswith("numba"):
+        home = getattr(value, "__module__", None) or ""
+        if home.startswith("dparray") and hasattr(np, getattr(value, "__name__", " ")):
+            return getattr(np, value.__name__)
+        return value
+    return _callee(function, options)
+
+
+def _callee(function: FunctionType, options: dict[str, Any]) -> Any:
+    key = (function.__code__, tuple(sorted(options.items())))
+    if key not in _callees:
+        inner = source_of(function)
+        _callees[key] = _build(inner, inner.definition, dict(options), False)
+    return _callees[key]
+
+
+def _description(value: Any) -> str:
+    function = getattr(value, "py_func", value)
+    if isinstance(function, FunctionType):
+        with contextlib.suppress(KernelCompileError):
+            inner = source_of(function)
+            used = sorted(used_names(inner.definition) & set(inner.names))
+            values = [
+                repr(inner.names[name])
+                for name in used
+                if isinstance(inner.names[name], int | float | complex | str | tuple)
+            ]
+            return ast.unparse(inner.definition) + repr(values)
+        return repr(function.__code__.co_code)
+    if isinstance(value, np.ndarray):
+        return repr((value.dtype, value.shape, hashlib.sha256(value.tobytes()).hexdigest()))
+    if isinstance(value, int | float | complex | str | tuple | np.generic):
+        return repr(value)
+    return getattr(value, "__qualname__", getattr(value, "__name__", repr(type(value))))
+
+
+def _file_of(described: list[str], text: str) -> Path | None:
+    """The file of a region, which exists afterwards; ``None`` where there can be none."""
+    base = cache.base_directory()
+    if base is None:
+        return None
+    digest = hashlib.sha256("\0".join(described).encode()).hexdigest()[:32]
+    folder = base / _FORMAT / digest
+    file = folder / "region.py"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        status = folder.parent.lstat()
+        # The entries are native code: nobody else may have written them.
+        if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return None
+        if not file.exists():
+            part = folder / f"region.{os.getpid()}.{threading.get_ident()}.part"
+            part.write_text(text + "\n")
+            part.replace(file)
+    except OSError:
+        return None
+    return file

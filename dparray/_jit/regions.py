@@ -1,0 +1,526 @@
+"""Parallel regions: ``prange`` loops as kernels.
+
+The body of a loop becomes a kernel whose work-items are the iterations. With reductions, each of a
+fixed number of work-items runs every n-th iteration and writes a partial result.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import sys
+from collections.abc import Iterator, Sequence
+from types import FunctionType, ModuleType
+from typing import Any, cast
+
+import numpy as np
+
+from dparray._array.ndarray import ndarray
+from dparray._compiler.device_function import DeviceFunction
+from dparray._jit.inference import Inference, Value, type_of
+from dparray._jit.native import Native
+from dparray._jit.source import (
+    Source,
+    assigned_names,
+    definition_of,
+    function_of,
+    is_prange_function,
+    upward_exposed,
+    used_names,
+)
+from dparray._jit.views import host_view, result_of
+from dparray._kernel.function import KernelFunction
+from dparray._kernel.launch import call_kernel
+from dparray._placement import common_placement
+from dparray._runtime import device_facts
+from dparray.exceptions import KernelArgumentError, KernelCompileError
+from dparray.kernel_api import Range
+
+#: How many work-items share the iterations of a loop with reductions.
+_MAX_PARTIALS = 1024
+_IDENTITIES: dict[type, Any] = {
+    ast.Add: 0, ast.Sub: 0, ast.Mult: 1, ast.BitOr: 0, ast.BitXor: 0, ast.BitAnd: -1
+}  # fmt: skip
+_BOUNDS = ("start", "count", "step")
+_FOLDS: dict[Any, tuple[str, np.ufunc]] = {
+    ast.Add: ("sum", np.add), ast.Sub: ("sum", np.add), ast.Mult: ("prod", np.multiply),
+    ast.BitOr: ("", np.bitwise_or), ast.BitXor: ("", np.bitwise_xor),
+    ast.BitAnd: ("", np.bitwise_and), "min": ("min", np.minimum), "max": ("max", np.maximum),
+}  # fmt: skip
+
+
+class Reduction:
+    """A variable that the iterations of a loop combine into.
+
+    Attributes:
+        name: the variable.
+        op: the class of the operator, ``"min"`` or ``"max"``.
+    """
+
+    def __init__(self, name: str, op: Any) -> None:
+        self.name = name
+        self.op = op
+
+
+class ParallelRegion:
+    """A ``prange`` loop of a function.
+
+    Attributes:
+        node: the loop.
+        loops: the collapsed loops, outermost first: variable, and the arguments of ``range``.
+        captured: the variables of the function that the body reads.
+        reductions: the variables that the loop changes.
+    """
+
+    def __init__(
+        self, source: Source, node: ast.For, local: set[str], options: dict[str, Any]
+    ) -> None:
+        self.source = source
+        self.node = node
+        self.options = options
+        self.loops: list[tuple[str, list[ast.expr]]] = []
+        body = self._collapse(node)
+        self.reductions = self._find_reductions(body)
+        if self.reductions and len(self.loops) > 1:  # only the outer loop is cut into pieces
+            del self.loops[1:]
+            body = node.body
+        self._check(body)
+        self.body = body
+        variables = {name for name, _ in self.loops}
+        self.captured = sorted((upward_exposed(body) - variables) & local)
+        self.line = node.lineno
+        self._kernels: dict[Any, KernelFunction] = {}
+        self._natives: dict[Any, Native | None] = {}
+        self.ran_as = ""
+
+    # -- analysis -------------------------------------------------------------------------------
+
+    def _collapse(self, node: ast.For) -> list[ast.stmt]:
+        """The body of a perfect nest of at most three loops."""
+        current: ast.stmt = node
+        body: list[ast.stmt] = []
+        while isinstance(current, ast.For) and self.source.is_prange(current):
+            assert isinstance(current.iter, ast.Call)
+            if current.orelse:
+                raise self.source.error(current, "a prange loop has no else branch")
+            if not isinstance(current.target, ast.Name):
+                raise self.source.error(current.target, "the variable of prange must be one name")
+            arguments = current.iter.args
+            if not 1 <= len(arguments) <= 3 or current.iter.keywords:
+                raise self.source.error(
+                    current.iter, "prange takes 1 to 3 positional arguments: prange(stop), "
+                    "prange(start, stop) or prange(start, stop, step)"
+                )  # fmt: skip
+            outer = {name for name, _ in self.loops}
+            used = set().union(*(used_names(argument) for argument in arguments))
+            if used & outer or len(self.loops) == 3:
+                break
+            self.loops.append((current.target.id, list(arguments)))
+            body = current.body
+            if len(body) != 1:
+                break
+            current = body[0]
+        return body
+
+    def _find_reductions(self, body: list[ast.stmt]) -> list[Reduction]:
+        variables = {name for name, _ in self.loops}
+        carried = (upward_exposed(body) & assigned_names_of(body)) - variables
+        found = []
+        for name in sorted(carried):
+            op = None
+            for statement in _assignments(body, name):
+                this = _reduction_op(statement, name)
+                if this is None or op not in (None, this):
+                    raise self.source.error(
+                        statement,
+                        f"{name!r} carries a value from one iteration of the prange loop to the "
+                        "next, and is not a reduction",
+                        f"use range for this loop, or combine by one operator: {name} += ..., *=, "
+                        f"|=, &=, ^=, {name} = min({name}, ...) or max",
+                    )
+                op = this
+            found.append(Reduction(name, op))
+        return found
+
+    def _check(self, body: list[ast.stmt]) -> None:
+        refused = {
+            ast.Return: ("return cannot leave a prange loop", "assign the result to an array"),
+            ast.Try: ("an iteration of a prange loop cannot handle exceptions", ""),
+            ast.Raise: ("an iteration of a prange loop cannot raise an exception", ""),
+            ast.With: ("with is not available in a prange loop", ""),
+            ast.Yield: ("yield is not available in a compiled function", ""),
+        }
+        for statement in body:
+            for node in ast.walk(statement):
+                for kind, (problem, fix) in refused.items():
+                    if isinstance(node, kind):
+                        raise self.source.error(node, problem, fix)
+        for node in _own_jumps(body):
+            if isinstance(node, ast.Break):
+                raise self.source.error(
+                    node, "break cannot leave a prange loop, whose iterations run together",
+                    "use range for this loop",
+                )  # fmt: skip
+
+    # -- the call in the driver -----------------------------------------------------------------
+
+    def call(self, name: str) -> ast.stmt:
+        """The statement that stands for the loop in the driver."""
+        arguments: list[ast.expr] = []
+        for _, given in self.loops:
+            bounds = list(given)
+            if len(bounds) == 1:
+                bounds.insert(0, ast.Constant(0))
+            if len(bounds) == 2:
+                bounds.append(ast.Constant(1))
+            arguments += bounds
+        arguments += [ast.Name(each, ast.Load()) for each in self.captured]
+        call = ast.Call(ast.Name(name, ast.Load()), arguments, [])
+        statement: ast.stmt = ast.Expr(call)
+        if self.reductions:
+            targets: list[ast.expr] = [ast.Name(r.name, ast.Store()) for r in self.reductions]
+            statement = ast.Assign([ast.Tuple(targets, ast.Store())], call)
+        return ast.fix_missing_locations(ast.copy_location(statement, self.node))
+
+    def __call__(self, *values: Any) -> Any:
+        """Run the loop."""
+        count = 3 * len(self.loops)
+        bounds = [range(*map(int, values[at : at + 3])) for at in range(0, count, 3)]
+        given = dict(zip(self.captured, values[count:], strict=True))
+        if not all(map(len, bounds)):
+            return tuple(given[each.name] for each in self.reductions)
+        arrays = [
+            (name, value)
+            for name, value in given.items()
+            if isinstance(value, ndarray) and value.ndim
+        ]
+        if not arrays:
+            raise KernelArgumentError(
+                f"{self.source.function.__name__}, line {self.line}: a prange loop needs at least "
+                "one array, whose queue decides where it runs"
+            )
+        common_placement(self.source.function.__name__, arrays)
+        key = tuple(map(_kind, given.values()))
+        native = self._natives.get(key)
+        if native is None:
+            try:
+                return self._launch(bounds, given, arrays[0][1])
+            except KernelCompileError as error:
+                if not device_facts.is_cpu(arrays[0][1].sycl_queue):
+                    raise
+                native = self._native(key, given, bounds, error)
+        return self._run(native, bounds, given, arrays[0][1])
+
+    # -- as a kernel ----------------------------------------------------------------------------
+
+    def _launch(self, bounds: list[range], given: dict[str, Any], first: ndarray) -> Any:
+        reduced = {each.name: each for each in self.reductions}
+        for name in reduced:
+            if isinstance(given[name], ndarray) and given[name].ndim:
+                raise KernelCompileError(f"{name} is an array")
+        arguments: dict[str, Any] = {}
+        constants: dict[str, Any] = {}
+        for name, value in given.items():
+            if name in reduced and reduced[name].op not in ("min", "max"):
+                continue
+            if isinstance(value, ndarray) and not value.ndim:
+                value = value.asnumpy()[()]
+            if isinstance(value, ndarray | np.generic | int | float | complex):
+                arguments[name] = value
+            else:
+                constants[name] = value
+        types = self._accumulators(given) if reduced else {}
+        for name in reduced.keys() & arguments.keys():
+            arguments[name] = types[name].dtype.type(arguments[name])
+        space = tuple(map(len, bounds))
+        extra: list[Any] = []
+        partials: list[Any] = []
+        if reduced:
+            library = sys.modules["dparray"]
+            total = space[0]
+            space = (min(total, _MAX_PARTIALS),)
+            partials = [
+                library.empty(space[0], dtype=types[name].dtype, sycl_queue=first.sycl_queue)
+                for name in reduced
+            ]
+            extra = [total, *partials]
+        trivial = tuple(each.start == 0 and each.step == 1 for each in bounds)
+        key = (trivial, tuple(sorted(constants.items())), tuple(sorted(arguments)),
+               tuple(types[name].dtype for name in reduced))  # fmt: skip
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            kernel = self._kernels[key] = self._kernel(trivial, constants, list(arguments), types)
+        lines = [
+            number
+            for each, plain in zip(bounds, trivial, strict=True)
+            if not plain
+            for number in (each.start, each.step)
+        ]
+        call_kernel(kernel, Range(*space), *lines, *extra, *arguments.values())
+        self.ran_as = "kernel"
+        return tuple(
+            _combined(each, given[each.name], partial, types[each.name])
+            for each, partial in zip(self.reductions, partials, strict=True)
+        )
+
+    def _accumulators(self, given: dict[str, Any]) -> dict[str, Value]:
+        """The types of the reductions, as the uncompiled loop would leave them."""
+        tree = definition_of("loop", [], [self.node])
+        types = Inference(tree, dict(zip(given, map(type_of, given.values()), strict=True)),
+                          self.source.names)  # fmt: skip
+        found = {}
+        for each in self.reductions:
+            value = types.variables.get(each.name)
+            if not isinstance(value, Value):
+                dtypes = [v.dtype for v in given.values() if isinstance(v, ndarray)]
+                value = Value(np.result_type(*dtypes, type_of(given[each.name]).dtype))
+            found[each.name] = value
+        return found
+
+    def _kernel(
+        self,
+        trivial: tuple[bool, ...],
+        constants: dict[str, Any],
+        arguments: list[str],
+        types: dict[str, Value],
+    ) -> KernelFunction:
+        parameters = ["__item"]
+        head: list[ast.stmt] = []
+        reduced = [each.name for each in self.reductions]
+        positions = (
+            ["__at"] if reduced else [f"__item.get_id({axis})" for axis in range(len(self.loops))]
+        )
+        for axis, (variable, _) in enumerate(self.loops):
+            if trivial[axis]:
+                head += ast.parse(f"{variable} = {positions[axis]}").body
+            else:
+                parameters += [f"__start{axis}", f"__step{axis}"]
+                text = f"{variable} = __start{axis} + {positions[axis]} * __step{axis}"
+                head += ast.parse(text).body
+        body: list[ast.stmt] = [
+            _Plain(self.source).visit(copy.deepcopy(each)) for each in self.body
+        ]
+        if reduced:
+            parameters += ["__total", *(f"__partial_{name}" for name in reduced)]
+            loop: Any = ast.parse("for __at in range(__item.get_id(0), __total, __width): pass")
+            loop = loop.body[0]
+            loop.body = head + body
+            head = ast.parse("__width = __item.get_range(0)").body
+            for each in self.reductions:
+                if each.op not in ("min", "max"):
+                    dtype = types[each.name].dtype
+                    value = (
+                        repr(dtype.type(_IDENTITIES[each.op]).item())
+                        if dtype.kind != "u"
+                        else (repr(int(np.array(_IDENTITIES[each.op]).astype(dtype))))
+                    )
+                    name = "bool_" if dtype.kind == "b" else dtype.name
+                    head += ast.parse(f"{each.name} = __numpy__.{name}({value})").body
+            stores = [f"__partial_{name}[__item.get_id(0)] = {name}" for name in reduced]
+            body = [loop, *ast.parse("\n".join(stores)).body]
+        else:
+            body = [_Skips().visit(each) for each in body]
+        statements = head + body
+        for statement in statements:
+            for node in cast("Iterator[Any]", ast.walk(statement)):
+                if statement in body and hasattr(node, "lineno") and node.lineno >= self.line:
+                    continue
+                if hasattr(node, "lineno"):
+                    node.lineno = node.end_lineno = self.line
+        statements = [ast.fix_missing_locations(each) for each in statements]
+        names = {name: _for_kernel(value) for name, value in self.source.names.items()}
+        names.update(constants)
+        names["__numpy__"] = np
+        function = function_of(
+            self.source, f"{self.source.function.__name__}_line_{self.line}",
+            parameters + arguments, statements, names, self.source.file,
+        )  # fmt: skip
+        return KernelFunction(function, {})
+
+    # -- as native code -------------------------------------------------------------------------
+
+    def _native(
+        self, key: Any, given: dict[str, Any], bounds: list[range], error: KernelCompileError
+    ) -> Native:
+        """The loop compiled by Numba, for bodies that the kernel language does not have."""
+        parameters = [f"__{kind}{axis}" for axis in range(len(bounds)) for kind in _BOUNDS]
+        parameters += self.captured
+        node = copy.deepcopy(self.node)
+        current: Any = node
+        for axis, (variable, _) in enumerate(self.loops):
+            # Numba's prange takes no step that is known at run time alone.
+            position = f"{variable} = __start{axis} + {variable} * __step{axis}"
+            current.iter.args = [ast.Name(f"__count{axis}", ast.Load())]
+            inner = current.body[0]
+            current.body[:0] = _at_line(ast.parse(position).body, self.line)
+            current = inner
+        result = ast.Tuple([ast.Name(r.name, ast.Load()) for r in self.reductions], ast.Load())
+        statements: list[ast.stmt] = [node]
+        if self.reductions:
+            statements.append(ast.Return(result))
+        name = f"{self.source.function.__name__}_line_{self.line}"
+        definition = definition_of(name, parameters, statements)
+        native = Native(self.source, definition, self.options, parallel=True)
+        try:
+            native.compile(self._host_arguments(bounds, given)[0])
+        except KernelCompileError as refused:
+            raise self.source.error(
+                self.node, "this prange loop compiles neither as a kernel nor as native code",
+                f"as a kernel: {error}\nas native code: {refused}",
+            ) from refused  # fmt: skip
+        self._natives[key] = native
+        return native
+
+    def _host_arguments(self, bounds: list[range], given: dict[str, Any]) -> Any:
+        pairs = []
+        arguments: list[Any] = [number for b in bounds for number in (b.start, len(b), b.step)]
+        for value in given.values():
+            if isinstance(value, ndarray):
+                view = host_view(value)
+                pairs.append((value, view))
+                arguments.append(view if value.ndim else view[()])
+            else:
+                arguments.append(value)
+        return tuple(arguments), pairs
+
+    def _run(self, native: Native, bounds: list[range], given: dict[str, Any], x: ndarray) -> Any:
+        arguments, pairs = self._host_arguments(bounds, given)
+        result = native.run(arguments)
+        self.ran_as = "native"
+        if not self.reductions:
+            return None
+        types = self._accumulators(given)
+        return tuple(
+            result_of(value, types[each.name], x.sycl_queue, x.usm_type, pairs)
+            for each, value in zip(self.reductions, result, strict=True)
+        )
+
+
+def assigned_names_of(body: Sequence[ast.stmt]) -> set[str]:
+    """The names that statements assign."""
+    return assigned_names(list(body))
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, ndarray):
+        return value.dtype, value.ndim
+    return type(value)
+
+
+def _assignments(body: list[ast.stmt], name: str) -> list[ast.stmt]:
+    """The statements that assign a name."""
+    found = []
+    for statement in body:
+        for node in ast.walk(statement):
+            targets: list[ast.expr] = []
+            if isinstance(node, ast.Assign):
+                targets = node.targets
+            elif isinstance(node, ast.AugAssign | ast.For):
+                targets = [node.target]
+            if any(name in assigned_names(target) for target in targets):
+                found.append(node)
+    return found  # type: ignore[return-value]
+
+
+def _reduction_op(statement: ast.stmt, name: str) -> Any:
+    """The operator by which a statement combines into a name, or ``None``."""
+    if isinstance(statement, ast.AugAssign) and name not in used_names(statement.value):
+        kind = type(statement.op)
+        kind = ast.Add if kind is ast.Sub else kind
+        return kind if kind in _IDENTITIES else None
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    value = statement.value
+    if isinstance(value, ast.Call) and len(value.args) == 2:
+        called = value.func.id if isinstance(value.func, ast.Name) else getattr(
+            value.func, "attr", ""
+        )  # fmt: skip
+        called = {"minimum": "min", "maximum": "max"}.get(called, called)
+        own = [isinstance(each, ast.Name) and each.id == name for each in value.args]
+        if called in ("min", "max") and sum(own) == 1:
+            return called
+    if not isinstance(value, ast.BinOp) or not isinstance(value.left, ast.Name):
+        return None
+    if value.left.id != name or name in used_names(value.right):
+        return None
+    kind = type(value.op)
+    return ast.Add if kind is ast.Sub else kind if kind in _IDENTITIES else None
+
+
+def _own_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The ``break`` and ``continue`` statements of a loop itself."""
+    found: list[ast.stmt] = []
+    for statement in body:
+        if isinstance(statement, ast.Break | ast.Continue):
+            found.append(statement)
+        elif isinstance(statement, ast.If):
+            found += _own_jumps(statement.body) + _own_jumps(statement.orelse)
+    return found
+
+
+def _at_line(statements: list[ast.stmt], line: int) -> list[ast.stmt]:
+    """Generated statements, as if they stood in a line of the user's file."""
+    for statement in statements:
+        for node in cast("Iterator[Any]", ast.walk(statement)):
+            if hasattr(node, "lineno"):
+                node.lineno = node.end_lineno = line
+    return statements
+
+
+class _Skips(ast.NodeTransformer):
+    """``continue`` of the parallel loop ends the work-item."""
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        """Leave the jumps of inner loops."""
+        return node
+
+    visit_While = visit_For  # type: ignore[assignment]
+
+    def visit_Continue(self, node: ast.Continue) -> ast.AST:
+        """Return from the kernel."""
+        return ast.copy_location(ast.Return(None), node)
+
+
+class _Plain(ast.NodeTransformer):
+    """``prange`` loops inside a kernel are plain loops of a work-item."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Rewrite ``prange``."""
+        self.generic_visit(node)
+        if is_prange_function(self.source.resolve(node.func)):
+            node.func = ast.copy_location(ast.Name("range", ast.Load()), node.func)
+        return node
+
+
+def _for_kernel(value: Any) -> Any:
+    """A captured value as kernels take it."""
+    if isinstance(value, ModuleType) and value.__name__ in ("dparray", "dpnp"):
+        return np
+    function = getattr(value, "py_func", None)
+    if isinstance(function, FunctionType) and type(value).__name__ == "JitFunction":
+        return DeviceFunction(function, {})
+    return value
+
+
+def _combined(reduction: Reduction, before: Any, partial: Any, kind: Value) -> Any:
+    """The value of a reduction after the loop."""
+    method, ufunc = _FOLDS[reduction.op]
+    total = getattr(partial, method)() if method else ufunc.reduce(partial.asnumpy())
+    if kind.is_weak or not method:
+        total = total.item()
+        if reduction.op == "min":
+            return min(before, total)
+        if reduction.op == "max":
+            return max(before, total)
+        return ufunc(before, total).item() if kind.is_weak else ufunc(before, total)
+    if reduction.op in ("min", "max"):
+        return total  # every work-item began with the value from before the loop
+    result = (
+        ufunc(before, total)
+        if not isinstance(before, int | float | complex)
+        else (before + total if ufunc is np.add else before * total)
+    )
+    return result if result.dtype == kind.dtype else result.astype(kind.dtype)

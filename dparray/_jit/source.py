@@ -1,0 +1,236 @@
+"""The source of a function, and the names it refers to."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import Any, cast
+
+from dparray.exceptions import KernelCompileError
+
+
+def prange(start: int, stop: int | None = None, step: int = 1) -> range:
+    """Iterate like ``range``; in a function compiled by ``dp.jit``, in parallel.
+
+    Each iteration becomes a work-item of a kernel on the queue of the arrays. Iterations must not
+    depend on each other, except for reductions (``total += x[i]``). Nested ``prange`` loops with
+    nothing between them become one range of up to three dimensions.
+
+    Args:
+        start: the number of iterations, or the first value if ``stop`` is given.
+        stop: the end of the values.
+        step: the distance of the values; not 0.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.jit
+        ... def scale(x, factor):
+        ...     for i in dp.prange(x.size):
+        ...         x[i] *= factor
+        >>> x = dp.arange(3.0)
+        >>> scale(x, 10)
+        >>> x.tolist()
+        [0.0, 10.0, 20.0]
+    """
+    return range(start) if stop is None else range(start, stop, step)
+
+
+@dataclass
+class Source:
+    """A function's definition, with the line numbers of its file.
+
+    Attributes:
+        function: the Python function.
+        definition: its syntax tree, without decorators.
+        file: the path of its file.
+        lines: the text of the definition, and the number of its first line.
+        names: the values of its globals, captured variables and builtins that it refers to.
+    """
+
+    function: FunctionType
+    definition: ast.FunctionDef
+    file: str
+    lines: list[str]
+    first_line: int
+    names: dict[str, Any] = field(default_factory=dict)
+
+    def error(self, node: ast.AST, message: str, fix: str = "") -> KernelCompileError:
+        """An error that shows the line of a node, a caret and a fix."""
+        line = getattr(node, "lineno", self.first_line)
+        column = getattr(node, "col_offset", 0)
+        text = self.lines[line - self.first_line].rstrip("\n") if self.lines else ""
+        indent = len(text) - len(text.lstrip())
+        shown = f"\n    {text.strip()}\n    {' ' * max(column - indent, 0)}^"
+        advice = f"\n{fix}" if fix else ""
+        return KernelCompileError(
+            f"{self.function.__name__}: {message}\n  {self.file}:{line}{shown}{advice}"
+        )
+
+    def indent_of(self, line: int) -> int:
+        """The column where a line of the function begins."""
+        at = line - self.first_line
+        text = self.lines[at] if 0 <= at < len(self.lines) else ""
+        return len(text) - len(text.lstrip())
+
+    def resolve(self, node: ast.expr) -> Any:
+        """The value of a name or a chain of attributes of modules, or ``None``."""
+        if isinstance(node, ast.Name):
+            return self.names.get(node.id)
+        if isinstance(node, ast.Attribute):
+            base = self.resolve(node.value)
+            if isinstance(base, ModuleType):
+                return getattr(base, node.attr, None)
+        return None
+
+    def is_prange(self, node: ast.AST) -> bool:
+        """Whether a statement is a loop over ``prange``."""
+        return (
+            isinstance(node, ast.For)
+            and isinstance(node.iter, ast.Call)
+            and is_prange_function(self.resolve(node.iter.func))
+        )
+
+
+def is_prange_function(value: Any) -> bool:
+    """Whether a value is ``dp.prange``, or Numba's, which counts as ours."""
+    home = (getattr(value, "__module__", None) or "").partition(".")[0]
+    return getattr(value, "__name__", "") == "prange" and home in ("dparray", "numba")
+
+
+def source_of(function: FunctionType) -> Source:
+    """Read the definition of a function.
+
+    Raises:
+        KernelCompileError: its source is not available, or it is not a plain function.
+    """
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError) as error:
+        raise KernelCompileError(
+            f"{function.__name__}: dp.jit reads the source of a function, which is not available "
+            "here; define the function in a file or a notebook cell"
+        ) from error
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    definition = tree.body[0]
+    if not isinstance(definition, ast.FunctionDef):
+        raise KernelCompileError(
+            f"{function.__name__}: dp.jit compiles plain functions, not a lambda, a class or an "
+            "async function; write def"
+        )
+    ast.increment_lineno(definition, first - 1)
+    shift = len(lines[0]) - len(lines[0].lstrip())
+    for node in cast("Iterator[Any]", ast.walk(definition)):
+        if shift and hasattr(node, "col_offset"):
+            node.col_offset += shift
+            node.end_col_offset += shift
+    definition.decorator_list = []
+    definition.returns = None
+    given = definition.args  # calls give every argument in order
+    given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    given.posonlyargs, given.kwonlyargs, given.defaults, given.kw_defaults = [], [], [], []
+    for parameter in ast.walk(definition.args):
+        if isinstance(parameter, ast.arg):
+            parameter.annotation = None
+    source = Source(function, definition, function.__code__.co_filename, lines, first)
+    used = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+    source.names = {name: value for name, value in _names_of(function) if name in used}
+    return source
+
+
+def _names_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    yield from vars(builtins).items()
+    yield from function.__globals__.items()
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # the variable has no value yet
+            continue
+
+
+def used_names(node: ast.AST | list[ast.stmt]) -> set[str]:
+    """The names that code reads."""
+    return {name.id for name in _names_in(node) if isinstance(name.ctx, ast.Load)}
+
+
+def assigned_names(node: ast.AST | list[ast.stmt]) -> set[str]:
+    """The names that code assigns, by loops and augmented assignments too."""
+    return {name.id for name in _names_in(node) if isinstance(name.ctx, ast.Store)}
+
+
+def _names_in(node: ast.AST | list[ast.stmt]) -> Iterator[ast.Name]:
+    for one in node if isinstance(node, list) else [node]:
+        for inner in ast.walk(one):
+            if isinstance(inner, ast.Name):
+                yield inner
+
+
+def upward_exposed(statements: list[ast.stmt]) -> set[str]:
+    """The names that code may read before it assigns them."""
+    exposed: set[str] = set()
+    _expose(statements, set(), exposed)
+    return exposed
+
+
+def _expose(statements: list[ast.stmt], bound: set[str], exposed: set[str]) -> set[str]:
+    """Add to ``exposed``; return the names that are certainly bound behind the statements."""
+    for statement in statements:
+        if isinstance(statement, ast.If):
+            exposed |= used_names(statement.test) - bound
+            both = [
+                _expose(branch, set(bound), exposed)
+                for branch in (statement.body, statement.orelse)
+            ]
+            bound |= both[0] & both[1]
+        elif isinstance(statement, ast.For):
+            exposed |= used_names(statement.iter) - bound
+            _expose(statement.body, bound | assigned_names(statement.target), exposed)
+            _expose(statement.orelse, set(bound), exposed)
+        elif isinstance(statement, ast.While):
+            exposed |= used_names(statement.test) - bound
+            _expose(statement.body, set(bound), exposed)
+            _expose(statement.orelse, set(bound), exposed)
+        elif isinstance(statement, ast.AugAssign):
+            names = used_names(statement.value) | used_names(statement.target)
+            exposed |= (names | assigned_names(statement.target)) - bound
+            bound |= assigned_names(statement.target)
+        elif isinstance(statement, ast.FunctionDef):
+            exposed |= used_names(statement.body) - assigned_names(statement.body) - bound
+            bound.add(statement.name)
+        else:
+            exposed |= used_names(statement) - bound
+            bound |= assigned_names(statement)
+    return bound
+
+
+def definition_of(name: str, parameters: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
+    """The definition of a function with plain parameters, at the line of its body."""
+    given = [ast.arg(each) for each in parameters]
+    arguments = ast.arguments([], given, None, [], [], None, [])
+    definition: Any = ast.FunctionDef(name, arguments, body, [])
+    if "type_params" in ast.FunctionDef._fields:
+        definition.type_params = []
+    ast.copy_location(definition, body[0])
+    made: ast.FunctionDef = ast.fix_missing_locations(definition)
+    return made
+
+
+def function_of(
+    source: Source, name: str, parameters: list[str], body: list[ast.stmt], names: dict[str, Any],
+    file: str,
+) -> FunctionType:  # fmt: skip
+    """Make a function of statements that keep the line numbers of the source."""
+    first = body[0]
+    definition = definition_of(name, parameters, body)
+    ast.copy_location(definition, first)
+    module = ast.fix_missing_locations(ast.Module([definition], []))
+    space = dict(names)
+    space["__name__"] = source.function.__module__
+    exec(compile(module, file, "exec"), space)
+    made: FunctionType = space[name]
+    made.__module__ = source.function.__module__
+    return made

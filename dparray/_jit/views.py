@@ -1,0 +1,113 @@
+"""Arrays as native regions see them, and results of native regions as arrays.
+
+The only module of :mod:`dparray._jit` that touches the inside of arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dpctl
+import numpy as np
+
+from dparray._array.fresh import from_host
+from dparray._array.ndarray import look, materialize, ndarray
+from dparray._evaluate.writes import settle_blocks
+from dparray._jit.inference import Items, Value
+from dparray._layout import shows_elements_twice
+from dparray._runtime import access, queues
+from dparray.memory import copies
+
+#: Up to this size a result stays where the host has computed it until a kernel needs it.
+_MAX_HOST_RESULT = 1 << 15
+
+working = queues.working
+
+
+def host_view(x: ndarray) -> np.ndarray:
+    """A NumPy array over the memory of an array, for a region that reads and may write it.
+
+    Pending values of the array, and those that read its memory, are computed first; work on the
+    memory is waited for.
+    """
+    view = x._on_host
+    block = x._block
+    if view is not None and not access.holds:
+        if block is None:
+            return view
+        if block.readers:
+            settle_blocks((block,))
+        if working:
+            queues.wait_to_write(block)
+        return view
+    return _slow_view(x)
+
+
+def _slow_view(x: ndarray) -> np.ndarray:
+    layout = materialize(x)
+    if access.holds:
+        access.before_write(layout)
+    settle_blocks((layout.block,))
+    queues.wait_to_write(layout.block)
+    view = look(x)
+    if view is None or shows_elements_twice(layout.shape, layout.strides):
+        view = copies.host_view(layout)
+        if shows_elements_twice(layout.shape, layout.strides):
+            view.flags.writeable = False
+    return view
+
+
+def result_of(
+    value: Any,
+    expected: Any,
+    queue: dpctl.SyclQueue,
+    usm_type: str,
+    arrays: list[tuple[ndarray, np.ndarray]],
+) -> Any:
+    """What a native region returned, as the uncompiled function would have returned it.
+
+    Args:
+        value: the result.
+        expected: its inferred type.
+        queue, usm_type: where new arrays go.
+        arrays: the arguments and their host views, whose memory a result may be.
+    """
+    if type(value) is np.ndarray:
+        for x, view in arrays:
+            if value is view or _lies_in(value, view, x):
+                if _is_all_of(value, view):
+                    return x
+                offset = x.offset + _address(value) - _address(view)
+                return x._view(value.shape, value.strides, offset, value.dtype)
+        if value.nbytes <= _MAX_HOST_RESULT:
+            return ndarray._computed(value.copy(), queue, usm_type)
+        return from_host(value, queue, usm_type)
+    if isinstance(value, tuple):
+        kinds = expected.items if isinstance(expected, Items) else (None,) * len(value)
+        items = [
+            result_of(item, kind, queue, usm_type, arrays)
+            for item, kind in zip(value, kinds, strict=True)
+        ]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(expected, Value) and not expected.is_weak and not expected.ndim:
+        # The uncompiled function returns an element of an array, which is an array.
+        return ndarray._computed(np.array(value, expected.dtype), queue, usm_type)
+    return value
+
+
+def _address(view: np.ndarray) -> int:
+    address: int = view.__array_interface__["data"][0]
+    return address
+
+
+def _is_all_of(value: np.ndarray, view: np.ndarray) -> bool:
+    """Whether two host arrays show the same elements in the same way."""
+    one, other = ((v.shape, v.strides, v.dtype, _address(v)) for v in (value, view))
+    return one == other
+
+
+def _lies_in(value: np.ndarray, view: np.ndarray, x: ndarray) -> bool:
+    """Whether a result is a view of an argument's memory."""
+    if not value.size or not view.size or value.flags.owndata:
+        return False
+    return bool(np.may_share_memory(value, view))

@@ -1,0 +1,627 @@
+"""``dp.jit``: compiled functions against plain Python on NumPy arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import dpctl
+import numpy as np
+import pytest
+
+import dparray as dp
+
+RNG = np.random.default_rng(36)
+
+
+def _queues() -> dict[str, Callable[[], dpctl.SyclQueue]]:
+    def part() -> dpctl.SyclQueue:
+        device = dpctl.SyclDevice("cpu")
+        if device.max_compute_units < 2:
+            pytest.skip("the device has no two parts")
+        return dpctl.SyclQueue(device.create_sub_devices(partition=1)[0])
+
+    return {
+        "cpu": lambda: dp.ones(1).sycl_queue,
+        "second": lambda: dpctl.SyclQueue(dpctl.SyclDevice("cpu")),
+        "in order": lambda: dpctl.SyclQueue(dpctl.SyclDevice("cpu"), property="in_order"),
+        "sub-device": part,
+    }
+
+
+@pytest.fixture(params=list(_queues()))
+def queue(request: pytest.FixtureRequest) -> dpctl.SyclQueue:
+    return _queues()[request.param]()
+
+
+@dp.jit
+def pairwise(x1: Any, x2: Any, out: Any) -> None:
+    for i in dp.prange(x1.shape[0]):
+        for j in range(x2.shape[0]):
+            d = 0.0
+            for k in range(x1.shape[1]):
+                t = x1[i, k] - x2[j, k]
+                d += t * t
+            out[i, j] = math.sqrt(d)
+
+
+@dp.jit
+def step(u: Any, dt: Any) -> Any:
+    u[1:-1, 1:-1] += dt * (
+        u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1]
+    )
+    return u
+
+
+@dp.jit
+def seidel(a: Any, steps: int) -> None:
+    for _ in range(steps):
+        for i in range(1, a.shape[0] - 1):
+            for j in range(1, a.shape[1] - 1):
+                a[i, j] = (a[i - 1, j] + a[i, j - 1] + a[i, j] + a[i, j + 1] + a[i + 1, j]) / 5.0
+
+
+@dp.jit
+def cholesky(a: Any) -> None:
+    a[0, 0] = np.sqrt(a[0, 0])
+    for i in range(1, a.shape[0]):
+        for j in range(i):
+            a[i, j] -= np.dot(a[i, :j], a[j, :j])
+            a[i, j] /= a[j, j]
+        a[i, i] -= np.dot(a[i, :i], a[i, :i])
+        a[i, i] = np.sqrt(a[i, i])
+
+
+@dp.jit
+def crc16(data: Any, poly: int = 0x8408) -> int:
+    crc = 0xFFFF
+    for byte in data:
+        current = 0xFF & byte
+        for _ in range(8):
+            if (crc & 1) ^ (current & 1):
+                crc = (crc >> 1) ^ poly
+            else:
+                crc >>= 1
+            current >>= 1
+    crc = ~crc & 0xFFFF
+    return (crc << 8) | ((crc >> 8) & 0xFF)
+
+
+@dp.jit
+def softmax(x: Any) -> Any:
+    shifted = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return shifted / np.sum(shifted, axis=-1, keepdims=True)
+
+
+def test_pairwise(queue: dpctl.SyclQueue) -> None:
+    x1, x2 = RNG.random((20, 3)), RNG.random((15, 3))
+    out = dp.empty((20, 15), sycl_queue=queue)
+    pairwise(dp.asarray(x1, sycl_queue=queue), dp.asarray(x2, sycl_queue=queue), out)
+    wanted = np.sqrt(((x1[:, None] - x2[None]) ** 2).sum(-1))
+    np.testing.assert_allclose(out.asnumpy(), wanted, rtol=1e-14)
+
+
+@pytest.mark.parametrize("size", [12, 400])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_stencil_step(queue: dpctl.SyclQueue, size: int, dtype: str) -> None:
+    host = RNG.random((size, size)).astype(dtype)
+    u = dp.asarray(host, sycl_queue=queue)
+    for _ in range(3):
+        result = step(u, 0.1)
+        step.py_func(host, 0.1)
+    assert result is u
+    np.testing.assert_allclose(u.asnumpy(), host, rtol=1e-12 if dtype == "float64" else 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_loops_over_elements_run_in_the_memory_of_the_array(
+    queue: dpctl.SyclQueue, dtype: str
+) -> None:
+    host = RNG.random((20, 20)).astype(dtype)
+    a = dp.asarray(host, sycl_queue=queue)
+    seidel(a, 3)
+    seidel.py_func(host, 3)
+    np.testing.assert_array_equal(a.asnumpy(), host)
+    matrix = host @ host.T + 20 * np.eye(20, dtype=dtype)
+    a = dp.asarray(matrix, sycl_queue=queue)
+    cholesky(a)
+    wanted = np.linalg.cholesky(matrix)
+    np.testing.assert_allclose(np.tril(a.asnumpy()), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_checksum_of_bytes_is_an_integer_of_python() -> None:
+    data = RNG.integers(0, 256, 200).astype("uint8")
+    found = crc16(dp.asarray(data))
+    assert type(found) is int
+    assert found == crc16.py_func(data.astype(int))
+    assert crc16(dp.asarray(data), poly=0x1021) == crc16.py_func(data.astype(int), 0x1021)
+
+
+@pytest.mark.parametrize("rows", [3, 3000])
+def test_array_code_gives_new_arrays(queue: dpctl.SyclQueue, rows: int) -> None:
+    x = RNG.random((rows, 10))
+    result = softmax(dp.asarray(x, sycl_queue=queue, usm_type="shared"))
+    assert result.sycl_queue == queue
+    assert result.usm_type == "shared"
+    np.testing.assert_allclose(result.asnumpy(), softmax.py_func(x), rtol=1e-12)
+
+
+# -- dtypes ----------------------------------------------------------------------------------------
+
+DTYPES = ["float64", "float32", "int64", "int32", "uint8"]
+
+
+@pytest.mark.parametrize("first", DTYPES)
+@pytest.mark.parametrize("second", DTYPES)
+@pytest.mark.parametrize("size", [5, 40_000])
+def test_dtypes_are_those_of_numpy(first: str, second: str, size: int) -> None:
+    def combined(x: Any, y: Any) -> Any:
+        return x + y, x / y, x * 2, x * 0.5, x // 3
+
+    x, y = (np.arange(1, size + 1).clip(1, 100).astype(dtype) for dtype in (first, second))
+    results = dp.jit(combined)(dp.asarray(x), dp.asarray(y))
+    for result, wanted in zip(results, combined(x, y), strict=True):
+        assert result.dtype == wanted.dtype
+        np.testing.assert_allclose(result.asnumpy(), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elements_in_loops_have_the_dtypes_of_numpy(dtype: str) -> None:
+    def walked(x: Any, out: Any) -> Any:
+        last = x[0]
+        for i in range(1, x.shape[0]):
+            last = x[i] * 3 + x[i - 1]
+            out[i] = last / 7
+        return last
+
+    x = np.arange(1, 9).astype(dtype)
+    out, wanted_out = dp.zeros(8), np.zeros(8)
+    last = dp.jit(walked)(dp.asarray(x), out)
+    wanted = walked(x, wanted_out)
+    assert last.dtype == wanted.dtype
+    assert last.item() == wanted
+    np.testing.assert_array_equal(out.asnumpy(), wanted_out)
+
+
+# -- prange ----------------------------------------------------------------------------------------
+
+
+def test_prange_with_bounds_and_steps() -> None:
+    @dp.jit
+    def fill(x: Any, begin: int, step: int) -> None:
+        for i in dp.prange(begin, x.size, step):
+            x[i] = i
+
+    for begin, step_ in [(0, 1), (3, 2), (5, 7), (40, 1)]:
+        x, wanted = dp.zeros(20), np.zeros(20)
+        fill(x, begin, step_)
+        fill.py_func(wanted, begin, step_)
+        np.testing.assert_array_equal(x.asnumpy(), wanted)
+
+
+def test_nested_prange_is_one_range() -> None:
+    @dp.jit
+    def fill(x: Any) -> None:
+        for i in dp.prange(x.shape[0]):
+            for j in dp.prange(1, x.shape[1]):
+                for k in dp.prange(x.shape[2]):
+                    x[i, j, k] = 100 * i + 10 * j + k
+
+    x, wanted = dp.zeros((3, 4, 5)), np.zeros((3, 4, 5))
+    fill(x)
+    fill.py_func(wanted)
+    np.testing.assert_array_equal(x.asnumpy(), wanted)
+    assert "3 dimension" in str(dp.explain(fill, x))
+
+
+def test_nested_prange_with_statements_between() -> None:
+    @dp.jit
+    def fill(x: Any) -> None:
+        for i in dp.prange(x.shape[0]):
+            begin = i * 2
+            for j in dp.prange(x.shape[1]):
+                if j == 2:
+                    continue
+                x[i, j] = begin + j
+            if i == 1:
+                continue
+            x[i, 0] = -1
+
+    x, wanted = dp.zeros((3, 4)), np.zeros((3, 4))
+    fill(x)
+    fill.py_func(wanted)
+    np.testing.assert_array_equal(x.asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
+@pytest.mark.parametrize("size", [0, 1, 7, 5000])
+def test_reductions(queue: dpctl.SyclQueue, dtype: str, size: int) -> None:
+    @dp.jit
+    def reduced(x: Any) -> Any:
+        total = 10.0
+        count = 0
+        smallest = x[0] if x.size else 0
+        largest = 3
+        for i in dp.prange(x.shape[0]):
+            total += x[i] * 2
+            if x[i] > 3:
+                count += 1
+            smallest = min(smallest, x[i])
+            largest = max(x[i], largest)
+        return total, count, smallest, largest
+
+    x = RNG.integers(0, 9, size).astype(dtype)
+    total, count, smallest, largest = reduced(dp.asarray(x, sycl_queue=queue))
+    assert float(total) == 10 + 2 * x.astype(float).sum()
+    assert int(count) == int((x > 3).sum())
+    assert int(smallest) == int(x.min(initial=9) if size else 0)
+    assert int(largest) == int(x.max(initial=3))
+    if size:
+        assert total.dtype == (10.0 + x[0] * 2).dtype
+
+
+def test_reductions_of_integers_by_other_operators() -> None:
+    @dp.jit
+    def reduced(x: Any) -> Any:
+        product, either, both, odd = 1, 0, 255, 0
+        for i in dp.prange(x.shape[0]):
+            product *= x[i]
+            either |= x[i]
+            both &= x[i]
+            odd ^= x[i]
+        return product, either, both, odd
+
+    x = np.array([3, 5, 7, 11])
+    assert [int(each) for each in reduced(dp.asarray(x))] == [1155, 15, 1, 3 ^ 5 ^ 7 ^ 11]
+
+
+def test_slices_in_prange() -> None:
+    @dp.jit
+    def rows(a: Any, b: Any, c: Any) -> None:
+        for i in dp.prange(a.shape[0]):
+            c[i, :] = a[i, :] + b[i, :]
+
+    a = dp.ones((4, 5), dtype="int32")
+    c = dp.zeros((4, 5), dtype="int32")
+    rows(a, a, c)
+    assert c.tolist() == [[2] * 5] * 4
+
+
+def test_prange_in_a_loop_over_time_with_array_statements() -> None:
+    @dp.jit
+    def run(x: Any, steps: int) -> Any:
+        y = np.zeros_like(x)
+        for _ in range(steps):
+            y[:] = x * 0.5
+            for i in dp.prange(1, x.shape[0]):
+                x[i] = y[i - 1] + 1.0
+        return x.sum()
+
+    x = RNG.random(50)
+    found = run(dp.asarray(x), 4)
+    assert isinstance(found, dp.ndarray)
+    wanted = run.py_func(x, 4)
+    np.testing.assert_allclose(found.item(), wanted, rtol=1e-12)
+
+
+def test_an_element_loop_beside_a_prange_loop() -> None:
+    @dp.jit
+    def both(x: Any) -> Any:
+        last = 0.0
+        for i in range(1, x.shape[0]):
+            x[i] += x[i - 1]
+            last = x[i]
+        for i in dp.prange(x.shape[0]):
+            x[i] /= last
+        return last
+
+    x = RNG.random(30)
+    a = dp.asarray(x)
+    found = both(a)
+    wanted = both.py_func(x)
+    np.testing.assert_allclose(float(found), wanted, rtol=1e-12)
+    np.testing.assert_allclose(a.asnumpy(), x, rtol=1e-12)
+    assert "native region" in str(dp.explain(both, a))
+
+
+# -- the language ----------------------------------------------------------------------------------
+
+
+class Point(NamedTuple):
+    x: float
+    y: float
+
+
+OFFSET = 3
+
+
+@dp.device_func
+def squared(x: Any) -> Any:
+    return x * x
+
+
+@dp.jit
+def factorial(n: int) -> int:
+    if n <= 1:
+        return 1
+    return n * factorial(n - 1)
+
+
+@dp.jit
+def doubled(x: Any) -> Any:
+    return x * 2
+
+
+def test_scalars_alone() -> None:
+    assert factorial(10) == math.factorial(10)
+
+    @dp.jit
+    def power(x: float, n: int = 3, *, up: bool = True) -> float:
+        result = 1.0
+        while n > 0:
+            result = result * x if up else result / x
+            n -= 1
+        return result
+
+    assert power(2.0) == 8.0
+    assert power(2.0, 2) == 4.0
+    assert power(x=2.0, n=1, up=False) == 0.5
+
+
+@pytest.mark.parametrize("size", [6, 30_000])
+def test_calls_closures_and_options(size: int) -> None:
+    factor = 4
+
+    @dp.jit
+    def mixed(x: Any, mode: str) -> Any:
+        if mode == "double":
+            return doubled(x) + factor
+        return x + OFFSET
+
+    x = np.arange(float(size))
+    np.testing.assert_array_equal(mixed(dp.asarray(x), "double").asnumpy(), 2 * x + 4)
+    np.testing.assert_array_equal(mixed(dp.asarray(x), "other").asnumpy(), x + 3)
+
+
+def test_device_functions_in_every_region() -> None:
+    @dp.jit
+    def elements(x: Any) -> None:
+        for i in range(x.shape[0]):
+            x[i] = squared(x[i])
+
+    @dp.jit
+    def parallel(x: Any) -> None:
+        for i in dp.prange(x.shape[0]):
+            x[i] = squared(x[i])
+
+    for function in (elements, parallel):
+        x = dp.arange(4.0)
+        function(x)
+        assert x.tolist() == [0, 1, 4, 9]
+
+
+@dp.kernel
+def add_one(item: Any, x: Any) -> None:
+    i = item.get_id(0)
+    x[i] += 1
+
+
+def test_a_kernel_is_launched_between_statements() -> None:
+    @dp.jit
+    def launched(x: Any) -> Any:
+        y = x * 2
+        dp.call_kernel(add_one, dp.Range(y.size), y)
+        return y - 1
+
+    assert launched(dp.arange(4)).tolist() == [0, 2, 4, 6]
+
+
+def test_tuples_and_named_tuples() -> None:
+    @dp.jit
+    def moved(x: Any, by: Any) -> Any:
+        x += by.x
+        return x * by.y, (x.shape[0], by.x)
+
+    result, (size, by_x) = moved(dp.arange(3.0), Point(2.0, 3.0))
+    assert result.tolist() == [6, 9, 12]
+    assert (size, by_x) == (3, 2.0)
+
+
+def test_arrays_made_inside_take_their_place() -> None:
+    queue = dpctl.SyclQueue(dpctl.SyclDevice("cpu"))
+
+    @dp.jit
+    def made(n: int) -> Any:
+        return dp.zeros(n, dtype="int32", usm_type="shared", sycl_queue=queue)
+
+    @dp.jit
+    def like(x: Any) -> Any:
+        y = np.empty(x.shape[0], dtype=np.float32)
+        for i in range(x.shape[0]):
+            y[i] = i
+        return y
+
+    found = made(4)
+    assert found.dtype == "int32"
+    assert found.usm_type == "shared"
+    assert found.sycl_queue == queue
+    found = like(dp.ones(5, usm_type="host", sycl_queue=queue))
+    assert found.dtype == "float32"
+    assert found.usm_type == "host"
+    assert found.sycl_queue == queue
+    assert found.tolist() == [0, 1, 2, 3, 4]
+
+
+# -- aliasing and order ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [10, 40_000])
+def test_views_overlap_and_walk_backwards(size: int) -> None:
+    @dp.jit
+    def shifted(x: Any, y: Any) -> Any:
+        x[1:] = x[:-1]
+        x[1:] += y[:-1]
+        return x[::-1]
+
+    host = RNG.random(size)
+    x = dp.asarray(host)
+    result = shifted(x, x)
+    wanted = shifted.py_func(host, host)
+    np.testing.assert_allclose(result.asnumpy(), wanted)
+    result[0] = 7
+    assert x[-1].item() == 7  # a view of the argument
+
+    host = RNG.random(size)
+    x = dp.asarray(host)[::-2]
+    cumulated = dp.jit(lambda_free_cumulate)
+    cumulated(x)
+    lambda_free_cumulate(host[::-2])
+    np.testing.assert_allclose(x.asnumpy(), host[::-2])
+
+
+def lambda_free_cumulate(x: Any) -> None:
+    for i in range(1, x.shape[0]):
+        x[i] += x[i - 1]
+
+
+def test_pending_readers_keep_the_values_from_before() -> None:
+    x = dp.arange(50_000.0)
+    before = x * 2
+    dp.jit(lambda_free_cumulate)(x)
+    assert before[3].item() == 6.0
+    assert x[3].item() == 6.0
+    y = dp.arange(50_000.0) + 1  # pending
+    dp.jit(lambda_free_cumulate)(y)
+    assert y[2].item() == 6.0
+
+
+def test_a_native_region_waits_for_a_kernel() -> None:
+    x = dp.zeros(1 << 20)
+    for _ in range(3):
+        dp.call_kernel(add_one, dp.Range(x.size), x)
+        dp.jit(lambda_free_cumulate)(x[:4])
+    assert x[:4].tolist() == [3, 6, 9, 12] or x[0].item() == 3
+    host = np.zeros(4)
+    for _ in range(3):
+        host += 1
+        lambda_free_cumulate(host)
+    np.testing.assert_array_equal(x[:4].asnumpy(), host)
+
+
+def test_writing_a_broadcast_array_is_refused() -> None:
+    x = dp.broadcast_to(dp.ones(1), (4,))
+    with pytest.raises(dp.exceptions.KernelCompileError, match="read-only"):
+        dp.jit(lambda_free_cumulate)(x)
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+def test_arrays_on_two_queues_are_refused_by_name() -> None:
+    other = dp.ones(3, sycl_queue=dpctl.SyclQueue(dpctl.SyclDevice("cpu")))
+    with pytest.raises(dp.ExecutionPlacementError, match=r"x1.*\n.*x2"):
+        pairwise(dp.ones((2, 2)), other, other)
+
+
+def test_numpy_arrays_are_refused_with_the_fix() -> None:
+    with pytest.raises(dp.HostConversionError, match=r"u = dp.asarray\(u\)"):
+        step(np.ones((3, 3)), 0.1)
+
+
+def test_a_list_is_refused() -> None:
+    with pytest.raises(dp.KernelArgumentError, match="'u' is a list"):
+        step([1.0], 0.1)
+
+
+def test_a_wrong_number_of_arguments() -> None:
+    with pytest.raises(dp.KernelArgumentError, match="missing a required argument: 'dt'"):
+        step(dp.ones((3, 3)))
+
+
+def test_unknown_options() -> None:
+    with pytest.raises(dp.KernelArgumentError, match="unknown option 'fast'"):
+        dp.jit(fast=True)
+    with pytest.raises(dp.KernelArgumentError, match="not a Python function"):
+        dp.jit(3)  # type: ignore[call-overload]
+
+
+def test_options_of_numba() -> None:
+    for options in ({"fastmath": True}, {"cache": False}, {"parallel": True}, {"nopython": True}):
+        x = dp.ones(4)
+        dp.jit(**options)(lambda_free_cumulate)(x)
+        assert x.tolist() == [1, 2, 3, 4]
+
+
+def test_a_value_carried_between_iterations_is_an_error_before_anything_runs() -> None:
+    @dp.jit
+    def carried(x: Any) -> None:
+        x[0] = 100
+        last = 0.0
+        for i in dp.prange(x.shape[0]):
+            x[i] = last
+            last = x[i] + 1
+
+    x = dp.zeros(3)
+    with pytest.raises(
+        dp.exceptions.KernelCompileError, match=r"'last' carries(.|\n)*\^(.|\n)*range"
+    ):
+        carried(x)
+    assert x.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("word", ["return", "break"])
+def test_leaving_a_prange_loop_is_an_error(word: str) -> None:
+    @dp.jit
+    def left(x: Any) -> None:
+        for i in dp.prange(x.shape[0]):
+            x[i] = 1
+            return
+
+    @dp.jit
+    def broken(x: Any) -> None:
+        for i in dp.prange(x.shape[0]):
+            if x[i] > 1:
+                break
+
+    with pytest.raises(dp.exceptions.KernelCompileError, match=f"{word} cannot leave"):
+        (left if word == "return" else broken)(dp.ones(3))
+
+
+def test_exceptions_of_native_regions_have_the_line_of_the_function() -> None:
+    @dp.jit
+    def checked(x: Any) -> None:
+        for i in range(x.shape[0]):
+            if x[i] < 0:
+                raise ValueError("negative")  # the line
+
+    with pytest.raises(ValueError, match="negative") as caught:
+        checked(dp.asarray([1.0, -1.0]))
+    entry = caught.traceback[-1]
+    assert str(entry.path) == __file__
+    assert "# the line" in str(entry.statement)
+
+
+def test_code_that_numba_refuses_is_an_error_with_its_line() -> None:
+    @dp.jit
+    def refused(x: Any) -> None:
+        for i in range(x.shape[0]):
+            x[i] = undefined_name  # type: ignore[name-defined]  # noqa: F821
+
+    with pytest.raises(dp.exceptions.KernelCompileError, match="undefined_name") as caught:
+        refused(dp.ones(3))
+    assert "x[i] = undefined_name" in str(caught.value)
+
+
+# -- looking into it -------------------------------------------------------------------------------
+
+
+def test_signatures_and_explanations() -> None:
+    x = dp.ones(4)
+    function = dp.jit(lambda_free_cumulate)
+    function(x)
+    function(dp.ones(4, dtype="float32"))
+    assert function.signatures == [("float64[1]",), ("float32[1]",)]
+    assert "native region" in str(dp.explain(function, x))
+    assert "for i in range" in function.inspect()
+    assert repr(function) == "<dparray jit function lambda_free_cumulate>"
