@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, overload
 
+import dpctl
 import numpy as np
 
 from dparray._array.ndarray import ndarray
@@ -29,7 +31,7 @@ from dparray._jit.source import Source, prange, source_of
 from dparray._jit.views import host_view, result_of
 from dparray._placement import common_placement
 from dparray._runtime import device_facts
-from dparray.device import describe_queue, queue_of, use_device
+from dparray.device import Device, describe_queue, queue_of, use_device
 from dparray.exceptions import (
     HostConversionError,
     KernelArgumentError,
@@ -257,10 +259,13 @@ class JitFunction:
             arrays += _arrays_in(name, x)
         queue = common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
         plan_key = tuple(map(_key, converted))
-        if any(isinstance(x, tuple) and _arrays_in("", x) for x in converted):
-            return self._run_driver(converted, queue, plan_key)
-        size = sum(x.size for _, x in arrays)
-        return self._run(converted, queue if arrays else None, size, plan_key)
+        if any(_needs_driver(x) for x in converted):
+            result = self._run_driver(converted, queue, plan_key)
+        else:
+            size = sum(x.size for _, x in arrays)
+            result = self._run(converted, queue if arrays else None, size, plan_key)
+        foreign = [x for x in arguments if _is_foreign(x)]
+        return _as_foreign(result, foreign, converted, arguments) if foreign else result
 
     def _run_driver(self, arguments: tuple[Any, ...], queue: Any, key: tuple[Any, ...]) -> Any:
         plan = self._plans.get(key) or self._plan(key, queue, arguments)
@@ -294,7 +299,7 @@ class JitFunction:
         if hasattr(x, "__sycl_usm_array_interface__"):
             layout = exchange.layout_of_interface(x)
             return ndarray._from_layout(*layout)
-        if isinstance(x, np.dtype | type) or callable(x):
+        if isinstance(x, np.dtype | type | dpctl.SyclQueue | Device) or callable(x):
             return x
         raise KernelArgumentError(
             f"{self.__name__}: argument {name!r} is a {type(x).__name__}; a compiled function "
@@ -389,6 +394,36 @@ def _arrays_in(name: str, x: Any) -> list[tuple[str, ndarray]]:
     if isinstance(x, tuple):
         return [pair for at, item in enumerate(x) for pair in _arrays_in(f"{name}[{at}]", item)]
     return []
+
+
+def _needs_driver(x: Any) -> bool:
+    """Whether an argument is one that native regions cannot take."""
+    if isinstance(x, tuple):
+        return bool(_arrays_in("", x)) or any(map(_needs_driver, x))
+    return x is not None and not isinstance(x, (ndarray, str, *_NUMBERS))
+
+
+def _is_foreign(x: Any) -> bool:
+    """Whether an argument is an array of another library, as dpnp's."""
+    return not isinstance(x, ndarray) and hasattr(x, "__sycl_usm_array_interface__")
+
+
+def _as_foreign(
+    result: Any, foreign: Sequence[Any], converted: Sequence[Any], given: Sequence[Any]
+) -> Any:
+    """A result of arguments of dpnp, as dpnp's array over the same memory."""
+    if isinstance(result, tuple):
+        items = [_as_foreign(item, foreign, converted, given) for item in result]
+        return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+    if not isinstance(result, ndarray):
+        return result
+    for own, x in zip(converted, given, strict=True):
+        if own is result:
+            return x
+    library = sys.modules[type(foreign[0]).__module__.partition(".")[0]]
+    if not hasattr(library, "asarray"):
+        return result
+    return library.asarray(result.__usm_ndarray__, copy=False)
 
 
 def _key(x: Any) -> Any:
