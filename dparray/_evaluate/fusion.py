@@ -311,7 +311,7 @@ def _pending_reductions(node: Node) -> list[Node]:
 def is_call(node: Node | Scalar) -> bool:
     """Whether only a kernel can compute a node: it calls a user's function, or is a contraction."""
     op = node.op if type(node) is Node else None
-    return type(op) is Contraction or (type(op) is Op and bool(op.functions))
+    return type(op) is Contraction or (type(op) is Op and (op.is_device_only or bool(op.functions)))
 
 
 def _whole_operands(node: Node) -> list[Node]:

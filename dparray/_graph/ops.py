@@ -43,6 +43,7 @@ class Op:
         float_weight: NumPy's cost of one of floats, where it has no vectors for them.
         functions: device functions that the expression calls, by name. Such an operation has no
             ready kernel and no meaning on the host: it is always computed by a generated kernel.
+        is_device_only: the same of an operation whose expression calls none.
         imaginary: where NumPy's and dpnp's complex function has other special values than the
             standard: the right imaginary part, from the module to compute with, the operand's real
             and imaginary part, and the imaginary part that was found.
@@ -76,6 +77,7 @@ class Op:
     mixed: tuple[str, ...] = ()
     takes_half: bool = True
     functions: Mapping[str, Any] = field(default_factory=dict)
+    is_device_only: bool = False
     imaginary: Callable[[Any, Any, Any, Any], Any] | None = None
     comparison: str = ""
     simpler: Mapping[float, str] = field(default_factory=dict)

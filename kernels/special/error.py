@@ -64,18 +64,11 @@ def make_error_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def erfc(x: Any) -> Any:
-        if abs(x) < half:
-            return one - (x + x * small(x * x))
-        tail = of_square(x, one) * scaled_tail(abs(x))
-        return tail if x > zero else two - tail
+        return math.erfc(x)
 
     @device
     def erf(x: Any) -> Any:
-        size = abs(x)
-        if size < one:
-            return x + x * small(x * x)
-        tail = of_square(x, one) * scaled_tail(size)
-        return math.copysign(one - tail, x) if x == x else x
+        return math.erf(x)
 
     @device
     def erfcx(x: Any) -> Any:

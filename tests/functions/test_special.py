@@ -387,3 +387,25 @@ def test_the_simulator_calls_them(dtype: str) -> None:
     found = dp.asarray(x)
     wanted = dp.special.gammainc(found, dp.asarray(x[::-1].copy())) + dp.special.erf(found)
     np.testing.assert_allclose(out, wanted.asnumpy(), rtol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize(
+    "name", ["erf", "erfc", "expit", "log_expit", "log_ndtr", "ndtr", "softplus"]
+)
+def test_common_functions_fuse_as_exp_does(name: str) -> None:
+    """Their text calls no function, so that it is translated without Numba, and NaN passes."""
+    from dparray.special import _EXPRESSIONS, _operation
+
+    function = getattr(dp.special, name)
+    op = _operation(function.device_meaning, np.float32)
+    assert name in _EXPRESSIONS
+    assert not op.functions
+    x = dp.linspace(-3, 3, 5000, dtype="float32")
+    dp.synchronize(function(x) * x + 1)
+    with launched() as kernels:
+        y = (function(x) * x + 1).asnumpy()
+    assert len(kernels) == 1
+    np.testing.assert_allclose(y, function(x).asnumpy() * x.asnumpy() + 1, rtol=1e-5)
+    edges = function(dp.asarray([math.nan, math.inf, -math.inf])).asnumpy()
+    assert np.isnan(edges[0])
+    assert not np.isnan(edges[1:]).any()
