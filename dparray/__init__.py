@@ -1,7 +1,15 @@
 """dparray: data-parallel arrays and kernels in Python, where compute follows data.
 
 An array carries the queue it was allocated on; every operation and every kernel runs on the queue
-of its inputs. Nothing is defined here: this module only gathers the public names.
+of its inputs; `to_device` alone moves data.
+
+- Arrays: `asarray`, `zeros`, `arange`, ... take `device=`; `x.asnumpy()` copies to the host.
+- Functions: NumPy's, by NumPy's names; `linalg`, `fft`, `random` and `special` are modules.
+- Kernels: decorate a Python function with `kernel`, launch it with `call_kernel` and a `Range`.
+- Tools: `explain(x)` shows how an expression runs, `profile()` records a block,
+  `simulate(kernel, ...)` finds races; options are in `config`.
+
+The page of a function is `help(dparray.sum)`; the commands are listed by `dparray --help`.
 """
 
 import builtins as _builtins

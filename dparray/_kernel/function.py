@@ -436,7 +436,8 @@ class KernelFunction:
                     "...)"
                 )
         raise KernelArgumentError(
-            f"kernel {self.__name__}: takes {len(self._parameters)} arguments after the item "
+            f"kernel {self.__name__}: takes {len(self._parameters)} "
+            f"argument{'s' * (len(self._parameters) != 1)} after the item "
             f"({', '.join(self._parameters)}); got {len(arguments)}{hint}"
         )
 

@@ -116,7 +116,7 @@ class RawKernel:
         count = compiled.built.sycl_kernel.num_args
         if count != len(packed):
             raise KernelArgumentError(
-                f"kernel {self.name}: takes {count} arguments; got {len(packed)}"
+                f"kernel {self.name}: takes {count} argument{'s' * (count != 1)}; got {len(packed)}"
             )
         before, others = events_before(depends_on, queue)
         arrays = [value for value in values if isinstance(value, Layout)]

@@ -21,6 +21,8 @@ from dparray.memory.stats import format_bytes
 
 __all__ = ["Profile", "Record", "profile"]
 
+#: Rows of the printed table; the others are summed up in one line.
+MAX_ROWS = 30
 _PROCESS = 1  # of a trace
 _MEASURED = 1 << 24  # elements of the arrays that bandwidth is measured with
 
@@ -125,10 +127,20 @@ class Profile:
         )
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, max_rows: int = MAX_ROWS) -> str:
+        """The table as text: the rows that took longest, and the notes under it."""
         heads, shown = self._table()
         if not shown:
             nothing = "nothing ran: no kernel, no copy, no work of the host"
             return "\n".join([nothing, *self._foot()])
+        left_out = len(shown) - max_rows
+        if left_out > 0:
+            shown = shown[:max_rows]
+            rows = [row for row in self.rows if row.kind != "allocate"]
+            rest = sum(row.total for row in rows[max_rows:])
+            more = f"{left_out} more rows of {rest * 1e3:.1f} ms together; p.rows has all"
         cells = [heads, *shown]
         texts = len(heads) - _NUMBERS
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -139,6 +151,8 @@ class Profile:
             ).rstrip()
             for line in cells
         ]
+        if left_out > 0:
+            lines.append(more)
         return "\n".join([*lines, *self._foot()])
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -30,7 +30,8 @@ class Arguments:
             )
         if len(names) - 1 != len(args):
             raise KernelArgumentError(
-                f"{where}: the kernel takes {len(names) - 1} arguments after the item "
+                f"{where}: the kernel takes {len(names) - 1} "
+                f"argument{'s' * (len(names) != 2)} after the item "
                 f"({', '.join(names[1:]) or 'none'}); got {len(args)}"
             )
         self._simulation = simulation

@@ -11,11 +11,19 @@ from pathlib import Path
 from types import TracebackType
 
 import dparray as dp
+from dparray._profile.profile import MAX_ROWS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--trace", metavar="PATH", help="write a trace for ui.perfetto.dev")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        default=MAX_ROWS,
+        metavar="N",
+        help="rows of the table, those that took longest (default: %(default)s)",
+    )
     parser.add_argument("--plot", metavar="PATH", help="write a timeline, an SVG")
     parser.add_argument(
         "--json",
@@ -54,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print(json.dumps([row._asdict() for row in recorded.rows], indent=2))
         else:
-            print(recorded)
+            print(recorded.text(arguments.rows))
         if arguments.trace:
             recorded.to_chrome_trace(arguments.trace)
         if arguments.plot:

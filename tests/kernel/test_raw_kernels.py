@@ -102,7 +102,7 @@ def test_what_is_refused(queue: Any) -> None:
     twice = kernel("twice")
     for attempt, kind, text in (
         (lambda: twice[8](), dp.KernelArgumentError, "at least one"),
-        (lambda: twice[8](x, 1), dp.KernelArgumentError, "takes 1 arguments; got 2"),
+        (lambda: twice[8](x, 1), dp.KernelArgumentError, "takes 1 argument; got 2"),
         (lambda: twice[4](x[::2]), dp.KernelArgumentError, "contiguous"),
         (lambda: twice[8](np.ones(8)), dp.HostConversionError, "NumPy"),
         (lambda: kernel("fill")[8](other, np.ones(1), 1.0), dp.HostConversionError, "NumPy"),

@@ -496,3 +496,15 @@ def test_a_script_that_fails_shows_its_own_lines_and_its_profile(
     assert run.returncode == 1
     assert "SyntaxError" in run.stderr
     assert "runpy" not in run.stderr
+
+
+def test_a_long_table_shows_the_rows_that_took_longest() -> None:
+    x = dp.ones(60)
+    with dp.profile() as recorded:
+        for statement in ("x + 1", "x * 2", "dp.sin(x)", "dp.sum(x)"):
+            eval(statement, {"x": x, "dp": dp})
+    assert len(recorded.rows) >= 4
+    lines = recorded.text(max_rows=2).splitlines()
+    shown = [row for row in recorded.rows if row.kind != "allocate"]
+    assert lines[3].startswith(f"{len(shown) - 2} more rows of ")
+    assert "more rows" not in str(recorded)
