@@ -102,11 +102,11 @@ def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
 def make_kernel(
     function: Any = None,
     *,
-    kind: type[KernelFunction] = KernelFunction,
+    kind: Callable[..., KernelFunction] = KernelFunction,
     range: Any = None,
     **options: Any,
 ) -> Any:
-    """As :func:`kernel`; ``kind`` is the class of what is made."""
+    """As :func:`kernel`; ``kind`` makes it of a function, its options and its default range."""
     options = _checked_options("kernel", options)
     default = range if callable(range) or range is None else (lambda *arguments: range)
 

@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from collections.abc import Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from dparray._compiler.key import referred_values
 from dparray._kernel.decorators import kernel_of, make_kernel
 from dparray._kernel.function import KernelFunction
+from dparray._kernel.index_space import as_index_space
 from dparray._kernel.launch import call_kernel_async as launch
 from dparray._runtime.event import Event
 from dparray.exceptions import (
     ExecutionPlacementError,
     HostConversionError,
     KernelArgumentError,
+    KernelRangeError,
 )
+from dparray.kernel_api import LocalArray, NdRange, Range, work_items
 
 if TYPE_CHECKING:
     import dpctl
@@ -66,9 +72,94 @@ class _Kernel(KernelFunction):
         return dict(zip(self.signatures, self._kernels.values(), strict=True))
 
 
+_OF_GROUPS = (LocalArray, work_items.barrier, work_items.sub_group_barrier)
+
+
+class _WithoutItem(KernelFunction):
+    """A kernel of the language up to 0.21: no work-item parameter, and a call waits.
+
+    ``kernel[global_size]`` and ``kernel[global_size, local_size]`` take integers and tuples; two
+    integers are these two, where other kernels take them for a range of two dimensions.
+    """
+
+    def __init__(self, function: Any, options: dict[str, Any], default: Any = None) -> None:
+        super().__init__(function, options, default, has_item=False)
+        self._in_groups = {
+            value.__name__
+            for value in _language_of(function)
+            if any(value is one for one in _OF_GROUPS)
+        }
+
+    def _launch(self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any = ()) -> Event:
+        if self._in_groups and isinstance(index_space, Range):
+            size = ", ".join(map(str, index_space))
+            raise KernelRangeError(
+                f"kernel {self.__name__}: {' and '.join(sorted(self._in_groups))} need work-"
+                f"groups; write {self.__name__}[({size}), local_size], or an NdRange"
+            )
+        return super()._launch(index_space, arguments, depends_on)
+
+    def __getitem__(self, index_space: Any) -> Any:
+        if isinstance(index_space, tuple | list) and not isinstance(index_space, Range):
+            if not 1 <= len(index_space) <= 2:
+                raise KernelArgumentError(
+                    f"kernel {self.__name__}: [global_size, local_size] take one or two sizes; got "
+                    f"{len(index_space)}. A range of three dimensions is "
+                    f"numba_dpex.Range{tuple(index_space)}"
+                )
+            size, *local = index_space
+            if local and (isinstance(local[0], int) or len(local[0])):
+                return _Waiting(self, NdRange(size, local[0]))
+            index_space = Range(*size) if isinstance(size, tuple | list) else size
+        return _Waiting(self, as_index_space(index_space))
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if self._default_range is None:
+            raise KernelArgumentError(
+                f"kernel {self.__name__}: no range was given; write "
+                f"{self.__name__}[numba_dpex.Range(n)]({', '.join(self._parameters)})"
+            )
+        return super().__call__(*arguments, **named)
+
+
+class _Waiting:
+    """A kernel with its range, whose call waits."""
+
+    def __init__(self, kernel: _WithoutItem, index_space: Any) -> None:
+        self._kernel = kernel
+        self._index_space = index_space
+
+    def __call__(self, *arguments: Any) -> None:
+        _launch(self._kernel, self._index_space, (), arguments).wait()
+
+
+def _language_of(function: Any) -> Iterator[Any]:
+    """The values that a kernel and the device functions that it comes to refer to."""
+    reached = [function]
+    for each in reached:  # which grows
+        for value in referred_values(each).values():
+            called = getattr(value, "py_func", None)
+            if isinstance(called, FunctionType) and called not in reached:
+                reached.append(called)
+            yield value
+
+
+def _has_no_item(function: Any) -> bool:
+    """Whether a kernel, or a device function that it calls, asks for ids without an item."""
+    return any(
+        getattr(value, "__module__", None) == work_items.__name__
+        for value in _language_of(function)
+    )
+
+
+def _make(function: Any, options: dict[str, Any], default: Any = None) -> KernelFunction:
+    is_old = isinstance(function, FunctionType) and _has_no_item(function)
+    return (_WithoutItem if is_old else _Kernel)(function, options, default)
+
+
 def kernel(function: Any = None, **options: Any) -> Any:
     """Make a kernel as ``numba_dpex.kernel`` does; it is launched as all of dparray's, too."""
-    made = make_kernel(function, kind=_Kernel, **options)
+    made = make_kernel(function, kind=_make, **options)
     if isinstance(made, KernelFunction):
         return made
 

@@ -2,7 +2,8 @@
 
 It answers where the package of that name is not installed. Its names are those that programs use:
 the decorators, the launches, the kernel language, the types of signatures and the exceptions.
-``dpjit`` and ``prange`` are ``dp.jit`` and ``dp.prange``.
+``dpjit`` and ``prange`` are ``dp.jit`` and ``dp.prange``. The kernel language up to 0.21, whose
+kernels have no work-item parameter, is there, too.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dparray import kernel_api
 from dparray._imports import StandIn
 from dparray._kernel import numba_dpex_calls as calls
 from dparray._kernel.decorators import device_func
+from dparray.kernel_api import work_items
 
 _NAME = "numba_dpex"
 
@@ -90,6 +92,32 @@ _exceptions = {
 
 _language = {name: getattr(kernel_api, name) for name in kernel_api.__all__}
 
+# The kernel language up to 0.21. The flags of a fence are bits of OpenCL's; all fences order both
+# kinds of memory.
+_WITHOUT_ITEM: dict[str, Any] = {
+    "CLK_GLOBAL_MEM_FENCE": 2,
+    "CLK_LOCAL_MEM_FENCE": 1,
+    "DEFAULT_LOCAL_SIZE": [],
+    "GLOBAL_MEM_FENCE": 2,
+    "LOCAL_MEM_FENCE": 1,
+    "func": device_func,
+    **{
+        name: getattr(work_items, name)
+        for name in work_items.__all__
+        if not name.endswith("_atomically")
+    },
+}
+_REPLACED_MEMBERS = {
+    "get_work_dim": "item.dimensions",
+    "dppy": "numba_dpex",
+    "offload_to_sycl_device": "the queue of the arrays, on which kernels run",
+    "reduce": "dparray.sum and the like, or reduce_over_group(group, value) in a kernel",
+    "max": "AtomicRef(array, index).fetch_max(value)",
+    "min": "AtomicRef(array, index).fetch_min(value)",
+    "compare_and_swap": "AtomicRef(array, index).compare_exchange(expected, value)",
+    "static_alloc": "LocalArray(shape, dtype)",
+}
+
 #: The members of each module; a string is the module of ours, or of Numba's, that a name is found
 #: in when it is asked for, which imports Numba.
 _MEMBERS: dict[str, dict[str, Any]] = {
@@ -104,7 +132,11 @@ _MEMBERS: dict[str, dict[str, Any]] = {
         "kernel": calls.kernel,
         "prange": ("dparray._jit.function", "prange"),
         **_ARRAY_TYPES,
+        **_WITHOUT_ITEM,
     },
+    f"{_NAME}.atomic": {"add": work_items.add_atomically, "sub": work_items.sub_atomically},
+    f"{_NAME}.local": {"array": kernel_api.LocalArray},
+    f"{_NAME}.private": {"array": kernel_api.PrivateArray},
     f"{_NAME}.kernel_api": {**_language, "call_kernel": _simulated},
     f"{_NAME}.kernel_api.memory_enums": {
         name: _language[name] for name in ("AddressSpace", "MemoryOrder", "MemoryScope")
@@ -153,6 +185,8 @@ class _Module(ModuleType):
 
 
 def _absence(module: str, name: str) -> str:
+    if name in _REPLACED_MEMBERS:
+        return f"dparray's {module} has no {name!r}: write {_REPLACED_MEMBERS[name]}"
     there = sorted(known for known in _MEMBERS[module] if not known.startswith("_"))
     return f"dparray's {module} has no {name!r}; it has {', '.join(there) or 'modules only'}"
 

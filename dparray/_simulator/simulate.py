@@ -141,6 +141,11 @@ def _python_function(kernel: Any) -> FunctionType:
             f"simulate: needs a kernel or the Python function of one; got {kernel!r} of type "
             f"{type(kernel).__name__}"
         )
+    if not getattr(kernel, "_has_item", True):
+        raise KernelArgumentError(
+            f"simulate: the kernel {function.__name__} has no work-item parameter; write "
+            f"def {function.__name__}(item, ...) with item.get_global_id(0) for get_global_id(0)"
+        )
     return function
 
 

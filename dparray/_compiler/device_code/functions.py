@@ -31,6 +31,7 @@ from dparray._compiler.device_code import (
     vector_memory,  # noqa: F401  dp.vec in kernels
     vector_values,  # noqa: F401
     vectors,  # noqa: F401  what kernels.combine calls
+    work_items,  # noqa: F401  kernels without a work-item parameter
 )
 from dparray._compiler.device_code import integers as device_integers
 from dparray._compiler.target import TARGET
