@@ -285,7 +285,10 @@ def _scheduled(
 
 
 def _last_uses(problem: Problem, schedule: Schedule) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """For each action what is needed no more after it."""
+    """For each action the values that no later action needs, and where.
+
+    A value that the schedule drops to make room for others stays until then.
+    """
     last: dict[tuple[int, int], int] = {}
     for position, action in enumerate(schedule.actions):
         if isinstance(action, Step):
@@ -294,6 +297,8 @@ def _last_uses(problem: Problem, schedule: Schedule) -> tuple[tuple[tuple[int, i
                 last[value, action.device] = position
         elif isinstance(action, Copy):
             last[action.value, action.source] = last[action.value, action.target] = position
+        else:
+            last.pop((action.value, action.place), None)
     dropped: list[list[tuple[int, int]]] = [[] for _ in schedule.actions]
     for (value, place), position in last.items():
         if problem.values[value].wanted != place:

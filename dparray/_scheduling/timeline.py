@@ -89,6 +89,8 @@ class _Timeline:
             {} if value.home is None else {value.home: 0.0} for value in values
         ]
         self.actions: list[tuple[float, int, Step | Copy | Drop]] = []
+        # When a value was last dropped at a place: it comes back no sooner.
+        self.dropped: dict[tuple[int, int], float] = {}
         self.assigned = [0] * len(tasks)
         self.finish = 0.0
         if self.is_limited:
@@ -179,11 +181,13 @@ class _Timeline:
     ) -> Copy:
         """The copy of a value that is there first, of those from the places that have it."""
         nbytes = self.values[value].nbytes
+        floor = max(floor, self.dropped.get((value, target), 0.0))
         best: Copy | None = None
         for source, there in self.at[value].items():
             link = self.links[source][target]
             if link.channel < 0:
-                copy = Copy(value, source, target, there, there, 0, because)
+                start = max(there, self.dropped.get((value, target), 0.0))
+                copy = Copy(value, source, target, start, start, 0, because)
             else:
                 seconds = link.latency + nbytes / link.bandwidth
                 start = earliest(channels.get(link.channel, []), max(there, floor), seconds)
@@ -287,6 +291,7 @@ class _Timeline:
             release = held[value][2]
             held[value][1] = release
             del self.at[value][device]
+            self.dropped[value, device] = release
             self._note(release, Drop(value, device, release))
             return True
         return False

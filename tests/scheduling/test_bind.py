@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 import dpctl
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 
 import dparray as dp
 from dparray._evaluate import late, limits
+from dparray._scheduling import bind, heft
+from dparray._scheduling.problem import Copy, NoRoom, Step
+from tests.scheduling.graphs import MB, check, machine, random_problem
 from tests.support import values
 
 SHAPE = (400, 500)
@@ -257,3 +261,37 @@ def test_a_profile_measures_the_steps(pair: list[dp.Device]) -> None:
         dp.exp(a + b).asnumpy()
     measured = [step.measured for step in dp.placement.trace()[-1].steps]
     assert all(seconds is not None and seconds > 0 for seconds in measured)
+
+
+@pytest.mark.parametrize("memory", [110, 140, 170])
+def test_what_little_memory_drops_is_there_until_then(memory: int) -> None:
+    """A value that is needed no more may have to make room for others later."""
+    drops = 0
+    for seed in range(40):
+        on = machine(2, memory=(inf, memory * MB))
+        problem = random_problem(seed, 24, (1.0, 10.0), on)
+        try:
+            schedule = heft.solve(problem)
+        except NoRoom:
+            continue
+        check(problem, schedule)
+        at: list[set[int]] = [
+            set() if value.home is None else {value.home} for value in problem.values
+        ]
+        for action, last in zip(schedule.actions, bind._last_uses(problem, schedule), strict=True):
+            if isinstance(action, Step):
+                task = problem.tasks[action.task]
+                assert all(action.device in at[value] for value in task.reads)
+                for value in task.writes:
+                    at[value].add(action.device)
+            elif isinstance(action, Copy):
+                assert action.source in at[action.value]
+                at[action.value].add(action.target)
+            else:
+                drops += 1
+                at[action.value].remove(action.place)
+            for value, place in last:
+                at[value].discard(place)
+        for value, places in zip(problem.values, at, strict=True):
+            assert value.wanted is None or value.wanted in places
+    assert drops > 10
