@@ -130,11 +130,14 @@ def compute(
         written = None
     else:
         numbers = canonical.numbers
-        asked = (
-            tuple([-1 - numbers[id(node)] for node in roots]),
-            tuple([-1 - numbers[id(node)] for node in held]) if held else (),
-            len(siblings),
-        )
+        if len(roots) == 1 and not (held or siblings):
+            asked = (len(order) - 1,), (), 0
+        else:
+            asked = (
+                tuple([-1 - numbers[id(node)] for node in roots]),
+                tuple([-1 - numbers[id(node)] for node in held]) if held else (),
+                len(siblings),
+            )
         queue = roots[0].queue if target is None else target.block.queue
         written = None if target is None else target_of(target, canonical.arrays)
         key = canonical.key, queue, asked, written
@@ -152,8 +155,11 @@ def target_of(target: Layout, arrays: Sequence[Any]) -> Target:
     """The target of a plan, for a layout that is written while ``arrays`` are read."""
     block = target.block
     memory = block.memory
-    overlapped = [number for number, array in enumerate(arrays) if array.block.memory is memory]
-    return Target(target.dtype, target.shape, target.strides, block.usm_type, tuple(overlapped))
+    overlapped: tuple[int, ...] = ()
+    for number, array in enumerate(arrays):  # a comprehension is one more call, up to Python 3.11
+        if array.block.memory is memory:
+            overlapped += (number,)
+    return Target(target.dtype, target.shape, target.strides, block.usm_type, overlapped)
 
 
 _KINDS_OF_MEMORY = ("device", "shared", "host")

@@ -16,7 +16,7 @@ from dparray._evaluate.readers import (
     siblings_of,
 )
 from dparray._graph.contractions import Contraction
-from dparray._graph.node import Node, Scalar, layout_of, memory_read_by, pending_order
+from dparray._graph.node import Node, Scalar, memory_read_by, pending_order
 from dparray._graph.ops import CONVERT
 from dparray._graph.reductions import WEIGHT
 from dparray._layout import Block, Layout, are_apart
@@ -172,43 +172,31 @@ def share(block: Block) -> None:
 
 
 def _overlaps(value: Node, target: Layout) -> bool:
-    """Whether a leaf shares elements with the target other than by lying exactly there.
+    """Whether a leaf shares elements with the target, unless it is stored exactly there.
 
-    Contractions read any element of their arrays, so these may not lie there either.
+    Contractions read any element of their arrays, so these may not be stored there either.
     """
-    at = (target.offset, target.strides, target.shape, target.dtype)
-    place = (target.offset, target.shape, target.strides, target.dtype.itemsize)
+    block, offset, shape, strides, dtype = target
+    memory = block.memory
     if value.weight >= WEIGHT and any(
-        leaf.layout is not None and leaf.layout.block.memory is target.block.memory
+        leaf.layout is not None and leaf.layout.block.memory is memory
         for node in pending_order([value])
         if type(node.op) is Contraction
         for leaf in node.operands[: node.op.whole]
         if type(leaf) is Node
     ):
         return True
-    return any(
-        read.block.memory is target.block.memory
-        and (read.offset, read.strides, read.shape, read.dtype) != at
-        and not are_apart((read.offset, read.shape, read.strides, read.dtype.itemsize), place)
-        for read in map(layout_of, _leaves(value))
-    )
+    for read in _read_by(value):
+        if read.block.memory is memory and read[1:] != target[1:]:
+            one = (read.offset, read.shape, read.strides, read.dtype.itemsize)
+            if not are_apart(one, (offset, shape, strides, dtype.itemsize)):
+                return True
+    return False
 
 
 def _reads(value: Node, block: Block) -> bool:
-    """Whether a leaf lies in the block."""
-    return any(layout_of(leaf).block.memory is block.memory for leaf in _leaves(value))
-
-
-def _leaves(value: Node) -> list[Node]:
-    """The computed nodes that a value is computed from; itself if it is computed."""
-    if value.layout is not None:
-        return [value]
-    return [
-        operand
-        for node in pending_order([value])
-        for operand in node.operands
-        if type(operand) is Node and operand.layout is not None
-    ]
+    """Whether a leaf is stored in the block."""
+    return any(read.block.memory is block.memory for read in _read_by(value))
 
 
 def _copied(value: Node) -> Node:

@@ -19,7 +19,7 @@ from dparray._array import apply, short, small
 from dparray._array.apply import NUMBERS, OPERATIONS, general_operation
 from dparray._array.ndarray import look, materialize, ndarray
 from dparray._codegen.canonical import Canonical
-from dparray._evaluate import bound_plan, evaluate, host, limits
+from dparray._evaluate import bound_plan, evaluate, host, limits, writes
 from dparray._functions import products, protocols
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
@@ -119,6 +119,7 @@ def install(module: Any) -> None:
         module.follow(config.host_tier, limits.host_elements, _hooks.is_tracing)
 
     vars(evaluate).update(Canonical=module.Canonical, pending_order=module.pending_order)
+    vars(writes).update(pending_order=module.pending_order)
     apply.note_fold = module.noted_fold
     bound_plan.make_launch = module.known_launch
     bound_plan.launch_bound = module.launch_known
