@@ -40,8 +40,8 @@ __all__ = [
     "size",
 ]
 
-__array_api_version__ = "2024.12"
-VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+__array_api_version__ = "2025.12"
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 _KINDS = {
     "bool": "b",
@@ -408,9 +408,9 @@ class NamespaceInfo:
         """The device that creation functions use."""
         return default_device()
 
-    def devices(self) -> list[Device]:
-        """All devices that can hold arrays."""
-        return _devices()
+    def devices(self) -> tuple[Device, ...]:
+        """Return all devices that can hold arrays."""
+        return tuple(_devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         """The default dtypes on a device, by kind."""

@@ -405,7 +405,7 @@ def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
     return view
 
 
-def broadcast_arrays(*arrays: Any) -> list[ndarray]:
+def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
     """Views of arrays in the shape that they broadcast to.
 
     Raises:
@@ -419,10 +419,10 @@ def broadcast_arrays(*arrays: Any) -> list[ndarray]:
     """
     named = named_arrays("broadcast_arrays", arrays)
     if not named:
-        return []
+        return ()
     common_placement("broadcast_arrays", named)
     shape = _layout.broadcast_shapes("broadcast_arrays", [x.shape for _, x in named])
-    return [broadcast_to(x, shape) for _, x in named]
+    return tuple(broadcast_to(x, shape) for _, x in named)
 
 
 def named_arrays(function: str, arrays: Any) -> list[tuple[str, ndarray]]:

@@ -286,7 +286,7 @@ def meshgrid(
     device: Any = None,
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
-) -> list[ndarray]:
+) -> tuple[ndarray, ...]:
     """Coordinate arrays made of coordinate vectors.
 
     Args:
@@ -313,7 +313,7 @@ def meshgrid(
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
     if not arrays:
-        return []
+        return ()
     given = [(f"arrays[{position}]", x) for position, x in enumerate(arrays)]
     checked = [
         rearranged(x, None, None, None, device, usm_type, sycl_queue)
@@ -342,7 +342,7 @@ def meshgrid(
         result = empty_on(placement, view.shape, x.dtype)
         assign(result, view, "meshgrid")
         results.append(result)
-    return results
+    return tuple(results)
 
 
 def logspace(

@@ -19,12 +19,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-os.environ.setdefault("ARRAY_API_STRICT_API_VERSION", "2024.12")
+os.environ.setdefault("ARRAY_API_STRICT_API_VERSION", "2025.12")
 strict = pytest.importorskip("array_api_strict")
 
 import dparray as dp  # noqa: E402 - after the version of the standard is set
 
-strict.set_array_api_strict_flags(api_version="2024.12")
+strict.set_array_api_strict_flags(api_version="2025.12")
 
 REALS = ["float32", "float64"]
 FLOATS = [*REALS, "complex64", "complex128"]

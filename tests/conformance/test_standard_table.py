@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-os.environ.setdefault("ARRAY_API_STRICT_API_VERSION", "2024.12")
+os.environ.setdefault("ARRAY_API_STRICT_API_VERSION", "2025.12")
 strict = pytest.importorskip("array_api_strict")
 
 import dparray as dp  # noqa: E402 - after the version of the standard is set
@@ -17,7 +17,7 @@ from tests.benchmarks import _timer, standard  # noqa: E402
 from tests.benchmarks._registry import Row, Settings  # noqa: E402
 from tests.benchmarks._timer import Timing  # noqa: E402
 
-strict.set_array_api_strict_flags(api_version="2024.12")
+strict.set_array_api_strict_flags(api_version="2025.12")
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks/project/benchmarks-functions.md"
 #: In array-api-strict's list, but of a later version of the standard, or its own.

@@ -638,3 +638,20 @@ def test_damaged_files_are_errors() -> None:
     objects.seek(0)
     with pytest.raises(dp.exceptions.DTypeError, match="objects"):
         dp.load(objects)
+
+
+def test_version_2025_12_of_the_standard() -> None:
+    x = dp.ones(2)
+    space = x.__array_namespace__(api_version="2025.12")
+    assert space.__array_api_version__ == "2025.12"
+    for several in (
+        space.meshgrid(x, x),
+        space.meshgrid(),
+        space.broadcast_arrays(x, x),
+        space.broadcast_arrays(),
+        space.__array_namespace_info__().devices(),
+    ):
+        assert type(several) is tuple
+    assert space.expand_dims(dp.ones((2, 3)), axis=(0, 2)).shape == (1, 2, 1, 3)
+    assert space.broadcast_shapes((2, 1), (3,)) == (2, 3)
+    assert space.isin(x, 1, invert=True).tolist() == [False, False]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-VERSION = "2024.12"  # of the Array API standard, as dparray states it
+VERSION = "2025.12"  # of the Array API standard, as dparray states it
 
 
 class Missing(Exception):
