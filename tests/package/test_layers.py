@@ -40,6 +40,24 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("tools", "_simulator _explain _notebook _profile __init__ cli __main__"),
 )
 
+# The most lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and 10 % in a
+# whole program; a row that is full gives up something first.
+BUDGETS = {
+    "ground": 3_050,
+    "runtime": 2_750,
+    "memory": 2_400,
+    "graph": 1_950,
+    "codegen": 3_300,
+    "compiler": 20_000,
+    "evaluate": 7_600,
+    "array": 6_200,
+    "kernels": 4_500,
+    "functions": 30_300,
+    "compiled": 4_000,
+    "shards": 2_400,
+    "tools": 9_500,
+}
+
 # Who may import a package of the stack when the program runs.
 USERS = {
     "dpctl": "_placement device _runtime memory _compiler _kernel _jit cli",
@@ -153,6 +171,38 @@ def test_every_module_has_a_row() -> None:
     assert not without, f"give {sorted(without)} a row in ROWS, as low as its imports allow"
 
 
+def lines_of(row: str) -> int:
+    """The lines of a row's files."""
+    members = dict(ROWS)[row].split()
+    return sum(
+        len(path.read_text().splitlines())
+        for top in ("dparray", "kernels")
+        for path in (ROOT / top).rglob("*")
+        if path.suffix in (".py", ".c", ".pyi") and place_of(module_name(path)) in members
+    )
+
+
+@pytest.mark.parametrize("row", BUDGETS)
+def test_a_row_stays_within_its_budget(row: str) -> None:
+    """Budgets are the lines of 2026-11-25 and a few percent.
+
+    The aim is 80,000 lines in all, with Tile and policies, and without what later work may add
+    (GPUs 2,000; compiled functions 4,000; ONNX 2,500): ground 3,050; runtime 2,250; memory 2,200;
+    graph 1,770; codegen 2,950; compiler 20,000 with the device code; evaluate 6,700 (3,750 without
+    policies); array 5,400; kernels 2,100; functions 27,500 (20,900 without Tile); shards 2,330;
+    tools 3,900.
+    """
+    assert lines_of(row) <= BUDGETS[row], f"{row} has {lines_of(row)} lines, more than its budget"
+
+
+def test_every_row_has_a_budget() -> None:
+    assert BUDGETS.keys() == dict(ROWS).keys()
+    counted = sum(map(lines_of, BUDGETS))
+    files = [path for top in ("dparray", "kernels") for path in (ROOT / top).rglob("*")]
+    files = [path for path in files if path.suffix in (".py", ".c", ".pyi")]
+    assert counted == sum(len(path.read_text().splitlines()) for path in files)
+
+
 def test_the_map_shows_the_same_rows() -> None:
     """``ARCHITECTURE.md`` draws them the other way up, with the ground last."""
     picture = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1]
@@ -212,6 +262,7 @@ def test_a_package_of_the_stack_is_imported_only_where_the_table_says(package: s
 
 def test_kernels_know_the_kernel_language_and_no_more() -> None:
     allowed = {"__future__", "collections", "functools", "math", "numpy", "typing"}
+    allowed |= {"json", "pathlib"}  # to read the coefficients
     wrong = [
         f"{MODULES[module].relative_to(ROOT)}:{found.line} imports {found.target}"
         for module in MODULES

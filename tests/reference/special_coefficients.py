@@ -1,4 +1,4 @@
-"""Make kernels/special/coefficients.py: approximations by interpolation in Chebyshev's nodes.
+"""Make kernels/special/coefficients.json: approximations by interpolation in Chebyshev's nodes.
 
 Needs mpmath, which dparray's tests do not. Each function is interpolated by a polynomial or a
 quotient of two, whose degrees grow until the relative error is below the rounding error.
@@ -6,14 +6,20 @@ quotient of two, whose degrees grow until the relative error is below the roundi
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import mpmath as mp
 import numpy as np
 
 mp.mp.dps = 60
+
+FILE = Path(__file__).parents[2] / "kernels/special/coefficients.json"
 
 _TOLERANCE = {"float64": mp.mpf(2) ** -56, "float32": mp.mpf(2) ** -27.5}
 
@@ -403,6 +409,26 @@ def one(job: Any) -> Any:
 
 
 def main() -> None:
+    """Write the tables, printed as Python first, as JSON with a line for each list."""
+    written, tables = io.StringIO(), {}
+    with contextlib.redirect_stdout(written):
+        print_tables()
+    exec(written.getvalue(), tables)
+    values = {name.lower(): tables[name] for name in ("FITS", "ZEROS", "TEMME")}
+    FILE.write_text(as_text(values) + "\n", "ascii")
+
+
+def as_text(value: Any, depth: int = 0) -> str:
+    inner, outer = " " * (depth + 1), " " * depth
+    if isinstance(value, dict):
+        rows = [f"{inner}{json.dumps(key)}: {as_text(v, depth + 1)}" for key, v in value.items()]
+        return "{\n" + ",\n".join(rows) + f"\n{outer}}}"
+    if isinstance(value, tuple) and isinstance(value[0], tuple):
+        return "[\n" + ",\n".join(inner + as_text(v, depth + 1) for v in value) + f"\n{outer}]"
+    return json.dumps(value)
+
+
+def print_tables() -> None:
     import multiprocessing
 
     jobs = [(i, d) for d in ("float64", "float32") for i in range(len(ROWS))]
@@ -410,15 +436,6 @@ def main() -> None:
     with multiprocessing.Pool(2) as pool:
         found = pool.map(one, jobs, chunksize=1)
     zeros = {"digamma": [PSI], "j0": J0, "j1": J1, "y0": Y0, "y1": Y1}
-    print('"""Coefficients of the approximations in :mod:`dparray.kernels.special`.\n')
-    print(
-        "Made by `tests/reference/special_coefficients.py`: interpolation in Chebyshev's nodes with"
-    )
-    print("mpmath, by polynomials or quotients of two, for single precision by shorter ones.")
-    print('"""\n')
-    print("# fmt: off")
-    print("# ruff: noqa: E501")
-    print("#: For each precision and name: the numerator and, if there is one, the denominator.")
     print("FITS = {")
     for dtype in ("float64", "float32"):
         print(f'    "{dtype}": {{')
