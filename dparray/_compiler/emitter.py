@@ -210,9 +210,11 @@ def _with_hidden_places(text: str, ids: set[str], computed: set[str]) -> str:
 
 # The back end writes these as calls of OpenCL's functions, and Intel's CPU driver takes what a
 # function gives for another number in each work-item: a loop up to the lesser of two numbers that
-# are the same for all is run with masks then (a convolution takes 4 times as long).
+# are the same for all is run with masks then (a convolution takes 4 times as long). LLVM makes some
+# of 2 or 3 bits, where it counts the steps of a loop up to a masked number: the back end compares
+# no such integers.
 _EXTREMES = re.compile(
-    r"^  (?P<name>%\S+) = (?:tail )?call (?P<type>i8|i16|i32|i64) @llvm\.(?P<which>[su]m(?:in|ax))"
+    r"^  (?P<name>%\S+) = (?:tail )?call (?P<type>i\d+) @llvm\.(?P<which>[su]m(?:in|ax))"
     r"\.i\d+\(i\d+ (?:range\([^)]*\) )?(?P<a>[^\s,]+), i\d+ (?:range\([^)]*\) )?(?P<b>[^\s,)]+)\)"
     r".*$",
     re.MULTILINE,
@@ -223,8 +225,24 @@ _ORDERS = {"smin": "slt", "smax": "sgt", "umin": "ult", "umax": "ugt"}
 def _chosen(found: re.Match[str]) -> str:
     a, b, kind = found["a"], found["b"], found["type"]
     is_first = f"%dparray.order.{found.start()}"
+    order = _ORDERS[found["which"]]
+    if kind not in _UNCHANGED:
+        extend = "sext" if order.startswith("s") else "zext"
+        wide = [f"%dparray.wide.{found.start()}.{side}" for side in "ab"]
+        lines = [
+            f"  {name} = {extend} {kind} {side} to i64\n"
+            for name, side in zip(wide, (a, b), strict=True)
+        ]
+        a, b = wide
+        chosen = f"%dparray.chosen.{found.start()}"
+        lines += [
+            f"  {is_first} = icmp {order} i64 {a}, {b}\n",
+            f"  {chosen} = select i1 {is_first}, i64 {a}, i64 {b}\n",
+            f"  {found['name']} = trunc i64 {chosen} to {kind}",
+        ]
+        return "".join(lines)
     return (
-        f"  {is_first} = icmp {_ORDERS[found['which']]} {kind} {a}, {b}\n"
+        f"  {is_first} = icmp {order} {kind} {a}, {b}\n"
         f"  {found['name']} = select i1 {is_first}, {kind} {a}, {kind} {b}"
     )
 
@@ -370,13 +388,14 @@ def _with_hidden_choices(text: str) -> str:
 # --- loops ----------------------------------------------------------------------------------------
 # Intel's CPU driver (2026.2) vectorizes a kernel over its work-items, and once more the loops of
 # the scalar kernel that it keeps for the last of them (its pass VPlanDriver). That has two faults:
-# - where a loop ends as a counter's next value is more than a bound, numbers that leave the loop
-#   are those of another step: counters are one late, sums of more than a vector's steps are others;
+# - where a loop ends as a counter's next value is more than a bound, or at two places, numbers that
+#   leave the loop are those of another step: counters are one late, sums of more than a vector's
+#   steps are others;
 # - where a phi's next value is another phi of the loop, the pass ends the process.
 # A loop is vectorized only if the driver can compute its number of steps: so what is compared where
 # it ends gets an unknown zero, and so does a phi's value that is the next of another phi. Loops of
-# which only memory is left stay as they are, those that end by an equality (``for`` loops), which
-# are right, and those with a sum of floats, which the driver does not vectorize.
+# which only memory is left stay as they are, those that end at one place by an equality (``for``
+# loops), which are right, and those with a sum of floats, which the driver does not vectorize.
 
 
 class _Loop(NamedTuple):
@@ -602,6 +621,7 @@ def _hide_exits(
 ) -> None:
     """Hide of how many steps a loop is: what is compared where it is left."""
     exits = function.exits(loop)
+    is_plain = len(exits) == 1 and exits[0] in loop.latches
     counted: list[tuple[int, re.Match[str], str]] = []
     for label in exits:
         found = _BRANCHES.match(function.lines[function.ends[label]])
@@ -610,7 +630,7 @@ def _hide_exits(
             return
         counted += compared
     for at, found, side in counted:
-        if side and at not in before and found["order"] not in ("eq", "ne"):
+        if side and at not in before and not (is_plain and found["order"] in ("eq", "ne")):
             kind = found["type"]
             hidden = f"%dparray.count.{at}"
             before[at] = [f"  {hidden} = xor {kind} {found[side]}, {_zero(kind)}"]

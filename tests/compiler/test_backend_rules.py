@@ -642,6 +642,58 @@ def sums_in_a_while(item: dp.Item, n: Any, out: Any) -> None:
     out[2, i] = k
 
 
+@dp.kernel
+def leaves_at_two_places(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_id(0)
+    m = n[i]
+    a = 2
+    b = i
+    d = 3
+    for k in range(25):
+        if k >= m:
+            break
+        d += k
+        b = (m - i) & (d >> 1)
+    for k in range(19):
+        if k >= m:
+            break
+        d += 6
+        j = 0
+        while j < (m & 3):
+            j += 3
+            a = max(i, b) if (d + 1) & 3 == 0 else (a if j < i else i)
+    out[0, i] = a
+    out[1, i] = d
+
+
+@dp.device_func
+def steps_of_two_bits(a: Any, b: Any) -> Any:
+    m = b & 15
+    c = a ^ b
+    k = 0
+    while True:
+        k += 1
+        if k >= (m & 3):
+            break
+        c += m
+    return c
+
+
+@dp.kernel
+def counts_in_two_bits(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_id(0)
+    m = n[i]
+    c = i
+    total = 0
+    k = 0
+    while k < m:
+        k += 3
+        c = steps_of_two_bits(2 * i, k)
+        total += c
+    out[0, i] = c
+    out[1, i] = total
+
+
 _SWAPS = {
     "fibonacci": "for k in range(1000):\n        if k >= m: break\n        a, b = b, a + b",
     "swapped in a while": "k = 0\n    while True:\n        k += 1\n        if k > m: break\n"
@@ -671,7 +723,9 @@ for size in (8, 16, 27):
 """
 
 
-@pytest.mark.parametrize("kernel", [counts, sums_in_a_while])
+@pytest.mark.parametrize(
+    "kernel", [counts, sums_in_a_while, leaves_at_two_places, counts_in_two_bits]
+)
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint16"])
 def test_numbers_that_leave_loops_are_those_of_the_last_step(kernel: Any, dtype: str) -> None:
     for size in (1, 8, 13, 16, 21, 47):

@@ -170,6 +170,8 @@ class _Writer:
                 if self.chance(0.4):
                     self.line(depth, "else:")
                     self.block(depth + 1, 0, in_loop=in_loop, uniform=False)
+                if in_loop == "continue":  # some work-items may have gone on
+                    uniform = False
             elif kind < 0.72 and in_loop:
                 self.line(depth, f"if {self.condition()}:")
                 if self.chance(0.4):

@@ -1,0 +1,56 @@
+"""Random programs give on the device what plain Python gives.
+
+``python tests/kernel/random_programs.py --count 5000`` compares as many as wanted.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kernel.random_programs import Wrapping, compare, make_case
+
+_PROGRAM = Path(__file__).with_name("random_programs.py")
+_IN_A_CASE = 32
+
+
+@pytest.mark.parametrize("part", range(7))
+def test_random_programs_do_what_plain_python_does(part: int) -> None:
+    # In processes of their own, as a driver's compiler may end one.
+    numbers = ("--count", str(_IN_A_CASE), "--seed", str(_IN_A_CASE * part))
+    run = subprocess.run(
+        [sys.executable, str(_PROGRAM), *numbers], capture_output=True, text=True, timeout=600
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_random_programs_on_each_queue(queue: Any) -> None:
+    compare(make_case(5), queue)
+
+
+def test_a_program_that_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = next(each for each in map(make_case, range(99)) if each.is_plain)
+    monkeypatch.setattr(Wrapping, "__add__", Wrapping.__sub__)
+    differing = case._replace(
+        text=case.text.replace("= i\n", "= i + 1\n").replace("= m\n", "= m + 1\n")
+    )
+    with pytest.raises(AssertionError, match="Range"):
+        compare(differing)
+
+
+def test_wrapping_integers_are_those_of_64_bits() -> None:
+    most = Wrapping(2**63 - 1)
+    assert (most + 1, -(most + 1), most * 2, most << 1) == (-(2**63), -(2**63), -2, -2)
+    assert (1 + most, Wrapping(-7) // 2, Wrapping(-7) % 3, 5 - most) == (
+        *(-(2**63), -4, 2),
+        6 - 2**63,
+    )
+    assert type(most >> 1) is type(3 & most) is Wrapping
+
+
+def test_a_program_is_made_of_its_seed_alone() -> None:
+    assert make_case(7).text == make_case(7).text != make_case(8).text
