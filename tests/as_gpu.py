@@ -56,7 +56,7 @@ def play_gpu() -> None:
 
     def gpu_facts(queue: Any) -> Any:
         return facts(queue)._replace(
-            compute_units=UNITS, group=GROUP, local_memory=LOCAL_MEMORY, is_gpu=True
+            compute_units=UNITS, threads=8, group=GROUP, local_memory=LOCAL_MEMORY, is_gpu=True
         )
 
     _replace(facts, gpu_facts)

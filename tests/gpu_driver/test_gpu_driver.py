@@ -25,6 +25,9 @@ finish([x.sum(axis=1), x.argmax(axis=1), x.mean(axis=1) + x.var(axis=1)])
 out = dp.zeros(1000, dtype="int64")
 finish(dp.call_kernel(scans2d, dp.NdRange((16, 16), (8, 8)), L, out))
 """,
+    "pairwise distances": "finish(dp.algorithms.pairwise_distance(m, m))",
+    "convolutions": "finish(dp.algorithms.convolve_dense(m, s[:3, :3]))",
+    "integer powers": "finish(i.astype('int8') ** i.astype('int8'))",
     "membership": """
 out = dp.zeros(1000, dtype="int8")
 finish(dp.call_kernel(one_of_many, dp.Range(1000), i.astype("int8"), out))
