@@ -38,13 +38,11 @@ class Driver:
         regions: the regions, in the order of the source.
     """
 
-    def __init__(
-        self, source: Source, types: Inference, options: dict[str, Any], cuts: bool
-    ) -> None:
+    def __init__(self, source: Source, types: Inference, options: dict[str, Any]) -> None:
         tree = copy.deepcopy(source.definition)
         parameters = [argument.arg for argument in tree.args.args]
         local = set(parameters) | assigned_names(tree.body)
-        cutter = _Cutter(source, types, options, local, cuts)
+        cutter = _Cutter(source, types, options, local, tree.body)
         tree.body = cutter.cut(tree.body)
         tree.args.defaults = []
         self.regions = cutter.regions
@@ -119,9 +117,8 @@ class NativeRegion:
         if not self.outputs:
             return None
         queue = placement.queue if placement else None
-        usm_type = placement.usm_type if placement else "device"
         return tuple(
-            result_of(item, kinds.get(name), queue, usm_type, pairs)
+            result_of(item, kinds.get(name), queue, pairs)
             for name, item in zip(self.outputs, result, strict=True)
         )
 
@@ -142,13 +139,18 @@ class _Cutter:
     """Replaces loops by calls of regions."""
 
     def __init__(
-        self, source: Source, types: Inference, options: dict[str, Any], local: set[str], cuts: bool
+        self,
+        source: Source,
+        types: Inference,
+        options: dict[str, Any],
+        local: set[str],
+        body: list[ast.stmt],
     ) -> None:
         self.source = source
         self.types = types
         self.options = options
         self.local = local
-        self.cuts = cuts
+        self.body = body
         self.regions: list[ParallelRegion | NativeRegion] = []
         self.names: dict[str, Any] = {}
 
@@ -176,21 +178,16 @@ class _Cutter:
         return statement
 
     def _is_native(self, node: ast.For | ast.While) -> bool:
-        if (
-            not self.cuts
-            or contains_prange(self.source, node)
-            or not walks_elements(node, self.types)
-        ):
+        if contains_prange(self.source, node) or not walks_elements(self.source, node, self.types):
             return False
         # A return would have to leave the driver, too.
         return not any(isinstance(each, ast.Return) for each in ast.walk(node))
 
     def _native(self, node: ast.For | ast.While) -> NativeRegion:
         assigned = assigned_names([node])
-        outside = _names_outside(self.source.definition, node)
         inputs = upward_exposed([node]) & self.local
         before = _assigned_before(self.source.definition, node)
-        outputs = assigned & outside
+        outputs = assigned & upward_exposed(_after(self.body, node, []) or [])
         # A loop that does not run leaves its variables as they were.
         inputs |= outputs & before
         inputs -= {name for name in inputs - before if name in assigned}
@@ -205,39 +202,56 @@ def contains_prange(source: Source, tree: ast.AST) -> bool:
     )
 
 
-def walks_elements(tree: ast.AST, types: Inference) -> bool:
-    """Whether loops of a tree read or write single elements, or have no arrays at all."""
-    for loop in ast.walk(tree):
-        if not isinstance(loop, ast.For | ast.While):
-            continue
-        if isinstance(loop, ast.For):
-            value = types.of(loop.iter)
-            if isinstance(value, Value) and value.ndim == 1:
-                return True
-        arrays = False
-        for node in ast.walk(loop):
-            if isinstance(node, ast.Subscript):
-                base, value = types.of(node.value), types.of(node)
-                if isinstance(base, Value) and isinstance(value, Value) and not value.ndim:
-                    return True
-            elif isinstance(node, ast.Name):
-                value = types.of(node)
-                arrays |= isinstance(value, Value) and value.ndim > 0
-        if not arrays and isinstance(loop, ast.For):
+def walks_elements(source: Source, tree: ast.AST, types: Inference) -> ast.stmt | None:
+    """The first loop of a tree, other than ``prange``, that reads or writes single elements.
+
+    A loop without any array counts, too.
+    """
+    if source.is_prange(tree):
+        return None
+    if isinstance(tree, ast.For | ast.While) and _is_over_elements(tree, types):
+        return tree
+    for inner in ast.iter_child_nodes(tree):
+        found = walks_elements(source, inner, types)
+        if found is not None:
+            return found
+    return None
+
+
+def _is_over_elements(loop: ast.For | ast.While, types: Inference) -> bool:
+    if isinstance(loop, ast.For):
+        value = types.of(loop.iter)
+        if isinstance(value, Value) and value.ndim == 1:
             return True
-    return False
+    has_arrays = False
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Subscript):
+            base, value = types.of(node.value), types.of(node)
+            if isinstance(base, Value) and isinstance(value, Value) and not value.ndim:
+                return True
+        elif isinstance(node, ast.Name):
+            value = types.of(node)
+            has_arrays |= isinstance(value, Value) and value.ndim > 0
+    return isinstance(loop, ast.For) and not has_arrays
 
 
-def _names_outside(tree: ast.FunctionDef, inside: ast.stmt) -> set[str]:
-    """The names that a function reads outside of a statement."""
-    line, end = inside.lineno, inside.end_lineno or inside.lineno
-    return {
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name)
-        and isinstance(node.ctx, ast.Load)
-        and not line <= node.lineno <= end
-    }
+def _after(
+    body: list[ast.stmt], node: ast.stmt, following: list[ast.stmt]
+) -> list[ast.stmt] | None:
+    """The statements that can run after one of a function, or ``None`` where it is not in a body.
+
+    After the end of a loop's body comes the loop again.
+    """
+    for position, statement in enumerate(body):
+        rest = body[position + 1 :] + following
+        if statement is node:
+            return rest
+        again = [statement] if isinstance(statement, ast.For | ast.While) else []
+        for name in ("body", "orelse", "finalbody"):
+            found = _after(getattr(statement, name, []), node, again + rest)
+            if found is not None:
+                return found
+    return None
 
 
 def _assigned_before(tree: ast.FunctionDef, inside: ast.stmt) -> set[str]:

@@ -79,8 +79,16 @@ class Plan:
         self.in_cpu = device_facts.is_cpu(queue)
         has_prange = contains_prange(source, tree)
         has_arrays = _has_arrays(self.types)
-        self.walks = walks_elements(source.definition, self.types)
+        loop = walks_elements(source, source.definition, self.types)
+        self.walks = loop is not None
         exact = not casts.doubts or _is_default(self.types)
+        if loop is not None and not self.in_cpu:
+            raise source.error(
+                loop,
+                "this loop over elements is native code of the host, which cannot work in the "
+                f"memory of {describe_queue(queue)}",
+                "write the loop with dp.prange or as a kernel, or move the arrays to a CPU device",
+            )
         if not self.in_cpu:
             self.is_native = self.may_be_native = False
             self.reason = "the device is not a CPU, so nothing runs on the host in its memory"
@@ -136,7 +144,7 @@ class Plan:
         """The function cut into regions."""
         with self._lock:
             if self.driver is None:
-                self.driver = Driver(self.source, self.types, self.options, self.in_cpu)
+                self.driver = Driver(self.source, self.types, self.options)
             return self.driver
 
 
@@ -241,10 +249,7 @@ class JitFunction:
                     raise native.located(error) from None
                 if value is None:
                     return None
-                usm_type = common_placement("jit", [("", x) for x, _ in pairs]).usm_type if (
-                    pairs
-                ) else "device"  # fmt: skip
-                return result_of(value, plan.types.result, queue, usm_type, pairs)
+                return result_of(value, plan.types.result, queue, pairs)
         driver = plan.driver or plan.ready_driver()
         with use_device(queue):
             return driver.function(*arguments)

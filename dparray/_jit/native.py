@@ -55,7 +55,8 @@ class Native:
         parallel: bool = False,
     ) -> None:
         self.source = source
-        self.dispatcher = _build(source, definition, dict(options), parallel)
+        self._parts = definition, dict(options), parallel
+        self.dispatcher = _build(source, *self._parts)
 
     def compile(self, arguments: tuple[Any, ...]) -> None:
         """Compile for the types of host arguments.
@@ -69,7 +70,21 @@ class Native:
             try:
                 self.dispatcher.compile(types)
             except Exception as error:
-                raise self._refused(error) from error
+                if type(error).__module__.startswith("numba") or not self._leave_cache():
+                    raise self._refused(error) from error
+                self.compile(arguments)
+
+    def _leave_cache(self) -> bool:
+        """Go on without the disk cache, whose entry may be damaged; whether it was used."""
+        definition, options, parallel = self._parts
+        if not options.get("cache", True):
+            return False
+        file = Path(self.dispatcher.py_func.__code__.co_filename)
+        if file.parent.parent.name == _FORMAT:
+            shutil.rmtree(file.parent, ignore_errors=True)
+        self._parts = definition, {**options, "cache": False}, parallel
+        self.dispatcher = _build(self.source, *self._parts)
+        return True
 
     def _refused(self, error: Exception) -> KernelCompileError:
         text = str(error)

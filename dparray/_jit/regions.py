@@ -391,7 +391,7 @@ class ParallelRegion:
             return None
         types = self._accumulators(given)
         return tuple(
-            result_of(value, types[each.name], x.sycl_queue, x.usm_type, pairs)
+            result_of(value, types[each.name], x.sycl_queue, pairs)
             for each, value in zip(self.reductions, result, strict=True)
         )
 

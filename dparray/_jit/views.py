@@ -15,6 +15,7 @@ from dparray._array.ndarray import look, materialize, ndarray
 from dparray._evaluate.writes import settle_blocks
 from dparray._jit.inference import Items, Value
 from dparray._layout import shows_elements_twice
+from dparray._placement import coerced_usm_type
 from dparray._runtime import access, queues
 from dparray.memory import copies
 
@@ -61,7 +62,6 @@ def result_of(
     value: Any,
     expected: Any,
     queue: dpctl.SyclQueue,
-    usm_type: str,
     arrays: list[tuple[ndarray, np.ndarray]],
 ) -> Any:
     """What a native region returned, as the uncompiled function would have returned it.
@@ -69,7 +69,7 @@ def result_of(
     Args:
         value: the result.
         expected: its inferred type.
-        queue, usm_type: where new arrays go.
+        queue: where new arrays go.
         arrays: the arguments and their host views, whose memory a result may be.
     """
     if type(value) is np.ndarray:
@@ -80,19 +80,29 @@ def result_of(
                 offset = x.offset + _address(value) - _address(view)
                 return x._view(value.shape, value.strides, offset, value.dtype)
         if value.nbytes <= _MAX_HOST_RESULT:
-            return ndarray._computed(value.copy(), queue, usm_type)
-        return from_host(value, queue, usm_type)
+            return ndarray._computed(value.copy(), queue, _usm_type(arrays))
+        return from_host(value, queue, _usm_type(arrays))
     if isinstance(value, tuple):
         kinds = expected.items if isinstance(expected, Items) else (None,) * len(value)
         items = [
-            result_of(item, kind, queue, usm_type, arrays)
-            for item, kind in zip(value, kinds, strict=True)
+            result_of(item, kind, queue, arrays) for item, kind in zip(value, kinds, strict=True)
         ]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(expected, Value) and not expected.is_weak and not expected.ndim:
         # The uncompiled function returns an element of an array, which is an array.
-        return ndarray._computed(np.array(value, expected.dtype), queue, usm_type)
+        return ndarray._computed(np.array(value, expected.dtype), queue, _usm_type(arrays))
     return value
+
+
+def _usm_type(arrays: list[tuple[ndarray, np.ndarray]]) -> str:
+    """The USM type of a new array: coerced from the arguments."""
+    found = "device"
+    for position, (x, _) in enumerate(arrays):
+        if not position:
+            found = x.usm_type
+        elif x.usm_type != found:
+            found = coerced_usm_type(found, x.usm_type)
+    return found
 
 
 def _address(view: np.ndarray) -> int:

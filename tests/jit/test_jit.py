@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import dpctl
@@ -625,3 +629,44 @@ def test_signatures_and_explanations() -> None:
     assert "native region" in str(dp.explain(function, x))
     assert "for i in range" in function.inspect()
     assert repr(function) == "<dparray jit function lambda_free_cumulate>"
+
+
+def test_loops_over_elements_need_a_cpu_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dparray._jit.function.device_facts.is_cpu", lambda queue: False)
+    x = dp.ones(3)
+    with pytest.raises(dp.exceptions.KernelCompileError, match=r"for i in range(.|\n)*dp\.prange"):
+        dp.jit(lambda_free_cumulate)(x)
+    assert x.tolist() == [1, 1, 1]
+
+
+_PROCESS = """
+import sys, numba, dparray as dp
+from numba.core import compiler
+def fail(*args, **options): raise SystemExit("it compiles")
+if sys.argv[1] == "second": compiler.compile_extra = fail
+@dp.jit
+def walk(x):
+    for i in range(1, x.shape[0]):
+        x[i] += x[i - 1]
+x = dp.ones(4)
+walk(x)
+print(x.tolist())
+"""
+
+
+def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(_PROCESS)
+    environment = {**os.environ, "DPARRAY_CACHE_DIR": str(tmp_path / "cache")}
+    for turn in ("first", "second"):
+        run = subprocess.run(
+            [sys.executable, str(file), turn], env=environment, capture_output=True, text=True
+        )
+        assert run.stdout == "[1.0, 2.0, 3.0, 4.0]\n", run.stderr
+    # A damaged entry is a miss.
+    for entry in (tmp_path / "cache" / "jit-1").rglob("*.nbi"):
+        entry.write_bytes(b"damaged")
+    run = subprocess.run(
+        [sys.executable, str(file), "first"], env=environment, capture_output=True, text=True
+    )
+    assert run.stdout == "[1.0, 2.0, 3.0, 4.0]\n", run.stderr

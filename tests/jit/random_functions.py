@@ -1,0 +1,143 @@
+"""Random functions: statements, slices, loops, ``prange``, reductions and branches.
+
+Each is run compiled on dparray arrays and uncompiled on NumPy arrays. More than the suite runs:
+
+    python tests/jit/random_functions.py FIRST_SEED COUNT
+"""
+
+from __future__ import annotations
+
+import linecache
+import random
+import sys
+from typing import Any
+
+import numpy as np
+
+import dparray as dp
+
+_DTYPES = ("float64", "float64", "float32", "int64", "int32")
+
+
+class _Writer:
+    """Writes one function of two vectors and a number."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines = ["def f(x, y, k):", "    s = 0.0", "    c = 0"]
+
+    def pick(self, *choices: str) -> str:
+        return self.random.choice(choices)
+
+    def element(self, at: str) -> str:
+        """An expression of numbers, exact in every dtype."""
+        first = self.pick(f"x[{at}]", f"y[{at}]", "k", "2", f"x[{at} - 1]")
+        second = self.pick(f"x[{at}]", f"y[{at}]", "3", "k")
+        return f"({first} {self.pick('+', '-', '*')} {second}) % 7"
+
+    def array(self) -> str:
+        """An expression of whole arrays of one size."""
+        first = self.pick("x[1:]", "y[:-1]", "x[:-1]", "y[1:]", "x[:0:-1]")
+        second = self.pick("x[:-1]", "y[1:]", "k", "2")
+        return f"({first} {self.pick('+', '-', '*')} {second}) % 5"
+
+    def add(self, depth: int, line: str) -> None:
+        self.lines.append("    " * depth + line)
+
+    def statement(self, depth: int) -> None:
+        """One statement, with what is inside of it."""
+        kind = self.pick("slice", "augmented", "loop", "prange", "sum", "branch", "time", "carry")
+        if kind == "slice":
+            self.add(depth, f"{self.pick('x', 'y')}[{self.pick('1:', ':-1')}] = {self.array()}")
+        elif kind == "augmented":
+            self.add(depth, f"{self.pick('x', 'y')}[1:] += {self.pick('x[:-1]', 'y[1:]', '1')}")
+            self.add(depth, "x %= 11")
+            self.add(depth, "y %= 13")
+        elif kind == "loop":
+            self.add(depth, "for i in range(1, x.shape[0]):")
+            self.add(depth + 1, f"{self.pick('x', 'y')}[i] = {self.element('i')}")
+        elif kind == "prange":
+            self.add(depth, f"for i in dp.prange(1, x.shape[0], {self.pick('1', '2', '3')}):")
+            self.add(depth + 1, f"if {self.pick('x', 'y')}[i] > {self.pick('2', 'k')}:")
+            self.add(depth + 2, "continue")
+            own = self.pick("x[i]", "y[i]")
+            self.add(depth + 1, f"{own} = ({own} * 2 + {self.pick('i', 'k', '1')}) % 9")
+        elif kind == "sum":
+            self.add(depth, "for i in dp.prange(x.shape[0]):")
+            self.add(depth + 1, f"s += {self.pick('x[i]', 'y[i] * 2', 'x[i] + y[i]')}")
+            self.add(depth + 1, f"if y[i] > {self.pick('1', '3')}:")
+            self.add(depth + 2, "c += 1")
+        elif kind == "branch":
+            self.add(depth, f"if {self.pick('k > 2', 'c < 3', 'x.shape[0] > 20')}:")
+            self.add(depth + 1, f"{self.pick('x', 'y')}[0] = {self.pick('1', 'k', 'c % 5')}")
+            self.add(depth, "else:")
+            self.add(depth + 1, "y[-1] = 4")
+        elif kind == "time":
+            self.add(depth, f"for _ in range({self.pick('0', '1', '3')}):")
+            self.add(depth + 1, "x[1:] = (x[:-1] + y[1:]) % 6")
+        else:
+            self.add(depth, "t = 0")
+            self.add(depth, "for i in range(x.shape[0]):")
+            self.add(depth + 1, "t = (t + int(x[i]) * 3) % 17")
+            self.add(depth, "c = (c + t) % 19")
+
+    def text(self) -> str:
+        for _ in range(self.random.randint(1, 5)):
+            self.statement(1)
+        self.add(1, self.pick("return s, c", "return x * 2, s", "return y[1:], c", "return c"))
+        return "\n".join(self.lines) + "\n"
+
+
+def check(seed: int) -> None:
+    """Compare one function, compiled and uncompiled.
+
+    Raises:
+        AssertionError: they differ; the message has the source.
+    """
+    text = _Writer(seed).text()
+    name = f"<random function {seed}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    space: dict[str, Any] = {"dp": dp, "np": np}
+    exec(compile(text, name, "exec"), space)
+    generator = random.Random(seed)
+    size = generator.choice((2, 7, 40))
+    hosts = [
+        np.random.default_rng(seed + at).integers(0, 9, size).astype(generator.choice(_DTYPES))
+        for at in range(2)
+    ]
+    arrays = [dp.asarray(host) for host in hosts]
+    number = generator.choice((1, 3, 5))
+    compiled = dp.jit(cache=False)(space["f"])
+    try:
+        with np.errstate(all="ignore"):
+            wanted = space["f"](*hosts, number)
+    except TypeError:  # floats are not added into integers
+        return
+    try:
+        found = compiled(*arrays, number)
+        for one, other in zip(_flat(found, *arrays), _flat(wanted, *hosts), strict=True):
+            np.testing.assert_array_equal(np.asarray(_host(one)), np.asarray(other))
+            if isinstance(other, np.ndarray):
+                assert one.dtype == other.dtype
+    except Exception as error:
+        raise AssertionError(f"seed {seed}, {[h.dtype.name for h in hosts]}\n{text}") from error
+
+
+def _flat(result: Any, *arrays: Any) -> list[Any]:
+    return [*(result if isinstance(result, tuple) else (result,)), *arrays]
+
+
+def _host(value: Any) -> Any:
+    return value.asnumpy() if isinstance(value, dp.ndarray) else value
+
+
+if __name__ == "__main__":
+    first, count = map(int, sys.argv[1:])
+    failures = 0
+    for each in range(first, first + count):
+        try:
+            check(each)
+        except AssertionError as error:
+            failures += 1
+            print(error, "\n", repr(error.__cause__)[:600])
+    print(f"{count} functions, {failures} differ")

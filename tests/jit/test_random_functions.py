@@ -1,0 +1,12 @@
+"""Random functions, compiled and uncompiled."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.jit.random_functions import check
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_random_function(seed: int) -> None:
+    check(seed)
