@@ -45,11 +45,7 @@ from dparray.exceptions import (
     KernelError,
     KernelTypeWarning,
 )
-
-# Kernels by key, oldest first. Users of a kernel hold it, too, so dropping one here only
-# costs a later look at the disk.
-_kernels: dict[str, Kernel] = {}
-_MOST_KERNELS = 1024
+from dparray.memory.kernels import kept
 
 
 def obtain_kernel(
@@ -89,7 +85,7 @@ def obtain_kernel(
 def _compile_once(key: str, *arguments: Any) -> Kernel:
     """Compile, unless another thread has: one that an interrupted program had waited for."""
     with lock:
-        kernel = _kernels.get(key)
+        kernel: Kernel | None = kept.get(key)
         return compile_kernel(*arguments) if kernel is None else kernel
 
 
@@ -131,18 +127,11 @@ def _obtained(
             cache.save(key, payload)
             if store.is_recording():
                 store.record(stored_key(), payload)
-            _remember(key, kernel)
+            kept.put(key, kernel)
             return kernel
 
         kernel = waiting.interruptible(_hooks.carried(made))
     return kernel
-
-
-def _remember(key: str, kernel: Kernel) -> None:
-    with lock:
-        while len(_kernels) >= _MOST_KERNELS:
-            del _kernels[next(iter(_kernels))]
-        _kernels[key] = kernel
 
 
 def recalled(key: str | None, stored_key: Callable[[], str | None] = lambda: None) -> Kernel | None:
@@ -154,19 +143,19 @@ def recalled(key: str | None, stored_key: Callable[[], str | None] = lambda: Non
     """
     if key is None:
         return None
-    kernel = _kernels.get(key)
+    kernel: Kernel | None = kept.get(key)
     if kernel is None:
         kernel = _load(store.load, stored_key()) if store.is_there() else None
         if kernel is None:
             kernel = _load(cache.load, key)
         if kernel is not None:
-            _remember(key, kernel)
+            kept.put(key, kernel)
     return kernel
 
 
 def forget() -> None:
     """Drop the kernels held in memory, as a new process would; those on disk stay."""
-    _kernels.clear()
+    kept.clear()
 
 
 def _load(load: Callable[[str], bytes | None], key: str | None) -> Kernel | None:

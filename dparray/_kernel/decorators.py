@@ -34,7 +34,7 @@ _INSTEAD = {
     "parallel": "all work-items of a range run in parallel",
     "nogil": "the interpreter's lock is not held while a kernel runs",
     "nopython": "kernels are always compiled",
-    "cache": "kernels are always kept on disk, see dp.cache",
+    "cache": "kernels are always kept on disk; `dparray cache` shows them",
     "boundscheck": "dp.config.debug = True checks indices",
     "device": "make functions that kernels call with @dp.device_func",
     "inline": "device functions are always inlined",

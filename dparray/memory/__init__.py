@@ -33,6 +33,7 @@ Example:
 """
 
 from dparray.memory.driver import Driver as Driver
+from dparray.memory.kernels import KernelStats, kernel_stats, set_kernel_limit
 from dparray.memory.pool import allocate, release, reset_peak, set_limit, stats
 from dparray.memory.segments import Block
 from dparray.memory.stats import MemoryStats, PoolStats
@@ -40,11 +41,14 @@ from dparray.memory.stats import format_bytes as format_bytes
 
 __all__ = [
     "Block",
+    "KernelStats",
     "MemoryStats",
     "PoolStats",
     "allocate",
+    "kernel_stats",
     "release",
     "reset_peak",
+    "set_kernel_limit",
     "set_limit",
     "stats",
 ]

@@ -21,6 +21,7 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks
+from dparray.memory.kernels import KernelMemory
 
 pytestmark = pytest.mark.process
 
@@ -317,14 +318,12 @@ def test_processes_that_race_for_one_kernel_all_get_it(tmp_path: Path) -> None:
 def test_memory_keeps_a_bounded_number_of_kernels(
     compiled: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dparray._compiler import compile
-
-    monkeypatch.setattr(compile, "_kernels", {})
-    monkeypatch.setattr(compile, "_MOST_KERNELS", 2)
+    monkeypatch.setattr("dparray._compiler.compile.kept", memory := KernelMemory())
+    monkeypatch.setattr("dparray.memory.kernels._MAX_KERNELS", 2)
     factors = [next(FACTORS) for _ in range(3)]
     for factor in (*factors, factors[2], factors[0]):
         make_scale(factor)[2](dp.ones(2, dtype="int64"))
-    assert len(compile._kernels) == 2
+    assert memory.stats().count == 2
     # The oldest came back from disk, the youngest never left.
     assert [origin for _, origin in compiled] == ["compiled"] * 3 + ["disk"]
 

@@ -45,7 +45,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 BUDGETS = {
     "ground": 3_050,
     "runtime": 2_750,
-    "memory": 2_400,
+    "memory": 2_480,
     "graph": 1_950,
     "codegen": 3_300,
     "compiler": 20_000,

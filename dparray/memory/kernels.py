@@ -1,0 +1,147 @@
+"""Compiled kernels that are kept in memory, the least recently used of which go first.
+
+What uses a kernel holds it, so one that goes here is only looked up on disk when it is asked for
+anew. The compiler puts kernels here; this module knows their sizes alone.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dparray.exceptions import ShapeError
+
+__all__ = [
+    "KernelStats",
+    "kernel_stats",
+    "set_kernel_limit",
+]
+
+_DEFAULT_LIMIT = 128 << 20
+_MAX_KERNELS = 1024
+
+
+class _Sized(Protocol):
+    @property
+    def nbytes(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class KernelStats:
+    """The compiled kernels that are kept in memory.
+
+    Attributes:
+        count: how many there are.
+        nbytes: their bytes, those of the driver estimated.
+        limit: the most bytes that are kept.
+
+    Example:
+        >>> import dparray as dp
+        >>> stats = dp.memory.kernel_stats()
+        >>> stats.nbytes <= stats.limit or stats.count == 1
+        True
+    """
+
+    count: int
+    nbytes: int
+    limit: int
+
+
+class KernelMemory:
+    """Kernels by key, least recently used first."""
+
+    def __init__(self, limit: int = _DEFAULT_LIMIT) -> None:
+        self.limit = limit
+        self._kernels: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: str) -> Any:
+        """The kernel of a key, or ``None``."""
+        with self._lock:
+            kernel = self._kernels.get(key)
+            if kernel is not None:
+                self._kernels.move_to_end(key)
+            return kernel
+
+    def put(self, key: str, kernel: _Sized) -> None:
+        """Keep a kernel, and let others go that there is no room for."""
+        with self._lock:
+            self._kernels[key] = kernel
+            self._kernels.move_to_end(key)
+        self.trim()
+
+    def trim(self) -> None:
+        """Let the least recently used go until the rest is below the limit, but for the last."""
+        gone = []  # whose memory is freed outside of the lock
+        with self._lock:
+            total = sum(kernel.nbytes for kernel in self._kernels.values())
+            while len(self._kernels) > 1 and (
+                total > self.limit or len(self._kernels) > _MAX_KERNELS
+            ):
+                gone.append(self._kernels.popitem(last=False)[1])
+                total -= gone[-1].nbytes
+        gone.clear()
+
+    def clear(self) -> None:
+        """Let all go."""
+        with self._lock:
+            kernels, self._kernels = self._kernels, OrderedDict()
+        kernels.clear()
+
+    def stats(self) -> KernelStats:
+        """How many there are, and their size."""
+        with self._lock:
+            sizes = [kernel.nbytes for kernel in self._kernels.values()]
+        return KernelStats(len(sizes), sum(sizes), self.limit)
+
+
+#: The kernels of this process.
+kept = KernelMemory()
+
+
+def kernel_stats() -> KernelStats:
+    """Return how many compiled kernels are kept in memory, and their size.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.memory.kernel_stats().limit
+        134217728
+    """
+    return kept.stats()
+
+
+def set_kernel_limit(nbytes: int) -> int:
+    """Bound the compiled kernels that are kept in memory.
+
+    Kernels that are used no more go when others come, the least recently used first. They stay in
+    the cache on disk. A kernel function or an array expression keeps the kernels it uses.
+
+    Args:
+        nbytes: the limit in bytes; 0 keeps the last kernel only.
+
+    Returns:
+        The previous limit.
+
+    Raises:
+        ShapeError: ``nbytes`` is not an integer or is negative.
+
+    Example:
+        >>> import dparray as dp
+        >>> previous = dp.memory.set_kernel_limit(64 << 20)
+        >>> dp.memory.set_kernel_limit(previous) == 64 << 20
+        True
+    """
+    try:
+        limit = operator.index(nbytes)
+    except TypeError:
+        limit = -1
+    if limit < 0 or isinstance(nbytes, bool):
+        raise ShapeError(
+            f"set_kernel_limit: nbytes must be an integer of at least 0; got {nbytes!r}"
+        )
+    previous, kept.limit = kept.limit, limit
+    kept.trim()
+    return previous
