@@ -192,6 +192,7 @@ def _flat_or(x: ndarray, axis: int | None) -> tuple[ndarray, int]:
 
 
 @as_method
+@public(small=np.cumsum, takes=("axis",))
 def cumsum(
     x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
 ) -> ndarray:
@@ -202,16 +203,13 @@ def cumsum(
         >>> dp.cumsum(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([ 1,  3,  6, 10])
     """
-    if dtype is None and out is None:
-        small = compute_small(np.cumsum, x, axis)
-        if small is not None:
-            return small
-    x, axis = _flat_or(check_array("cumsum", "x", x), axis)
+    x, axis = _flat_or(x, axis)
     loop = accumulator_of(x, dtype, out)
     return _cumulate("cumsum", np.add, x, axis, loop, out, False)
 
 
 @as_method
+@public(small=np.cumprod, takes=("axis",))
 def cumprod(
     x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
 ) -> ndarray:
@@ -222,10 +220,6 @@ def cumprod(
         >>> dp.cumprod(dp.asarray([1, 2, 3])).asnumpy()
         array([1, 2, 6])
     """
-    if dtype is None and out is None:
-        small = compute_small(np.cumprod, x, axis)
-        if small is not None:
-            return small
-    x, axis = _flat_or(check_array("cumprod", "x", x), axis)
+    x, axis = _flat_or(x, axis)
     loop = accumulator_of(x, dtype, out)
     return _cumulate("cumprod", np.multiply, x, axis, loop, out, False)

@@ -16,6 +16,7 @@ from dparray._functions.creation import full
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import ravel
+from dparray._functions.public import public
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ShapeError
 from dparray.memory.exchange import dpt
@@ -108,6 +109,7 @@ _searchsorted_method.__name__, _searchsorted_method.__qualname__ = (
 as_method(_searchsorted_method)
 
 
+@public(small=np.argwhere)
 def argwhere(x: Any, /) -> ndarray:
     """The positions of the elements that are not zero, one row for each.
 
@@ -117,15 +119,12 @@ def argwhere(x: Any, /) -> ndarray:
         array([[0, 1],
                [1, 0]])
     """
-    small = compute_small(np.argwhere, x)
-    if small is not None:
-        return small
-    x = check_array("argwhere", "x", x)
     if x.ndim == 0:
         return argwhere(x.reshape(1))[:, :0]
     return stack(nonzero(x), axis=1)
 
 
+@public()
 def flatnonzero(x: Any, /) -> ndarray:
     """The positions in the flattened array of the elements that are not zero.
 
@@ -134,4 +133,4 @@ def flatnonzero(x: Any, /) -> ndarray:
         >>> dp.flatnonzero(dp.asarray([[0, 1], [2, 0]])).asnumpy()
         array([1, 2])
     """
-    return nonzero(ravel(check_array("flatnonzero", "x", x)))[0]
+    return nonzero(ravel(x))[0]

@@ -1,0 +1,89 @@
+"""The decorator of public functions: fast path, override, operands and ``out``."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import dpctl
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._functions.public import public
+
+CALLS: list[str] = []
+
+
+def _plain(x: Any, axis: Any = None, keep: bool = False, *, out: Any = None) -> Any:
+    """A function."""
+    CALLS.append(type(x).__name__)
+    return out if out is not None else x
+
+
+def _small(x: Any, axis: Any) -> Any:
+    CALLS.append("small")
+    return np.sum(x, axis)
+
+
+found = public(small=_small, takes=("axis",))(_plain)
+
+
+@pytest.fixture
+def second_queue() -> Any:
+    device = dp.Device("cpu").sycl_device
+    return dpctl.SyclQueue(device)
+
+
+@pytest.fixture(autouse=True)
+def _no_calls() -> None:
+    CALLS.clear()
+
+
+def test_the_signature_and_the_docstring_stay() -> None:
+    assert inspect.signature(found) == inspect.signature(_plain)
+    assert found.__doc__ == "A function."
+    assert found.__module__ == _plain.__module__
+    assert found.__code__.co_filename == __file__
+
+
+def test_small_arrays_are_computed_by_numpy() -> None:
+    assert float(found(dp.ones(3))) == 3.0
+    assert CALLS == ["small"]
+
+
+def test_other_options_are_left_to_the_function() -> None:
+    found(dp.ones(3), keep=True)
+    assert CALLS == ["ndarray"]
+
+
+def test_sequences_become_arrays() -> None:
+    assert found([1, 2]).tolist() == [1, 2]
+    assert CALLS == ["ndarray"]
+
+
+def test_another_class_computes_the_call() -> None:
+    class Other:
+        def __dparray_function__(self, *call: Any) -> Any:
+            return call
+
+    other = Other()
+    assert found(other, keep=True) == ("_plain", (other,), {"keep": True})
+    assert CALLS == []
+
+
+def test_out_must_be_on_the_queue_of_the_operand(second_queue: Any) -> None:
+    with pytest.raises(dp.HostConversionError, match="out must be an array"):
+        found(dp.ones(3), out=np.ones(3))
+    with pytest.raises(dp.ExecutionPlacementError, match="out"):
+        found(dp.ones(3), out=dp.ones(3, sycl_queue=second_queue))
+
+
+def test_two_operands_must_be_on_one_queue(second_queue: Any) -> None:
+    @public(operands=("x", "y"))
+    def both(x: Any, y: Any) -> Any:
+        return x, y
+
+    assert both(dp.ones(2), 1.0)[1].tolist() == 1.0
+    with pytest.raises(dp.ExecutionPlacementError):
+        both(dp.ones(2), dp.ones(2, sycl_queue=second_queue))
