@@ -16,13 +16,18 @@ from __future__ import annotations
 import linecache
 import os
 import random
+import sys
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import dparray as dp
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # where it is run as a program
+from tests.compiler.module_rules import faults
 
 _ROWS = 4  # of the output: the values of variables at the end of the kernel
 _VARIABLES = ("a", "b", "c", "d")
@@ -460,6 +465,8 @@ def compare(case: Case, queue: Any = None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dp.exceptions.KernelTypeWarning)
         dp.call_kernel(kernel, case.index_space, *given, found, *local)
+    for compiled in kernel._kernels.values():
+        assert not faults(compiled.spirv)
     given_rows = found.asnumpy()
     if case.is_plain:
         wanted = _computed_plainly(case)

@@ -1,0 +1,189 @@
+"""What no module may have that dparray gives to a driver, read from its SPIR-V.
+
+Each rule is a fault of a driver's compiler, which is described where the module is kept from having
+it, in ``dparray/_compiler/emitter.py``. This shares no code with that.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+_FUNCTION, _FUNCTION_END, _PHI, _LABEL, _BRANCH, _CONDITIONAL, _SWITCH = (
+    *(54, 56, 245),
+    *(248, 249, 250, 251),
+)
+_CARRIES = range(149, 153)
+_EQUALITIES = (170, 171)
+_ORDERED = range(172, 180)
+_LOGICAL = range(164, 170)
+_XOR = 198
+_FLOAT_SUMS = (129, 131, 133, 136)
+# Loads, calls, extended instructions, conversions of floats, divisions, atomics, group operations.
+_UNCOUNTED = {12, 57, 61, 109, 110, 124, *range(134, 142), *range(227, 243), *range(261, 272)}
+# Where the identifiers that an instruction uses are, if not in all words behind its result.
+_USES = {12: (5, None), 61: (3, 4), 59: (3, 3), 79: (3, 5), 81: (3, 4), 82: (3, 5)}
+_WITHOUT_RESULT = {62, 63, 64, 224, 225, 228, 246, 247, 249, 250, 251, 253, 254, 255, 256, 257}
+
+
+class _Instruction(NamedTuple):
+    code: int
+    words: tuple[int, ...]
+    block: int
+
+    def uses(self) -> tuple[int, ...]:
+        if self.code == _PHI:
+            return self.words[3::2]
+        if self.code in (_BRANCH, 246, 247, _LABEL):
+            return ()
+        if self.code in (_CONDITIONAL, _SWITCH):
+            return self.words[1:2]
+        if self.code in _WITHOUT_RESULT:
+            return self.words[1:3] if self.code == 62 else self.words[1:]
+        first, last = _USES.get(self.code, (3, None))
+        return self.words[first:last]
+
+
+class _Function:
+    """The blocks of a function, in SPIR-V's order, in which a block follows those before it."""
+
+    def __init__(self, instructions: list[_Instruction]) -> None:
+        self.made = {
+            one.words[2]: one
+            for one in instructions
+            if one.code not in _WITHOUT_RESULT and one.code != _LABEL and len(one.words) > 2
+        }
+        self.order = {one.block: at for at, one in enumerate(instructions) if one.code == _LABEL}
+        self.ends = {one.block: one for one in instructions}
+        self.instructions = instructions
+
+    def targets(self, block: int) -> tuple[int, ...]:
+        end = self.ends[block]
+        if end.code == _BRANCH:
+            return end.words[1:2]
+        return end.words[2:4] if end.code == _CONDITIONAL else ()
+
+    def loops(self) -> list[tuple[int, set[int], set[int]]]:
+        """The header, the blocks and the latches of each loop."""
+        before: dict[int, list[int]] = {block: [] for block in self.order}
+        latches: dict[int, set[int]] = {}
+        for block in self.order:
+            for target in self.targets(block):
+                before[target].append(block)
+                if self.order[target] <= self.order[block]:
+                    latches.setdefault(target, set()).add(block)
+        found = []
+        for header, ends in latches.items():
+            blocks, coming = {header}, list(ends)
+            while coming:
+                block = coming.pop()
+                if block not in blocks:
+                    blocks.add(block)
+                    coming += before[block]
+            found.append((header, blocks, ends))
+        return found
+
+    def sources(self, name: int, blocks: set[int]) -> set[int]:
+        found: set[int] = set()
+        coming = [name]
+        while coming:
+            each = coming.pop()
+            if each in self.made and each not in found and self.made[each].block in blocks:
+                found.add(each)
+                coming += self.made[each].uses()
+        return found
+
+    def is_counted(self, name: int, blocks: set[int]) -> bool:
+        """Whether a driver might compute what a number is at each step of a loop."""
+        for each in self.sources(name, blocks):
+            one = self.made[each]
+            if one.code in _UNCOUNTED or (one.code == _XOR and one.words[4] in self.made):
+                return False
+        return True
+
+    def faults(self) -> list[str]:
+        found = []
+        for header, blocks, latches in self.loops():
+            exits = [each for each in blocks if not blocks.issuperset(self.targets(each))]
+            conditions = [self.ends[each].words[1] for each in exits]
+            phis = {
+                name: {
+                    value
+                    for value, place in zip(one.words[3::2], one.words[4::2], strict=True)
+                    if place in latches
+                }
+                for name, one in self.made.items()
+                if one.code == _PHI and one.block == header
+            }
+            for name, nexts in phis.items():
+                for each in (nexts & phis.keys()) - {name}:
+                    if not all(each in self.sources(one, blocks) for one in conditions):
+                        found.append(f"the next value of the phi %{name} is the phi %{each}")
+            if any(
+                self.made[each].code in _FLOAT_SUMS and name in self.made[each].uses()
+                for name, nexts in phis.items()
+                for each in nexts & self.made.keys()
+            ):
+                continue
+            leaving = {
+                each
+                for one in self.instructions
+                if one.block not in blocks
+                for each in one.uses()
+                if each in self.made and self.made[each].block in blocks
+            }
+            if not leaving:
+                continue
+            is_plain = len(exits) == 1 and exits[0] in latches
+            compared = [one for each in conditions for one in self._compared(each, blocks)]
+            counted = [self._is_seen(one, blocks) for one in compared]
+            if len(exits) == 1 and not all(counted):
+                continue
+            found += [
+                f"%{min(leaving)} leaves a loop of which %{one.words[2]} tells the steps"
+                for one, is_seen in zip(compared, counted, strict=True)
+                if is_seen and not (is_plain and one.code in _EQUALITIES)
+            ]
+        return found
+
+    def _compared(self, condition: int, blocks: set[int]) -> list[_Instruction]:
+        found, coming, seen = [], [condition], set()
+        while coming:
+            name = coming.pop()
+            one = self.made.get(name)
+            if one is None or name in seen or one.block not in blocks:
+                continue
+            seen.add(name)
+            if one.code in (*_EQUALITIES, *_ORDERED):
+                if any(self.sources(side, blocks) for side in one.words[3:5]):
+                    found.append(one)
+            elif one.code in _LOGICAL or one.code == _PHI:
+                coming += one.uses()
+        return found
+
+    def _is_seen(self, one: _Instruction, blocks: set[int]) -> bool:
+        return all(self.is_counted(side, blocks) for side in one.words[3:5])
+
+
+def faults(spirv: bytes) -> list[str]:
+    """The rules that a module breaks, readable."""
+    words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
+    found, at, block = [], 5, 0
+    function: list[_Instruction] = []
+    while at < len(words):
+        count, code = words[at] >> 16, words[at] & 0xFFFF
+        if code in _CARRIES:
+            found.append(f"a sum or product in two parts, opcode {code}")
+        if code == _SWITCH:
+            found.append("a switch")
+        if code == _LABEL:
+            block = words[at + 1]
+        if code == _FUNCTION:
+            function, block = [], 0
+        elif code == _FUNCTION_END:
+            if block:
+                found += _Function(function).faults()
+        elif block:
+            function.append(_Instruction(code, words[at : at + count], block))
+        at += count
+    return found

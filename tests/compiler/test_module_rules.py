@@ -1,0 +1,115 @@
+"""No module of the library has what a driver's compiler spoils or ends at."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dparray._compiler import emission, emitter
+from tests.compiler.module_rules import faults
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_LOOP = """
+target triple = "spirv64-unknown-unknown"
+define spir_kernel void @k(ptr addrspace(1) %x, i64 %n) {{
+entry:
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %q, %loop ]
+  %a = phi i64 [ 1, %entry ], [ {next}, %loop ]
+  %b = phi i64 [ 2, %entry ], [ %s, %loop ]
+  %s = add i64 %a, %k
+  %q = add i64 %k, 1
+  %more = icmp {order} i64 {side}, %n
+  br i1 %more, label %loop, label %end
+end:
+  store i64 {out}, ptr addrspace(1) %x
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("next", "order", "side", "out", "fault"),
+    [
+        ("%s", "sle", "%q", "%k", "leaves a loop"),
+        ("%s", "ule", "%q", "%s", "leaves a loop"),
+        ("%s", "ne", "%q", "%k", ""),
+        ("%s", "sle", "%q", "%n", ""),
+        ("%s", "sle", "%s", "%n", ""),
+        ("%b", "ne", "%q", "%n", "the next value of the phi"),
+        ("%b", "ne", "%s", "%n", ""),
+    ],
+)
+def test_loops_that_a_driver_spoils_are_found_and_are_hidden(
+    next: str, order: str, side: str, out: str, fault: str
+) -> None:
+    text = _LOOP.format(next=next, order=order, side=side, out=out)
+    found = faults(emission.emit(text))
+    assert bool(found) == bool(fault)
+    assert all(fault in each for each in found)
+    assert not faults(emission.emit(emitter.writable(text)))
+
+
+_MODULES = """
+import numpy as np
+import dparray as dp
+from dparray import _hooks, tilelang
+from dparray._evaluate import limits
+from tests.compiler.module_rules import faults
+
+wrong, count = [], 0
+def look(event, kernel=None, **values):
+    global count
+    if event == "compile":
+        count += 1
+        wrong.extend(f"{kernel.name}: {fault}" for fault in faults(kernel.spirv))
+_hooks.subscribe(look)
+
+x = dp.asarray(np.random.default_rng(0).random((64, 48)), dtype="float32")
+i = dp.asarray(np.arange(3072).reshape(64, 48) % 97)
+small = i.astype("int8") % 5
+a = dp.algorithms
+with limits.force("fused"):
+    for compute in (
+        lambda: x.sum(), lambda: x.sum(axis=0), lambda: x.sum(axis=1), lambda: x.var(axis=1),
+        lambda: i.sum(axis=1), lambda: i.max(axis=0), lambda: i.argmax(axis=1),
+        lambda: small ** small, lambda: i // (i + 1) + i % 7, lambda: dp.special.erf(x) * x,
+        lambda: x.T + 1, lambda: x[1:] - x[:-1], lambda: dp.exp(x) / dp.exp(x).sum(axis=1)[:, None],
+    ):
+        compute().asnumpy()
+a.pairwise_distance(x, x)
+a.convolve_dense(x, x[:5, :5])
+a.convolve_separable(x, x[0, :5])
+a.kmeans_assign(x, x[:4])
+a.inclusive_scan(i.reshape(-1))
+a.exclusive_scan(i.reshape(-1))
+a.compact(i.reshape(-1), i.reshape(-1) > 3)
+a.stable_argsort(i.reshape(-1))
+a.segmented_reduce(x.reshape(-1), dp.asarray([0, 10, 3072]))
+dp.histogram(x, bins=8)
+dp.random.normal(size=100)
+dp.synchronize()
+print(count)
+assert count > 20, count
+assert not wrong, wrong
+"""
+
+
+def test_no_module_of_the_library_breaks_a_rule(tmp_path: Path) -> None:
+    # A new process with an empty cache, so that all are compiled.
+    environment = dict(
+        os.environ,
+        PYTHONPATH=str(ROOT),
+        DPARRAY_CACHE_DIR=str(tmp_path),
+        DPARRAY_KERNEL_STORE="",
+        DPARRAY_BACKGROUND_COMPILE="0",
+    )
+    command = [sys.executable, "-c", _MODULES]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr
