@@ -119,7 +119,7 @@ with _startup.explained():
         linalg as linalg,
         memory as memory,
     )
-    from dparray._evaluate import forks as _forks
+    from dparray._evaluate import fork_safety as _forks
     from dparray._functions import compiled as _compiled
     from dparray._functions import constructor as _constructor
     from dparray._functions import other_libraries as _other_libraries

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import Any
 
 from dparray._array.ndarray import materialize, ndarray
-from dparray._runtime import access
+from dparray._runtime import host_maps
 from dparray._runtime.event import Event, event_of_work
 
 
@@ -25,8 +25,8 @@ def event(self: ndarray) -> Event:
     if self.is_pending:
         materialize(self)  # to ask for the memory computes it
     work = event_of_work(self.sycl_queue)
-    if access.holds and self._block is not None:
-        return Event(work.sycl_events, None, work.queue, access.writes_ahead(materialize(self)))
+    if host_maps.holds and self._block is not None:
+        return Event(work.sycl_events, None, work.queue, host_maps.writes_ahead(materialize(self)))
     return work
 
 

@@ -27,7 +27,7 @@ from dparray._evaluate import host as host_executor
 from dparray._evaluate import limits, writes
 from dparray._evaluate.library import library_call
 from dparray._placement import Placement, common_placement, placement_of, usm_rule
-from dparray._runtime import access, device_facts, queues
+from dparray._runtime import device_facts, host_maps, queues
 from dparray.exceptions import DparrayError, DTypeError, ShapeError
 from dparray.memory import copies, exchange
 
@@ -233,8 +233,8 @@ def _host_views_to_write(
     seen = [_seen(x) for x in arrays]
     unseen = [x for x, view in zip(arrays, seen, strict=True) if view is None]
     layouts = [materialize(x) for x in (*unseen, out)]
-    if access.holds:
-        access.before_write(layouts[-1])
+    if host_maps.holds:
+        host_maps.before_write(layouts[-1])
     writes.settle_readers(out.block)
     queues.wait_to_write(out.block)
     views = copies.host_views(out.sycl_queue, *layouts, **told)

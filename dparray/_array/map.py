@@ -15,7 +15,7 @@ from dparray import _hooks
 from dparray._array.ndarray import ndarray
 from dparray._evaluate.writes import settle_readers
 from dparray._layout import Layout, shows_elements_twice
-from dparray._runtime import access, queues
+from dparray._runtime import host_maps, queues
 from dparray.device import describe_queue
 from dparray.exceptions import ArgumentError, MapError
 from dparray.memory import copies, staging
@@ -67,8 +67,10 @@ class Map:
         start = time.perf_counter()
         layout = Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
         queue = x.sycl_queue
-        hold = access.Hold(layout, mode)
-        access.open_hold(hold, layout, (lambda: settle_readers(layout.block)) if writes else _noop)
+        hold = host_maps.Hold(layout, mode)
+        host_maps.open_hold(
+            hold, layout, (lambda: settle_readers(layout.block)) if writes else _noop
+        )
         try:
             self.mode = mode
             self.is_staged = not copies.is_host_accessible(queue, x.usm_type)
@@ -84,7 +86,7 @@ class Map:
                 (queues.wait_to_write if writes else queues.wait_to_read)(layout.block)
                 self.values = staging.host_view(layout)
         except BaseException:
-            access.close_hold(hold)
+            host_maps.close_hold(hold)
             raise
         hold.is_settling = False
         if not writes:
@@ -147,14 +149,14 @@ class _Closer:
     __slots__ = ("hold", "is_done", "layout", "mode", "stage", "start", "values")
 
     def __init__(
-        self, hold: access.Hold, layout: Layout, stage: Any, values: Any, mode: str, start: float
+        self, hold: host_maps.Hold, layout: Layout, stage: Any, values: Any, mode: str, start: float
     ) -> None:
         self.hold, self.layout, self.stage = hold, layout, stage
         self.values, self.mode, self.start = values, mode, start
         self.is_done = False
 
     def __call__(self) -> None:
-        with access.lock:
+        with host_maps.lock:
             if self.is_done:
                 return
             self.is_done = True
@@ -167,7 +169,7 @@ class _Closer:
                     staging.copy_out(self.stage, self.values, self.layout)
             finally:
                 hold.is_settling, hold.thread = False, thread
-                access.close_hold(hold)
+                host_maps.close_hold(hold)
         if _hooks.subscribers:
             _hooks.emit(
                 "map",

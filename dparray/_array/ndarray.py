@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dparray import _hooks, _layout, config
-from dparray._evaluate import evaluate, host, late, limits, readers, writes
+from dparray._evaluate import deferred_placement, dependents, evaluate, host, limits, writes
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
 from dparray._graph.views import view_of
@@ -397,14 +397,14 @@ def _give_memory(x: ndarray) -> None:
     """Compute an array that is pending, or put values that the host has computed in memory."""
     values = x._on_host
     if values is None:
-        with readers.lock:
+        with dependents.lock:
             _give_pending_memory(x)
         return
     block = pool.allocate(x.sycl_queue, x.usm_type, values.nbytes)
     queues.wait_to_write(block)  # of which there may have been another before
     view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes, 0, values.strides)
     view[...] = values
-    with readers.lock:
+    with dependents.lock:
         if x._on_host is values:  # no other thread has been here meanwhile
             x._offset, x._strides = 0, view.strides
             x._on_host, x._block = view, block
@@ -461,7 +461,7 @@ def _view_of_pending(
 ) -> ndarray:
     """A view of an array that has no memory yet: pending too where that is possible."""
     if dtype is None:
-        with readers.lock:
+        with dependents.lock:
             node = x._node
             if node.layout is None and not _was_viewed(x):
                 view = _with_reduced_axes(node, shape)
@@ -470,8 +470,8 @@ def _view_of_pending(
                     if node.weight <= _MOST_VIEWED_WEIGHT and node.layout is None:
                         view = view_of(node, shape, strides, offset)
                 if view is not None:
-                    if late.nodes:
-                        late.note_as(node, view)
+                    if deferred_placement.nodes:
+                        deferred_placement.note_as(node, view)
                     result = ndarray._pending(_noted_inside(view))
                     x._alias = result._alias = _Alias(x, result, strides, offset)
                     return result
@@ -481,7 +481,7 @@ def _view_of_pending(
 
 def give_memory(x: ndarray) -> None:
     """Let an array have memory, since views of it will share it; nobody asks for its values yet."""
-    with readers.lock:
+    with dependents.lock:
         if not has_memory(x):
             _give_pending_memory(x)
 
@@ -505,7 +505,7 @@ def _noted_inside(node: Node) -> Node:
     for inner in pending_order([node]):
         for operand in inner.operands:
             if type(operand) is Node:
-                may_wait &= readers.note_reader(inner, operand)
+                may_wait &= dependents.note_reader(inner, operand)
     if not may_wait:
         evaluate.evaluate(node)
     return node

@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout, _placement, config
 from dparray._array.ndarray import ndarray
-from dparray._evaluate import evaluate, host, late, readers
+from dparray._evaluate import deferred_placement, dependents, evaluate, host
 from dparray._evaluate.limits import MOST_LEAVES, MOST_WEIGHT
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, WHERE, Op
@@ -69,11 +69,11 @@ def array_of_node(node: Node) -> ndarray:
 def register(node: Node) -> Node:
     """The node, known to its operands as a reader; computed where it may not wait."""
     if _placement.in_force:
-        late.note(node)
+        deferred_placement.note(node)
     may_wait = config.lazy
     for operand in node.operands:
         if type(operand) is Node:
-            may_wait &= readers.note_reader(node, operand)
+            may_wait &= dependents.note_reader(node, operand)
     if not may_wait:
         evaluate.evaluate(node)
     return node

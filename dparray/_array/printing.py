@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import as_method, ndarray
-from dparray._evaluate import sample as _sample
+from dparray._evaluate import peek as _sample
 
 
 def summary_threshold(x: ndarray, options: Any) -> int:

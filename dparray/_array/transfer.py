@@ -22,10 +22,10 @@ from dparray._array.ndarray import (
 )
 from dparray._array.operands import warn_of_host_copy
 from dparray._evaluate import host
-from dparray._runtime import access
+from dparray._runtime import host_maps
 from dparray.device import Device, describe_queue
 from dparray.exceptions import DTypeError, HostConversionError, HostCopyWarning, ShapeError
-from dparray.memory import arrivals, copies
+from dparray.memory import async_copy, copies
 
 as_array = np.asarray
 
@@ -39,10 +39,10 @@ def asnumpy(self: ndarray) -> np.ndarray:
         >>> dp.arange(3, dtype="int32").asnumpy()
         array([0, 1, 2], dtype=int32)
     """
-    values, openings = self._on_host, access.openings
+    values, openings = self._on_host, host_maps.openings
     if values is not None and values.nbytes <= copies.COPY_PIECE and host.is_ready(self._block):
         copy = values.copy()
-        if access.openings == openings:
+        if host_maps.openings == openings:
             if _hooks.subscribers:
                 _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
             return copy
@@ -282,4 +282,4 @@ def to_device(
             f"would have to be copied to {describe_queue(queue)}"
         )
     _dtypes.check_device(self.dtype, queue.sycl_device)
-    return ndarray._from_layout(*arrivals.send(materialize(self), queue, self.usm_type))
+    return ndarray._from_layout(*async_copy.send(materialize(self), queue, self.usm_type))

@@ -27,7 +27,7 @@ from dparray._evaluate.plan import FusedStep, KernelLaunch, Plan
 from dparray._graph.node import Node
 from dparray._layout import Layout
 from dparray._runtime import in_order
-from dparray._runtime.access import lock
+from dparray._runtime.host_maps import lock
 from dparray._runtime.order import order_of
 
 #: Bound plans by what they compute and where (:func:`dparray._evaluate.evaluate.compute`). All are

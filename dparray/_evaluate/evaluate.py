@@ -19,17 +19,17 @@ from typing import Any
 from dparray import _hooks, config
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import compile
-from dparray._evaluate import host, late, limits, schedule
+from dparray._evaluate import deferred_placement, host, limits, schedule
 from dparray._evaluate.bound_plan import BoundPlan, keep, plans
+from dparray._evaluate.dependents import externally_referenced, lock, siblings_of
 from dparray._evaluate.expression import Expression, Target, Traits
 from dparray._evaluate.kernels import obtain
 from dparray._evaluate.plan import FusedStep
-from dparray._evaluate.readers import externally_referenced, lock, siblings_of
 from dparray._evaluate.tuning import machine_of, tuning_of
 from dparray._graph.node import Node, Scalar, memory_read_by, pending_order
 from dparray._graph.ops import Op
 from dparray._layout import Layout
-from dparray._runtime import access
+from dparray._runtime import host_maps
 from dparray.memory.blocks import allocate, planned_layout
 
 
@@ -48,8 +48,8 @@ def evaluate(*nodes: Node) -> None:
     if _hooks.subscribers:
         _hooks.emit("evaluate", nodes=nodes)
     with lock:
-        if late.nodes:
-            nodes = tuple(late.evaluate(nodes))
+        if deferred_placement.nodes:
+            nodes = tuple(deferred_placement.evaluate(nodes))
         if len(nodes) == 1:
             node = nodes[0]
             if node.layout is None:
@@ -68,7 +68,7 @@ def _evaluate_group(nodes: Sequence[Node]) -> None:
             node.complete(allocate(node.queue, node.usm_type, node.shape, node.dtype, node.axes))
         return
     order = pending_order(nodes)
-    while access.holds and access.before_read(*memory_read_by(order)):
+    while host_maps.holds and host_maps.before_read(*memory_read_by(order)):
         # Meanwhile others may have computed some.
         nodes = [node for node in nodes if node.layout is None]
         order = pending_order(nodes)

@@ -20,7 +20,7 @@ from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, WHERE
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
-from dparray._runtime import access, queues
+from dparray._runtime import host_maps, queues
 from dparray._runtime.in_order import foreign_calls
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
 from dparray.memory import blocks, exchange
@@ -240,8 +240,8 @@ def library_call(
     Who listens is told why, and of which USM type the result is.
     """
     queue = next(tensor.sycl_queue for tensor in tensors if hasattr(tensor, "sycl_queue"))
-    if access.holds:
-        access.before_reading_tensors(tensors)
+    if host_maps.holds:
+        host_maps.before_reading_tensors(tensors)
     _hooks.recent.append((name, "library", queue, get_ident()))
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     try:

@@ -29,7 +29,12 @@ from dparray._evaluate.fusion import (
     split,
     stored_by,
 )
-from dparray._evaluate.passes import first_pass, local_memory, must_generate, next_group
+from dparray._evaluate.multipass_reductions import (
+    first_pass,
+    local_memory,
+    must_generate,
+    next_group,
+)
 from dparray._evaluate.plan import (
     ContractionStep,
     FusedStep,

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dparray import _hooks, _placement
-from dparray._evaluate import late
-from dparray._evaluate.evaluate import compute, evaluate
-from dparray._evaluate.readers import (
+from dparray._evaluate import deferred_placement
+from dparray._evaluate.dependents import (
     externally_referenced,
     is_referenced,
     lock,
     note_reader,
     siblings_of,
 )
+from dparray._evaluate.evaluate import compute, evaluate
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, memory_read_by, pending_order
 from dparray._graph.ops import CONVERT
 from dparray._graph.reductions import WEIGHT
 from dparray._layout import Block, Layout, are_apart
-from dparray._runtime import access
+from dparray._runtime import host_maps
 from dparray._runtime.queues import note_others
 from dparray.memory.blocks import SHARED, allocate
 
@@ -37,17 +37,17 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
     """
     if 0 in target.shape:  # nothing is written: what reads the memory, and the value, stay pending
         return
-    if access.holds:
-        access.before_write(target)
+    if host_maps.holds:
+        host_maps.before_write(target)
         if type(value) is Node:
-            access.before_read(*_read_by(value))
+            host_maps.before_read(*_read_by(value))
     if _hooks.subscribers and type(value) is Node:
         _hooks.emit("evaluate", nodes=(value,))
     with lock:
-        if (late.nodes or _placement.in_force) and type(value) is Node:
-            value = late.brought(value, target.block.queue)
-            if access.holds:  # it may be on its way
-                access.before_read(*_read_by(value))
+        if (deferred_placement.nodes or _placement.in_force) and type(value) is Node:
+            value = deferred_placement.brought(value, target.block.queue)
+            if host_maps.holds:  # it may be on its way
+                host_maps.before_read(*_read_by(value))
         readers = target.block.readers
         try:
             _store(value, target, is_owned)
@@ -161,8 +161,8 @@ def settle_blocks(blocks: Iterable[Block]) -> None:
 
 def share(block: Block) -> None:
     """The block's memory leaves our hands: compute what reads it, and defer no more on it."""
-    if access.holds:
-        access.before_sharing(block)
+    if host_maps.holds:
+        host_maps.before_sharing(block)
     with lock:
         settle_readers(block)
         block.readers = SHARED

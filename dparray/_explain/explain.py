@@ -19,7 +19,7 @@ from dparray._array.operands import check_array
 from dparray._codegen import elementwise
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import cache
-from dparray._evaluate import evaluate, kernels, late, limits, readers, reasons
+from dparray._evaluate import deferred_placement, dependents, evaluate, kernels, limits, reasons
 from dparray._evaluate.expression import Expression
 from dparray._evaluate.plan import (
     ContractionStep,
@@ -313,7 +313,7 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         what = x.shape, x.dtype.name, x.usm_type, describe_queue(x.sycl_queue)
         return Explanation(*what, False, (), (), True, ran=ran, made_by=made_by)
     placed = None
-    if late.nodes and (policy := late.policy_of(x._node)) is not None:
+    if deferred_placement.nodes and (policy := deferred_placement.policy_of(x._node)) is not None:
         placed = bind.planned(policy, [array._node for array in arrays])
     plan = _Explanation([array._node for array in arrays])
     is_small = x._on_host is not None and 0 < x.size <= limits.host_elements and not others
@@ -342,7 +342,7 @@ class _Explanation:
 
     def __init__(self, roots: Sequence[Node]) -> None:
         groups = evaluate.grouped(roots)
-        held = [readers.externally_referenced(group) for group in groups]
+        held = [dependents.externally_referenced(group) for group in groups]
         self.copies: dict[int, Node] = {}
         self.originals: dict[int, Node] = {}
         self.names: dict[int, str] = {}
@@ -403,7 +403,7 @@ class _Explanation:
                 "host", "there are no elements", "", order, roots[-1], roots, (), 0, 0, "", ""
             )
             return
-        beside = readers.siblings_of([self.originals[id(node)] for node in order])
+        beside = dependents.siblings_of([self.originals[id(node)] for node in order])
         siblings = [self._copy(node) for node in beside]
         inside = set(map(id, order))
         siblings = [node for node in siblings if node.layout is None and id(node) not in inside]

@@ -24,7 +24,7 @@ from dparray._functions import products, protocols
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
 from dparray._layout import Layout
-from dparray._runtime import access, in_order, queues, submission
+from dparray._runtime import host_maps, in_order, queues, submission
 from dparray._runtime.order import lock as order_lock
 from dparray._runtime.order import order_of
 from dparray.memory import pool
@@ -65,7 +65,7 @@ def install(module: Any) -> None:
         "Layout": Layout,
         "square": OPS["square"],
         "placement": vars(_placement),
-        "holds": access.holds,
+        "holds": host_maps.holds,
         "options": vars(config),
         "operations": list(NUMBERS),
         "block": _sample_block(),

@@ -10,7 +10,7 @@ from dparray import _dtypes, _layout
 from dparray._array.ndarray import as_method, materialize, ndarray, take_layout_of
 from dparray._functions.creation import empty
 from dparray._placement import check_dtype
-from dparray._runtime import access
+from dparray._runtime import host_maps
 from dparray.exceptions import ArgumentError, HostConversionError, ShapeError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _over(
         if len(steps) != len(shape):
             raise ShapeError(f"ndarray: {len(steps)} strides for {len(shape)} dimensions")
     start = operator.index(offset)
-    low, high = access.span_of(start, shape, steps, kind.itemsize)
+    low, high = host_maps.span_of(start, shape, steps, kind.itemsize)
     if low < 0 or high > buffer.nbytes:
         raise ShapeError(
             f"ndarray: {kind} elements of shape {shape} at offset {start} in strides of {steps} "

@@ -33,7 +33,7 @@ from dparray._placement import check_usm_type, common_placement, placement_of
 from dparray._runtime import device_facts, queues
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
-from dparray.memory import arrivals, copies, exchange
+from dparray.memory import async_copy, copies, exchange
 
 if TYPE_CHECKING:
     import dpctl
@@ -273,7 +273,7 @@ def rearranged(
         _dtypes.check_device(dtype, placement.queue.sycl_device)
         x = astype_array(x, dtype, order="K")
     if changes_place:
-        x = ndarray._from_layout(*arrivals.send(materialize(x), *placement))
+        x = ndarray._from_layout(*async_copy.send(materialize(x), *placement))
     if order == "F" and not _layout.is_contiguous(x.shape, x.strides, x.itemsize, "F"):
         result = empty_array(placement_of(x), x.shape, x.dtype, "F")
         assign(result, x)

@@ -7,7 +7,7 @@ from typing import Any
 from dparray import _hooks
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import evaluate
-from dparray._runtime import access, queues
+from dparray._runtime import host_maps, queues
 from dparray._runtime.event import checked_events, order_after
 from dparray.device import Device, default_device, queue_of
 from dparray.exceptions import HostConversionError
@@ -97,6 +97,6 @@ def synchronize(device: Any = None) -> None:
         queue = device.sycl_queue
     else:
         queue = default_device().sycl_queue if device is None else queue_of(Device(device))
-    if access.holds:
-        access.wait_for_writes_ahead(queue)
+    if host_maps.holds:
+        host_maps.wait_for_writes_ahead(queue)
     queues.wait(queue)

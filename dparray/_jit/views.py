@@ -16,7 +16,7 @@ from dparray._evaluate.writes import settle_blocks
 from dparray._jit.inference import Items, Value
 from dparray._layout import shows_elements_twice
 from dparray._placement import coerced_usm_type
-from dparray._runtime import access, queues
+from dparray._runtime import host_maps, queues
 from dparray.memory import copies
 
 #: Up to this size a result stays where the host has computed it until a kernel needs it.
@@ -33,7 +33,7 @@ def host_view(x: ndarray) -> np.ndarray:
     """
     view = x._on_host
     block = x._block
-    if view is not None and not access.holds:
+    if view is not None and not host_maps.holds:
         if block is None:
             return view
         if block.readers:
@@ -46,8 +46,8 @@ def host_view(x: ndarray) -> np.ndarray:
 
 def _slow_view(x: ndarray) -> np.ndarray:
     layout = materialize(x)
-    if access.holds:
-        access.before_write(layout)
+    if host_maps.holds:
+        host_maps.before_write(layout)
     settle_blocks((layout.block,))
     queues.wait_to_write(layout.block)
     view = look(x)

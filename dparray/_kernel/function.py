@@ -34,7 +34,7 @@ from dparray._kernel.index_space import as_index_space, best_divisor
 from dparray._kernel.writes import read_only_parameters
 from dparray._layout import Block, Layout
 from dparray._placement import common_placement
-from dparray._runtime import access, fault_report, in_order, later, rounding
+from dparray._runtime import deferred_launch, fault_report, host_maps, in_order, rounding
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import check_launch, launch
 from dparray._runtime.order import order_of
@@ -207,7 +207,7 @@ class KernelFunction:
                 break
         if config.debug and self._checked is not self and not hasattr(index_space, "launch_over"):
             return self._launch_checked(index_space, arguments, depends_on)
-        if access.holds:
+        if host_maps.holds:
             self._wait_for_maps(arguments)
         try:
             types, packed, queue, borrowed, blocks = self._bind(arguments)
@@ -292,7 +292,9 @@ class KernelFunction:
 
         if others:
             check_launch(compiled, next(pieces())[1], local, packed, queue)
-            return later.launch_after(others, submit, self._accesses(arguments), self, queue)
+            return deferred_launch.launch_after(
+                others, submit, self._accesses(arguments), self, queue
+            )
         return Event(submit(), self, queue)
 
     def _settle(self, blocks: tuple[Block, ...]) -> None:
@@ -369,7 +371,7 @@ class KernelFunction:
     def _wait_for_maps(self, arguments: tuple[Any, ...]) -> None:
         """Wait until no open map crosses what the kernel reads or may write."""
         for layout, mode in self._accesses(arguments):
-            (access.before_read if mode == "r" else access.before_write)(layout)
+            (host_maps.before_read if mode == "r" else host_maps.before_write)(layout)
 
     def _accesses(self, arguments: tuple[Any, ...]) -> list[tuple[Layout, str]]:
         """The arrays among the arguments, each with ``"w"`` if the kernel may write it."""

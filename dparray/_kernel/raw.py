@@ -20,7 +20,7 @@ from dparray._kernel.arguments import is_array, is_native
 from dparray._kernel.index_space import as_index_space
 from dparray._layout import Layout
 from dparray._placement import common_placement
-from dparray._runtime import access, fault_report, later
+from dparray._runtime import deferred_launch, fault_report, host_maps
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import Built, Ready, check_launch, launch
 from dparray._runtime.order import order_of
@@ -120,8 +120,8 @@ class RawKernel:
             )
         before, others = events_before(depends_on, queue)
         arrays = [value for value in values if isinstance(value, Layout)]
-        if access.holds:
-            access.before_write(*arrays)
+        if host_maps.holds:
+            host_maps.before_write(*arrays)
         settle_blocks([x.block for x in arrays])
         owners = tuple(x.block for x in arrays if isinstance(x.block, blocks.BorrowedBlock))
         size: Any
@@ -138,7 +138,9 @@ class RawKernel:
 
         if others:
             check_launch(compiled, size, local, packed, queue)
-            return later.launch_after(others, submit, [(x, "w") for x in arrays], self, queue)
+            return deferred_launch.launch_after(
+                others, submit, [(x, "w") for x in arrays], self, queue
+            )
         return Event(submit(), self, queue)
 
     def _queue(self, arguments: Sequence[Any], values: Sequence[Any]) -> dpctl.SyclQueue:

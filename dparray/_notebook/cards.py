@@ -21,7 +21,7 @@ from dparray import _layout
 from dparray._array.ndarray import ndarray
 from dparray._array.printing import corner, summary_threshold
 from dparray._compiler.device_function import DeviceFunction
-from dparray._evaluate import sample
+from dparray._evaluate import peek
 from dparray._explain import svg
 from dparray._explain.explain import Explanation, counted
 from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
@@ -211,7 +211,7 @@ def _pending_text(x: ndarray) -> str:
 def _thinned(x: ndarray, most: tuple[int, ...]) -> np.ndarray:
     """At most ``most`` evenly spaced elements along each axis."""
     steps = [max(-(-extent // limit), 1) for extent, limit in zip(x.shape, most, strict=True)]
-    return sample.read(x._node, tuple(slice(None, None, step) for step in steps))
+    return peek.read(x._node, tuple(slice(None, None, step) for step in steps))
 
 
 def _picture_of(x: ndarray) -> str:

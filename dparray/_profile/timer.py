@@ -10,7 +10,7 @@ from typing import Any
 from dparray._array.ndarray import ndarray
 from dparray._functions.evaluation import eval as compute
 from dparray._profile.recorder import Recorder
-from dparray._runtime.access import wait_for_writes_ahead
+from dparray._runtime.host_maps import wait_for_writes_ahead
 from dparray._runtime.queues import wait
 from dparray.device import Device, describe_queue
 

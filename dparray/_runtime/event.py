@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import dpctl
 
 from dparray import _hooks
-from dparray._runtime import access
+from dparray._runtime import host_maps
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.order import order_of
 from dparray.exceptions import KernelArgumentError, KernelExecutionError
@@ -44,7 +44,7 @@ class Event:
     Attributes:
         kernel: the kernel function that was launched; ``None`` of an array's work.
         queue: where it runs.
-        ahead: what threads have still to do before it (:mod:`dparray._runtime.later`).
+        ahead: what threads have still to do before it (:mod:`dparray._runtime.deferred_launch`).
 
     Example:
         >>> import dparray as dp
@@ -65,7 +65,7 @@ class Event:
         sycl_event: dpctl.SyclEvent | Sequence[dpctl.SyclEvent],
         kernel: Any,
         queue: dpctl.SyclQueue,
-        ahead: tuple[access.Hold, ...] = (),
+        ahead: tuple[host_maps.Hold, ...] = (),
     ) -> None:
         is_one = isinstance(sycl_event, dpctl.SyclEvent)
         self._sycl_events = (sycl_event,) if is_one else tuple(sycl_event)
@@ -80,7 +80,7 @@ class Event:
     @property
     def sycl_events(self) -> tuple[dpctl.SyclEvent, ...]:
         """The ``dpctl.SyclEvent`` objects that it is made of; waits until all are submitted."""
-        access.wait_for(self.ahead)
+        host_maps.wait_for(self.ahead)
         return self._sycl_events
 
     @property
@@ -99,7 +99,7 @@ class Event:
             KernelExecutionError: the device failed; the message names the kernel and its line.
         """
         start = time.perf_counter()
-        access.wait_for(self.ahead)
+        host_maps.wait_for(self.ahead)
         try:
             wait_for(self._sycl_events)
         except Exception as error:
@@ -123,7 +123,7 @@ class Event:
     @property
     def has_work_ahead(self) -> bool:
         """Whether threads have still something to do before it."""
-        return any(hold in access.holds for hold in self.ahead)
+        return any(hold in host_maps.holds for hold in self.ahead)
 
     def then(self, callback: Callable[[], Any]) -> Future[Any]:
         """Call ``callback`` when the work is done: at once if it is, else on a thread of dparray's.

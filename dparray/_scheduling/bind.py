@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from dparray import _hooks
 from dparray._codegen.canonical import Canonical
-from dparray._evaluate import evaluate, late
-from dparray._evaluate.readers import externally_referenced
+from dparray._evaluate import deferred_placement, evaluate
+from dparray._evaluate.dependents import externally_referenced
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._layout import Layout
 from dparray._placement import Policy
-from dparray._runtime import access
+from dparray._runtime import host_maps
 from dparray._scheduling import device_costs, heft, moving, places, timeline
 from dparray._scheduling.cut import CutStep, additions, apart, branches, cut
 from dparray._scheduling.problem import (
@@ -410,8 +410,8 @@ def _computed(
         assert node.op is not None
         own = node.shape, node.size, queue, node.usm_type, node.axes
         inside[id(node)] = Node(node.op, tuple(parts), node.loop, *own)
-    if access.holds:  # copies are on their way
-        access.before_read(*(leaf.layout for leaf in leaves.values() if leaf.layout is not None))
+    if host_maps.holds:  # copies are on their way
+        host_maps.before_read(*(leaf.layout for leaf in leaves.values() if leaf.layout is not None))
     results = [inside[id(order[number])] for number in step.results]
     pending = pending_order(results)
     last = results[-1]
@@ -442,7 +442,7 @@ def note_call(policy: Policy, what: str, layout: Layout, source: Any, target: An
     records.append(Measuring(PlacedExpression(_called(policy), names, (work,), seconds), {}))
 
 
-late.binder = late.Binder(compute, bring)
+deferred_placement.binder = deferred_placement.Binder(compute, bring)
 
 
 # Texts.

@@ -9,7 +9,7 @@ from dparray import _layout
 from dparray._layout import Layout
 from dparray._runtime import queues
 from dparray._runtime.order import order_after
-from dparray.memory import arrivals
+from dparray.memory import async_copy
 from dparray.memory.blocks import LentBlock, Positions
 
 
@@ -19,12 +19,12 @@ def copied(layout: Layout, queue: Any) -> Layout:
     if len(layout.shape) > 1:
         axes = _layout.order_of_axes(layout.shape, layout.strides)
     if axes is None:
-        return arrivals.send(layout, queue, layout.block.usm_type)
+        return async_copy.send(layout, queue, layout.block.usm_type)
     turned = layout._replace(
         shape=tuple([layout.shape[axis] for axis in axes]),
         strides=tuple([layout.strides[axis] for axis in axes]),
     )
-    copy = arrivals.send(turned, queue, layout.block.usm_type)
+    copy = async_copy.send(turned, queue, layout.block.usm_type)
     strides = [0] * len(axes)
     for index, axis in enumerate(axes):
         strides[axis] = copy.strides[index]

@@ -18,7 +18,7 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
 from dparray._layout import Layout, contiguous_strides
-from dparray._runtime import access, device_facts, fallback, profiled
+from dparray._runtime import device_facts, fallback, host_maps, profiled
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work, wait_to_read, wait_to_write
 from dparray.memory import pinned
@@ -37,8 +37,8 @@ def host_views(
     """
     if not device_facts.is_cpu(queue):
         return None
-    if access.holds:
-        access.before_read(*layouts)
+    if host_maps.holds:
+        host_maps.before_read(*layouts)
     if _hooks.subscribers:
         nbytes = sum(prod(layout.shape) * layout.dtype.itemsize for layout in layouts)
         _hooks.emit("host", queue=queue, nbytes=nbytes, because=because, usm_type=usm_type)
@@ -103,8 +103,8 @@ def copy_from_host(source: np.ndarray, target: Layout) -> None:
     """
     if source.nbytes == 0:
         return
-    if access.holds:
-        access.before_write(target)
+    if host_maps.holds:
+        host_maps.before_write(target)
     block = target.block
     queue = block.queue
     start = time.perf_counter()
@@ -121,9 +121,9 @@ def copy_from_host(source: np.ndarray, target: Layout) -> None:
 def copy_to_host(layout: Layout) -> np.ndarray:
     """A new host array with the values; waits for the work that writes them."""
     queue = layout.block.queue
-    openings = access.openings
-    if access.holds:
-        access.before_read(layout)
+    openings = host_maps.openings
+    if host_maps.holds:
+        host_maps.before_read(layout)
     nbytes = prod(layout.shape) * layout.dtype.itemsize
     if nbytes > layout.dtype.itemsize and not device_facts.is_cpu(queue):
         fallback.leaves(queue, nbytes)
@@ -133,9 +133,9 @@ def copy_to_host(layout: Layout) -> np.ndarray:
         wait_to_read(layout.block)
         start = time.perf_counter()
         _copy(result, host_view(layout), "copy to the host")
-        while access.openings != openings:  # another thread may have written meanwhile
-            openings = access.openings
-            access.before_read(layout)
+        while host_maps.openings != openings:  # another thread may have written meanwhile
+            openings = host_maps.openings
+            host_maps.before_read(layout)
             wait_to_read(layout.block)
             _copy(result, host_view(layout), "copy to the host")
     elif result.nbytes:
@@ -157,10 +157,10 @@ def assign(target: Layout, source: Layout) -> None:
     """Write the values of ``source`` into ``target`` on their common queue, with broadcasting and
     conversion; overlapping memory is copied as if through a temporary.
     """
-    if access.holds:
-        access.before_write(target)
+    if host_maps.holds:
+        host_maps.before_write(target)
         if not isinstance(source, int | float | complex):
-            access.before_read(source)
+            host_maps.before_read(source)
     is_scalar = isinstance(source, int | float | complex)
     queue = target.block.queue
     if device_facts.copies_by_host(queue):
@@ -208,11 +208,11 @@ def copy_to_queue(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layo
 
     Device to device where the queues share a context: ordered by events with the work before and
     after it on both, and the host waits for none. Between contexts it goes through the host, which
-    waits here for the work before it; :func:`dparray.memory.arrivals.send` lets a thread wait.
+    waits here for the work before it; :func:`dparray.memory.async_copy.send` lets a thread wait.
     """
     source_queue = layout.block.queue
-    if access.holds:
-        access.before_read(layout)
+    if host_maps.holds:
+        host_maps.before_read(layout)
     target = allocate(queue, usm_type, layout.shape, layout.dtype)
     nbytes = prod(layout.shape) * layout.dtype.itemsize
     if nbytes == 0:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import late, limits
+from dparray._evaluate import deferred_placement, limits
 from dparray._scheduling import bind, heft
 from dparray._scheduling.problem import Copy, NoRoom, Step
 from tests.scheduling.graphs import MB, check, machine, random_problem
@@ -31,7 +31,7 @@ def pair(request: pytest.FixtureRequest) -> list[dp.Device]:
 def _no_records() -> Iterator[None]:
     dp.placement.forget()
     yield
-    assert not late.nodes
+    assert not deferred_placement.nodes
 
 
 def _arrays(
@@ -177,7 +177,7 @@ def test_a_policy_sees_each_step_and_must_give_a_device_of_those(pair: list[dp.D
         pending = a + b
     with pytest.raises(dp.DeviceError, match=r"chose .* for step 1, which is none of"):
         pending.asnumpy()
-    late.nodes.clear()
+    deferred_placement.nodes.clear()
 
 
 def test_a_policy_that_is_none_is_an_error() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks
-from dparray._evaluate import sample as _sample
+from dparray._evaluate import peek as _sample
 from dparray._notebook import progress as _progress
 from dparray._notebook.magics import device_names, time_statement
 from dparray.memory import copies
@@ -173,9 +173,9 @@ def test_the_sample_of_a_pending_array_holds_the_values_it_will_have() -> None:
     rows, columns = dp.arange(300.0)[:, None], dp.arange(500, dtype="int32")
     x = dp.where(columns % 2 == 0, dp.sqrt(rows + 1), columns * 0.5) - rows
     index = (slice(3, 290, 41), slice(None, None, 7))
-    sample = _sample.read(x._node, index)
+    peek = _sample.read(x._node, index)
     assert x.is_pending
-    np.testing.assert_array_equal(sample, x.asnumpy()[index])
+    np.testing.assert_array_equal(peek, x.asnumpy()[index])
 
 
 def test_the_sample_of_a_pending_row_that_is_broadcast_along_an_axis_of_one() -> None:

@@ -3,8 +3,9 @@
 An open map holds a range of addresses for a thread, to read or to write. Work asks here before it
 reads or writes memory; with no map open that is one truth test. It waits for a map that another
 thread holds; it is refused where a thread would wait for itself. What is done later, a copy by the
-host (:mod:`dparray.memory.arrivals`) or a launch behind work of another context
-(:mod:`dparray._runtime.later`), holds what it reads and what it writes in the same way, for nobody.
+host (:mod:`dparray.memory.async_copy`) or a launch behind work of another context
+(:mod:`dparray._runtime.deferred_launch`), holds what it reads and what it writes in the same way,
+for nobody.
 """
 
 from __future__ import annotations

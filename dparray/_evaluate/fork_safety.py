@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from dparray import config, device, memory
 from dparray._compiler import backend, program
 from dparray._evaluate import background
-from dparray._runtime import access, in_order, order
+from dparray._runtime import host_maps, in_order, order
 from dparray._runtime.exits import leave_without_destructors
 from dparray._runtime.order import Order, forget_at_exit, used_queues
 from dparray._runtime.queues import wait
@@ -21,7 +21,7 @@ from dparray.exceptions import ForkError
 from dparray.memory import pool
 
 _LOCKS: tuple[Any, ...] = (
-    access.lock,
+    host_maps.lock,
     backend.lock,
     device.lock,
     in_order.lock,

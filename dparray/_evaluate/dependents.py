@@ -10,8 +10,8 @@ from dparray._evaluate.fusion import is_worth_storing
 from dparray._evaluate.limits import MOST_SIBLINGS, STORING_WEIGHT
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import WEIGHT, Reduce
-from dparray._runtime import access
-from dparray._runtime.access import lock as lock
+from dparray._runtime import host_maps
+from dparray._runtime.host_maps import lock as lock
 from dparray.memory.blocks import SHARED
 
 # Above this many notes of readers, those that are computed or gone are dropped.
@@ -98,8 +98,8 @@ def _is_same(operand: Any, walked: Node) -> bool:
 def note_reader(node: Node, operand: Node) -> bool:
     """Remember that a pending node reads ``operand``; false if that lies in shared memory."""
     holder: Any = operand if operand.layout is None else operand.layout.block
-    if access.holds and operand.layout is not None:
-        access.before_noting(operand.layout)
+    if host_maps.holds and operand.layout is not None:
+        host_maps.before_noting(operand.layout)
     readers = holder.users if operand.layout is None else holder.readers
     if readers is SHARED:
         return False

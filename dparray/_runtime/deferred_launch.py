@@ -2,8 +2,8 @@
 
 Drivers take no events but their context's, so the host stands between contexts; but the thread that
 asks goes on. Memory that is then read and written is held meanwhile as an open map holds it
-(:mod:`dparray._runtime.access`): work on it waits in its own thread, just then. All other work on
-the queue goes on, since only memory tells in what order work was done.
+(:mod:`dparray._runtime.host_maps`): work on it waits in its own thread, just then. All other work
+on the queue goes on, since only memory tells in what order work was done.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import dpctl
 
 from dparray import _hooks
 from dparray._layout import Layout
-from dparray._runtime import access
+from dparray._runtime import host_maps
 from dparray._runtime.event import Event
 from dparray.device import describe_queue
 
@@ -39,17 +39,17 @@ class _All(Event):
                 event.wait()
 
 
-def after(events: Sequence[Event], held: Sequence[access.Hold], do: Callable[[], Any]) -> None:
+def after(events: Sequence[Event], held: Sequence[host_maps.Hold], do: Callable[[], Any]) -> None:
     """Do something when events are done, and let go of the memory that is held for it."""
     by = _hooks.asker()
 
     def done_by_this_thread() -> None:
-        access.take_over(held)
+        host_maps.take_over(held)
         with _hooks.on_behalf(by):
             do()
 
     made = _All(events, by).before_others(done_by_this_thread)
-    made.add_done_callback(lambda future: access.end(held, future.exception()))
+    made.add_done_callback(lambda future: host_maps.end(held, future.exception()))
 
 
 def launch_after(
@@ -78,7 +78,7 @@ def launch_after(
             other.wait()
         return Event(submit(), kernel, queue)
     task = f"written by kernel {kernel.__name__} on {describe_queue(queue)}"
-    held = access.hold_for_later(task, *accesses)
+    held = host_maps.hold_for_later(task, *accesses)
     event = Event((), kernel, queue, held)
     after(others, held, lambda: event.submitted_as(submit()))
     return event

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import bound_plan, limits, readers
+from dparray._evaluate import bound_plan, dependents, limits
 from dparray._graph.node import pending_order
 
 
@@ -25,7 +25,7 @@ def expression() -> dp.ndarray:
 
 def held_names(y: dp.ndarray) -> list[Any]:
     order = pending_order([y._node])
-    return [node.op.name for node in readers.externally_referenced([y._node], order)]
+    return [node.op.name for node in dependents.externally_referenced([y._node], order)]
 
 
 def test_what_only_the_expression_refers_to_is_not_held() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._runtime import access
+from dparray._runtime import host_maps
 from dparray._runtime.event import Event
 from tests.support import Waiting
 
@@ -55,10 +55,10 @@ def gate(other: Any) -> Iterator[Gate]:
     made = Gate(other)
     yield made
     made.opened.set()
-    for hold in [each for each in access.holds if each.task]:  # of a test that failed
+    for hold in [each for each in host_maps.holds if each.task]:  # of a test that failed
         with contextlib.suppress(dp.exceptions.KernelExecutionError):
-            access.wait_for([hold])
-        access.close_hold(hold)
+            host_maps.wait_for([hold])
+        host_maps.close_hold(hold)
 
 
 @dp.kernel
@@ -91,7 +91,7 @@ def test_a_launch_returns_and_work_on_its_memory_waits(queue: Any, gate: Gate) -
     event.wait()
     assert event.done
     assert len(event.sycl_events) == 1
-    assert not access.holds
+    assert not host_maps.holds
 
 
 def by_map(y: Any) -> float:
@@ -172,12 +172,12 @@ def test_a_failure_before_it_is_told_to_all_who_read(queue: Any, gate: Gate) -> 
         for use in (event.wait, y.asnumpy, lambda: y + 1, lambda: dp.synchronize(y)):
             with pytest.raises(dp.exceptions.KernelExecutionError) as refusal:
                 use()
-            for word in ("written by kernel increment", "test_later_launches.py:", "is lost"):
+            for word in ("written by kernel increment", "test_deferred_launch.py:", "is lost"):
                 assert word in str(refusal.value)
         assert not event.done
     finally:
-        for hold in tuple(access.holds):
-            access.close_hold(hold)
+        for hold in tuple(host_maps.holds):
+            host_maps.close_hold(hold)
 
 
 @dp.kernel
@@ -196,7 +196,7 @@ def test_wrong_ranges_raise_at_once(queue: Any, gate: Gate) -> None:
         dp.call_kernel(
             in_groups, dp.NdRange(8, 8), y, dp.LocalAccessor(1 << 28, "f8"), depends_on=gate
         )
-    assert not access.holds
+    assert not host_maps.holds
 
 
 def test_memory_that_others_know_is_waited_for_here(queue: Any, gate: Gate) -> None:
@@ -240,7 +240,7 @@ def test_awaited_timed_and_told_of(queue: Any, gate: Gate) -> None:
         asyncio.run(main())
     (launched,) = [each for each in p.events if each.kind == "kernel"]
     assert launched.name == "increment"
-    assert launched.line.startswith("test_later_launches.py:")
+    assert launched.line.startswith("test_deferred_launch.py:")
     assert float(y[0]) == 2
 
 
@@ -285,4 +285,4 @@ def test_threads_launch_over_contexts(queue: Any, other: Any) -> None:
         thread.join(120)
     assert not any(thread.is_alive() for thread in threads)
     assert not failures, failures
-    assert not access.holds
+    assert not host_maps.holds

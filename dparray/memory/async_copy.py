@@ -17,7 +17,7 @@ import dpctl
 
 from dparray import _hooks
 from dparray._layout import Layout
-from dparray._runtime import access, later, order
+from dparray._runtime import deferred_launch, host_maps, order
 from dparray._runtime.event import Event
 from dparray.device import describe_queue
 from dparray.memory import copies
@@ -32,16 +32,16 @@ def send(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     source = layout.block.queue
     if layout.block.memory is None or 0 in layout.shape or not copies.goes_by_host(source, queue):
         return copies.copy_to_queue(layout, queue, usm_type)
-    if access.holds:
-        access.before_read(layout)
+    if host_maps.holds:
+        host_maps.before_read(layout)
     before = [*order.order_of(source).submitted_events, *order.order_of(queue).submitted_events]
     ready = Event(before, None, source)
     if ready.done:
         return copies.copy_to_queue(layout, queue, usm_type)
     target = allocate(queue, usm_type, layout.shape, layout.dtype)
     task = f"copied to {describe_queue(queue)}"
-    held = access.hold_for_later(task, (layout, "r"), (target, "w"))
-    later.after([ready], held, lambda: _copy(layout, target))
+    held = host_maps.hold_for_later(task, (layout, "r"), (target, "w"))
+    deferred_launch.after([ready], held, lambda: _copy(layout, target))
     return target
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._runtime import access
+from dparray._runtime import host_maps
 from dparray._runtime.event import Event
-from dparray.memory import arrivals, copies
+from dparray.memory import async_copy, copies
 from tests.support import Waiting
 
 COUNT = 30_000
@@ -57,7 +57,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
             assert opened.wait(60)
             super().wait()
 
-    monkeypatch.setattr(arrivals, "Event", Delayed)
+    monkeypatch.setattr(async_copy, "Event", Delayed)
     yield opened
     opened.set()
 
@@ -111,7 +111,7 @@ def test_work_that_reads_the_copy_waits_for_it(
     assert not waiting.is_done
     gate.set()
     np.testing.assert_array_equal(waiting.result(), 2 * np.arange(COUNT))
-    assert not access.holds
+    assert not host_maps.holds
 
 
 def test_what_is_copied_is_not_overwritten_before(
@@ -204,12 +204,12 @@ def test_a_copy_that_fails_is_told_to_all_who_read_it(
         for read in (y.asnumpy, lambda: y + 1, lambda: dp.synchronize(y), y.event.wait):
             with pytest.raises(dp.exceptions.KernelExecutionError) as refusal:
                 read()
-            for word in ("float32", f"({COUNT},)", "test_arrivals.py:", "the device is lost"):
+            for word in ("float32", f"({COUNT},)", "test_async_copy.py:", "the device is lost"):
                 assert word in str(refusal.value)
         assert not y.ready
     finally:
-        for hold in tuple(access.holds):
-            access.close_hold(hold)
+        for hold in tuple(host_maps.holds):
+            host_maps.close_hold(hold)
 
 
 def test_a_profile_tells_of_the_copy_at_the_line_that_asked(
@@ -221,19 +221,19 @@ def test_a_profile_tells_of_the_copy_at_the_line_that_asked(
         gate.set()
         dp.synchronize(y)
     (copy,) = [record for record in recorded.events if record.kind == "copy"]
-    assert copy.line.startswith("test_arrivals.py:")
-    assert all(record.line.startswith("test_arrivals.py:") for record in recorded.events)
+    assert copy.line.startswith("test_async_copy.py:")
+    assert all(record.line.startswith("test_async_copy.py:") for record in recorded.events)
     assert copy.because == "asked for by to_device"
     assert copy.nbytes == x.nbytes
 
 
 def test_a_child_of_fork_waits_for_no_copy(queue: Any, other: Any, gate: threading.Event) -> None:
     dp.ones(COUNT, sycl_queue=queue).to_device(other)
-    kept = list(access.holds)
+    kept = list(host_maps.holds)
     assert kept
-    access._forget_tasks()
-    assert not access.holds
-    access.holds.extend(kept)
+    host_maps._forget_tasks()
+    assert not host_maps.holds
+    host_maps.holds.extend(kept)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (5,), (40, 7)])
@@ -275,7 +275,7 @@ def test_a_policy_sends_results_and_waits_for_what_a_step_reads(
         target = dp.zeros(COUNT, sycl_queue=queue)
         target[...] = z  # and so is what is written
     np.testing.assert_allclose(target.asnumpy(), host * 3, rtol=1e-12)
-    assert not access.holds
+    assert not host_maps.holds
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -289,7 +289,7 @@ def test_expressions_under_policies_with_copies_on_their_way(
             time.sleep(0.002)
             super().wait()
 
-    monkeypatch.setattr(arrivals, "Event", Late)
+    monkeypatch.setattr(async_copy, "Event", Late)
     random = np.random.default_rng(seed)
     places = [dp.Device(queue), dp.Device(other)]
     hosts = [random.normal(size=(40, 30)) for _ in range(4)]
