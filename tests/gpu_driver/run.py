@@ -100,11 +100,12 @@ def build(product: str, modules: Path) -> dict[str, Any]:
     """The records of all modules, built for a product."""
     out, dump = OUT / f"built_{product}.json", OUT / f"dump_{product}"
     out.unlink(missing_ok=True)
-    shutil.rmtree(dump, ignore_errors=True)
-    dump.mkdir(parents=True)
     env = environment(product, OUT / "cache")
     env |= {"IGC_ShaderDumpEnable": "1", "IGC_DumpToCustomDir": f"{dump}/"}
     while True:
+        # A process that was killed leaves a part of a dump, which is of no other module.
+        shutil.rmtree(dump, ignore_errors=True)
+        dump.mkdir(parents=True)
         child = Child(
             [sys.executable, str(FOLDER / "build.py"), str(modules), str(out), str(dump)], env
         )
