@@ -8,7 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from dparray._codegen import domain, elementwise, reduction, reduction_rows, reduction_steps
+from dparray._codegen import (
+    domain,
+    elementwise,
+    reduction,
+    reduction_forms,
+    reduction_rows,
+    reduction_steps,
+)
 from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import OPS
@@ -164,7 +171,7 @@ def test_several_reductions_of_one_loop(shape: tuple[int, ...], axes: tuple[int,
 def test_chunks_are_merged_by_the_last_group(
     shape: tuple[int, ...], axes: tuple[int, ...], chunks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reduction, "FEWEST_CHUNKED", 1)
+    monkeypatch.setattr(reduction_forms, "FEWEST_CHUNKED", 1)
     x = values(*shape)
     array = leaf(x)
     names = ("sum", "var", "argmax")
