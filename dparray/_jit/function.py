@@ -42,7 +42,7 @@ from dparray.memory import exchange
 __all__ = ["jit", "prange"]
 
 #: Up to this many elements of all arguments together, array code is one native region.
-MAX_NATIVE_ELEMENTS = 1 << 14
+MAX_NATIVE_ELEMENTS = 1 << 16
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 _OPTIONS = ("fastmath", "parallel", "cache", "inline")
