@@ -213,7 +213,7 @@ def events_before(
 ) -> tuple[list[dpctl.SyclEvent], list[Event]]:
     """``depends_on``, an event or some: what work on a queue can depend on, and what it cannot.
 
-    The others are of queues in another context, or not submitted yet; see ``_runtime.later``.
+    The others are of queues in another context, or not submitted yet (see `deferred_launch`).
 
     Raises:
         KernelArgumentError: it is none.
