@@ -572,7 +572,7 @@ def test_what_we_do_not_have_is_an_error_that_names_it() -> None:
     words = r"dawsn is not .*: scipy\.special\.dawsn\(dp\.asnumpy\(x\)\)"
     with pytest.raises(TypeError, match=words):
         special.dawsn(x)
-    with pytest.raises(dp.HostConversionError, match=r"x\.asnumpy\(x\)"):
+    with pytest.raises(dp.HostConversionError, match=r"x\.asnumpy\(\)"):
         ndimage.gaussian_filter(x, 1)
     for mixed in (lambda: A + x, lambda: x + A, lambda: np.hypot(A, x)):
         with pytest.raises(dp.HostConversionError, match=r"dp\.asarray"):
