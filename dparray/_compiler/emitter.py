@@ -539,7 +539,12 @@ def _with_uncounted_loops(text: str) -> str:
     """The text of a module out of whose loops come no numbers that the driver might spoil."""
     if " phi " not in text:
         return text
-    return _declared(text, _FUNCTION.sub(lambda of: of[1] + _uncounted(of[2]), text))
+    hidden = _FUNCTION.sub(lambda of: of[1] + _uncounted(of[2]), text)
+    for kind, name in _UNCHANGED.items():
+        is_declared = f"declare spir_func {kind} {name}(" in text
+        if f" {name}(" in hidden and not is_declared:
+            hidden += f"\ndeclare spir_func {kind} {name}({kind}, {kind})\n"
+    return _declared(text, hidden) if _DIMENSIONS in hidden else hidden
 
 
 def _uncounted(body: str) -> str:
@@ -551,7 +556,7 @@ def _uncounted(body: str) -> str:
         _cut_chains(function, loop, before, kinds)
         if _may_be_spoiled(function, loop):
             _hide_exits(function, loop, before, kinds)
-    if not kinds:
+    if not before:
         return body
     before.setdefault(min(function.ends.values()), [])[:0] = _zeros(kinds)
     result = []
@@ -633,8 +638,13 @@ def _hide_exits(
         if side and at not in before and not (is_plain and found["order"] in ("eq", "ne")):
             kind = found["type"]
             hidden = f"%dparray.count.{at}"
-            before[at] = [f"  {hidden} = xor {kind} {found[side]}, {_zero(kind)}"]
-            kinds.add(kind)
+            if found["order"] in ("eq", "ne"):  # an exclusive or is seen through in these
+                given = f"{kind} {found[side]}, {kind} 0"
+                line = f"  {hidden} = call spir_func {kind} {_UNCHANGED[kind]}({given})"
+            else:
+                line = f"  {hidden} = xor {kind} {found[side]}, {_zero(kind)}"
+                kinds.add(kind)
+            before[at] = [line]
             sides = {"a": found["a"], "b": found["b"], side: hidden}
             function.lines[at] = (
                 f"  {found['name']} = icmp {found['order']} {kind} {sides['a']}, {sides['b']}"
@@ -661,20 +671,26 @@ def _compared(
         if found:
             sides = [side for side in "ab" if function.is_in(found[side], loop)]
             if sides:
-                is_counted = all(_is_counted(function, loop, found[side]) for side in sides)
+                is_counted = all(
+                    _is_counted(function, loop, found[side], found["order"]) for side in sides
+                )
                 yield at, found, sides[0] if is_counted else ""
         elif operation in _TRUTHS:
             coming += _NAMES.findall(rest)
 
 
-def _is_counted(function: _Function, loop: _Loop, name: str) -> bool:
+def _is_counted(function: _Function, loop: _Loop, name: str, order: str) -> bool:
     """Whether the driver might know how a number changes from step to step."""
     for each in function.sources(name, loop):
         _, operation, rest = function.definitions[each]
         is_call = operation in ("call", "tail") and "@llvm." not in rest
         if operation in _UNCOUNTED or is_call:
             return False
-        if operation == "xor" and not rest.rsplit(", ", 1)[1].lstrip("-").isdigit():
+        if (
+            operation == "xor"
+            and order not in ("eq", "ne")
+            and not rest.rsplit(", ", 1)[1].lstrip("-").isdigit()
+        ):
             return False
     return True
 

@@ -93,11 +93,16 @@ class _Function:
                 coming += self.made[each].uses()
         return found
 
-    def is_counted(self, name: int, blocks: set[int]) -> bool:
-        """Whether a driver might compute what a number is at each step of a loop."""
+    def is_counted(self, name: int, blocks: set[int], *, in_equality: bool) -> bool:
+        """Whether a driver might compute what a number is at each step of a loop.
+
+        An equality of an exclusive or and 0 is one of its operands.
+        """
         for each in self.sources(name, blocks):
             one = self.made[each]
-            if one.code in _UNCOUNTED or (one.code == _XOR and one.words[4] in self.made):
+            if one.code in _UNCOUNTED:
+                return False
+            if one.code == _XOR and one.words[4] in self.made and not in_equality:
                 return False
         return True
 
@@ -162,7 +167,10 @@ class _Function:
         return found
 
     def _is_seen(self, one: _Instruction, blocks: set[int]) -> bool:
-        return all(self.is_counted(side, blocks) for side in one.words[3:5])
+        in_equality = one.code in _EQUALITIES
+        return all(
+            self.is_counted(each, blocks, in_equality=in_equality) for each in one.words[3:5]
+        )
 
 
 def faults(spirv: bytes) -> list[str]:
