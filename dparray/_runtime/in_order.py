@@ -88,10 +88,10 @@ long_work: set[LongWork] = set()
 
 
 #: Events for which the program did not wait to the end, because it was interrupted.
-_interrupted: deque[dpctl.SyclEvent] = deque(maxlen=16)
+_interrupted: deque[dpctl.SyclEvent] = deque(maxlen=64)
 #: With so many of them the main thread only looks whether work is complete: each helper that is
 #: left behind may carry out work-items of the same kernel for ever.
-_MAX_LEFT_HELPERS = 2
+_MAX_LEFT_HELPERS = 32
 
 
 def interrupted_waits() -> int:
