@@ -194,7 +194,7 @@ def test_three_sizes_are_refused() -> None:
         (ndpx.atomic, "compare_and_swap", "compare_exchange"),
         (ndpx.local, "static_alloc", "LocalArray"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_names_that_are_not_there_name_the_new_spelling(
     module: Any, name: str, instead: str
