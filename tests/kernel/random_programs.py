@@ -13,12 +13,13 @@ Run as a program, it compares as many as wanted: ``random_programs.py --count 10
 
 from __future__ import annotations
 
+import ast
 import linecache
 import os
 import random
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -412,6 +413,19 @@ for _name in ("__neg__", "__invert__"):
     setattr(Wrapping, _name, _operation(_name))
 
 
+class _WrappingLiterals(ast.NodeTransformer):
+    """Make integer literals wrap: sums of literals alone would grow without bound."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        if type(node.value) is not int:
+            return node
+        return ast.Call(ast.Name("Wrapping", ast.Load()), [node], [])
+
+
+def _wrapping_range(*bounds: int) -> Iterator[Wrapping]:
+    return map(Wrapping, range(*map(int, bounds)))
+
+
 class _Item(NamedTuple):
     """The item of a work-item, as far as plain programs use it."""
 
@@ -441,9 +455,9 @@ def _computed_plainly(case: Case) -> np.ndarray:
         kernel = device_func = staticmethod(lambda function: function)
         PrivateArray = staticmethod(lambda size, dtype, zero: _Numbers(np.zeros(size, "int64")))
 
-    text = case.text.replace("import dparray as dp\n", "")
-    scope: dict[str, Any] = {"dp": _Stub}
-    exec(text, scope)
+    tree = _WrappingLiterals().visit(ast.parse(case.text.replace("import dparray as dp\n", "")))
+    scope: dict[str, Any] = {"dp": _Stub, "Wrapping": Wrapping, "range": _wrapping_range}
+    exec(compile(ast.fix_missing_locations(tree), "<plain program>", "exec"), scope)
     out = np.zeros((_ROWS, case.counts.size), "int64")
     for number in range(case.counts.size):
         item = _Item(number)
