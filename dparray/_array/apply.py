@@ -52,10 +52,17 @@ Unary = Callable[["ndarray"], "ndarray"]
 
 
 def general_operation(op: Op) -> Callable[..., ndarray]:
-    """An operation of any operands: checked, and pending unless laziness is off."""
+    """Return an operation of any operands: checked, and pending unless laziness is off."""
 
     def operate(*operands: Any) -> ndarray:
         return defer(op, operands, None)
+
+    # The methods of arrays show these signatures.
+    def operate_on_one(x1: Any) -> ndarray:
+        return defer(op, (x1,), None)
+
+    def operate_on_two(x1: Any, x2: Any) -> ndarray:
+        return defer(op, (x1, x2), None)
 
     def operate_or_reduce(x1: Any, x2: Any) -> ndarray:
         """As above; x ** 2 is computed as a square, immediately up to a larger size."""
@@ -65,7 +72,10 @@ def general_operation(op: Op) -> Callable[..., ndarray]:
                 return OPERATIONS[OPS[cheaper]](x1)
         return defer(op, (x1, x2), None)
 
-    return operate_or_reduce if op.simpler else operate
+    if op.simpler:
+        return operate_or_reduce
+    by_arity: dict[int, Callable[..., ndarray]] = {1: operate_on_one, 2: operate_on_two}
+    return by_arity.get(op.arity, operate)
 
 
 def _numbered() -> list[Op]:
@@ -86,7 +96,9 @@ OPERATIONS: dict[Op, Callable[..., ndarray]] = {
 
 
 def copy_of(x: ndarray, order: str = "C") -> ndarray:
-    """A copy on the same queue, C-contiguous or (``"K"``) in the order of ``x``; may be pending."""
+    """Return a copy on the same queue, C-contiguous or (``"K"``) in the order of ``x``; may be
+    pending.
+    """
     small = compute_small(array_type.copy, x, order)
     if small is not None:
         return small
@@ -144,14 +156,14 @@ def cut_to(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
 
 
 def real_parts(x: ndarray) -> ndarray:
-    """The view of the real parts of complex numbers; real ones as they are."""
+    """Return the view of the real parts of complex numbers; real ones as they are."""
     if x.dtype.kind != "c":
         return x
     return x._view(x.shape, x.strides, x.offset, np.dtype(f"f{x.itemsize // 2}"))
 
 
 def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
-    """The view whose axis ``i`` is axis ``order[i]`` of ``x``; the others have extent 1."""
+    """Return the view whose axis ``i`` is axis ``order[i]`` of ``x``; the others have extent 1."""
     if len(order) == x.ndim:
         view = view_small(x, array_type.transpose, order)
         if view is not None:
@@ -283,7 +295,7 @@ def operate(
     placement: Placement,
     keeps_order: bool = True,
 ) -> ndarray:
-    """A new array for an operation that has been checked: pending, unless laziness is off.
+    """Return a new array for an operation that has been checked: pending, unless laziness is off.
 
     Args:
         op: the operation.
@@ -310,7 +322,7 @@ def reduce_array(
     dtype: np.dtype[Any],
     *scalars: Any,
 ) -> ndarray:
-    """A new array for a reduction that has been checked: pending, unless laziness is off.
+    """Return a new array for a reduction that has been checked: pending, unless laziness is off.
 
     Args:
         reduction: which.
@@ -340,8 +352,8 @@ _WHOLE: dict[tuple[str, int], Reduce] = {}
 
 
 def noted_fold(reduction: Reduction, x: ndarray) -> ndarray | None:
-    """A fold of all elements of an array that the host has not seen, in its own dtype: pending, by
-    the compiled module; ``None`` where it is not simple or the host folds it at once.
+    """Return a fold of all elements of an array that the host has not seen, in its own dtype:
+    pending, by the compiled module; ``None`` where it is not simple or the host folds it at once.
     """
     if note_fold is None or _hooks.subscribers or not x._size:
         return None
