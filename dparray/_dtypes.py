@@ -90,7 +90,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def has_aspect(device: Any, aspect: str) -> builtins.bool:
-    """Whether ``device`` (a ``dpctl.SyclDevice``) can compute in dtypes of an aspect."""
+    """Return whether ``device`` (a ``dpctl.SyclDevice``) can compute in dtypes of an aspect."""
     return builtins.bool(getattr(device, f"has_aspect_{aspect}"))
 
 
@@ -111,14 +111,14 @@ def check_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
 
 
 def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that NumPy adds up and multiplies in: 64 bits for integers and booleans."""
+    """Return the dtype that NumPy adds up and multiplies in: 64 bits for integers and booleans."""
     if dtype.kind in "bi":
         return int64
     return uint64 if dtype.kind == "u" else dtype
 
 
 def real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of the parts of complex numbers; that of real ones itself."""
+    """Return the dtype of the parts of complex numbers; that of real ones itself."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
@@ -133,7 +133,9 @@ def default_complex(device: Any) -> np.dtype[Any]:
 
 
 def default_for_scalar(scalar_type: type, device: Any) -> np.dtype[Any]:
-    """The dtype that a Python scalar of this type has on ``device`` when nothing else decides."""
+    """Return the dtype that a Python scalar of this type has on ``device`` when nothing else
+    decides.
+    """
     if issubclass(scalar_type, np.bool_ | builtins.bool):
         return bool
     if issubclass(scalar_type, int):
@@ -142,14 +144,14 @@ def default_for_scalar(scalar_type: type, device: Any) -> np.dtype[Any]:
 
 
 def fit_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
-    """A promotion's result on ``device``: double becomes single where there is no double."""
+    """Return a promotion's result on ``device``: double becomes single where there is no double."""
     if has_aspect(device, "fp64"):
         return dtype
     return _SINGLE.get(dtype, dtype)
 
 
 def library_converts(source: np.dtype[Any], target: np.dtype[Any]) -> builtins.bool:
-    """Whether dpnp makes of numbers of one dtype those of another that NumPy makes.
+    """Return whether dpnp makes of numbers of one dtype those of another that NumPy makes.
 
     It converts floats to signed numbers first; and Intel's compiler floats to eight bits by taking
     the nearest (200.0 becomes 127 in ``uint8``) on processors without AVX-512.
@@ -159,7 +161,7 @@ def library_converts(source: np.dtype[Any], target: np.dtype[Any]) -> builtins.b
 
 @lru_cache(maxsize=4096)
 def resolve(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
-    """The dtypes of a loop of ``ufunc``: one for each operand, then one for each result.
+    """Return the dtypes of a loop of ``ufunc``: one for each operand, then one for each result.
 
     ``operands`` are dtypes, or ``bool``, ``int``, ``float``, ``complex`` for weak scalars.
 
@@ -191,5 +193,5 @@ def promotion_key(scalar: Any) -> Any:
 
 
 def promote(dtypes: Iterable[Any]) -> np.dtype[Any]:
-    """The dtype that all ``dtypes`` (and weak Python scalars) promote to."""
+    """Return the dtype that all ``dtypes`` (and weak Python scalars) promote to."""
     return np.result_type(*dtypes)

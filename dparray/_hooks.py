@@ -119,7 +119,7 @@ _ran: deque[tuple[weakref.ref[Any], str, list[tuple[str, str, Any, int]]]] = deq
 
 
 def latest_work() -> Any:
-    """A mark of what ran last, for :func:`note_call`."""
+    """Return a mark of what ran last, for :func:`note_call`."""
     return recent[-1] if recent else None
 
 
@@ -143,7 +143,9 @@ def note_call(name: str, mark: Any, made: Any) -> None:
 
 
 def call_that_made(array: Any) -> tuple[str, tuple[str, ...]]:
-    """The name of the call that gave an array last, and what it ran; empty if not remembered."""
+    """Return the name of the call that gave an array last, and what it ran; empty if not
+    remembered.
+    """
     for made, name, ran in reversed(tuple(_ran)):
         if made() is array:
             counts = Counter([f"{work[1]} {work[0]}" for work in reversed(ran)])
@@ -176,7 +178,8 @@ def _kind_of(file: str) -> str:
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
-    """The frame of the innermost line that is not dparray's; ``None`` in a thread of its own.
+    """Return the frame of the innermost line that is not dparray's; ``None`` in a thread of its
+    own.
 
     Args:
         frame: where to begin. Defaults to the caller's frame.
@@ -228,7 +231,7 @@ def on_behalf(by: Asker) -> Iterator[None]:
 
 
 def carried(call: Callable[[], _Result]) -> Callable[[], _Result]:
-    """A call for another thread that is told of as this thread's, in its context."""
+    """Return a call for another thread that is told of as this thread's, in its context."""
     by, is_untold = asker(), getattr(_apart, "is_untold", False)
     context = contextvars.copy_context()
 
@@ -240,7 +243,7 @@ def carried(call: Callable[[], _Result]) -> Callable[[], _Result]:
 
 
 def public_name() -> str:
-    """The name of the function of dparray's that the program called."""
+    """Return the name of the function of dparray's that the program called."""
     name = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -82,7 +82,7 @@ class StandIn:
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
-        """The way to a module, for the import system."""
+        """Return the way to a module, for the import system."""
         if not self._knows(fullname):
             return None
         # No class of importlib.abc, whose import takes 25 ms.
@@ -93,7 +93,7 @@ class StandIn:
         )
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        """An empty module."""
+        """Return an empty module."""
         return None if self._make is None else self._make(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:

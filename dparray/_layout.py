@@ -62,7 +62,7 @@ def check_view_shape(shape: Any) -> Shape:
 
 @lru_cache(maxsize=1024)
 def contiguous_strides(shape: Shape, itemsize: int, order: str = "C") -> Strides:
-    """The strides of a contiguous array, rows first (``"C"``) or columns first (``"F"``)."""
+    """Return the strides of a contiguous array, rows first (``"C"``) or columns first (``"F"``)."""
     strides = []
     step = itemsize
     for extent in reversed(shape) if order == "C" else shape:
@@ -72,7 +72,7 @@ def contiguous_strides(shape: Shape, itemsize: int, order: str = "C") -> Strides
 
 
 def contiguous_run(layout: Layout) -> int:
-    """How many elements lie one after another, in the order of the indices, before a gap."""
+    """Return how many elements lie one after another, in the order of the indices, before a gap."""
     run, step = 1, layout.dtype.itemsize
     for extent, stride in zip(reversed(layout.shape), reversed(layout.strides), strict=True):
         if extent != 1:
@@ -84,7 +84,7 @@ def contiguous_run(layout: Layout) -> int:
 
 
 def is_contiguous(shape: Shape, strides: Strides, itemsize: int, order: str = "C") -> bool:
-    """Whether the elements lie one after another in the given order."""
+    """Return whether the elements lie one after another in the given order."""
     step = itemsize
     axes = range(len(shape) - 1, -1, -1) if order == "C" else range(len(shape))
     for axis in axes:
@@ -99,7 +99,7 @@ def is_contiguous(shape: Shape, strides: Strides, itemsize: int, order: str = "C
 
 
 def shows_elements_twice(shape: Shape, strides: Strides) -> bool:
-    """Whether elements share their memory, as those of a broadcast array do.
+    """Return whether elements share their memory, as those of a broadcast array do.
 
     An array without elements shows none.
     """
@@ -109,7 +109,7 @@ def shows_elements_twice(shape: Shape, strides: Strides) -> bool:
 
 
 def strides_in_order(shape: Shape, itemsize: int, axes: tuple[int, ...] | None) -> Strides:
-    """The strides of an array without gaps whose axes lie in a given order.
+    """Return the strides of an array without gaps whose axes lie in a given order.
 
     Args:
         shape: its shape.
@@ -127,7 +127,8 @@ def strides_in_order(shape: Shape, itemsize: int, axes: tuple[int, ...] | None) 
 
 @lru_cache(maxsize=4096)
 def order_of_axes(shape: Shape, *operands: Strides) -> tuple[int, ...] | None:
-    """The order in which a result keeps its axes in memory, from the one of the largest steps on.
+    """Return the order in which a result keeps its axes in memory, from the one of the largest
+    steps on.
 
     It is NumPy's order ``"K"``: that of the operands where they agree, else C's.
 
@@ -167,7 +168,7 @@ def _is_inside(axis: int, other: int, shape: Shape, operands: Sequence[Strides])
 
 
 def order_of_copy(shape: Shape, strides: Strides) -> tuple[int, ...] | None:
-    """The order of axes in a copy that keeps it, as :func:`order_of_axes`."""
+    """Return the order of axes in a copy that keeps it, as :func:`order_of_axes`."""
     # The step of an axis of one element says nothing.
     step = min((abs(step) for n, step in zip(shape, strides, strict=True) if n > 1), default=1) or 1
     if len(shape) < 2 or is_contiguous(shape, strides, step):
@@ -179,7 +180,8 @@ def order_of_copy(shape: Shape, strides: Strides) -> tuple[int, ...] | None:
 
 
 def order_like(shape: Shape, strides: Strides, itemsize: int, order: str) -> tuple[int, ...] | None:
-    """The order of axes that ``"C"``, ``"F"``, ``"A"`` or ``"K"`` asks for, of a copy of an array.
+    """Return the order of axes that ``"C"``, ``"F"``, ``"A"`` or ``"K"`` asks for, of a copy of an
+    array.
 
     Args:
         shape, strides, itemsize: of the array.
@@ -203,7 +205,7 @@ def order_of(shape: Shape, strides: Strides, itemsize: int) -> str:
 
 
 def broadcast_shapes(function: str, shapes: Sequence[Shape]) -> Shape:
-    """The shape that ``shapes`` broadcast to.
+    """Return the shape that ``shapes`` broadcast to.
 
     Raises:
         ShapeError: they do not broadcast.
@@ -229,7 +231,7 @@ def broadcast_shapes(function: str, shapes: Sequence[Shape]) -> Shape:
 
 
 def broadcast_strides(function: str, shape: Shape, strides: Strides, target: Shape) -> Strides:
-    """The strides that show an array of ``shape`` as one of shape ``target``.
+    """Return the strides that show an array of ``shape`` as one of shape ``target``.
 
     Raises:
         ShapeError: the shape does not broadcast to the target.
@@ -247,7 +249,7 @@ def broadcast_strides(function: str, shape: Shape, strides: Strides, target: Sha
 
 
 def reduced_shape(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
-    """The shape without some axes, or with extent 1 there."""
+    """Return the shape without some axes, or with extent 1 there."""
     if keepdims:
         return tuple([1 if axis in axes else extent for axis, extent in enumerate(shape)])
     if len(axes) == len(shape):
@@ -256,14 +258,14 @@ def reduced_shape(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
 
 
 def as_order(order: Any, default: str | None = "C") -> Any:
-    """A memory order as NumPy reads it: ``None`` is the default, small letters are taken."""
+    """Return a memory order as NumPy reads it: ``None`` is the default, small letters are taken."""
     if order is None:
         return default
     return order.upper() if isinstance(order, str) else order
 
 
 def check_flag(function: str, name: str, value: Any) -> bool:
-    """A flag, for which NumPy takes integers too.
+    """Return a flag, for which NumPy takes integers too.
 
     Raises:
         ArgumentError: it is neither.
@@ -316,7 +318,7 @@ def normalize_axes(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
 
 
 def resolve_reshape(shape: Shape, wanted: Any) -> Shape:
-    """The new shape with ``-1`` replaced.
+    """Return the new shape with ``-1`` replaced.
 
     Raises:
         ShapeError: the number of elements differs, or more than one extent is ``-1``.
@@ -344,7 +346,7 @@ def resolve_reshape(shape: Shape, wanted: Any) -> Shape:
 
 
 def reshape_strides(shape: Shape, strides: Strides, target: Shape, itemsize: int) -> Strides | None:
-    """The strides that show the same elements in ``target``'s shape, or ``None`` if none do.
+    """Return the strides that show the same elements in ``target``'s shape, or ``None`` if none do.
 
     Both shapes are cut into the smallest groups of equal size; a group can be seen anew if its
     old axes lie one after another in memory.
@@ -383,7 +385,7 @@ def reshape_strides(shape: Shape, strides: Strides, target: Shape, itemsize: int
 
 
 def is_basic_index(index: Any) -> bool:
-    """Whether an index is made of integers, slices, ``None`` and ``...`` alone."""
+    """Return whether an index is made of integers, slices, ``None`` and ``...`` alone."""
     entries = index if type(index) is tuple else (index,)
     for entry in entries:
         if entry is None or entry is Ellipsis or type(entry) is int or type(entry) is slice:
@@ -398,12 +400,14 @@ def is_basic_index(index: Any) -> bool:
 
 
 def at_axis(axis: int, *entries: Any) -> tuple[Any, ...]:
-    """The index with ``entries`` from ``axis`` on, and everything along the axes before it."""
+    """Return the index with ``entries`` from ``axis`` on, and everything along the axes before
+    it.
+    """
     return (slice(None),) * axis + entries
 
 
 def expand_ellipsis(index: Any, ndim: int, consumed: int) -> tuple[Any, ...]:
-    """The index as a tuple with ``...`` replaced by full slices, filled up to ``ndim`` axes.
+    """Return the index as a tuple with ``...`` replaced by full slices, filled up to ``ndim`` axes.
 
     Args:
         consumed: how many axes the entries other than ``...`` and ``None`` take.
@@ -428,7 +432,7 @@ def expand_ellipsis(index: Any, ndim: int, consumed: int) -> tuple[Any, ...]:
 def basic_index(
     shape: Shape, strides: Strides, offset: int, index: Any
 ) -> tuple[Shape, Strides, int]:
-    """The layout that a basic index (see :func:`is_basic_index`) selects.
+    """Return the layout that a basic index (see :func:`is_basic_index`) selects.
 
     Raises:
         IndexError: an integer is outside its axis, or there are too many entries.
@@ -510,7 +514,8 @@ def _digits(number: int, weights: Strides, shape: Shape) -> tuple[int, ...]:
 def mapped(
     shape: Shape, strides: Strides, offset: int, view: AxisMap
 ) -> tuple[Shape, Strides, int]:
-    """The layout that a view selects of an array that broadcasts to the shape it was made for.
+    """Return the layout that a view selects of an array that broadcasts to the shape it was made
+    for.
 
     An axis along which nothing changes keeps the extent 1, so that the result broadcasts to the
     view.
@@ -537,7 +542,8 @@ Place = tuple[int, Shape, Strides, int]
 
 @lru_cache(maxsize=4096)
 def are_apart(one: Place, other: Place) -> bool:
-    """Whether it is seen that two views of one block share no byte, as borders and inner parts do.
+    """Return whether it is seen that two views of one block share no byte, as borders and inner
+    parts do.
 
     A place is a view's offset, shape, strides and item size. Where both are parts of an array, each
     is a box, whose sides are found by dividing its offset by the strides, the greatest first: they

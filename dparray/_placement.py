@@ -68,7 +68,7 @@ def _count(policy: Policy, step: int) -> None:
 
 
 def policy_in_force() -> Policy | None:
-    """The policy of this thread or task; ``None`` where that is "follow"."""
+    """Return the policy of this thread or task; ``None`` where that is "follow"."""
     if not in_force:
         return None
     policy = _scoped.get() or _configured
@@ -77,7 +77,7 @@ def policy_in_force() -> Policy | None:
 
 @contextmanager
 def scoped(policy: Policy) -> Iterator[None]:
-    """A policy inside a ``with`` block, of this thread or task."""
+    """Return a policy inside a ``with`` block, of this thread or task."""
     token = _scoped.set(policy)
     _count(policy, 1)
     try:
@@ -107,7 +107,7 @@ def result_placement(placement: Placement) -> Placement:
 
 
 def placement_of(x: Any) -> Placement:
-    """The placement of an array, for what is made of it."""
+    """Return the placement of an array, for what is made of it."""
     return _new(Placement, (x.sycl_queue, x.usm_type))
 
 
@@ -129,12 +129,12 @@ def check_usm_type(usm_type: str) -> str:
 
 
 def coerced_usm_type(first: str, second: str) -> str:
-    """The USM type of a result made from two: device over shared over host."""
+    """Return the USM type of a result made from two: device over shared over host."""
     return USM_TYPES[min(USM_TYPES.index(first), USM_TYPES.index(second))]
 
 
 def get_execution_queue(queues: Sequence[dpctl.SyclQueue]) -> dpctl.SyclQueue | None:
-    """The queue that all of ``queues`` are, where an operation on their arrays would run.
+    """Return the queue that all of ``queues`` are, where an operation on their arrays would run.
 
     Returns:
         The queue; ``None`` if they differ, or there are none.
@@ -160,7 +160,7 @@ def get_execution_queue(queues: Sequence[dpctl.SyclQueue]) -> dpctl.SyclQueue | 
 
 
 def usm_rule(usm_type: str, operands: Iterable[str]) -> str:
-    """The USM type of a result, and what gave it, in words."""
+    """Return the USM type of a result, and what gave it, in words."""
     kinds = sorted(set(operands))
     if len(kinds) > 1:
         return f"{usm_type} memory: of {' and '.join(kinds)}, the nearest the device"
@@ -168,7 +168,7 @@ def usm_rule(usm_type: str, operands: Iterable[str]) -> str:
 
 
 def get_coerced_usm_type(usm_types: Sequence[str]) -> str | None:
-    """The USM type of a result made from arrays of these: device over shared over host.
+    """Return the USM type of a result made from arrays of these: device over shared over host.
 
     Returns:
         The USM type; ``None`` of none.
@@ -188,7 +188,7 @@ def get_coerced_usm_type(usm_types: Sequence[str]) -> str | None:
 def common_placement(
     function: str, operands: Sequence[tuple[str, Any]], may_mix: bool = False
 ) -> Placement:
-    """The placement that ``operands`` share.
+    """Return the placement that ``operands`` share.
 
     Args:
         function: the public function, for the message.

@@ -91,7 +91,7 @@ class TypeKey(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def parse(key: str) -> TypeKey:
-    """The parts of a type key."""
+    """Return the parts of a type key."""
     kind, _, rest = key.partition(":")
     if kind in ("item", "nditem"):
         return TypeKey(kind, "", int(rest.removesuffix("+")), "+" if rest.endswith("+") else "")
@@ -122,7 +122,7 @@ def code_of(dtype: np.dtype[Any]) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A constant as a text that tells it from all others.
+    """Return a constant as a text that tells it from all others.
 
     Raises:
         TypeError: it is no value of such a parameter.
@@ -131,7 +131,7 @@ def text_of(value: Any) -> str:
 
 
 def value_of(text: str) -> Any:
-    """The constant of a text that :func:`text_of` made."""
+    """Return the constant of a text that :func:`text_of` made."""
     return _decoded(json.loads(text))
 
 

@@ -70,7 +70,9 @@ def _canonical_queue(device: dpctl.SyclDevice) -> dpctl.SyclQueue:
 
 
 def one_object(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
-    """The first that was met of all queues equal to it: dpnp shares memory of one object only."""
+    """Return the first that was met of all queues equal to it: dpnp shares memory of one object
+    only.
+    """
     with lock:  # two threads that meet equal ones would keep one each
         return _first_of_equals(queue)
 
@@ -122,7 +124,7 @@ def _queue_text(queue: dpctl.SyclQueue) -> str:
 
 
 def describe_queue(queue: dpctl.SyclQueue) -> str:
-    """A queue as people speak of it: device, sub-device, which queue.
+    """Return a queue as people speak of it: device, sub-device, which queue.
 
     Example:
         >>> import dparray as dp
@@ -378,8 +380,8 @@ def _split(
 
 
 def sub_device_path(device: dpctl.SyclDevice) -> tuple[tuple[Any, int], ...] | None:
-    """The partitions that lead from the root to a sub-device, each with the number of the part
-    from 0; ``None`` if :meth:`Device.create_sub_devices` has not made it.
+    """Return the partitions that lead from the root to a sub-device, each with the number of the
+    part from 0; ``None`` if :meth:`Device.create_sub_devices` has not made it.
     """
     path: list[tuple[Any, int]] = []
     while device.parent_device is not None:
@@ -429,7 +431,7 @@ _NEEDS_OF_GPUS = (
 
 
 def supports_usm(device: dpctl.SyclDevice, usm_type: str) -> bool:
-    """Whether ``device`` can allocate memory of ``usm_type``."""
+    """Return whether ``device`` can allocate memory of ``usm_type``."""
     return bool(getattr(device, _USM_ASPECTS[usm_type]))
 
 
@@ -445,7 +447,7 @@ class DeviceList(list[Device]):
 
 
 def devices() -> DeviceList:
-    """All root devices that can hold arrays, the default first.
+    """Return all root devices that can hold arrays, the default first.
 
     Example:
         >>> import dparray as dp
@@ -458,7 +460,7 @@ def devices() -> DeviceList:
 
 
 def is_available(device: str | None = None) -> bool:
-    """Whether this machine has a device that a filter string names and that can hold arrays.
+    """Return whether this machine has a device that a filter string names and that can hold arrays.
 
     Any device counts where no string is given.
 
@@ -481,7 +483,7 @@ _scoped_default: ContextVar[Device | None] = ContextVar("dparray_default_device"
 
 
 def default_device() -> Device:
-    """The device used where neither ``device=`` nor an input decides.
+    """Return the device used where neither ``device=`` nor an input decides.
 
     It is the one set by :func:`use_device` or :func:`set_default_device`, else the device with
     the highest SYCL selector score that can hold arrays.
@@ -545,7 +547,7 @@ def use_device(device: Any) -> Iterator[Device]:
 
 
 def queue_of(device: Any = None, sycl_queue: dpctl.SyclQueue | None = None) -> dpctl.SyclQueue:
-    """The queue that ``device=`` and ``sycl_queue=`` of a creation function name.
+    """Return the queue that ``device=`` and ``sycl_queue=`` of a creation function name.
 
     Raises:
         DeviceError: the two disagree, or one of them is no such thing.
@@ -570,7 +572,9 @@ def queue_of(device: Any = None, sycl_queue: dpctl.SyclQueue | None = None) -> d
 
 
 def copying_call(name: str, queue: dpctl.SyclQueue | None) -> str:
-    """The call that copies data of the host to a queue, for messages; by what names the queue."""
+    """Return the call that copies data of the host to a queue, for messages; by what names the
+    queue.
+    """
     if queue is None or queue == default_device().sycl_queue:
         return f"dp.asarray({name})"
     device = Device(queue)

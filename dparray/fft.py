@@ -355,7 +355,7 @@ def fftfreq(
     usm_type: str | None = None,
     sycl_queue: Any = None,
 ) -> ndarray:
-    """The frequencies of :func:`fft` of ``n`` points that lie ``d`` apart.
+    """Return the frequencies of :func:`fft` of ``n`` points that lie ``d`` apart.
 
     Placement and errors as of :func:`dparray.empty`; the dtype must be a real float.
 
@@ -381,7 +381,8 @@ def rfftfreq(
     usm_type: str | None = None,
     sycl_queue: Any = None,
 ) -> ndarray:
-    """The frequencies of :func:`rfft` of ``n`` points that lie ``d`` apart; see :func:`fftfreq`.
+    """Return the frequencies of :func:`rfft` of ``n`` points that lie ``d`` apart; see
+    :func:`fftfreq`.
 
     Example:
         >>> import dparray as dp
@@ -409,7 +410,7 @@ def _scaled(name: str, numbers: ndarray, n: int, d: float, dtype: Any) -> ndarra
 
 
 def fftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
-    """A copy with the frequency 0 moved from the front to the middle of axes.
+    """Return a copy with the frequency 0 moved from the front to the middle of axes.
 
     Raises:
         AxisError: there is no such axis.
@@ -425,7 +426,7 @@ def fftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
 
 
 def ifftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
-    """The inverse of :func:`fftshift`.
+    """Return the inverse of :func:`fftshift`.
 
     Raises:
         AxisError: there is no such axis.

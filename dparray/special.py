@@ -589,7 +589,7 @@ register(zeta, SpecialFunction("zeta", "zeta", 2))
 
 
 def multigammaln(a: Any, d: int) -> ndarray:
-    """The logarithm of the multivariate gamma function of ``d`` dimensions.
+    """Return the logarithm of the multivariate gamma function of ``d`` dimensions.
 
     Raises:
         DTypeError: ``a`` is complex.
@@ -610,7 +610,7 @@ def multigammaln(a: Any, d: int) -> ndarray:
 
 
 def factorial(n: Any) -> ndarray:
-    """The factorial of numbers, `gamma(n + 1)`; 0 of negative ones.
+    """Return the factorial of numbers, `gamma(n + 1)`; 0 of negative ones.
 
     Raises:
         DTypeError: ``n`` is complex.
@@ -625,7 +625,7 @@ def factorial(n: Any) -> ndarray:
 
 
 def comb(n: Any, k: Any) -> ndarray:
-    """How many ways there are to choose k of n objects; 0 where there is none.
+    """Return how many ways there are to choose k of n objects; 0 where there is none.
 
     Raises:
         DTypeError: an operand is complex.
@@ -646,7 +646,8 @@ def comb(n: Any, k: Any) -> ndarray:
 
 
 def perm(n: Any, k: Any) -> ndarray:
-    """How many ways there are to arrange k of n objects; arguments and errors as of :func:`comb`.
+    """Return how many ways there are to arrange k of n objects; arguments and errors as of
+    :func:`comb`.
 
     Example:
         >>> import dparray as dp
@@ -663,7 +664,7 @@ def logsumexp(
     keepdims: bool = False,
     return_sign: bool = False,
 ) -> Any:
-    """The logarithm of the sum of exponentials, without overflow.
+    """Return the logarithm of the sum of exponentials, without overflow.
 
     Args:
         a: an array.
@@ -709,7 +710,7 @@ def softmax(x: Any, axis: Any = None) -> ndarray:
 
 
 def log_softmax(x: Any, axis: Any = None) -> ndarray:
-    """The logarithm of :func:`softmax`.
+    """Return the logarithm of :func:`softmax`.
 
     Example:
         >>> import dparray as dp

@@ -52,7 +52,7 @@ OPERATIONS = {
 
 
 def identity(op: str, dtype: type) -> Any:
-    """The value that changes nothing when it is combined, as a scalar of ``dtype``."""
+    """Return the value that changes nothing when it is combined, as a scalar of ``dtype``."""
     if op in ("add", "multiply"):
         return dtype(op == "multiply")
     if issubclass(dtype, np.floating):

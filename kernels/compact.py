@@ -34,7 +34,7 @@ __all__ = [
 
 @functools.cache
 def make_claim(chain: Callable[..., Any]) -> Callable[..., Any]:
-    """A device function that takes the next tile of a mask.
+    """Return a device function that takes the next tile of a mask.
 
     It returns where the tile starts, how many elements it has, and how many are selected before it
     and in it. ``chain`` is what ``make_chain`` makes of addition, as a device function.

@@ -22,7 +22,7 @@ __all__ = ["make_pairwise_distance_kernel", "make_tiled_distance_kernel"]
 def make_pairwise_distance_kernel(
     rows: int, depth: int, squared: bool, dtype: type
 ) -> Callable[..., None]:
-    """The Euclidean distance of each point of one set to each of another.
+    """Return the Euclidean distance of each point of one set to each of another.
 
     Differences are squared and added, not products subtracted, so that near points lose no digits.
 
@@ -77,7 +77,7 @@ def make_pairwise_distance_kernel(
 def make_tiled_distance_kernel(
     rows: int, depth: int, squared: bool, dtype: type
 ) -> Callable[..., None]:
-    """The same for GPUs: the coordinates of both sets come through local memory.
+    """Return the same for GPUs: the coordinates of both sets come through local memory.
 
     The work-items of a group have different points of the second set, whose coordinates are a
     row apart: each load would be of as many cache lines as there are lanes. Here neighbouring items

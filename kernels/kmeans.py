@@ -25,7 +25,7 @@ __all__ = ["make_accumulate_kernel", "make_assign_kernel", "make_centroids_kerne
 
 @cache
 def make_assign_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
-    """The number of the nearest centroid by Euclidean distance; of equals the first.
+    """Return the number of the nearest centroid by Euclidean distance; of equals the first.
 
     Launch over a ``Range`` of at least ``n`` work-items.
 
@@ -105,7 +105,7 @@ def make_accumulate_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
 
 @cache
 def make_centroids_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
-    """The mean of each cluster from the sums of the work-groups; an empty cluster stays put.
+    """Return the mean of each cluster from the sums of the work-groups; an empty cluster stays put.
 
     Sums are compensated (O. Moller, "Quasi double-precision in floating point addition", 1965), so
     that the number of work-groups does not show. Launch over ``Range(clusters)``.

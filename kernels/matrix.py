@@ -24,7 +24,7 @@ __all__ = ["make_matmul_kernel", "make_transpose_kernel"]
 
 @cache
 def make_matmul_kernel(rows: int, depth: int, dtype: type) -> Callable[..., None]:
-    """The product of two stacks of matrices.
+    """Return the product of two stacks of matrices.
 
     A group computes ``rows`` times as many elements as it has work-items. The part of ``a`` it
     needs is brought to local memory ``depth`` columns at a time, because all work-items read the
@@ -82,7 +82,7 @@ def make_matmul_kernel(rows: int, depth: int, dtype: type) -> Callable[..., None
 
 @cache
 def make_transpose_kernel() -> Callable[..., None]:
-    """A stack of matrices with rows and columns exchanged.
+    """Return a stack of matrices with rows and columns exchanged.
 
     Launch over ``NdRange(tiles * lanes, lanes)``, with square tiles of ``lanes`` elements a side
     that cover all matrices.

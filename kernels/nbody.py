@@ -21,7 +21,7 @@ __all__ = ["make_acceleration_kernel"]
 
 @cache
 def make_acceleration_kernel(dtype: type) -> Callable[..., None]:
-    """The acceleration of each body by all others, softened at short distances.
+    """Return the acceleration of each body by all others, softened at short distances.
 
     Launch over ``NdRange(groups * lanes, lanes)`` with at least ``n`` work-items.
 

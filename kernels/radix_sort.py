@@ -48,7 +48,7 @@ def _digit_of(kind: str, bits: int, descending: bool) -> Callable[[Any, Any], An
 
 @functools.cache
 def make_digit_of(kind: str, bits: int, descending: bool) -> Callable[[Any, Any], Any]:
-    """The device function that the kernels below take as ``digit_of``, as plain Python.
+    """Return the device function that the kernels below take as ``digit_of``, as plain Python.
 
     Args:
         kind: ``"u"``, ``"i"`` or ``"f"``: what the bits of the keys mean.

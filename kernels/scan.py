@@ -39,7 +39,7 @@ __all__ = [
 
 @functools.cache
 def make_chain(combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """A device function by which a tile waits for the carry before it and hands on its own.
+    """Return a device function by which a tile waits for the carry before it and hands on its own.
 
     Its parameters:
         progress (tiles + 1,): int64, zeros at first: how many tiles are begun, and for each tile

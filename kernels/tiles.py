@@ -45,7 +45,7 @@ ELEMENTS = 4
 
 @functools.cache
 def make_group_scan(combine: Callable[[Any, Any], Any], dtype: type) -> Callable[..., Any]:
-    """A device function that scans one value of each work-item of a group.
+    """Return a device function that scans one value of each work-item of a group.
 
     Its parameters: the item, the value, what changes nothing in a combination, and ``scratch``. It
     returns what the values of the work-items before this one combine to, and what all do.

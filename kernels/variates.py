@@ -38,7 +38,7 @@ _TWO = uint64(2)
 
 @functools.cache
 def make_reals(block: Callable[..., Any], dtype: type) -> Callable[..., Any]:
-    """A function that gives two reals in [0, 1) for a counter, a stream and a key.
+    """Return a function that gives two reals in [0, 1) for a counter, a stream and a key.
 
     Args:
         block: ``philox`` as a device function.
@@ -64,7 +64,8 @@ def make_reals(block: Callable[..., Any], dtype: type) -> Callable[..., Any]:
 
 @functools.cache
 def make_log_poisson(dtype: type) -> Callable[..., Any]:
-    """A function that gives the logarithm of a Poisson probability: of k, where the mean is given.
+    """Return a function that gives the logarithm of a Poisson probability: of k, where the mean is
+    given.
 
     By Stirling's series from 8 on. The large terms, ``k * log(mean)``, ``mean`` and those of
     the factorial, are joined so that nothing is lost in their differences (after C. Loader, "Fast
@@ -102,7 +103,7 @@ def make_log_poisson(dtype: type) -> Callable[..., Any]:
 
 @functools.cache
 def make_log_binomial(log_poisson: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that gives the logarithm of a binomial probability: of k from n.
+    """Return a function that gives the logarithm of a binomial probability: of k from n.
 
     It takes the chance of one and that of none, which is 1 less the other.
 

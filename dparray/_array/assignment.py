@@ -32,7 +32,7 @@ from dparray.exceptions import ArgumentError, DTypeError
 def write_out(
     name: str, result: ndarray, out: ndarray | None, casting: Any = "same_kind"
 ) -> ndarray:
-    """The result itself, or ``out`` with it; ``out`` is checked before it is written."""
+    """Return the result itself, or ``out`` with it; ``out`` is checked before it is written."""
     if out is None:
         return result
     check_fits(name, result.shape, result.dtype, out, casting)

@@ -11,7 +11,7 @@ from dparray._runtime.event import Event, event_of_work
 
 
 def event(self: ndarray) -> Event:
-    """The end of the work that computes the array: pending values are submitted now.
+    """Return the end of the work that computes the array: pending values are submitted now.
 
     It covers all work submitted to the array's queue so far, which is run in order.
 
@@ -31,7 +31,7 @@ def event(self: ndarray) -> Event:
 
 
 def ready(self: ndarray) -> bool:
-    """Whether the values can be read without waiting for a device; never waits.
+    """Return whether the values can be read without waiting for a device; never waits.
 
     A pending array is not ready, and asking does not submit it: ``x.event`` or ``dp.eval`` does.
     """

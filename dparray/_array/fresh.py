@@ -34,17 +34,23 @@ def empty_on(
     dtype: np.dtype[Any],
     axes: tuple[int, ...] | None = None,
 ) -> ndarray:
-    """A new array in memory of the pool, values undefined: C-contiguous, or with axes in order."""
+    """Return a new array in memory of the pool, values undefined: C-contiguous, or with axes in
+    order.
+    """
     return ndarray._from_layout(*blocks.allocate(*placement, shape, dtype, axes))
 
 
 def order_by_columns(x: ndarray) -> tuple[int, ...] | None:
-    """The order of axes of a result that is Fortran's where that of ``x`` is, and nothing else."""
+    """Return the order of axes of a result that is Fortran's where that of ``x`` is, and nothing
+    else.
+    """
     return _layout.order_like(x.shape, x.strides, x.itemsize, "A")
 
 
 def axes_like(like: ndarray, ndim: int, order: str) -> tuple[int, ...] | None:
-    """The order of axes of a new array that lies as another one does, whatever its own shape."""
+    """Return the order of axes of a new array that lies as another one does, whatever its own
+    shape.
+    """
     if like.ndim == ndim:
         return _layout.order_like(like.shape, like.strides, like.itemsize, order)
     is_by_columns = order == "A" and order_by_columns(like) is not None
@@ -52,7 +58,7 @@ def axes_like(like: ndarray, ndim: int, order: str) -> tuple[int, ...] | None:
 
 
 def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
-    """Whether few elements of a new array are made by the host."""
+    """Return whether few elements of a new array are made by the host."""
     return (
         size <= limits.host_elements
         and config_values["host_tier"]
@@ -62,7 +68,7 @@ def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
 
 
 def full_scalar(value: Any, queue: dpctl.SyclQueue, dtype: Any = None) -> ndarray:
-    """A 0-dimensional array with the value of a Python or NumPy scalar."""
+    """Return a 0-dimensional array with the value of a Python or NumPy scalar."""
     if dtype is None:
         dtype = (
             value.dtype
@@ -79,7 +85,7 @@ def full_scalar(value: Any, queue: dpctl.SyclQueue, dtype: Any = None) -> ndarra
 def from_host(
     values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str, dtype: Any = None
 ) -> ndarray:
-    """A new array with the values of a host array.
+    """Return a new array with the values of a host array.
 
     Raises:
         DTypeError: the host array's dtype is none that arrays have.
@@ -127,7 +133,7 @@ _usual: list[Any] = [None, None, False]
 def made_small(
     make: Callable[..., np.ndarray], shape: Any, dtype: Any, *others: Any
 ) -> ndarray | None:
-    """A small new array on the default device, or ``None`` where anything is unusual.
+    """Return a small new array on the default device, or ``None`` where anything is unusual.
 
     Args:
         make: NumPy's function of the shape and the dtype.
@@ -171,7 +177,9 @@ def empty_array(
     order: str,
     like: ndarray | None = None,
 ) -> ndarray:
-    """A new array, values undefined; ``"A"`` and ``"K"`` are the order of ``like``, else C's."""
+    """Return a new array, values undefined; ``"A"`` and ``"K"`` are the order of ``like``, else
+    C's.
+    """
     order = _layout.as_order(order)
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")

@@ -346,7 +346,7 @@ def materialize(x: ndarray) -> Layout:
 
 
 def packed(x: ndarray) -> PackedArray:
-    """An array as an argument of kernels, which it keeps; computes it if it is pending."""
+    """Return an array as an argument of kernels, which it keeps; computes it if it is pending."""
     if x._packed is None:
         x._packed = PackedArray(materialize(x))
     return x._packed
@@ -359,7 +359,9 @@ def packed(x: ndarray) -> PackedArray:
 
 
 def look(x: ndarray) -> np.ndarray | None:
-    """The host's view of an array that is about to be indexed; ``None`` if it may not look."""
+    """Return the host's view of an array that is about to be indexed; ``None`` if it may not
+    look.
+    """
     if x._on_host is None and x._block is not None:
         x._on_host = _seen_by_host(x, is_asked_for=True)
     return x._on_host
@@ -434,12 +436,12 @@ _MOST_VIEWED_WEIGHT = 64
 
 
 def has_memory(x: ndarray) -> bool:
-    """Whether an array has been given memory; asks without giving it any."""
+    """Return whether an array has been given memory; asks without giving it any."""
     return x._block is not None or x._on_host is not None
 
 
 def living_alias(x: ndarray) -> _Alias | None:
-    """The pair of a pending array and its view, where the array is one of such a pair."""
+    """Return the pair of a pending array and its view, where the array is one of such a pair."""
     alias = x._alias
     if alias is not None and alias.whole() is not None and alias.view() is not None:
         return alias
@@ -549,7 +551,9 @@ def take_layout_of(x: ndarray, view: ndarray) -> None:
 
 
 def readable_layout(x: ndarray) -> Any:
-    """A layout to read the values from; a pending view does not make all of its array computed."""
+    """Return a layout to read the values from; a pending view does not make all of its array
+    computed.
+    """
     if has_memory(x):
         return x
     if living_alias(x) is None:

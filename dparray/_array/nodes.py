@@ -30,7 +30,8 @@ def array_of_operation(
     placement: Placement,
     keeps_order: bool = True,
 ) -> ndarray:
-    """A new array for an operation or a reduction: pending, or computed where it may not wait.
+    """Return a new array for an operation or a reduction: pending, or computed where it may not
+    wait.
 
     The axes of an elementwise operation's result lie as NumPy's order ``"K"`` has them, unless
     ``keeps_order`` is false.
@@ -62,12 +63,12 @@ def _order_of(
 
 
 def array_of_node(node: Node) -> ndarray:
-    """A new array for an expression that no other array has."""
+    """Return a new array for an expression that no other array has."""
     return ndarray._pending(register(node))
 
 
 def register(node: Node) -> Node:
-    """The node, known to its operands as a reader; computed where it may not wait."""
+    """Return the node, known to its operands as a reader; computed where it may not wait."""
     if _placement.in_force:
         deferred_placement.note(node)
     may_wait = config.lazy
@@ -87,7 +88,7 @@ def node_of(
     placement: Placement,
     keeps_order: bool = True,
 ) -> Node:
-    """The node of an operation; operands that have grown too large are computed first."""
+    """Return the node of an operation; operands that have grown too large are computed first."""
     parts = tuple(
         [
             (
@@ -127,8 +128,8 @@ def _part(op: Op | Reduce, operand: ndarray, shape: tuple[int, ...]) -> Node | S
 
 
 def host_number(x: ndarray, dtype: np.dtype[Any] | None = None) -> Any:
-    """The value of an array without dimensions that the host has computed and that is in no USM
-    memory, converted to a dtype if one is given; of others ``None``.
+    """Return the value of an array without dimensions that the host has computed and that is in no
+    USM memory, converted to a dtype if one is given; of others ``None``.
     """
     seen = x._on_host
     if seen is None or seen.ndim or not x.is_only_on_host:
@@ -142,7 +143,7 @@ def host_number(x: ndarray, dtype: np.dtype[Any] | None = None) -> Any:
 def positions(
     placement: Placement, shape: tuple[int, ...], strides: tuple[int, ...] | None = None
 ) -> ndarray:
-    """An int64 array, pending, of what is counted along its axes: `sum(index * stride)`.
+    """Return an int64 array, pending, of what is counted along its axes: `sum(index * stride)`.
 
     In a kernel that is index arithmetic. The strides are those of a contiguous array if not given.
     """

@@ -32,14 +32,16 @@ WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, compl
 
 
 def is_shareable(value: Any) -> bool:
-    """Whether a value is an array of another USM library, as of dpnp."""
+    """Return whether a value is an array of another USM library, as of dpnp."""
     return not isinstance(value, ndarray | np.generic) and hasattr(
         value, "__sycl_usm_array_interface__"
     )
 
 
 def shared(value: Any) -> Any:
-    """An array of another USM library as one over the same memory, on its queue; else as it is."""
+    """Return an array of another USM library as one over the same memory, on its queue; else as it
+    is.
+    """
     if is_shareable(value):
         found = ndarray._from_layout(*exchange.layout_of_interface(value))
         # Arrays here have no flag for memory that must not be written, so it is not handed on.
@@ -48,7 +50,8 @@ def shared(value: Any) -> Any:
 
 
 def taken_over(function: str, arguments: Sequence[Any], **options: Any) -> Any:
-    """The result of a function by another class of arrays, such as arrays over several devices.
+    """Return the result of a function by another class of arrays, such as arrays over several
+    devices.
 
     Such a class has ``__dparray_function__(name, arguments, options)``; options that are not set
     are left out. Without such an array among the arguments the result is ``NotImplemented``.
@@ -71,7 +74,7 @@ def taken_over(function: str, arguments: Sequence[Any], **options: Any) -> Any:
 def foreign_operand(
     function: str, name: str, value: Any, queue: dpctl.SyclQueue | None = None
 ) -> Exception:
-    """The error for an operand that is neither an array nor a Python scalar.
+    """Return the error for an operand that is neither an array nor a Python scalar.
 
     Args:
         function: the public function.
@@ -92,7 +95,7 @@ def foreign_operand(
 
 
 def class_name(value: Any) -> str:
-    """The name of a value's class for messages, with its package: ``numpy.ndarray``."""
+    """Return the name of a value's class for messages, with its package: ``numpy.ndarray``."""
     cls = type(value)
     package = (cls.__module__ or "").partition(".")[0]
     return cls.__qualname__ if package in ("", "builtins") else f"{package}.{cls.__qualname__}"
@@ -146,7 +149,9 @@ def check_array(
 
 
 def joined_at_once(sequence: Any) -> ndarray | None:
-    """A few small arrays, or numbers of Python's, as one array; ``None`` of anything else."""
+    """Return a few small arrays, or numbers of Python's, as one array; ``None`` of anything
+    else.
+    """
     if type(sequence) not in (list, tuple) or not sequence:
         return None
     if type(sequence[0]) is ndarray:
@@ -160,12 +165,12 @@ def joined_at_once(sequence: Any) -> ndarray | None:
 
 
 def is_taken_from_host(value: Any) -> bool:
-    """Whether it is a NumPy array and ``dp.config.host_operands`` lets it through."""
+    """Return whether it is a NumPy array and ``dp.config.host_operands`` lets it through."""
     return isinstance(value, np.ndarray) and config.host_operands != "error"
 
 
 def taken_from_host(function: str, name: str, value: np.ndarray, placement: Placement) -> ndarray:
-    """A copy of a NumPy array beside the other operands, which the user has allowed."""
+    """Return a copy of a NumPy array beside the other operands, which the user has allowed."""
     warn_of_host_copy(f"{function}: {name}, a NumPy array of {value.nbytes} bytes, is copied there")
     return from_host(value, *placement)
 
@@ -194,7 +199,7 @@ def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
 
 
 def arrays_inside(name: str, sequence: Any) -> list[tuple[str, ndarray]]:
-    """The arrays in nested sequences, named by their position."""
+    """Return the arrays in nested sequences, named by their position."""
     found: list[tuple[str, ndarray]] = []
     if isinstance(sequence, range):
         return found
@@ -264,7 +269,7 @@ def stack_nested(function: str, sequence: Any, placement: Placement, name: str =
 def host_values(
     function: str, obj: Any, queue: dpctl.SyclQueue, wanted: np.dtype[Any] | None = None
 ) -> np.ndarray:
-    """A host array of the values, with the device's default dtype where Python types decide.
+    """Return a host array of the values, with the device's default dtype where Python types decide.
 
     Text and objects become numbers where a dtype is wanted, as NumPy converts them.
     """
@@ -357,12 +362,12 @@ def check_fits(
 
 
 def scalar_value(value: Any) -> Any:
-    """A NumPy scalar as the Python scalar it stands for; anything else unchanged."""
+    """Return a NumPy scalar as the Python scalar it stands for; anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def checked_scalar(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """A Python scalar as one that ``dtype`` can hold.
+    """Return a Python scalar as one that ``dtype`` can hold.
 
     Raises:
         OverflowError: an integer outside the dtype's range.

@@ -17,7 +17,7 @@ def summary_threshold(x: ndarray, options: Any) -> int:
 
 
 def corner(x: ndarray, options: Any) -> np.ndarray:
-    """The values that printing needs: all of a small array, the edges of a large one.
+    """Return the values that printing needs: all of a small array, the edges of a large one.
 
     An axis longer than both edges is cut to the edges and one element between them, which
     NumPy then prints as "..."; it shows the last element even of no edge. A pending array stays

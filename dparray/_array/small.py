@@ -53,7 +53,7 @@ def general_compute_small(
     broadcasts: bool = False,
     joins: bool = False,
 ) -> ndarray | None:
-    """A function of NumPy's of small arrays, or ``None`` if it is not for the host at once.
+    """Return a function of NumPy's of small arrays, or ``None`` if it is not for the host at once.
 
     The caller knows that the result is small too.
 
@@ -101,7 +101,7 @@ def general_compute_small(
 
 
 def fold_whole(name: str, x: ndarray, keepdims: bool) -> ndarray | None:
-    """A quick fold of all elements, if the host may read them; ``None`` else.
+    """Return a quick fold of all elements, if the host may read them; ``None`` else.
 
     Of more elements than other operations are computed at once: the result is one number, which
     is mostly what is waited for, and elements that lie one after another NumPy folds at the speed
@@ -191,13 +191,13 @@ def counted_bytes(x: np.ndarray, size: int | None = None) -> int:
 
 
 def counted(x: np.ndarray, size: int | None = None) -> int:
-    """The same of one that is computed with: NumPy takes longer where elements lie apart."""
+    """Return the same of one that is computed with: NumPy takes longer where elements lie apart."""
     found = counted_bytes(x, size)
     return found if x.flags.forc else int(found * cost_model.APART)
 
 
 def are_small_together(most: int, *arrays: np.ndarray) -> bool:
-    """Whether a result of the shape to which arrays broadcast counts as at most so many."""
+    """Return whether a result of the shape to which arrays broadcast counts as at most so many."""
     shape = arrays[0].shape
     if all(array.shape == shape for array in arrays):
         size = prod(shape)
@@ -214,7 +214,9 @@ def are_small_together(most: int, *arrays: np.ndarray) -> bool:
 
 
 def is_ready(x: ndarray, *others: Any) -> bool:
-    """Whether the host may read the memory of small arrays at once; what is no array is ready."""
+    """Return whether the host may read the memory of small arrays at once; what is no array is
+    ready.
+    """
     if not config_values["host_tier"]:
         return False
     if working:
@@ -225,7 +227,9 @@ def is_ready(x: ndarray, *others: Any) -> bool:
 
 
 def is_free_to_write(x: ndarray) -> bool:
-    """Whether the host may write an array at once: it is idle, and nothing pending reads it."""
+    """Return whether the host may write an array at once: it is idle, and nothing pending reads
+    it.
+    """
     block = x._block
     if (working or not config_values["host_tier"]) and not host.is_ready(block, True):
         return False
@@ -237,7 +241,9 @@ TAKEN_BY = {float: "fc", int: "fciu", bool: "bfciu"}
 
 
 def take_small(x: ndarray, index: ndarray) -> ndarray | None:
-    """A few elements or rows of an array of any size, or ``None``; the caller knows the count."""
+    """Return a few elements or rows of an array of any size, or ``None``; the caller knows the
+    count.
+    """
     seen, positions = look(x), look(index)
     if (
         seen is None

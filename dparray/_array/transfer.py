@@ -32,7 +32,7 @@ as_array = np.asarray
 
 @as_method
 def asnumpy(self: ndarray) -> np.ndarray:
-    """The values as a new NumPy array; waits for the work that writes them.
+    """Return the values as a new NumPy array; waits for the work that writes them.
 
     Example:
         >>> import dparray as dp
@@ -79,7 +79,7 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
 
 @as_method
 def tolist(self: ndarray) -> Any:
-    """The values as nested Python lists; waits for the work that writes them."""
+    """Return the values as nested Python lists; waits for the work that writes them."""
     return self.asnumpy().tolist()
 
 
@@ -127,7 +127,7 @@ def __index__(self: ndarray) -> int:
 
 @as_method
 def __bytes__(self: ndarray) -> bytes:
-    """The values as bytes, rows first; waits for the work that writes them."""
+    """Return the values as bytes, rows first; waits for the work that writes them."""
     return self.asnumpy().tobytes()
 
 
@@ -242,7 +242,7 @@ def __hash__(self: ndarray) -> int:
 def to_device(
     self: ndarray, device: Any, /, *, stream: None = None, copy: bool | None = None
 ) -> ndarray:
-    """The array on another device or queue: the only way data move.
+    """Return the array on another device or queue: the only way data move.
 
     Args:
         device: whatever :class:`dparray.Device` takes: a filter string, a device, a queue,

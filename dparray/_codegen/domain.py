@@ -64,7 +64,7 @@ class Domain(NamedTuple):
 
 
 def last_run(domain: Domain, layouts: Sequence[Layout]) -> Domain:
-    """The domain with the last of the reduced axes only, as many as one loop can walk.
+    """Return the domain with the last of the reduced axes only, as many as one loop can walk.
 
     Taking an index apart for each element would cost more than a second kernel, unless the
     elements are few.
@@ -90,7 +90,7 @@ def last_run(domain: Domain, layouts: Sequence[Layout]) -> Domain:
 
 
 def spread_layout(layout: Layout, domain: Domain) -> Any:
-    """A layout shaped without the reduced axes, with them, of extent 1."""
+    """Return a layout shaped without the reduced axes, with them, of extent 1."""
     shape, strides = list(layout.shape), list(layout.strides)
     shape[:0] = [1] * (len(domain.kept) - len(shape))
     strides[:0] = [0] * (len(domain.kept) - len(strides))

@@ -165,7 +165,7 @@ class Program(NamedTuple):
 
 
 def can_generate(node: Node) -> bool:
-    """Whether a kernel can compute this node from its operands."""
+    """Return whether a kernel can compute this node from its operands."""
     op = node.op
     if not isinstance(op, Op) or not op.expression or node.dtype.char not in _KERNEL_CHARS:
         return False
@@ -197,7 +197,8 @@ _MOST_MULTIPLIED = 1 << 31
 
 
 def reciprocal(divisor: int) -> tuple[int, int]:
-    """A factor and a shift: ``i * factor >> shift`` is ``i // divisor`` for ``0 <= i < 2**31``.
+    """Return a factor and a shift: ``i * factor >> shift`` is ``i // divisor`` for ``0 <= i <
+    2**31``.
 
     The product stays below 2**63. Granlund and Montgomery, Division by Invariant Integers using
     Multiplication, 1994.
@@ -434,12 +435,12 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
 
 
 def types_of(structure: Structure) -> tuple[str, ...]:
-    """The type keys of the kernel's parameters after the item."""
+    """Return the type keys of the kernel's parameters after the item."""
     return tuple(key for _, key in parameters_of(structure))
 
 
 def source_of(structure: Structure) -> str:
-    """The text of the kernel for a structure."""
+    """Return the text of the kernel for a structure."""
     names = ", ".join(name for name, _ in parameters_of(structure))
     lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
     if structure.strips:
@@ -452,14 +453,14 @@ def source_of(structure: Structure) -> str:
 
 
 def classes_of(structure: Structure) -> list[str]:
-    """The index classes of what is read, then of what is written."""
+    """Return the index classes of what is read, then of what is written."""
     return [cls for _, cls in structure.arrays] + [cls for _, _, cls in structure.outputs]
 
 
 def element(
     structure: Structure, found: Mapping[str, str] | None = None, loaded: Collection[int] = ()
 ) -> list[str]:
-    """The lines that load, compute and store an element.
+    """Return the lines that load, compute and store an element.
 
     Args:
         structure: of the kernel.
@@ -550,7 +551,9 @@ def _strips(structure: Structure) -> list[str]:
 
 
 def indices(structure: Structure, classes: Sequence[str]) -> list[str]:
-    """The lines that take the index of an element apart, for arrays of some index classes."""
+    """Return the lines that take the index of an element apart, for arrays of some index
+    classes.
+    """
     last = structure.dimensions - 1
     body: list[str] = []
     if any(cls != "c" for cls in classes):
@@ -621,7 +624,7 @@ TEXT = "__dparray_text__"
 
 
 def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) -> Callable[..., Any]:
-    """The generated text as a Python function, as the kernel compiler takes it.
+    """Return the generated text as a Python function, as the kernel compiler takes it.
 
     ``names`` are further ones that it refers to.
     """
@@ -631,7 +634,7 @@ def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) ->
 
 
 def functions_of(order: Iterable[Node]) -> dict[str, Any]:
-    """The device functions that elementwise operations call, by name."""
+    """Return the device functions that elementwise operations call, by name."""
     return {
         name: function
         for node in order

@@ -10,7 +10,7 @@ from dparray._layout import Layout, broadcast_strides, is_contiguous, order_of_a
 
 
 def element_strides(layouts: Sequence[Layout], shape: tuple[int, ...]) -> list[list[int]]:
-    """The strides of each layout, broadcast to ``shape``, in elements."""
+    """Return the strides of each layout, broadcast to ``shape``, in elements."""
     walked = []
     for layout in layouts:
         itemsize = layout.dtype.itemsize
@@ -22,7 +22,8 @@ def element_strides(layouts: Sequence[Layout], shape: tuple[int, ...]) -> list[l
 def in_memory_order(
     shape: tuple[int, ...], layouts: Sequence[Layout], targets: Sequence[Layout]
 ) -> tuple[tuple[int, ...], Sequence[Layout]]:
-    """A shape and layouts with the axes in the order in which what is written has them in memory.
+    """Return a shape and layouts with the axes in the order in which what is written has them in
+    memory.
 
     So columns that lie one after another are one walk, as rows are.
     """
@@ -79,7 +80,9 @@ _STRIDES_OF_LETTERS = {letter: stride for stride, letter in _CONSTANT_STRIDES.it
 
 
 def letters_of(column: Sequence[int], constant: int = 0) -> str:
-    """The index class of a column of strides; ``"u"`` stands for a constant that is known."""
+    """Return the index class of a column of strides; ``"u"`` stands for a constant that is
+    known.
+    """
     known = {constant: "u"} | {0: "0", 1: "1"}
     outer = [known.get(stride, "s") for stride in column[:-1]]
     inner = [(_CONSTANT_STRIDES | known).get(stride, "s") for stride in column[-1:]]
@@ -87,13 +90,14 @@ def letters_of(column: Sequence[int], constant: int = 0) -> str:
 
 
 def stride_arguments(column: Sequence[int], constant: int = 0) -> tuple[int, ...]:
-    """The strides that are kernel arguments: those that :func:`letters_of` calls ``"s"``."""
+    """Return the strides that are kernel arguments: those that :func:`letters_of` calls ``"s"``."""
     letters = letters_of(column, constant)
     return tuple(stride for stride, letter in zip(column, letters, strict=True) if letter == "s")
 
 
 def index_terms(letters: str, index: str, stride: str, constant: int = 0) -> str:
-    """The sum that is an element's index, of indices called ``index``; empty if all are ``"0"``.
+    """Return the sum that is an element's index, of indices called ``index``; empty if all are
+    ``"0"``.
 
     Args:
         letters: as of :func:`letters_of`, with ``constant``.
@@ -115,7 +119,8 @@ def index_terms(letters: str, index: str, stride: str, constant: int = 0) -> str
 def collapse(
     layouts: Sequence[Layout], shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[str]]:
-    """The fewest dimensions in which all layouts can be walked, with their strides in elements.
+    """Return the fewest dimensions in which all layouts can be walked, with their strides in
+    elements.
 
     Returns:
         Extents of the collapsed dimensions; the stride arguments of each layout; its class.

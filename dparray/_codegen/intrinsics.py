@@ -13,12 +13,14 @@ import numpy as np
 
 
 def half_value(bits: Any) -> Any:
-    """The float32 with the value of a half, given as its bits (uint16)."""
+    """Return the float32 with the value of a half, given as its bits (uint16)."""
     return np.uint16(bits).view(np.float16).astype(np.float32)
 
 
 def half_bits(value: Any) -> Any:
-    """The bits (uint16) of the half nearest to a number, of two equally near the even one."""
+    """Return the bits (uint16) of the half nearest to a number, of two equally near the even
+    one.
+    """
     if isinstance(value, int | np.integer | np.bool_):
         value = np.float32(value)
     with np.errstate(all="ignore"):
@@ -26,12 +28,12 @@ def half_bits(value: Any) -> Any:
 
 
 def half(value: Any) -> Any:
-    """The float32 with the value of the half nearest to a number."""
+    """Return the float32 with the value of the half nearest to a number."""
     return half_value(half_bits(value))
 
 
 def flat(array: Any) -> Any:
-    """The memory of an array from its first element on, as a vector.
+    """Return the memory of an array from its first element on, as a vector.
 
     In kernels its indices are unsigned and have no end: those of strided arrays lie beyond the
     number of elements or, as two's complements, before the first.
@@ -40,7 +42,7 @@ def flat(array: Any) -> Any:
 
 
 def integer_power(base: Any, exponent: Any) -> Any:
-    """The power of two integers modulo 2**64, as uint64.
+    """Return the power of two integers modulo 2**64, as uint64.
 
     By squaring. What a narrower dtype wraps around to are the low bits of it. Of a negative
     exponent, 1 and -1 give 1 or -1, their inverses; any other base gives 0.

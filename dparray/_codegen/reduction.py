@@ -105,7 +105,7 @@ _KINDS = frozenset("biuf")
 
 
 def can_reduce(node: Node) -> bool:
-    """Whether a kernel can compute this reduction from its operands."""
+    """Return whether a kernel can compute this reduction from its operands."""
     return all(dtype.kind in _KINDS for dtype in node.loop) and all(
         type(operand) is not Node
         or (
@@ -117,7 +117,7 @@ def can_reduce(node: Node) -> bool:
 
 
 def is_generated(node: Node) -> bool:
-    """Whether a kernel can compute a pending node, be it a reduction or not."""
+    """Return whether a kernel can compute a pending node, be it a reduction or not."""
     return can_reduce(node) if type(node.op) is Reduce else can_generate(node)
 
 
@@ -131,7 +131,7 @@ def linearize_reduction(
     elements_last: bool = False,
     leaves_accumulators: bool = False,
 ) -> ReductionProgram:
-    """The program of one kernel with reductions.
+    """Return the program of one kernel with reductions.
 
     Where that has more than one chunk of elements for each output, it has to be asked for again as
     one that leaves accumulators.
@@ -309,7 +309,7 @@ def _of_few(step: Any, folded: int) -> Any:
 def is_row_cached(
     domain: Domain, layouts: Sequence[Layout], machine: Machine, most_bytes: int
 ) -> bool:
-    """Whether what a group reads again in a second loop is still in its cache.
+    """Return whether what a group reads again in a second loop is still in its cache.
 
     Args:
         domain: what is walked.
@@ -339,7 +339,7 @@ def is_row_cached(
 
 
 def count_left(program: ReductionProgram) -> int:
-    """How many sets of accumulators a kernel that merges chunks leaves in memory."""
+    """Return how many sets of accumulators a kernel that merges chunks leaves in memory."""
     structure = program.structure
     outputs = structure.lanes * structure.vectors if structure.form == "columns" else 1
     return program.global_range[0] // structure.lanes * outputs

@@ -109,7 +109,7 @@ class Question(NamedTuple):
 
 
 def choose(of: Question, machine: Machine) -> Form:
-    """The form of a kernel on a device."""
+    """Return the form of a kernel on a device."""
     kept, count = math.prod(of.kept_extents), math.prod(of.extents)
     # A user's function may end a work-item, and the others of its sub-group would wait for it.
     is_gpu = machine.sub_group > 0 and not of.calls_user
@@ -144,7 +144,9 @@ def choose(of: Question, machine: Machine) -> Form:
 def form_of_loops(
     kept_extents: Sequence[int], count: int, columns: Sequence[Sequence[int]], machine: Machine
 ) -> Form:
-    """The form of a kernel with several loops, and the outputs that one of its groups has."""
+    """Return the form of a kernel with several loops, and the outputs that one of its groups
+    has.
+    """
     if machine.sub_group:
         return _gpu_form(kept_extents, count, columns, machine, True, VECTORS)
     name, vectors, chunks = _cpu_form(kept_extents, count, columns, machine, True, VECTORS)
@@ -152,7 +154,7 @@ def form_of_loops(
 
 
 def outputs_of_group(form: Form, machine: Machine) -> int:
-    """How many outputs a group of a form folds."""
+    """Return how many outputs a group of a form folds."""
     if form.name == "columns":
         return form.lanes * form.vectors
     if form.name == "sub-groups":
@@ -161,7 +163,7 @@ def outputs_of_group(form: Form, machine: Machine) -> int:
 
 
 def wanted_groups(machine: Machine, lanes: int) -> int:
-    """The groups that fill the device and balance its units."""
+    """Return the groups that fill the device and balance its units."""
     if not machine.sub_group:
         return GROUPS_A_UNIT * machine.compute_units
     return min(MOST_MERGED, max(1, GPU_WAVES * machine.resident_items // lanes))
@@ -237,7 +239,7 @@ def _cpu_form(
 
 
 def are_small(layouts: Sequence[Layout]) -> bool:
-    """Whether elements are gathered one by one where work-items have neighbouring rows."""
+    """Return whether elements are gathered one by one where work-items have neighbouring rows."""
     return all(layout.dtype.itemsize <= SMALL_ELEMENT for layout in layouts)
 
 
@@ -247,7 +249,7 @@ def has_short_rows(
     read: Sequence[tuple[Sequence[int], Sequence[int]]],
     machine: Machine,
 ) -> bool:
-    """Whether many rows lie one after another in memory that are shorter than a vector."""
+    """Return whether many rows lie one after another in memory that are shorter than a vector."""
     row, count = kept_extents[-1], extents[-1]
     return (
         len(kept_extents) == len(extents) == 1
@@ -264,13 +266,15 @@ def has_short_rows(
 
 
 def vectors_of_rows(row: int, lanes: int, most: int) -> int:
-    """How many vectors hold a whole number of rows: about ``most``, as far as there is a choice."""
+    """Return how many vectors hold a whole number of rows: about ``most``, as far as there is a
+    choice.
+    """
     fewest = math.lcm(row, lanes) // lanes
     return fewest * max(1, most // fewest)
 
 
 def column_groups(kept_extents: Sequence[int], width: int) -> int:
-    """The groups that fold all outputs in columns, each so many neighbouring ones."""
+    """Return the groups that fold all outputs in columns, each so many neighbouring ones."""
     return math.prod(kept_extents[:-1]) * -(-kept_extents[-1] // width)
 
 

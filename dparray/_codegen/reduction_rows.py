@@ -14,7 +14,7 @@ from dparray._codegen.values import Values
 
 
 def source_of(structure: ReductionStructure) -> str:
-    """The text of the kernel for a structure, of any form."""
+    """Return the text of the kernel for a structure, of any form."""
     return (_RowsText if structure.form == "rows" else Text)(structure).source()
 
 

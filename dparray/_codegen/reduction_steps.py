@@ -66,7 +66,8 @@ class ReductionStructure(NamedTuple):
 
 
 def is_widened(row: Reduction, operand: np.dtype[Any]) -> bool:
-    """Whether a reduction folds elements of this dtype as ``int32``, and converts the result.
+    """Return whether a reduction folds elements of this dtype as ``int32``, and converts the
+    result.
 
     Booleans are no numbers, and bytes are found in local memory one by one. A user's function takes
     the elements as they are.
@@ -77,13 +78,13 @@ def is_widened(row: Reduction, operand: np.dtype[Any]) -> bool:
 
 
 def accumulator_dtypes(row: Reduction, operand: np.dtype[Any]) -> list[np.dtype[Any]]:
-    """The dtypes of the accumulators of a reduction whose operand has the dtype."""
+    """Return the dtypes of the accumulators of a reduction whose operand has the dtype."""
     own = np.dtype(np.int32) if is_widened(row, operand) else operand
     return [np.dtype(dtype) if dtype else own for dtype in row.accumulators.values()]
 
 
 def accumulator_bytes(steps: Sequence[Any]) -> int:
-    """The bytes of all accumulators of a work-item."""
+    """Return the bytes of all accumulators of a work-item."""
     return sum(
         dtype.itemsize
         for step in steps
@@ -93,7 +94,7 @@ def accumulator_bytes(steps: Sequence[Any]) -> int:
 
 
 def is_reduction(step: Any) -> bool:
-    """Whether a step of a structure is a reduction."""
+    """Return whether a step of a structure is a reduction."""
     return not isinstance(step[1], str)
 
 
@@ -107,7 +108,7 @@ def loops_before(steps: Sequence[Any]) -> list[int]:
 
 
 def loop_count(steps: Sequence[Any], elements: Sequence[str], elements_last: bool) -> int:
-    """How many loops a kernel has."""
+    """Return how many loops a kernel has."""
     before = loops_before(steps)
     reductions = max(before[at] for at, step in enumerate(steps) if is_reduction(step))
     stored = [before[int(name[1:])] for name in elements]
@@ -133,7 +134,7 @@ def shared_accumulators(structure: ReductionStructure) -> list[tuple[str, np.dty
 
 
 def power_of_two(number: int) -> int:
-    """The largest power of two that is no larger."""
+    """Return the largest power of two that is no larger."""
     return 1 << (number.bit_length() - 1)
 
 
@@ -176,12 +177,12 @@ def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
 
 
 def types_of(structure: ReductionStructure) -> tuple[str, ...]:
-    """The type keys of the kernel's parameters after the item."""
+    """Return the type keys of the kernel's parameters after the item."""
     return tuple(key for _, key in parameters_of(structure))
 
 
 def functions_of(structure: ReductionStructure) -> dict[str, Any]:
-    """The device functions that the text calls, by the names it has for them."""
+    """Return the device functions that the text calls, by the names it has for them."""
     return {
         f"t{number}_{name}": function
         for number, row, _ in reductions_of(structure)

@@ -703,7 +703,7 @@ class Walk(NamedTuple):
 def decomposed(
     index: str, extent: str, dimensions: int, indent: str = "    ", name: str = ""
 ) -> list[str]:
-    """The lines that take a linear index apart into one for each dimension."""
+    """Return the lines that take a linear index apart into one for each dimension."""
     name = name or index
     lines = []
     rest = index

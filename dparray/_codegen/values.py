@@ -24,17 +24,17 @@ POSITIONS = "positions"
 
 
 def is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a kernel can make values of one dtype such of another."""
+    """Return whether a kernel can make values of one dtype such of another."""
     return dtype.kind != "c" or wanted.kind in "cb"
 
 
 def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
-    """Whether a kernel can write this value to memory of ``dtype``."""
+    """Return whether a kernel can write this value to memory of ``dtype``."""
     return type(value) is Scalar or is_convertible(value.dtype, dtype)  # type: ignore[union-attr]
 
 
 def dtype_read(layout: Layout) -> str:
-    """The dtype of an array that is read, as the structure of a kernel names it."""
+    """Return the dtype of an array that is read, as the structure of a kernel names it."""
     return POSITIONS if layout.block.memory is None else str(layout.dtype.str)
 
 
@@ -93,7 +93,9 @@ _PART_NAMES = {
 
 
 def scalar_arguments(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """The kernel arguments that carry a scalar of a dtype: one, or two of a complex number."""
+    """Return the kernel arguments that carry a scalar of a dtype: one, or two of a complex
+    number.
+    """
     make = _CTYPES.get(dtype)
     if make is not None:
         return (make(value),)
@@ -131,7 +133,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(name: str, dtype: str, wanted: str) -> Parts:
-    """A named value as a complex one of a dtype."""
+    """Return a named value as a complex one of a dtype."""
     part = _PART_NAMES[wanted]
     if dtype not in _PART_NAMES:
         real = converted_text(name, dtype, np.dtype(part).str)
@@ -143,7 +145,9 @@ def parts_of(name: str, dtype: str, wanted: str) -> Parts:
 
 
 def store(array: str, index: str, name: str, dtype: str, wanted: str) -> list[str]:
-    """The lines that write a named value to an element of an array of the dtype ``wanted``."""
+    """Return the lines that write a named value to an element of an array of the dtype
+    ``wanted``.
+    """
     if wanted == HALF:
         return [f"{array}[{index}] = half_bits({name})"]
     if wanted not in _PART_NAMES:
@@ -167,7 +171,7 @@ def array_parameters(arrays: Iterable[tuple[str, ...]]) -> list[tuple[str, str]]
 
 
 def load(number: int, dtype: str, index: str) -> list[str]:
-    """The lines that load an element of an array."""
+    """Return the lines that load an element of an array."""
     if dtype == POSITIONS:
         return [f"x{number} = int64({index})"]
     if dtype == HALF:
@@ -193,7 +197,7 @@ def scalar_parameters(scalars: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def scalar_lines(scalars: Sequence[str]) -> list[str]:
-    """The lines that give each narrow scalar its own dtype."""
+    """Return the lines that give each narrow scalar its own dtype."""
     return [
         f"    s{number} = "
         + (f"p{number} != 0" if dtype == BOOL else f"{TYPE_NAMES[dtype]}(p{number})")
@@ -203,7 +207,7 @@ def scalar_lines(scalars: Sequence[str]) -> list[str]:
 
 
 def array_key(dtype: str) -> str:
-    """The type key of an array of a dtype as kernels see it, contiguous.
+    """Return the type key of an array of a dtype as kernels see it, contiguous.
 
     Half precision is seen as its bits, complex numbers as their parts.
     """
@@ -212,13 +216,13 @@ def array_key(dtype: str) -> str:
 
 
 def type_key(dtype: str) -> str:
-    """The type key of a value of a dtype as a kernel computes with it."""
+    """Return the type key of a value of a dtype as a kernel computes with it."""
     dtype = np.dtype(np.float32).str if dtype == HALF else dtype
     return code_of(np.dtype(dtype))
 
 
 def kernel_name(steps: Sequence[Any], last: str = "") -> str:
-    """The name of the kernel of some steps: its operations, as far as they fit."""
+    """Return the name of the kernel of some steps: its operations, as far as they fit."""
     words = ["fused", *(step[0] for step in steps), *([last] if last else [])]
     name = "_".join(words)
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME].rpartition('_')[0]}_etc"
@@ -262,7 +266,7 @@ class Values:
         self._names: dict[str, str] = dict(outer._names) if outer else {}
 
     def name(self, reference: str) -> str:
-        """The name of the value of a reference (``"a0"``, ``"s0"``, ``"t0"``)."""
+        """Return the name of the value of a reference (``"a0"``, ``"s0"``, ``"t0"``)."""
         known = self._names.get(reference)
         return known or (f"x{reference[1:]}" if reference[0] == "a" else reference)
 

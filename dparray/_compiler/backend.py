@@ -58,7 +58,7 @@ class Backend:
         )
 
     def numba_type(self, key: str) -> Any:
-        """The Numba type of a type key."""
+        """Return the Numba type of a type key."""
         parsed = _type_keys.parse(key)
         if parsed.is_item:
             made = self.item_types[parsed.kind]
@@ -77,7 +77,7 @@ class Backend:
         return self.array_type(dtype, parsed.ndim, parsed.order)
 
     def key_of_type(self, numba_type: Any) -> str:
-        """The type key of a Numba type."""
+        """Return the type key of a Numba type."""
         for kind, cls in self.item_types.items():
             if isinstance(numba_type, cls):
                 return str(TypeKey(kind, "", numba_type.ndim))
@@ -101,7 +101,7 @@ class Backend:
     def compile(
         self, function: Callable[..., Any], types: Sequence[str], *, debug: bool
     ) -> tuple[str, str, Advice]:
-        """The entry point, the module in LLVM's text, and what to warn of."""
+        """Return the entry point, the module in LLVM's text, and what to warn of."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Numba's, about its own internals
             if self.register_new():  # parts of the namespace are loaded when they are asked for
@@ -117,7 +117,7 @@ class Backend:
         types: Sequence[str],
         instrument: Callable[[FunctionType], FunctionType],
     ) -> dict[FunctionType, list[Inferred]]:
-        """The types of a kernel and of the device functions that it comes to.
+        """Return the types of a kernel and of the device functions that it comes to.
 
         Args:
             function: the kernel.
@@ -207,7 +207,7 @@ lock = threading.RLock()
 
 
 def backend() -> Backend:
-    """The loaded compiler; the first call imports Numba."""
+    """Return the loaded compiler; the first call imports Numba."""
     global _backend
     with lock:
         if _backend is None:
@@ -221,7 +221,7 @@ def backend() -> Backend:
 
 
 def dispatcher_of(function: DeviceFunction) -> Any:
-    """The dispatcher of a device function for the values that it refers to now.
+    """Return the dispatcher of a device function for the values that it refers to now.
 
     A dispatcher freezes those values when it first compiles, so other values need another.
     """
@@ -270,7 +270,8 @@ def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
 
 
 def without_keyword_only(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose parameters all have positions, which are the only ones that Numba knows.
+    """Return a function whose parameters all have positions, which are the only ones that Numba
+    knows.
 
     Those that had none follow the others; what has no default among them gets one that no call
     comes to use.

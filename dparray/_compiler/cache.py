@@ -88,7 +88,7 @@ class _NoDirectory(OSError):
 
 
 def base_directory() -> Path | None:
-    """The directory of the cache, which is created when something is first saved.
+    """Return the directory of the cache, which is created when something is first saved.
 
     ``None`` where there is none: a container's user without a home directory, for example.
     """
@@ -99,7 +99,7 @@ def base_directory() -> Path | None:
 
 
 def missing_reason() -> str:
-    """The reason why there is no base directory; empty where there is one."""
+    """Return the reason why there is no base directory; empty where there is one."""
     try:
         _base_directory()
     except _NoDirectory as error:
@@ -140,7 +140,7 @@ class _Refused(OSError):
 
 
 def folder() -> Path:
-    """The folder of the entries, below the base directory; it holds nothing else.
+    """Return the folder of the entries, below the base directory; it holds nothing else.
 
     Raises:
         OSError: there is no base directory.
@@ -149,7 +149,9 @@ def folder() -> Path:
 
 
 def load(key: str) -> bytes | None:
-    """The bytes saved under ``key``, or ``None``; a damaged entry is removed and is ``None``."""
+    """Return the bytes saved under ``key``, or ``None``; a damaged entry is removed and is
+    ``None``.
+    """
     try:
         directory = folder()
         path = directory / (key + _SUFFIX)

@@ -74,12 +74,12 @@ class CheckedKernel(NamedTuple):
 
 
 def is_inside(array: Any, index: Any) -> bool:
-    """Whether an index is inside of an array."""
+    """Return whether an index is inside of an array."""
     raise NotImplementedError("is_inside runs in kernels")
 
 
 def check(array: Any, index: Any, record: Any, site: int) -> bool:
-    """Whether an index is inside of an array; if not, that is noted in the record."""
+    """Return whether an index is inside of an array; if not, that is noted in the record."""
     raise NotImplementedError("check runs in kernels")
 
 
@@ -134,14 +134,14 @@ _CHECKS = {
 
 
 def checked_copy(function: Callable[..., Any]) -> CheckedKernel | None:
-    """The checking copy of a kernel's Python function; ``None`` without its source."""
+    """Return the checking copy of a kernel's Python function; ``None`` without its source."""
     copier = _Copier()
     copied = copier.copy(function, is_kernel=True)
     return None if copied is None else CheckedKernel(copied, copier.sites, copier.unchecked)
 
 
 def describe_fault(kernel: str, checked: CheckedKernel, record: Any) -> str:
-    """The message for a record that a launch left."""
+    """Return the message for a record that a launch left."""
     faults, number, count, unsigned, dimensions = map(int, record[:INDICES])
     if not (0 <= number < len(checked.sites) and 0 <= max(count, dimensions) <= SHAPE - INDICES):
         return (
@@ -406,7 +406,7 @@ class _Checker(ast.NodeTransformer):
     # -- pieces ---------------------------------------------------------------------------------
 
     def site(self, node: ast.expr, problem: str, there: ast.AST) -> int:
-        """The number of a new site; what is there is not yet transformed."""
+        """Return the number of a new site; what is there is not yet transformed."""
         indent = self.source.indent
         end_column = node.end_col_offset or node.col_offset + 1
         self.copier.sites.append(
@@ -429,7 +429,7 @@ class _Checker(ast.NodeTransformer):
         return ast.Call(function, [array, index, _load(RECORD), ast.Constant(site)], [])
 
     def name(self) -> str:
-        """A new variable."""
+        """Return a new variable."""
         self.made += 1
         return f"dparray_value_{self.made}"
 

@@ -55,7 +55,7 @@ def obtain_kernel(
     labels: Sequence[str] = (),
     queue: Any = None,
 ) -> Kernel:
-    """The kernel of ``function`` for these types: from memory, from disk, or compiled now.
+    """Return the kernel of ``function`` for these types: from memory, from disk, or compiled now.
 
     Args:
         function: a Python function in the kernel language.
@@ -92,7 +92,7 @@ def _compile_once(key: str, *arguments: Any) -> Kernel:
 def obtain_generated(
     source: str, types: Sequence[str], options: Mapping[str, Any], queue: Any = None
 ) -> Kernel:
-    """The same of a generated kernel, of its text.
+    """Return the same of a generated kernel, of its text.
 
     Raises:
         KernelCompileError: it does not compile.
@@ -135,7 +135,7 @@ def _obtained(
 
 
 def recalled(key: str | None, stored_key: Callable[[], str | None] = lambda: None) -> Kernel | None:
-    """The kernel of a key if memory, the store or disk hold it; nothing is compiled.
+    """Return the kernel of a key if memory, the store or disk hold it; nothing is compiled.
 
     Args:
         key: the kernel's in memory and on disk.
@@ -333,6 +333,6 @@ def _missing_function(llvm: str) -> str | None:
 
 
 def spirv_text(kernel: Kernel) -> str:
-    """A kernel's SPIR-V, readable."""
+    """Return a kernel's SPIR-V, readable."""
     text = emission.assembly(kernel.llvm)
     return emission.contracted_text(text) if emission.is_contracted(kernel.spirv) else text

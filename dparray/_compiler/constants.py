@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
 
 
 def with_plain_defaults(function: Any) -> Any:
-    """A function whose defaults are plain numbers."""
+    """Return a function whose defaults are plain numbers."""
     defaults = function.__defaults__
     if not defaults or all(plain(each) is each for each in defaults):
         return function

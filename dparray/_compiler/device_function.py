@@ -33,7 +33,8 @@ class DeviceFunction:
         self.dispatchers: dict[str, Any] = {}
 
     def frozen(self) -> tuple[DeviceFunction, tuple[Reference, ...]]:
-        """The function with the values that it and those it calls refer to now, and these values.
+        """Return the function with the values that it and those it calls refer to now, and these
+        values.
 
         What is assigned to a global or captured name later does not reach the copy.
         """
@@ -67,7 +68,7 @@ class DeviceFunction:
 
 
 def may_loop(function: Callable[..., Any]) -> bool:
-    """Whether a function may loop: it jumps backward, or refers to a function, which may.
+    """Return whether a function may loop: it jumps backward, or refers to a function, which may.
 
     Work-items of a function that does not loop are over soon.
     """

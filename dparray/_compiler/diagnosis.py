@@ -108,7 +108,7 @@ class Source(NamedTuple):
 
 
 def source_of(function: Callable[..., Any], *, exact: bool = False) -> Source | None:
-    """The function's source, or ``None`` where there is no file, as at a prompt.
+    """Return the function's source, or ``None`` where there is no file, as at a prompt.
 
     A lambda is given as the definition of a function that returns its value.
 
@@ -214,7 +214,7 @@ def quote(source: Source, line: int, column: int | None, end_column: int | None)
 
 
 def located(error: Exception) -> str:
-    """The text of an error of the compiler, with the line that the compiler was at.
+    """Return the text of an error of the compiler, with the line that the compiler was at.
 
     Those that are none of Numba's own classes do not say it; the frames that raised them do.
     """
@@ -232,7 +232,7 @@ def located(error: Exception) -> str:
 def describe_failure(
     function: Callable[..., Any], parameters: Sequence[str], text: str, *, is_kernel: bool = True
 ) -> str:
-    """The few lines that say why ``function`` does not compile.
+    """Return the few lines that say why ``function`` does not compile.
 
     Args:
         function: the kernel, or a device function.
@@ -585,7 +585,7 @@ def _resolve(function: Callable[..., Any], node: ast.expr) -> Any:
 
 
 def called_device_functions(function: Callable[..., Any]) -> Iterator[types.FunctionType]:
-    """The Python functions of the device functions that a function refers to."""
+    """Return the Python functions of the device functions that a function refers to."""
     for value in referred_values(function).values():
         called = getattr(value, "py_func", None)
         if isinstance(called, types.FunctionType):

@@ -58,7 +58,7 @@ class _Helper:
         self.owner = os.getpid()
 
     def ask(self, text: str, wanted: int) -> bytes:
-        """The helper's output for a module.
+        """Return the helper's output for a module.
 
         Raises:
             EmissionError: it makes nothing of it.
@@ -151,7 +151,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def emit(text: str) -> bytes:
-    """The SPIR-V of a module.
+    """Return the SPIR-V of a module.
 
     Raises:
         EmissionError: the back end does not write it.
@@ -161,7 +161,7 @@ def emit(text: str) -> bytes:
 
 
 def optimised(text: str) -> tuple[str, bytes]:
-    """A module that is not optimised: its text when it is, and its SPIR-V.
+    """Return a module that is not optimised: its text when it is, and its SPIR-V.
 
     Raises:
         EmissionError: the back end does not write it.
@@ -174,7 +174,7 @@ def optimised(text: str) -> tuple[str, bytes]:
 
 
 def assembly(text: str) -> str:
-    """The SPIR-V of a module, readable."""
+    """Return the SPIR-V of a module, readable."""
     return _asked(text, emitter.ASSEMBLY).decode()
 
 
@@ -230,7 +230,7 @@ def _text_words(text: str) -> list[int]:
 
 
 def contracted(spirv: bytes) -> bytes:
-    """The module with its multiplications and additions allowed to be rounded once.
+    """Return the module with its multiplications and additions allowed to be rounded once.
 
     LLVM gives each kernel SPIR-V's execution mode ``ContractionOff`` and writes nothing of what its
     operations allow. Intel's CPU driver contracts where the operations allow it, not where that
@@ -270,7 +270,7 @@ def contracted(spirv: bytes) -> bytes:
 
 
 def contracted_text(text: str) -> str:
-    """The same of a module's readable form."""
+    """Return the same of a module's readable form."""
     lines = [line for line in text.splitlines(keepends=True) if " ContractionOff" not in line]
     names = _ARITHMETIC_IN_TEXT.findall(text)
     decorations = "".join(
@@ -282,5 +282,5 @@ def contracted_text(text: str) -> str:
 
 
 def is_contracted(spirv: bytes) -> bool:
-    """Whether :func:`contracted` has made a module."""
+    """Return whether :func:`contracted` has made a module."""
     return _FAST_MATH_EXTENSION.encode() in spirv

@@ -466,7 +466,7 @@ class _Function:
         return list(found.values())
 
     def exits(self, loop: _Loop) -> list[str]:
-        """The labels of the blocks that leave a loop."""
+        """Return the labels of the blocks that leave a loop."""
         return [
             label
             for label in self.targets
@@ -474,16 +474,16 @@ class _Function:
         ]
 
     def conditions(self, loop: _Loop) -> list[str]:
-        """The names that decide whether a loop ends."""
+        """Return the names that decide whether a loop ends."""
         found = (_BRANCHES.match(self.lines[self.ends[label]]) for label in self.exits(loop))
         return [one[1] for one in found if one]
 
     def is_in(self, name: str, loop: _Loop) -> bool:
-        """Whether a name is defined in a loop."""
+        """Return whether a name is defined in a loop."""
         return name in self.definitions and self.labels[self.definitions[name][0]] in loop.blocks
 
     def sources(self, name: str, loop: _Loop) -> set[str]:
-        """A name and those in a loop that it is computed from."""
+        """Return a name and those in a loop that it is computed from."""
         found: set[str] = set()
         coming = [name]
         while coming:
@@ -703,7 +703,7 @@ _ALIGNMENTS = re.compile(r"(?<=, align )(?:128|256|512|1024)$", re.MULTILINE)
 
 
 def writable(text: str) -> str:
-    """The text of a module as the back end writes it rightly."""
+    """Return the text of a module as the back end writes it rightly."""
     text = _ALIGNMENTS.sub("64", text)
     ids, computed = of_items = _ids_and_computed(text, _IDS)
     if _GROUP_ID in text:
@@ -837,7 +837,7 @@ _DECLARATION = re.compile(
 
 
 def expanded(text: str) -> str:
-    """The text of a module without these intrinsics."""
+    """Return the text of a module without these intrinsics."""
     definitions = []
     helpers = set()
     for found in _DECLARATION.finditer(text):
@@ -1003,7 +1003,7 @@ class Writer(NamedTuple):
 
     @classmethod
     def begun(cls, binding: Any) -> Writer:
-        """A new one."""
+        """Return a new one."""
         request_from, request_to = os.pipe()
         output_from, output_to = os.pipe()
         error_from, error_to = os.pipe()

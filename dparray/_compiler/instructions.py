@@ -55,12 +55,12 @@ INT64 = ir.IntType(64)
 
 
 def scope(memory_scope: int) -> Any:
-    """The constant of a ``MemoryScope``."""
+    """Return the constant of a ``MemoryScope``."""
     return INT32(spirv.scope(memory_scope))
 
 
 def semantics(memory_order: int) -> Any:
-    """The constant of a ``MemoryOrder``; as in SYCL, it is about all memory."""
+    """Return the constant of a ``MemoryOrder``; as in SYCL, it is about all memory."""
     return INT32(spirv.semantics(memory_order))
 
 
@@ -102,7 +102,7 @@ def call(
 
 
 def whole(builder: Any, value: Any, target: Any, signed: bool) -> Any:
-    """A float as an integer of the LLVM type ``target``, or a vector of them.
+    """Return a float as an integer of the LLVM type ``target``, or a vector of them.
 
     LLVM leaves open what does not fit, negative numbers in unsigned ones too; they wrap, as on the
     host.
@@ -125,7 +125,9 @@ def whole(builder: Any, value: Any, target: Any, signed: bool) -> Any:
 
 
 def index(builder: Any, name: str, dimension: Any) -> Any:
-    """One of the numbers above in a dimension; the dimensions are in the order of the kernel's."""
+    """Return one of the numbers above in a dimension; the dimensions are in the order of the
+    kernel's.
+    """
     if isinstance(dimension, int):
         dimension = INT32(dimension)
     number = call(builder, mangled(name, "j"), INT64, [dimension], pure=True)
@@ -135,13 +137,13 @@ def index(builder: Any, name: str, dimension: Any) -> Any:
 
 
 def sub_group_number(builder: Any, name: str) -> Any:
-    """One of the numbers of sub-groups above."""
+    """Return one of the numbers of sub-groups above."""
     number = call(builder, mangled(name, "v"), INT32, pure=True)
     return builder.zext(number, INT64)
 
 
 def linear_index(builder: Any, ids: str, sizes: str, dimensions: Sequence[int]) -> Any:
-    """The number of a work-item or a group in all dimensions, the last of them fastest."""
+    """Return the number of a work-item or a group in all dimensions, the last of them fastest."""
     linear: Any = None
     for dimension in dimensions:
         number = index(builder, ids, dimension)

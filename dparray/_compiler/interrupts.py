@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """An interrupt inside the block is raised at its end; processes started in it get none.
+    """Return an interrupt inside the block is raised at its end; processes started in it get none.
 
     Only the main thread is ever interrupted; in others, and where the program handles the signal in
     a way of its own that Python does not know, this does nothing.

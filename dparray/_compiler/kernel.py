@@ -104,7 +104,8 @@ class Kernel:
         return len(self.spirv) + len(self._llvm) + _BUILT_BYTES * max(len(self._built), 1)
 
     def built_for(self, queue: dpctl.SyclQueue) -> Built:
-        """The kernel for the context and device of ``queue``, built when it is first asked for.
+        """Return the kernel for the context and device of ``queue``, built when it is first asked
+        for.
 
         Raises:
             UnsupportedDeviceError: the kernel computes in float64 and the device does not.
@@ -165,7 +166,7 @@ class Kernel:
             ) from error
 
     def to_bytes(self) -> bytes:
-        """The bytes that the disk cache keeps."""
+        """Return the bytes that the disk cache keeps."""
         head = {
             "entry": self.entry,
             "name": self.name,
@@ -179,7 +180,7 @@ class Kernel:
 
     @classmethod
     def from_bytes(cls, text: bytes) -> Kernel:
-        """The kernel that :meth:`to_bytes` wrote.
+        """Return the kernel that :meth:`to_bytes` wrote.
 
         Raises:
             ValueError, TypeError, KeyError, RecursionError: these are other bytes.
@@ -236,7 +237,7 @@ _INT64_ATOMICS = 12
 
 
 def entry_points(spirv: bytes) -> set[str]:
-    """The names of the kernels in a SPIR-V module.
+    """Return the names of the kernels in a SPIR-V module.
 
     Raises:
         ValueError: it is no module.
@@ -283,12 +284,12 @@ def _instructions(spirv: bytes) -> Iterator[tuple[int, int, int]]:
 
 
 def needs_float64(spirv: bytes) -> bool:
-    """Whether a SPIR-V module declares the capability Float64."""
+    """Return whether a SPIR-V module declares the capability Float64."""
     return declares(spirv, _FLOAT64)
 
 
 def declares(spirv: bytes, capability: int) -> bool:
-    """Whether a SPIR-V module declares a capability."""
+    """Return whether a SPIR-V module declares a capability."""
     words = memoryview(spirv).cast("I")
     for at, operation, _ in _instructions(spirv):
         if operation != _OP_CAPABILITY:
@@ -299,10 +300,10 @@ def declares(spirv: bytes, capability: int) -> bool:
 
 
 def has_float64(device: dpctl.SyclDevice) -> bool:
-    """Whether a device computes in float64."""
+    """Return whether a device computes in float64."""
     return bool(device.has_aspect_fp64)
 
 
 def has_atomic64(device: dpctl.SyclDevice) -> bool:
-    """Whether a device has atomic operations on 64-bit elements."""
+    """Return whether a device has atomic operations on 64-bit elements."""
     return bool(device.has_aspect_atomic64)

@@ -57,7 +57,7 @@ class UnkeyedError(Exception):
 def kernel_key(
     function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
 ) -> str | None:
-    """The key of a kernel on disk and in memory; ``None`` when the function has none."""
+    """Return the key of a kernel on disk and in memory; ``None`` when the function has none."""
     try:
         described = describe(function, lines=bool(options.get("debug")))
     except UnkeyedError:
@@ -67,7 +67,9 @@ def kernel_key(
 
 
 def text_key(source: str, types: Sequence[str], options: Mapping[str, Any]) -> str:
-    """The key of a generated kernel: its text, and what translates it, which is LLVM and we."""
+    """Return the key of a generated kernel: its text, and what translates it, which is LLVM and
+    we.
+    """
     made_by = (_FORMAT, _package_versions()["llvmlite"], _our_files())
     text = repr((made_by, source, tuple(types), sorted(options.items())))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -76,7 +78,7 @@ def text_key(source: str, types: Sequence[str], options: Mapping[str, Any]) -> s
 def stored_kernel_key(
     function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
 ) -> str | None:
-    """The key of a kernel of our own in the store; ``None`` when the store cannot know it.
+    """Return the key of a kernel of our own in the store; ``None`` when the store cannot know it.
 
     Device code does what its text says, whichever Python and Numba compiled it; so functions are
     held by where they stand in our files, and the key by what these files are.
@@ -90,14 +92,14 @@ def stored_kernel_key(
 
 
 def stored_text_key(source: str, types: Sequence[str], options: Mapping[str, Any]) -> str:
-    """The key of a generated kernel in the store."""
+    """Return the key of a generated kernel in the store."""
     text = repr((_FORMAT, store_files(), source, tuple(types), sorted(options.items())))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=1)
 def store_files() -> str:
-    """A digest of all our files that decide what a kernel in the store does."""
+    """Return a digest of all our files that decide what a kernel in the store does."""
     ours = hashlib.sha256(_our_files().encode())
     for file in sorted((*_DEVICE_CODE.rglob("*.py"), *_KERNEL_API.rglob("*.py"))):
         ours.update(file.read_bytes())
@@ -180,7 +182,7 @@ def toolchain() -> tuple[Any, ...]:
 
 
 def describe(function: Callable[..., Any], *, lines: bool = False) -> tuple[Any, ...]:
-    """All that the compiler takes from ``function``, as nested tuples of plain values.
+    """Return all that the compiler takes from ``function``, as nested tuples of plain values.
 
     Args:
         lines: hold the line of the source too, for kernels that report it.
@@ -217,7 +219,7 @@ UNASSIGNED = object()
 def with_references(
     function: types.FunctionType, found: list[Reference], replace: Callable[[Any], Any]
 ) -> types.FunctionType:
-    """A copy of a function that keeps the values it refers to now.
+    """Return a copy of a function that keeps the values it refers to now.
 
     Args:
         function: which.
@@ -265,7 +267,8 @@ def with_references(
 
 
 def referred_values(function: Callable[..., Any]) -> dict[str, Any]:
-    """The values of the globals and captured names that a function refers to, where assigned.
+    """Return the values of the globals and captured names that a function refers to, where
+    assigned.
 
     Members of modules are there, too, by their dotted names.
     """
@@ -345,7 +348,7 @@ class _Describer:
         )
 
     def reached(self, value: Any, attributes: Sequence[str]) -> Any:
-        """The value of ``value.a.b...``; modules on the way are no values of their own."""
+        """Return the value of ``value.a.b...``; modules on the way are no values of their own."""
         path = []
         remaining = list(attributes)
         while isinstance(value, types.ModuleType):
@@ -361,7 +364,7 @@ class _Describer:
         return (tuple(path), self.value(value))
 
     def value(self, value: Any) -> Any:
-        """A value the function refers to."""
+        """Return a value the function refers to."""
         if value is None or value is Ellipsis or type(value) in (bool, str, bytes):
             return value
         if isinstance(value, enum.Enum):
@@ -408,7 +411,7 @@ class _Describer:
         raise UnkeyedError(f"a {_name_of(type(value))}")
 
     def compiled(self, value: Any) -> tuple[Any, ...]:
-        """A device function of ours or a dispatcher of Numba's."""
+        """Return a device function of ours or a dispatcher of Numba's."""
         is_dispatcher = hasattr(value, "targetoptions")
         options = value.targetoptions if is_dispatcher else value.options
         plain = {k: repr(v) for k, v in options.items() if isinstance(v, bool | int | str | None)}

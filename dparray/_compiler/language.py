@@ -249,7 +249,7 @@ def _get_group(context: Any, builder: Any, signature: Any, arguments: Any) -> An
 
 
 def constant(function: str, name: str, value: Any, example: str) -> int:
-    """The number of a constant argument, as a type or a default.
+    """Return the number of a constant argument, as a type or a default.
 
     Raises:
         TypingError: it is not constant.

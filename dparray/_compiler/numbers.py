@@ -55,7 +55,7 @@ class Value(NamedTuple):
 
 
 def constant(number: float, kind: Kind) -> str:
-    """A number as LLVM writes it."""
+    """Return a number as LLVM writes it."""
     if kind.kind == "f":
         rounded = float(np.float32(number)) if kind.bits == 32 else float(number)
         return "0x" + struct.pack(">d", rounded).hex().upper()
@@ -67,7 +67,7 @@ def constant(number: float, kind: Kind) -> str:
 
 
 def written(number: float) -> Value:
-    """A number that is written in the text."""
+    """Return a number that is written in the text."""
     if isinstance(number, bool):
         return Value(constant(number, BOOL), BOOL)
     kind = INT64 if isinstance(number, int) else DOUBLE
@@ -75,12 +75,12 @@ def written(number: float) -> Value:
 
 
 def is_weak(value: Value) -> bool:
-    """Whether it is a written integer that can be a uint64."""
+    """Return whether it is a written integer that can be a uint64."""
     return isinstance(value.written, int) and value.written >= 0
 
 
 def common(first: Value, second: Value) -> Kind:
-    """The type in which two numbers are computed with."""
+    """Return the type in which two numbers are computed with."""
     a, b = first.kind, second.kind
     if "f" in (a.kind, b.kind):
         is_single = all(each.kind == "f" and each.bits == 32 for each in (a, b))

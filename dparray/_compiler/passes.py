@@ -57,7 +57,7 @@ _ENVIRONMENTS = "_ZN08NumbaEnv"  # begins the names of variables that hold Pytho
 
 
 def finished(module: Any, entry: str) -> str:
-    """The text of a linked module, optimised, with one function: the entry point.
+    """Return the text of a linked module, optimised, with one function: the entry point.
 
     Structures stay values unless they are split (SROA) and their parts are followed (InstCombine),
     and the back end knows no values of structures; so modules are optimised always.

@@ -24,7 +24,8 @@ def _instructions(words: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]
 
 
 def without_printed_doubles(spirv: bytes) -> bytes | None:
-    """The module with float32 arguments of ``printf``; ``None`` if it has other float64 numbers.
+    """Return the module with float32 arguments of ``printf``; ``None`` if it has other float64
+    numbers.
 
     Args:
         spirv: a module that declares the capability Float64.

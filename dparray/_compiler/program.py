@@ -72,7 +72,7 @@ _EXECUTABLE_TYPE = 4
 
 
 def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
-    """The program of a module, from the disk cache if it was built before.
+    """Return the program of a module, from the disk cache if it was built before.
 
     It has the methods ``get_sycl_kernel`` and ``has_sycl_kernel`` of ``dpctl.program.SyclProgram``.
 
@@ -91,7 +91,7 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
 
 
 def program_of_text(queue: dpctl.SyclQueue, text: str, options: str) -> Any:
-    """The program of a text in OpenCL C, as :func:`obtain_program` has it; built every time.
+    """Return the program of a text in OpenCL C, as :func:`obtain_program` has it; built every time.
 
     Raises:
         SyclProgramCompilationError: the driver refuses the text; it has what the driver says.
@@ -183,7 +183,9 @@ _STATUSES = {
 
 
 def refusal(status: int, log: str) -> str:
-    """The driver's words about a module that it refuses: its log, or the status without one."""
+    """Return the driver's words about a module that it refuses: its log, or the status without
+    one.
+    """
     return log or f"status {status} ({_STATUSES.get(status, 'not documented')}), without a log"
 
 
@@ -207,7 +209,9 @@ def note_use() -> None:
 
 
 def is_used() -> bool:
-    """Whether a driver has made a program, or is making one: its locks may be held in a fork."""
+    """Return whether a driver has made a program, or is making one: its locks may be held in a
+    fork.
+    """
     return _is_used
 
 
@@ -252,7 +256,9 @@ _NOTHING = _module(
 
 
 def keeps_binaries(queue: dpctl.SyclQueue) -> bool:
-    """Whether what the driver builds for a queue's device is loaded from disk the next time."""
+    """Return whether what the driver builds for a queue's device is loaded from disk the next
+    time.
+    """
     return _driver_of(queue) is not None and _takes_binaries(queue)
 
 
@@ -360,7 +366,7 @@ class _Driver:
 
     @contextlib.contextmanager
     def handle_of(self, kind: str, owner: Any) -> Any:
-        """The OpenCL handle behind dpctl's object, held for the time of a block."""
+        """Return the OpenCL handle behind dpctl's object, held for the time of a block."""
         handle = c_void_p(self.native[kind](owner.addressof_ref()))
         try:
             yield handle
@@ -368,7 +374,7 @@ class _Driver:
             self.release[kind](handle)
 
     def program_of(self, queue: dpctl.SyclQueue, binary: bytes, options: str) -> _Program | None:
-        """The program of a binary; ``None`` if the driver does not take it."""
+        """Return the program of a binary; ``None`` if the driver does not take it."""
         context, device = queue.sycl_context, queue.sycl_device
         size, text, status = c_size_t(len(binary)), c_char_p(binary), c_int32()
         with (
@@ -392,7 +398,7 @@ class _Driver:
         return not failed and kind.value == _EXECUTABLE_TYPE
 
     def built(self, queue: dpctl.SyclQueue, source: bytes | str, options: str) -> _Program | None:
-        """The program that the driver builds of a module, or of a text in OpenCL C.
+        """Return the program that the driver builds of a module, or of a text in OpenCL C.
 
         Returns:
             it; ``None`` if the driver does not take such sources.
@@ -409,7 +415,7 @@ class _Driver:
     def built_here(
         self, queue: dpctl.SyclQueue, source: bytes | str, options: str
     ) -> _Program | None:
-        """The same, built in the calling thread."""
+        """Return the same, built in the calling thread."""
         context, device, status = queue.sycl_context, queue.sycl_device, c_int32()
         with (
             self.handle_of("context", context) as of_context,
@@ -492,14 +498,14 @@ class _Program:
             return dict(zip(devices, texts, strict=True))[device.value].raw or None
 
     def has_sycl_kernel(self, name: str) -> bool:
-        """Whether it has a kernel of that name."""
+        """Return whether it has a kernel of that name."""
         native = self._driver.create_kernel(self._handle, name.encode(), None)
         if native:
             self._driver.release["kernel"](native)
         return bool(native)
 
     def get_sycl_kernel(self, name: str) -> Any:
-        """The ``dpctl.program.SyclKernel`` of that name.
+        """Return the ``dpctl.program.SyclKernel`` of that name.
 
         Raises:
             KeyError: it has none.

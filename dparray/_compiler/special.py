@@ -48,12 +48,12 @@ class SpecialFunction:
         self.source = self._make.__doc__ or ""
 
     def of(self, dtype: type) -> DeviceFunction:
-        """The device function for ``float32`` or ``float64``."""
+        """Return the device function for ``float32`` or ``float64``."""
         found: DeviceFunction = _functions(self._make, dtype)[self.name]
         return found
 
     def all(self) -> tuple[DeviceFunction, ...]:
-        """The device functions it may stand for in a kernel."""
+        """Return the device functions it may stand for in a kernel."""
         return self.of(np.float32), self.of(np.float64)
 
 
@@ -65,7 +65,9 @@ def _functions(
 
 
 def precision(dtypes: Sequence[np.dtype[Any]]) -> type:
-    """The dtype in which a kernel computes a function of such numbers: float64 for integers."""
+    """Return the dtype in which a kernel computes a function of such numbers: float64 for
+    integers.
+    """
     floats = [dtype for dtype in dtypes if dtype.kind == "f"]
     is_single = bool(floats) and all(dtype.itemsize <= 4 for dtype in floats)
     return np.float32 if is_single else np.float64

@@ -56,20 +56,22 @@ _ALL_MEMORY = 0x80 | 0x100 | 0x200  # of the sub-group, the work-group and the d
 
 
 def scope(memory_scope: int) -> int:
-    """The number of a ``MemoryScope``."""
+    """Return the number of a ``MemoryScope``."""
     return int(_SCOPES[MemoryScope(memory_scope)])
 
 
 def semantics(memory_order: int) -> int:
-    """The number of a ``MemoryOrder``; as in SYCL, it is about all memory."""
+    """Return the number of a ``MemoryOrder``; as in SYCL, it is about all memory."""
     return _ORDERS[MemoryOrder(memory_order)] | _ALL_MEMORY
 
 
 def mangled(name: str, codes: str) -> str:
-    """The name of a function for parameters of some types."""
+    """Return the name of a function for parameters of some types."""
     return f"_Z{len(name)}{name}{codes}"
 
 
 def entry_name(kernel: str) -> str:
-    """The entry point of a kernel: no name that OpenCL has, and the same in every process."""
+    """Return the entry point of a kernel: no name that OpenCL has, and the same in every
+    process.
+    """
     return "kernel_" + re.sub(r"\W", "_", kernel, flags=re.ASCII)

@@ -98,18 +98,18 @@ def _opened(name: str) -> _Store | None:
 
 
 def is_there() -> bool:
-    """Whether there is a store that fits our files."""
+    """Return whether there is a store that fits our files."""
     return _store() is not None
 
 
 def load(key: str) -> bytes | None:
-    """The bytes that the store has under a key, or ``None``."""
+    """Return the bytes that the store has under a key, or ``None``."""
     store = _store()
     return None if store is None else store.load(bytes.fromhex(key))
 
 
 def count() -> int:
-    """The number of kernels in the store."""
+    """Return the number of kernels in the store."""
     store = _store()
     return 0 if store is None else store.count
 
@@ -120,7 +120,7 @@ _recorded: dict[str, bytes] | None = None
 
 
 def is_recording() -> bool:
-    """Whether a store is being made."""
+    """Return whether a store is being made."""
     return _recorded is not None
 
 
@@ -132,7 +132,7 @@ def record(key: str | None, payload: bytes) -> None:
 
 @contextlib.contextmanager
 def recorded() -> Iterator[Mapping[str, bytes]]:
-    """The kernels that are compiled inside, by their keys in the store."""
+    """Return the kernels that are compiled inside, by their keys in the store."""
     global _recorded
     _recorded = {}
     try:

@@ -138,7 +138,7 @@ class TypingContext(typing.BaseContext):
         self.install_registry(typing_registry)
 
     def resolve_value_type(self, val: Any) -> Any:
-        """The type of a value that a function refers to.
+        """Return the type of a value that a function refers to.
 
         Raises:
             TypingError: it is an array of the host.
@@ -154,7 +154,7 @@ class TypingContext(typing.BaseContext):
         return numba_type
 
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
-        """The signature of a call.
+        """Return the signature of a call.
 
         Raises:
             TypingError: it is one of NumPy's on whole arrays.
@@ -172,7 +172,7 @@ class TypingContext(typing.BaseContext):
         return super().resolve_function_type(func, args, kws)
 
     def signature_of(self, function: types.Function, args: Any, kws: Any) -> Any:
-        """The signature of a call of a function of Python or ours.
+        """Return the signature of a call of a function of Python or ours.
 
         Raises:
             TypingError: it does not take these types.
@@ -212,7 +212,8 @@ class TypingContext(typing.BaseContext):
         return True
 
     def unify_types(self, *given: Any) -> Any:
-        """The type of what is any of these, whatever their order: Numba has results in a set.
+        """Return the type of what is any of these, whatever their order: Numba has results in a
+        set.
 
         Literals come last, as a literal beside a uint64 is one and two literals are an int64.
         """
@@ -221,7 +222,7 @@ class TypingContext(typing.BaseContext):
         )
 
     def unify_pairs(self, first: Any, second: Any) -> Any:
-        """The type of what is one or the other; ``None`` if there is none."""
+        """Return the type of what is one or the other; ``None`` if there is none."""
         for rule in self.unify_rules:
             unified = rule(first, second)
             if unified is not None:
@@ -229,7 +230,7 @@ class TypingContext(typing.BaseContext):
         return super().unify_pairs(first, second)
 
     def resolve_getattr(self, typ: Any, attr: str) -> Any:
-        """The type of an attribute; members of our enumerations are constants."""
+        """Return the type of an attribute; members of our enumerations are constants."""
         if isinstance(typ, types.IntEnumClass) and typ.instance_class in _ENUMERATIONS:
             member = typ.instance_class.__members__.get(attr)
             if member is not None:
@@ -313,11 +314,11 @@ class TargetContext(BaseContext):
         self.install_registry(registry)
 
     def create_module(self, name: str) -> Any:
-        """An empty module."""
+        """Return an empty module."""
         return self._codegen._create_empty_module(name)
 
     def codegen(self) -> Any:
-        """The code generator, which makes libraries of functions."""
+        """Return the code generator, which makes libraries of functions."""
         return self._codegen
 
     @property
@@ -338,11 +339,11 @@ class TargetContext(BaseContext):
     def mangler(
         self, name: str, argtypes: Any, *, abi_tags: Any = (), uid: int | None = None
     ) -> str:
-        """The name of a function for arguments of some types."""
+        """Return the name of a function for arguments of some types."""
         return itanium_mangler.mangle(name, argtypes, abi_tags=abi_tags, uid=uid)
 
     def declare_function(self, module: Any, fndesc: Any) -> Any:
-        """The function of a description: part of its kernel, as devices have no stack.
+        """Return the function of a description: part of its kernel, as devices have no stack.
 
         It is *convergent*, as Clang marks every function of device code: what contains a barrier
         must not be moved or duplicated before it is inlined. LLVM takes the mark off where it can.
@@ -356,7 +357,7 @@ class TargetContext(BaseContext):
         """Nothing: a host runs no device code."""
 
     def insert_const_string(self, mod: Any, string: str) -> Any:
-        """The texts of exceptions, which no work-item raises."""
+        """Return the texts of exceptions, which no work-item raises."""
         return ir.Constant(_INT8.as_pointer(), None)
 
     def _compile_subroutine_no_cache(
@@ -476,7 +477,7 @@ def refresh() -> None:
 def compile_with(
     pipeline_class: Any, function: Callable[..., Any], argument_types: Sequence[Any], flags: Any
 ) -> Any:
-    """The result of Numba's steps for a function that is called from the host."""
+    """Return the result of Numba's steps for a function that is called from the host."""
     with target_override(TARGET):
         return compiler.compile_extra(
             descriptor.typing_context,
@@ -494,7 +495,7 @@ def compile_with(
 def lower_kernel(
     function: Callable[..., Any], argument_types: Sequence[Any], *, debug: bool = False
 ) -> tuple[str, str, Advice]:
-    """A kernel's entry point, its optimised module in LLVM's text, and what to warn of.
+    """Return a kernel's entry point, its optimised module in LLVM's text, and what to warn of.
 
     Args:
         function: the kernel; the item is its first parameter, if it has one.

@@ -106,7 +106,8 @@ _MOST_CHOSEN = 4
 
 
 def translated(source: str, types: Sequence[str]) -> tuple[str, str]:
-    """The entry point of a generated kernel, and its module in LLVM's text, not yet optimised.
+    """Return the entry point of a generated kernel, and its module in LLVM's text, not yet
+    optimised.
 
     Args:
         source: the text, of one function.
@@ -141,7 +142,7 @@ class _Function(Writer):
             self._parameter(argument.arg, _type_keys.parse(key))
 
     def module(self) -> str:
-        """The text of the module."""
+        """Return the text of the module."""
         self._body(self.function.body)
         name = spirv.entry_name(self.function.name)
         head = f"define spir_kernel void @{name}({', '.join(self.parameters)}) {{\nentry:\n"

@@ -75,7 +75,7 @@ class DeviceArray(types.Array):
         layout: str | None = None,
         readonly: bool | None = None,
     ) -> DeviceArray:
-        """A type that differs in some respects; it stays in its memory."""
+        """Return a type that differs in some respects; it stays in its memory."""
         return DeviceArray(
             self.dtype if dtype is None else dtype,
             self.ndim if ndim is None else ndim,
@@ -86,7 +86,7 @@ class DeviceArray(types.Array):
         )
 
     def unify(self, typingctx: Any, other: Any) -> DeviceArray | None:
-        """The type of what is one or the other: of two layouts, that of any strides."""
+        """Return the type of what is one or the other: of two layouts, that of any strides."""
         if not self._is_like(other):
             return None
         return self.copy(
@@ -95,7 +95,7 @@ class DeviceArray(types.Array):
         )
 
     def can_convert_to(self, typingctx: Any, other: Any) -> Any:
-        """Whether it is an array of the other type, too."""
+        """Return whether it is an array of the other type, too."""
         if (
             self._is_like(other)
             and other.layout in ("A", self.layout)
@@ -113,7 +113,7 @@ class DeviceArray(types.Array):
 
 
 def local_array(dtype: Any, ndim: int) -> DeviceArray:
-    """The type of a local accessor."""
+    """Return the type of a local accessor."""
     return DeviceArray(dtype, ndim, "C", LOCAL)
 
 
@@ -292,7 +292,7 @@ def _float_model(manager: Any, numba_type: Any) -> Any:
 
 
 def data_models() -> Any:
-    """The layouts of all types that kernels use."""
+    """Return the layouts of all types that kernels use."""
     manager = default_manager.copy()
     for numba_type, model in (
         (DeviceArray, _ArrayModel),

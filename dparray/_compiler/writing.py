@@ -80,7 +80,9 @@ class Writer:
     def call(
         self, name: str, result: str, arguments: Sequence[tuple[str, str]], attribute: str = ""
     ) -> str:
-        """The instruction that calls a function of the device; arguments are types and values."""
+        """Return the instruction that calls a function of the device; arguments are types and
+        values.
+        """
         kinds = ", ".join(kind for kind, _ in arguments)
         self.declared[f"declare spir_func {result} @{name}({kinds}) nounwind {attribute}"] = None
         given = ", ".join(f"{kind} {value}" for kind, value in arguments)
@@ -118,7 +120,7 @@ class Writer:
         return self.value(f"select i1 {fits}, i64 {shifted}, i64 0", kind)
 
     def unsigned_quotient(self, a: Value, b: Value, index: int) -> Value:
-        """The quotient or the remainder; 0 of a division by 0."""
+        """Return the quotient or the remainder; 0 of a division by 0."""
         name = ("udiv", "urem")[index]
         if b.text != "0" and b.text.isdigit():
             return self.value(f"{name} i64 {a.text}, {b.text}", UINT64)
@@ -132,7 +134,7 @@ class Writer:
         return self.value(f"phi i64 [ {found}, %{divides} ], [ 0, %{before} ]", UINT64)
 
     def floored(self, a: Value, b: Value, index: int) -> Value:
-        """The floored quotient or the remainder of signed integers; 0 of a division by 0."""
+        """Return the floored quotient or the remainder of signed integers; 0 of a division by 0."""
         by_zero = self.emit(f"icmp eq i64 {b.text}, 0")
         by_minus_one = self.emit(f"icmp eq i64 {b.text}, -1")
         is_special = self.emit(f"or i1 {by_zero}, {by_minus_one}")
@@ -163,7 +165,7 @@ class Writer:
         return self.value(f"{name} {kind.llvm} {a.text}, {b.text}", BOOL)
 
     def compared_mixed(self, order: str, first: Value, second: Value) -> Value:
-        """A uint64 beside a signed integer: negative ones are below all others."""
+        """Return a uint64 beside a signed integer: negative ones are below all others."""
         is_first = first.kind.kind == "i"
         signed = self.to(first if is_first else second, INT64)
         is_negative = self.emit(f"icmp slt i64 {signed.text}, 0")
@@ -181,7 +183,7 @@ class Writer:
         return self.to(value, BOOL)
 
     def to(self, value: Value, kind: Kind) -> Value:
-        """A number in another type."""
+        """Return a number in another type."""
         own = value.kind
         if value.written is not None:
             if kind.kind == "b":

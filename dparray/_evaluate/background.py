@@ -69,12 +69,12 @@ def _end() -> None:
 
 
 def has_worked() -> bool:
-    """Whether the thread was ever started, which builds with the driver."""
+    """Return whether the thread was ever started, which builds with the driver."""
     return _thread is not None
 
 
 def forget_in_child() -> None:
-    """A forked process has no such thread; what was asked for is its parent's."""
+    """Return a forked process has no such thread; what was asked for is its parent's."""
     global _changed, _thread, _is_working
     _changed = threading.Condition(threading.Lock())
     _waiting.clear()

@@ -205,7 +205,7 @@ class Costs(NamedTuple):
 
 
 def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
-    """The costs of pending nodes that one kernel could compute.
+    """Return the costs of pending nodes that one kernel could compute.
 
     Args:
         nodes: the operations.
@@ -255,7 +255,8 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
 
 
 def gain_of_copy(size: int, run: int, terms: Terms) -> float:
-    """The seconds by which a kernel copies elements in runs of so many faster than NumPy does.
+    """Return the seconds by which a kernel copies elements in runs of so many faster than NumPy
+    does.
 
     0 where that is not clear.
     """

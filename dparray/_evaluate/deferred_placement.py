@@ -81,7 +81,7 @@ def evaluate(roots: Sequence[Node]) -> list[Node]:
 
 
 def policy_of(root: Node) -> Policy | None:
-    """The policy of an expression: of the last operation that has one."""
+    """Return the policy of an expression: of the last operation that has one."""
     for node in reversed(pending_order([root])):
         found = nodes.get(id(node))
         if found is not None:
@@ -90,8 +90,8 @@ def policy_of(root: Node) -> Policy | None:
 
 
 def brought(value: Node, queue: Any) -> Node:
-    """A value that is about to be written to memory of a queue: as it is, or computed and brought
-    there, where a policy decides and it is not all on that queue.
+    """Return a value that is about to be written to memory of a queue: as it is, or computed and
+    brought there, where a policy decides and it is not all on that queue.
     """
     policy = policy_of(value) or _placement.policy_in_force()
     if policy is None or binder is None:

@@ -19,7 +19,7 @@ MOST_READERS = 64
 
 
 def externally_referenced(roots: Sequence[Node], order: Sequence[Node] | None = None) -> list[Node]:
-    """The inner nodes that are worth storing and referenced from outside the expression.
+    """Return the inner nodes that are worth storing and referenced from outside the expression.
 
     Args:
         roots: what is asked for, which is stored anyway.
@@ -42,7 +42,7 @@ def externally_referenced(roots: Sequence[Node], order: Sequence[Node] | None = 
 
 
 def is_referenced(node: Node, inside: Container[int]) -> bool:
-    """Whether a pending node is referenced from outside an expression.
+    """Return whether a pending node is referenced from outside an expression.
 
     By the array whose value it is, or by a pending operation that is no part of the expression.
 

@@ -152,7 +152,7 @@ def compute(
 
 
 def target_of(target: Layout, arrays: Sequence[Any]) -> Target:
-    """The target of a plan, for a layout that is written while ``arrays`` are read."""
+    """Return the target of a plan, for a layout that is written while ``arrays`` are read."""
     block = target.block
     memory = block.memory
     overlapped: tuple[int, ...] = ()
@@ -166,13 +166,13 @@ _KINDS_OF_MEMORY = ("device", "shared", "host")
 
 
 def traits_of(queue: Any) -> Traits:
-    """The traits of a queue that decide how expressions are computed there."""
+    """Return the traits of a queue that decide how expressions are computed there."""
     accessible = [kind for kind in _KINDS_OF_MEMORY if host_may_compute(queue, kind)]
     return Traits(machine_of(queue), tuning_of(queue), frozenset(accessible), config.fp_contract)
 
 
 def host_may_compute(queue: Any, usm_type: str) -> bool:
-    """Whether the host computes few elements in such memory."""
+    """Return whether the host computes few elements in such memory."""
     return config.host_tier and host.can_compute(queue, usm_type)
 
 

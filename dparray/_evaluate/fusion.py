@@ -38,12 +38,13 @@ class Position(Enum):
 
 
 def is_worth_storing(node: Node) -> bool:
-    """Whether a value that is needed twice costs more to compute again than to store."""
+    """Return whether a value that is needed twice costs more to compute again than to store."""
     return node.weight >= STORING_WEIGHT
 
 
 def must_be_stored_first(node: Node, size: int) -> bool:
-    """Whether an inner node gets memory of its own instead of being computed where it is used.
+    """Return whether an inner node gets memory of its own instead of being computed where it is
+    used.
 
     It does where no kernel can be generated for it, and where it is smaller than the result: then
     storing it costs less than computing it anew for each element it is broadcast to.
@@ -309,7 +310,9 @@ def _pending_reductions(node: Node) -> list[Node]:
 
 
 def is_call(node: Node | Scalar) -> bool:
-    """Whether only a kernel can compute a node: it calls a user's function, or is a contraction."""
+    """Return whether only a kernel can compute a node: it calls a user's function, or is a
+    contraction.
+    """
     op = node.op if type(node) is Node else None
     return type(op) is Contraction or (type(op) is Op and (op.is_device_only or bool(op.functions)))
 
@@ -334,7 +337,7 @@ def _pending_operands(node: Node) -> list[Node]:
 
 
 def reduces(node: Node, walked: Any, domain: Domain) -> bool:
-    """Whether a pending node reduces the values of ``walked`` over the axes of a domain."""
+    """Return whether a pending node reduces the values of ``walked`` over the axes of a domain."""
     assert type(node.op) is Reduce
     operand = node.operands[0]
     assert type(operand) is Node
@@ -343,7 +346,7 @@ def reduces(node: Node, walked: Any, domain: Domain) -> bool:
 
 
 def joined(group: FusionGroup, reductions: Sequence[Node]) -> FusionGroup:
-    """The group with further reductions over its domain."""
+    """Return the group with further reductions over its domain."""
     domain = group.domain
     if not reductions or domain is None:
         return group

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=64)
 def can_compute(queue: Any, usm_type: str) -> bool:
-    """Whether the host may compute in such memory, with the same dtypes as the device.
+    """Return whether the host may compute in such memory, with the same dtypes as the device.
 
     Of a device that is no CPU it does not: the values would leave it unasked.
     """
@@ -98,7 +98,7 @@ def call(function: Callable[..., Any], *args: Any, owner: Any = None) -> Any:
 
 
 def is_ready(block: Block | None, writes: bool = False) -> bool:
-    """Whether the host may read memory now, or write it; never waits.
+    """Return whether the host may read memory now, or write it; never waits.
 
     ``None`` stands for values that the host has computed, which are in no USM memory yet.
     """
@@ -108,7 +108,8 @@ def is_ready(block: Block | None, writes: bool = False) -> bool:
 
 
 def eager_function(op: Op) -> Callable[..., Any]:
-    """A function that computes the operation on host arrays and Python scalars, as its ufunc does.
+    """Return a function that computes the operation on host arrays and Python scalars, as its ufunc
+    does.
 
     It raises one of ``REFUSALS`` where another way is to be taken.
     """
@@ -133,12 +134,14 @@ def eager_function(op: Op) -> Callable[..., Any]:
 
 
 def keeps_dtype(op: Op) -> bool:
-    """Whether the result of floats of one dtype has that dtype, and the operation an output."""
+    """Return whether the result of floats of one dtype has that dtype, and the operation an
+    output.
+    """
     return not op.simpler and "d" * op.arity + "->d" in op.ufunc.types
 
 
 def in_place(op: Op) -> Callable[..., Any] | None:
-    """The same with an output, or ``None`` where the operation has no function for that."""
+    """Return the same with an output, or ``None`` where the operation has no function for that."""
     if op.ufunc in _NAMES_OUTPUT:
         return _into(op)
     return None if op.simpler else eager_function(op)
@@ -168,7 +171,9 @@ def write(x: np.ndarray, index: Any, values: Any) -> bool:
 
 
 def former(op: Op, dtype: np.dtype[Any], order: str) -> Callable[..., np.ndarray]:
-    """A conversion to a dtype, or a choice between operands, as a function of its operands."""
+    """Return a conversion to a dtype, or a choice between operands, as a function of its
+    operands.
+    """
     return lambda *operands: form(op, operands, dtype, order)
 
 
@@ -319,12 +324,12 @@ def _eager_fold(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def variance_by(ddof: float) -> Callable[..., Any]:
-    """The variance of real numbers, called as ``FOLDS`` are."""
+    """Return the variance of real numbers, called as ``FOLDS`` are."""
     return _eager_fold("var", _variance_by(ddof))
 
 
 def deviation_by(ddof: float) -> Callable[..., Any]:
-    """The standard deviation of real numbers, called as ``FOLDS`` are."""
+    """Return the standard deviation of real numbers, called as ``FOLDS`` are."""
     fold = _variance_by(ddof)
     return _eager_fold("std", lambda *args: np.sqrt(fold(*args)))
 

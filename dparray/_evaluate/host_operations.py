@@ -31,7 +31,9 @@ _MOST_TURNS, _WIDEST_TURN = 4, 16
 
 
 def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any], order: Any = "C") -> np.ndarray:
-    """A conversion of host arrays and Python scalars to a dtype, or a choice between them."""
+    """Return a conversion of host arrays and Python scalars to a dtype, or a choice between
+    them.
+    """
     if op is CONVERT:
         return np.asarray(operands[0]).astype(dtype, order)
     mask, x1, x2 = (
@@ -180,7 +182,7 @@ def _copy_into(operands: list[Any], out: Any) -> None:
 
 
 def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dtype[Any]) -> Any:
-    """A reduction of host values; the scalars are the operation's."""
+    """Return a reduction of host values; the scalars are the operation's."""
     row, axes = op.reduction, op.axes
     options: dict[str, Any] = {"axis": axes, "keepdims": op.keepdims}
     if row.is_positional:

@@ -26,14 +26,14 @@ _LANGUAGE = {
 
 
 def source_of(structure: Any) -> str:
-    """The text of the kernel of a structure."""
+    """Return the text of the kernel of a structure."""
     if type(structure) is ReductionStructure:
         return reduction_rows.source_of(structure)
     return elementwise.source_of(structure)
 
 
 def types_of(launch: KernelLaunch) -> tuple[str, ...]:
-    """The type keys of the kernel's parameters, the item first."""
+    """Return the type keys of the kernel's parameters, the item first."""
     structure = launch.structure
     if type(structure) is ReductionStructure:
         item, types = TypeKey("nditem", ndim=1), reduction_steps.types_of(structure)
@@ -51,7 +51,7 @@ def _function_of(launch: KernelLaunch, source: str) -> Callable[..., Any]:
 
 
 def key_of(launch: KernelLaunch, source: str) -> str | None:
-    """The key of the kernel of a launch, whose text is known; ``None`` if it has none."""
+    """Return the key of the kernel of a launch, whose text is known; ``None`` if it has none."""
     types, given = types_of(launch), options(launch.fp_contract)
     if launch.functions:
         return kernel_key(_function_of(launch, source), types, given)
@@ -67,12 +67,13 @@ def _stored_key_of(launch: KernelLaunch, source: str) -> str | None:
 
 
 def options(fp_contract: bool) -> dict[str, bool]:
-    """The compiler's options for generated kernels."""
+    """Return the compiler's options for generated kernels."""
     return {"fp_contract": True} if fp_contract else {}
 
 
 def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
-    """The kernel of a launch, loaded or compiled if need be; ``None`` if that is not worth it yet.
+    """Return the kernel of a launch, loaded or compiled if need be; ``None`` if that is not worth
+    it yet.
 
     Args:
         launch: whose kernel.

@@ -75,7 +75,7 @@ def follow_fused_tier() -> None:
 
 
 def is_worth_compiling(size: int, total: int) -> bool:
-    """Whether to compile for ``size`` elements, ``total`` having been computed so far."""
+    """Return whether to compile for ``size`` elements, ``total`` having been computed so far."""
     if _forced:
         return _forced == "fused"
     if not config.fused_tier:
@@ -84,27 +84,31 @@ def is_worth_compiling(size: int, total: int) -> bool:
 
 
 def is_worth_loading(size: int) -> bool:
-    """Whether to look in the disk cache for the kernel of ``size`` elements, met the first time."""
+    """Return whether to look in the disk cache for the kernel of ``size`` elements, met the first
+    time.
+    """
     return size >= LOAD_ELEMENTS and uses_kernels
 
 
 def may_compute_on_host() -> bool:
-    """Whether the calling thread computes what there is no kernel for yet, in memory it reaches."""
+    """Return whether the calling thread computes what there is no kernel for yet, in memory it
+    reaches.
+    """
     return _forced in ("", "host")
 
 
 def chooses() -> bool:
-    """Whether the cost model chooses between executors, none being forced."""
+    """Return whether the cost model chooses between executors, none being forced."""
     return not _forced
 
 
 def compiles_in_background() -> bool:
-    """Whether kernels that the program need not wait for are obtained by another thread."""
+    """Return whether kernels that the program need not wait for are obtained by another thread."""
     return not _forced and config.background_compile
 
 
 def is_worth_waiting(gain: float, lost: float = 0.0) -> bool:
-    """Whether the program waits until a kernel is compiled.
+    """Return whether the program waits until a kernel is compiled.
 
     One use pays for half the wait, or the calls without it have lost as much as the wait takes:
     at worst a program spends twice the time that it would have spent with perfect foresight.
@@ -118,7 +122,9 @@ def is_worth_waiting(gain: float, lost: float = 0.0) -> bool:
 
 
 def is_worth_asking(lost: float) -> bool:
-    """Whether to compile in the background, ``lost`` seconds having gone by without the kernel."""
+    """Return whether to compile in the background, ``lost`` seconds having gone by without the
+    kernel.
+    """
     return config.fused_tier and lost >= cost_model.terms().compile / 8
 
 

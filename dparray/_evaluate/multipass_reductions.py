@@ -43,7 +43,7 @@ class Pass(NamedTuple):
 
 
 def first_pass(outputs: Sequence[tuple[Node, Any]], group: FusionGroup, machine: Machine) -> Pass:
-    """The first kernel that values with reductions need; mostly it is the only one."""
+    """Return the first kernel that values with reductions need; mostly it is the only one."""
     domain = group.domain
     assert domain is not None
     walked = group.first_domain
@@ -73,7 +73,9 @@ def first_pass(outputs: Sequence[tuple[Node, Any]], group: FusionGroup, machine:
 
 
 def next_group(done: Pass, accumulators: list[Any], group: FusionGroup) -> FusionGroup:
-    """The group that is left after a pass; its reductions merge ``accumulators`` from now on."""
+    """Return the group that is left after a pass; its reductions merge ``accumulators`` from now
+    on.
+    """
     domain = group.domain
     assert domain is not None
     for node in done.order:
@@ -88,7 +90,7 @@ def next_group(done: Pass, accumulators: list[Any], group: FusionGroup) -> Fusio
 
 
 def must_generate(structure: Any) -> bool:
-    """Whether one of the reductions in a structure is only in generated kernels."""
+    """Return whether one of the reductions in a structure is only in generated kernels."""
     rows = [row for _, row, _ in reduction_steps.reductions_of(structure)]
     return not all(row.has_library for row in rows)
 

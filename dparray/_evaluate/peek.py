@@ -15,7 +15,7 @@ Slices = tuple[slice, ...]
 
 
 def read(node: Node, index: Slices) -> np.ndarray:
-    """The elements of a value at ``index`` on the host; waits for the work before them.
+    """Return the elements of a value at ``index`` on the host; waits for the work before them.
 
     A pending elementwise value stays pending: its expression is computed at these elements only,
     from its operands seen likewise. What in it is not elementwise, a sum say, is computed.

@@ -225,7 +225,7 @@ class Plan(NamedTuple):
                 yield from step.launches
 
     def name_of(self, slot: int) -> str:
-        """The role of a slot: ``"leaf 0"``, ``"result 0"`` or ``"scratch 5"``."""
+        """Return the role of a slot: ``"leaf 0"``, ``"result 0"`` or ``"scratch 5"``."""
         if slot < self.leaves:
             return f"leaf {slot}"
         if slot in self.results:

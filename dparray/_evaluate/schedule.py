@@ -67,7 +67,7 @@ when_forgotten: list[Callable[[], None]] = []
 
 
 def entry_of(structure: Any, fp_contract: bool) -> KernelEntry:
-    """The kernel of a structure in this process, or the place for it."""
+    """Return the kernel of a structure in this process, or the place for it."""
     key = structure, fp_contract
     entry = entries.get(key)
     if entry is None:
@@ -87,7 +87,7 @@ def forget() -> None:
 def schedule(
     expression: Expression, canonical: Canonical, traits: Traits, target: Target | None = None
 ) -> Plan:
-    """The plan that computes an expression.
+    """Return the plan that computes an expression.
 
     Args:
         expression: what is computed.

@@ -32,14 +32,14 @@ class SlotBlock:
 
 
 def slot_of(layout: Layout) -> int:
-    """The slot that a layout of a plan stands on."""
+    """Return the slot that a layout of a plan stands on."""
     block = layout.block
     assert type(block) is SlotBlock
     return block.slot
 
 
 def is_overwritten(layout: Layout) -> bool:
-    """Whether what a layout of a plan stands on is where the expression is written to."""
+    """Return whether what a layout of a plan stands on is where the expression is written to."""
     return type(layout.block) is SlotBlock and layout.block.is_overwritten
 
 

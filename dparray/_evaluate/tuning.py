@@ -13,7 +13,7 @@ from dparray._runtime import device_facts
 
 @lru_cache(maxsize=64)
 def device_type(queue: Any) -> str:
-    """The type of device by which :data:`dparray.config.tuning` has its rows."""
+    """Return the type of device by which :data:`dparray.config.tuning` has its rows."""
     kind = str(queue.sycl_device.device_type).rpartition(".")[2]
     return kind if kind in config.tuning else "accelerator"
 
@@ -38,5 +38,5 @@ def _machine(queue: Any, lanes: int) -> Machine:
 
 
 def machine_of(queue: Any) -> Machine:
-    """The traits of a queue's device that decide how kernels with reductions are cut."""
+    """Return the traits of a queue's device that decide how kernels with reductions are cut."""
     return _machine(queue, tuning_of(queue).lanes)

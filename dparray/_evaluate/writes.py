@@ -160,7 +160,9 @@ def settle_blocks(blocks: Iterable[Block]) -> None:
 
 
 def share(block: Block) -> None:
-    """The block's memory leaves our hands: compute what reads it, and defer no more on it."""
+    """Return the block's memory leaves our hands: compute what reads it, and defer no more on
+    it.
+    """
     if host_maps.holds:
         host_maps.before_sharing(block)
     with lock:

@@ -235,7 +235,9 @@ class Explanation:
         return f"\nran last on its queue, for this array or others: {ran}"
 
     def svg(self) -> str:
-        """The graph as a picture: arrays on top, each step of the computation in its colour."""
+        """Return the graph as a picture: arrays on top, each step of the computation in its
+        colour.
+        """
         return graph.graph(
             [
                 graph.Box(

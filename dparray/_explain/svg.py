@@ -19,7 +19,7 @@ _GREY = "#717171"
 
 
 def colour(group: int) -> str:
-    """The colour of the boxes of a group."""
+    """Return the colour of the boxes of a group."""
     return _COLOURS[group % len(_COLOURS)]
 
 
@@ -57,7 +57,7 @@ class _Slot:
 
 
 def graph(boxes: Sequence[Box]) -> str:
-    """The picture, as the text of an SVG.
+    """Return the picture, as the text of an SVG.
 
     The layout is that of K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of
     hierarchical system structures" (1981): rows by the longest way from the top, slots of their

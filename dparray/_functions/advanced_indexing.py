@@ -223,7 +223,7 @@ def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
 
 
 def index_for_numpy(index: Any, views: Sequence[np.ndarray]) -> Any:
-    """The index with NumPy's views in the place of arrays."""
+    """Return the index with NumPy's views in the place of arrays."""
     rest = iter(views)
     entries = tuple(
         next(rest)

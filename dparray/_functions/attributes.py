@@ -27,7 +27,7 @@ __all__ = [
 
 
 def is_weak(value: Any) -> bool:
-    """Whether a value is a scalar of Python's: NumPy's have a dtype of their own."""
+    """Return whether a value is a scalar of Python's: NumPy's have a dtype of their own."""
     is_scalar = isinstance(value, bool | int | float | complex)
     return is_scalar and not isinstance(value, np.generic)
 
@@ -101,7 +101,9 @@ class flatiter:
         return iter(ravel(self.base))
 
     def __next__(self) -> Any:
-        """The element after the one that was asked for last; the host reads all with the first."""
+        """Return the element after the one that was asked for last; the host reads all with the
+        first.
+        """
         if self._rest is None:
             self._rest = iter(self)
         return next(self._rest)
@@ -126,7 +128,7 @@ class flatiter:
             assign(x, reshape(flat, x.shape), "x.flat[...] = value")
 
     def copy(self) -> ndarray:
-        """The elements as a vector."""
+        """Return the elements as a vector."""
         return ravel(self.base).copy()
 
     def __repr__(self) -> str:

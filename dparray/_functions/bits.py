@@ -25,7 +25,7 @@ __all__ = ["bitwise_count", "packbits", "unpackbits"]
 
 @with_options
 def bitwise_count(x: Any, /) -> ndarray:
-    """How many bits of the absolute value are set, as ``uint8``.
+    """Return how many bits of the absolute value are set, as ``uint8``.
 
     Raises:
         DTypeError: ``x`` is not integer.
@@ -88,7 +88,7 @@ def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
 def unpackbits(
     x: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> ndarray:
-    """The bits of ``uint8`` as elements that are 0 or 1, along an axis.
+    """Return the bits of ``uint8`` as elements that are 0 or 1, along an axis.
 
     Args:
         x: a ``uint8`` array.

@@ -44,7 +44,7 @@ def _along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
 
 @public()
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
-    """The differences of neighbours along an axis, ``n`` times over.
+    """Return the differences of neighbours along an axis, ``n`` times over.
 
     Args:
         x: an array.
@@ -98,7 +98,7 @@ def _edge(x: ndarray, value: Any, axis: int) -> ndarray | None:
 
 
 def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
-    """The differences of neighbours of the flattened array.
+    """Return the differences of neighbours of the flattened array.
 
     Args:
         x: an array.
@@ -127,7 +127,7 @@ def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
 def gradient(
     x: Any, /, *spacing: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> Any:
-    """The slopes along axes: central differences inside, one-sided ones at the edges.
+    """Return the slopes along axes: central differences inside, one-sided ones at the edges.
 
     Args:
         x: an array with two elements or more along each axis.
@@ -244,7 +244,7 @@ def _one_sided(near: Any, far: Any) -> tuple[Any, Any, Any]:
 
 @public()
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray:
-    """The integral of ``y`` along an axis by the trapezoidal rule.
+    """Return the integral of ``y`` along an axis by the trapezoidal rule.
 
     Args:
         y: an array of values.
@@ -329,7 +329,7 @@ def interp(
     right: float | None = None,
     period: float | None = None,
 ) -> ndarray:
-    """The values at ``x`` of the function that joins the points (``xp``, ``fp``) by lines.
+    """Return the values at ``x`` of the function that joins the points (``xp``, ``fp``) by lines.
 
     Args:
         x: an array of points.

@@ -33,7 +33,7 @@ def __init__(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> None:
-    """An array whose values are undefined, or another view of an array's memory.
+    """Return an array whose values are undefined, or another view of an array's memory.
 
     Args:
         shape: extents.

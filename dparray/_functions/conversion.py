@@ -80,7 +80,7 @@ def asarray_chkfinite(
 
 
 def require(x: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
-    """An array of a dtype that meets NumPy's requirements, copied where it has to be.
+    """Return an array of a dtype that meets NumPy's requirements, copied where it has to be.
 
     Args:
         x: whatever :func:`asarray` takes.
@@ -111,7 +111,7 @@ def require(x: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
 
 
 def isfortran(x: ndarray) -> bool:
-    """Whether columns lie one after another, and rows do not.
+    """Return whether columns lie one after another, and rows do not.
 
     Example:
         >>> import dparray as dp
@@ -227,7 +227,7 @@ def placed(
     usm_type: str | None,
     sycl_queue: dpctl.SyclQueue | None,
 ) -> ndarray:
-    """An operand of a function that creates, copied to the place asked for."""
+    """Return an operand of a function that creates, copied to the place asked for."""
     if device is None and usm_type is None and sycl_queue is None:
         return check_array(function, name, x)
     if not isinstance(x, ndarray | list | tuple) and not is_shareable(x):
@@ -435,7 +435,7 @@ _attach_dlpack()
 
 
 def asnumpy(x: ndarray) -> np.ndarray:
-    """The values of an array as a new NumPy array; waits for the work that writes them.
+    """Return the values of an array as a new NumPy array; waits for the work that writes them.
 
     Raises:
         HostConversionError: ``x`` is no array.
@@ -462,7 +462,7 @@ def astype(
     copy: bool = True,
     device: Any = None,
 ) -> ndarray:
-    """The array in another dtype, on the same queue unless ``device`` names another.
+    """Return the array in another dtype, on the same queue unless ``device`` names another.
 
     Args:
         x: the array.
@@ -517,7 +517,8 @@ def copy(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A copy that shares nothing: on the same queue and of the same USM type if none is given.
+    """Return a copy that shares nothing: on the same queue and of the same USM type if none is
+    given.
 
     Example:
         >>> import dparray as dp
@@ -638,7 +639,7 @@ def asfortranarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
 def frombuffer(
     buffer: Any, dtype: Any = None, count: int = -1, offset: int = 0, **place: Any
 ) -> ndarray:
-    """The numbers in a buffer of bytes, copied to a device.
+    """Return the numbers in a buffer of bytes, copied to a device.
 
     Args:
         buffer: an object with the buffer protocol.
@@ -657,7 +658,7 @@ def frombuffer(
 
 
 def fromiter(iterable: Iterable[Any], dtype: Any, count: int = -1, **place: Any) -> ndarray:
-    """The numbers of an iterable as a vector.
+    """Return the numbers of an iterable as a vector.
 
     Example:
         >>> import dparray as dp

@@ -70,7 +70,7 @@ def _by_fft(xp: Any, function: str, a: Any, b: Any, mode: str) -> Any:
 
 
 def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> ndarray:
-    """The convolution of two vectors.
+    """Return the convolution of two vectors.
 
     Args:
         x: a vector; a scalar counts as one of one element.
@@ -94,7 +94,8 @@ def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> n
 
 
 def correlate(x: Any, v: Any, mode: str = "valid", *, method: str = "direct") -> ndarray:
-    """The cross-correlation of two vectors, which no scalars stand for; else as :func:`convolve`.
+    """Return the cross-correlation of two vectors, which no scalars stand for; else as
+    :func:`convolve`.
 
     Example:
         >>> import dparray as dp

@@ -30,12 +30,14 @@ from dparray.exceptions import ArgumentError
 
 
 def are_default(axes: Any, dtype: Any, casting: Any, order: Any) -> bool:
-    """Whether none of the options but ``out=`` is given."""
+    """Return whether none of the options but ``out=`` is given."""
     return axes is None and dtype is None and casting is DEFAULT_CASTING and order is DEFAULT_ORDER
 
 
 def spreads_over(shape: tuple[int, ...], out: tuple[int, ...], core: int) -> bool:
-    """Whether vectors or matrices, of so many axes, are as those of an array that they fill."""
+    """Return whether vectors or matrices, of so many axes, are as those of an array that they
+    fill.
+    """
     return len(out) > len(shape) and shape[len(shape) - core :] == out[len(out) - core :]
 
 
@@ -50,7 +52,7 @@ def product_with_options(
     casting: str,
     order: Any,
 ) -> ndarray:
-    """A product of vectors or matrices with the options of NumPy's ufuncs.
+    """Return a product of vectors or matrices with the options of NumPy's ufuncs.
 
     Args:
         function: the public function.
@@ -138,7 +140,7 @@ def single_axis(function: str, axis: Any, axes: Any) -> Any:
 
 
 def with_kept_axis(function: str, result: ndarray, axis: Any, axes: Any) -> ndarray:
-    """The products of vectors with the axis of the vectors kept, of extent 1."""
+    """Return the products of vectors with the axis of the vectors kept, of extent 1."""
     kept = -1 if axis is None else axis
     if axes is not None and len(axes) == 3 and axes[2] != ():
         kept = axes[2][0] if isinstance(axes[2], list | tuple) else axes[2]

@@ -53,7 +53,7 @@ __all__ = [
 
 
 def checked_dtype(dtype: Any, placement: Placement, default: Any = None) -> np.dtype[Any]:
-    """The dtype asked for, or the default float, that the device can compute in."""
+    """Return the dtype asked for, or the default float, that the device can compute in."""
     if dtype is not None:
         return check_dtype(_dtypes.as_dtype(dtype), placement.queue)
     return default or _dtypes.default_float(placement.queue.sycl_device)
@@ -68,7 +68,7 @@ def empty(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A new array whose values are undefined.
+    """Return a new array whose values are undefined.
 
     Args:
         shape: extents.
@@ -109,7 +109,8 @@ _MOST_PENDING_BYTES = 1 << 30
 
 
 def may_wait(placement: Placement, size: int, dtype: np.dtype[Any]) -> bool:
-    """Whether an array whose values follow from their positions is made when they are needed.
+    """Return whether an array whose values follow from their positions is made when they are
+    needed.
 
     Then nothing is read from memory for it where it is an operand.
     """
@@ -129,7 +130,8 @@ def filled(
     function: str,
     like: ndarray | None = None,
 ) -> ndarray:
-    """A new array with one value, a scalar or an array that broadcasts; pending if it is large.
+    """Return a new array with one value, a scalar or an array that broadcasts; pending if it is
+    large.
 
     ``"A"`` and ``"K"`` are the order of ``like``, else C's.
     """
@@ -161,7 +163,7 @@ def full(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A new array filled with ``fill_value``, a scalar or an array that broadcasts to it.
+    """Return a new array filled with ``fill_value``, a scalar or an array that broadcasts to it.
 
     An array decides the place where nothing else does; with ``device`` or ``sycl_queue`` it is
     copied there, and so is an array of NumPy.
@@ -229,7 +231,7 @@ def zeros(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A new array of zeros. Arguments and errors as of :func:`empty`.
+    """Return a new array of zeros. Arguments and errors as of :func:`empty`.
 
     Example:
         >>> import dparray as dp
@@ -254,7 +256,7 @@ def ones(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A new array of ones. Arguments and errors as of :func:`empty`.
+    """Return a new array of ones. Arguments and errors as of :func:`empty`.
 
     Example:
         >>> import dparray as dp
@@ -280,7 +282,7 @@ def empty_like(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A new array with shape, dtype, queue and USM type of ``x``, values undefined.
+    """Return a new array with shape, dtype, queue and USM type of ``x``, values undefined.
 
     What is given instead wins. Errors as of :func:`empty`.
 
@@ -336,7 +338,8 @@ def zeros_like(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A new array of zeros with shape, dtype, queue and USM type of ``x``; see :func:`empty_like`.
+    """Return a new array of zeros with shape, dtype, queue and USM type of ``x``; see
+    :func:`empty_like`.
 
     Example:
         >>> import dparray as dp
@@ -360,7 +363,8 @@ def ones_like(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A new array of ones with shape, dtype, queue and USM type of ``x``; see :func:`empty_like`.
+    """Return a new array of ones with shape, dtype, queue and USM type of ``x``; see
+    :func:`empty_like`.
 
     Example:
         >>> import dparray as dp
@@ -385,7 +389,7 @@ def full_like(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """An array like ``x`` filled with ``fill_value``; see :func:`empty_like`.
+    """Return an array like ``x`` filled with ``fill_value``; see :func:`empty_like`.
 
     Example:
         >>> import dparray as dp

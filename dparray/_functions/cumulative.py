@@ -100,7 +100,7 @@ def cumulative_sum(
     out: ndarray | None = None,
     include_initial: bool = False,
 ) -> ndarray:
-    """The sums of the elements up to each position along an axis.
+    """Return the sums of the elements up to each position along an axis.
 
     Args:
         x: an array.
@@ -139,7 +139,8 @@ def cumulative_prod(
     out: ndarray | None = None,
     include_initial: bool = False,
 ) -> ndarray:
-    """The products of the elements up to each position; arguments as of :func:`cumulative_sum`.
+    """Return the products of the elements up to each position; arguments as of
+    :func:`cumulative_sum`.
 
     Example:
         >>> import dparray as dp
@@ -165,7 +166,8 @@ def cumulative_logsumexp(
     out: ndarray | None = None,
     include_initial: bool = False,
 ) -> ndarray:
-    """The log-sum-exp of the elements up to each position; arguments as of :func:`cumulative_sum`.
+    """Return the log-sum-exp of the elements up to each position; arguments as of
+    :func:`cumulative_sum`.
 
     Example:
         >>> import dparray as dp

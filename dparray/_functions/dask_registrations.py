@@ -125,12 +125,12 @@ class ChunkGenerator(Generator):
 
 
 def tell_sizeof(module: ModuleType) -> None:
-    """How many bytes of its device's memory an array holds: what spilling goes by."""
+    """Return how many bytes of its device's memory an array holds: what spilling goes by."""
     module.sizeof.register(ndarray, lambda x: x.nbytes + 120)
 
 
 def tell_tokenize(module: ModuleType) -> None:
-    """A name for an array: equal ones of one device have one name."""
+    """Return a name for an array: equal ones of one device have one name."""
 
     @module.normalize_token.register(ndarray)
     def normalize(x: ndarray) -> Any:
@@ -147,7 +147,7 @@ class _Kept:
 
 
 def host_values(x: ndarray) -> np.ndarray:
-    """The values for the host: of a CPU device its very memory, of others a copy.
+    """Return the values for the host: of a CPU device its very memory, of others a copy.
 
     Waits for the work that writes them.
     """
@@ -159,7 +159,7 @@ def host_values(x: ndarray) -> np.ndarray:
 
 
 def serialize(x: ndarray, context: Any = None) -> tuple[dict[str, Any], list[Any]]:
-    """An array as a header and frames: its own memory where the host can read it."""
+    """Return an array as a header and frames: its own memory where the host can read it."""
     values = host_values(x)
     order: Any = "F" if values.flags.f_contiguous and not values.flags.c_contiguous else "C"
     # Of a view that leaves elements out, these are copied together.
@@ -175,7 +175,7 @@ def serialize(x: ndarray, context: Any = None) -> tuple[dict[str, Any], list[Any
 
 
 def deserialize(header: dict[str, Any], frames: list[Any]) -> ndarray:
-    """An array of a header and frames, on the default device of this process or thread."""
+    """Return an array of a header and frames, on the default device of this process or thread."""
     (frame,) = frames
     dtype = np.dtype(header["dtype"])
     values = np.frombuffer(frame, dtype).reshape(header["shape"], order=header["order"])

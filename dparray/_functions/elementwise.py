@@ -178,7 +178,8 @@ def rsqrt(x: Any, /, out: ndarray | None = None) -> ndarray:
 
 @public()
 def real(x: Any, /) -> ndarray:
-    """The real part; of a complex array a view of the same memory, of a real one the array itself.
+    """Return the real part; of a complex array a view of the same memory, of a real one the array
+    itself.
 
     Example:
         >>> import dparray as dp
@@ -190,7 +191,7 @@ def real(x: Any, /) -> ndarray:
 
 @public()
 def imag(x: Any, /) -> ndarray:
-    """The imaginary part; of a complex array a view of the same memory, of a real one zeros.
+    """Return the imaginary part; of a complex array a view of the same memory, of a real one zeros.
 
     Example:
         >>> import dparray as dp
@@ -208,7 +209,7 @@ def _part(x: ndarray, offset: int) -> ndarray:
 
 @public()
 def angle(x: Any, /, deg: bool = False) -> ndarray:
-    """The angle of complex numbers from -pi to pi, or from -180 to 180 degrees.
+    """Return the angle of complex numbers from -pi to pi, or from -180 to 180 degrees.
 
     Example:
         >>> import dparray as dp

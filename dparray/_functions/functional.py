@@ -27,7 +27,7 @@ __all__ = [
 def apply_along_axis(
     function: Callable[..., Any], axis: int, x: Any, *args: Any, **kwargs: Any
 ) -> ndarray:
-    """The results of ``function`` for each line along an axis.
+    """Return the results of ``function`` for each line along an axis.
 
     Args:
         function: takes a vector (an array on the queue of ``x``) and ``args``, and returns an array
@@ -64,7 +64,7 @@ def apply_along_axis(
 
 
 def apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> ndarray:
-    """A function of an array and an axis applied along several axes, which are kept.
+    """Return a function of an array and an axis applied along several axes, which are kept.
 
     Raises:
         AxisError: there is no such axis.

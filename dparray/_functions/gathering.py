@@ -27,8 +27,8 @@ _WRITE_FIRST = frozenset(
 def called_together(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The result of a function after its operands are brought to one queue; ``NotImplemented``
-    where no policy in force allows that.
+    """Return the result of a function after its operands are brought to one queue;
+    ``NotImplemented`` where no policy in force allows that.
     """
     policy = _placement.policy_in_force()
     arrays = [] if policy is None else _arrays_in((args, kwargs))

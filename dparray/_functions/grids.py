@@ -47,7 +47,7 @@ def fromfunction(
     sycl_queue: Any = None,
     **options: Any,
 ) -> Any:
-    """The result of ``function`` for the coordinate arrays of a shape.
+    """Return the result of ``function`` for the coordinate arrays of a shape.
 
     Args:
         function: called with one array for each axis.
@@ -67,7 +67,7 @@ def fromfunction(
 
 
 def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, **place: Any) -> Any:
-    """The coordinates of the elements of a shape: one array for each axis, stacked.
+    """Return the coordinates of the elements of a shape: one array for each axis, stacked.
 
     Args:
         dimensions: the extents.

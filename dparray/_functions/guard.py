@@ -62,7 +62,9 @@ def guard(owner: Any, names: Iterable[str] | None = None) -> None:
 
 
 def published(value: Any) -> Any:
-    """A member of the namespace that is imported late: guarded, and of the namespace by name."""
+    """Return a member of the namespace that is imported late: guarded, and of the namespace by
+    name.
+    """
     if _lets_errors_out(value):
         value = _guarded(value)
     if callable(value) and getattr(value, "__module__", "").startswith("dparray._"):

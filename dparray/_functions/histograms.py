@@ -51,7 +51,7 @@ _INDICES = tuple(np.dtype(letter) for letter in "bBhHiIq")
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
-    """How often each of the integers 0, 1, 2 ... is there, or the sums of their weights.
+    """Return how often each of the integers 0, 1, 2 ... is there, or the sums of their weights.
 
     The length of the result depends on the values, so the host waits for them.
 
@@ -98,7 +98,7 @@ def histogram(
     density: bool = False,
     weights: Any = None,
 ) -> tuple[ndarray, ndarray]:
-    """How many elements are in each of a row of bins.
+    """Return how many elements are in each of a row of bins.
 
     Args:
         x: an array.
@@ -159,7 +159,7 @@ def histogram2d(
     density: bool = False,
     weights: Any = None,
 ) -> tuple[ndarray, ndarray, ndarray]:
-    """How many points are in each cell of a grid.
+    """Return how many points are in each cell of a grid.
 
     Args:
         x: a vector of coordinates.
@@ -198,7 +198,7 @@ def histogram2d(
 def histogramdd(
     x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
 ) -> tuple[ndarray, tuple[ndarray, ...]]:
-    """How many points of any dimension are in each cell of a grid.
+    """Return how many points of any dimension are in each cell of a grid.
 
     Args:
         x: points as rows, or a sequence of vectors of coordinates.
@@ -306,7 +306,7 @@ def _with_usm_type(x: ndarray, placement: Placement) -> ndarray:
 
 @public()
 def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
-    """The edges that :func:`histogram` takes; weights have no influence on them.
+    """Return the edges that :func:`histogram` takes; weights have no influence on them.
 
     Example:
         >>> import dparray as dp

@@ -65,7 +65,7 @@ __all__ = [
 @as_method
 @public()
 def nonzero(x: ndarray) -> tuple[ndarray, ...]:
-    """The positions of the elements that are not zero: one integer array for each axis.
+    """Return the positions of the elements that are not zero: one integer array for each axis.
 
     Raises:
         ShapeError: ``x`` has no dimension.
@@ -602,7 +602,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @public(operands=("condition", "x"))
 def extract(condition: ndarray, x: ndarray) -> ndarray:
-    """The elements of ``x`` where ``condition`` is true, both flattened, in one dimension.
+    """Return the elements of ``x`` where ``condition`` is true, both flattened, in one dimension.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -624,7 +624,7 @@ def extract(condition: ndarray, x: ndarray) -> ndarray:
 def compress(
     condition: ndarray, x: ndarray, axis: int | None = None, out: ndarray | None = None
 ) -> ndarray:
-    """The slices of ``x`` along ``axis`` where the vector ``condition`` is true.
+    """Return the slices of ``x`` along ``axis`` where the vector ``condition`` is true.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.

@@ -55,7 +55,7 @@ _KINDS = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind.
+    """Return whether a dtype is of a kind.
 
     Args:
         dtype: a dtype.
@@ -180,7 +180,8 @@ def _dtype_of(value: Any) -> np.dtype[Any]:
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """The limits of a floating-point dtype (of the parts, for a complex one) or of an array's.
+    """Return the limits of a floating-point dtype (of the parts, for a complex one) or of an
+    array's.
 
     Raises:
         DTypeError: the dtype is not floating-point.
@@ -205,7 +206,7 @@ def finfo(type: Any, /) -> FloatInfo:
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
-    """The limits of an integer dtype or of an array's.
+    """Return the limits of an integer dtype or of an array's.
 
     Raises:
         DTypeError: the dtype is no integer.
@@ -223,7 +224,7 @@ def iinfo(type: Any, /) -> IntegerInfo:
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The dtype that arrays, dtypes and Python scalars promote to; the scalars are weak.
+    """Return the dtype that arrays, dtypes and Python scalars promote to; the scalars are weak.
 
     The arrays' values and places do not matter.
 
@@ -253,7 +254,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 
 def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
-    """The dtype that two dtypes promote to.
+    """Return the dtype that two dtypes promote to.
 
     Example:
         >>> import dparray as dp
@@ -264,7 +265,7 @@ def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
 
 
 def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
-    """Whether an array or a dtype can be cast to another dtype by NumPy's casting rule.
+    """Return whether an array or a dtype can be cast to another dtype by NumPy's casting rule.
 
     Example:
         >>> import dparray as dp
@@ -275,7 +276,7 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
 
 
 def issubdtype(arg1: Any, arg2: Any, /) -> bool:
-    """Whether a dtype is below another in NumPy's hierarchy of types.
+    """Return whether a dtype is below another in NumPy's hierarchy of types.
 
     Example:
         >>> import dparray as dp
@@ -286,7 +287,7 @@ def issubdtype(arg1: Any, arg2: Any, /) -> bool:
 
 
 def min_scalar_type(x: Any, /) -> np.dtype[Any]:
-    """The smallest dtype that holds a scalar; of an array its dtype.
+    """Return the smallest dtype that holds a scalar; of an array its dtype.
 
     Example:
         >>> import dparray as dp
@@ -299,7 +300,7 @@ def min_scalar_type(x: Any, /) -> np.dtype[Any]:
 
 
 def common_type(*arrays: Any) -> type:
-    """The scalar type of floats that all arrays fit into; of integers the default float.
+    """Return the scalar type of floats that all arrays fit into; of integers the default float.
 
     Raises:
         DTypeError: an array is boolean.
@@ -320,7 +321,8 @@ def common_type(*arrays: Any) -> type:
 
 
 def isscalar(x: Any, /) -> bool:
-    """Whether ``x`` is a number, a text or a NumPy scalar; arrays, 0-dimensional ones too, are not.
+    """Return whether ``x`` is a number, a text or a NumPy scalar; arrays, 0-dimensional ones too,
+    are not.
 
     Example:
         >>> import dparray as dp
@@ -331,7 +333,7 @@ def isscalar(x: Any, /) -> bool:
 
 
 def iscomplexobj(x: Any, /) -> bool:
-    """Whether the dtype of an array or the type of a scalar is complex.
+    """Return whether the dtype of an array or the type of a scalar is complex.
 
     Example:
         >>> import dparray as dp
@@ -342,7 +344,7 @@ def iscomplexobj(x: Any, /) -> bool:
 
 
 def isrealobj(x: Any, /) -> bool:
-    """Whether the dtype of an array or the type of a scalar is not complex.
+    """Return whether the dtype of an array or the type of a scalar is not complex.
 
     Example:
         >>> import dparray as dp
@@ -353,7 +355,7 @@ def isrealobj(x: Any, /) -> bool:
 
 
 def ndim(x: Any, /) -> int:
-    """The number of dimensions of an array or a scalar.
+    """Return the number of dimensions of an array or a scalar.
 
     Example:
         >>> import dparray as dp
@@ -364,7 +366,7 @@ def ndim(x: Any, /) -> int:
 
 
 def shape(x: Any, /) -> tuple[int, ...]:
-    """The shape of an array or a scalar.
+    """Return the shape of an array or a scalar.
 
     Example:
         >>> import dparray as dp
@@ -376,7 +378,7 @@ def shape(x: Any, /) -> tuple[int, ...]:
 
 @public()
 def size(x: Any, /, axis: int | Sequence[int] | None = None) -> int:
-    """The number of elements of an array, or of those along one axis or several.
+    """Return the number of elements of an array, or of those along one axis or several.
 
     Example:
         >>> import dparray as dp
@@ -401,11 +403,11 @@ class NamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """The optional parts of the standard that are here."""
+        """Return the optional parts of the standard that are here."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
-        """The device that creation functions use."""
+        """Return the device that creation functions use."""
         return default_device()
 
     def devices(self) -> tuple[Device, ...]:
@@ -413,7 +415,7 @@ class NamespaceInfo:
         return tuple(_devices())
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
-        """The default dtypes on a device, by kind."""
+        """Return the default dtypes on a device, by kind."""
         found = Device(device).sycl_device
         return {
             "real floating": _dtypes.default_float(found),
@@ -423,7 +425,9 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
-        """The standard's dtypes that a device can compute in, by name, of one kind or of all."""
+        """Return the standard's dtypes that a device can compute in, by name, of one kind or of
+        all.
+        """
         found = Device(device).sycl_device
         names = [name for name in _dtypes.NAMES if name != "float16"]
         if not _dtypes.has_aspect(found, "fp64"):
@@ -435,7 +439,7 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """The standard's inspection: devices, default dtypes by device, capabilities.
+    """Return the standard's inspection: devices, default dtypes by device, capabilities.
 
     Example:
         >>> import dparray as dp
@@ -447,7 +451,7 @@ def __array_namespace_info__() -> NamespaceInfo:
 
 @as_method
 def __array_namespace__(self: ndarray, /, *, api_version: str | None = None) -> ModuleType:
-    """The module ``dparray``, which holds the functions of the standard.
+    """Return the module ``dparray``, which holds the functions of the standard.
 
     Raises:
         ValueError: we do not have that version of the standard.

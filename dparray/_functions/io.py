@@ -539,7 +539,7 @@ def fromfile(
     usm_type: str | None = None,
     sycl_queue: Any = None,
 ) -> ndarray:
-    """A vector of the bytes, or with ``sep`` of the text, in a file; what ``tofile`` wrote.
+    """Return a vector of the bytes, or with ``sep`` of the text, in a file; what ``tofile`` wrote.
 
     Args:
         file: a path or an open file.
@@ -580,7 +580,7 @@ def fromstring(
     usm_type: str | None = None,
     sycl_queue: Any = None,
 ) -> ndarray:
-    """A vector of the numbers in a text.
+    """Return a vector of the numbers in a text.
 
     Args:
         string: the text.
@@ -639,7 +639,8 @@ def tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
 def array2string(
     x: Any, max_line_width: int | None = None, precision: int | None = None, **options: Any
 ) -> str:
-    """The text of an array, of a large one its corners; options as of ``numpy.array2string``.
+    """Return the text of an array, of a large one its corners; options as of
+    ``numpy.array2string``.
 
     Example:
         >>> import dparray as dp
@@ -662,7 +663,7 @@ def array_str(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The values of an array as text.
+    """Return the values of an array as text.
 
     Example:
         >>> import dparray as dp
@@ -680,7 +681,7 @@ def array_repr(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The text that :func:`repr` gives, in another precision.
+    """Return the text that :func:`repr` gives, in another precision.
 
     Example:
         >>> import dparray as dp

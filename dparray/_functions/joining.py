@@ -98,7 +98,7 @@ def _beside(function: str, name: str, value: Any, place: dict[str, Any]) -> ndar
 
 
 def block(arrays: Any) -> ndarray:
-    """An array put together of blocks in nested lists: the innermost along the last axis.
+    """Return an array put together of blocks in nested lists: the innermost along the last axis.
 
     Args:
         arrays: an array, a scalar, or nested lists of them, all nested to the same depth.
@@ -180,7 +180,7 @@ def _is_plain_position(obj: Any) -> bool:
 
 
 def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
-    """A copy without some slices along an axis.
+    """Return a copy without some slices along an axis.
 
     Args:
         x: an array.
@@ -213,7 +213,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
 
 
 def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
-    """A copy with slices inserted before positions along an axis.
+    """Return a copy with slices inserted before positions along an axis.
 
     Args:
         x: an array.
@@ -274,7 +274,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
 
 
 def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
-    """A copy in another shape, the elements repeated as often as it takes.
+    """Return a copy in another shape, the elements repeated as often as it takes.
 
     Example:
         >>> import dparray as dp
@@ -302,7 +302,8 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
 
 @public()
 def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> ndarray:
-    """A view without the zeros at the front (``f``) or back (``b``) of axes; of all, if not given.
+    """Return a view without the zeros at the front (``f``) or back (``b``) of axes; of all, if not
+    given.
 
     The host waits for the values, as they decide the result's shape.
 

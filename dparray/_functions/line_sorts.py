@@ -64,7 +64,7 @@ def argsort_lines(
 
 
 def lexsort_lines(keys: Sequence[np.ndarray], axis: int, out: np.ndarray, cores: int) -> None:
-    """The same for several keys, of which the last one counts most."""
+    """Return the same for several keys, of which the last one counts most."""
 
     def order(parts: list[np.ndarray], target: np.ndarray) -> None:
         found = _order_of(_lines(parts[0]))

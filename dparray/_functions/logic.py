@@ -43,7 +43,7 @@ def _signed(function: str, x: Any) -> ndarray:
 
 @with_options
 def isposinf(x: Any, /) -> ndarray:
-    """Whether the value is positive infinity.
+    """Return whether the value is positive infinity.
 
     Raises:
         DTypeError: ``x`` is complex, whose infinities have no sign.
@@ -58,7 +58,7 @@ def isposinf(x: Any, /) -> ndarray:
 
 @with_options
 def isneginf(x: Any, /) -> ndarray:
-    """Whether the value is negative infinity.
+    """Return whether the value is negative infinity.
 
     Raises:
         DTypeError: ``x`` is complex, whose infinities have no sign.
@@ -73,7 +73,7 @@ def isneginf(x: Any, /) -> ndarray:
 
 @public()
 def isreal(x: Any, /) -> ndarray:
-    """Whether the imaginary part is zero.
+    """Return whether the imaginary part is zero.
 
     Example:
         >>> import dparray as dp
@@ -84,7 +84,7 @@ def isreal(x: Any, /) -> ndarray:
 
 
 def iscomplex(x: Any, /) -> ndarray:
-    """Whether the imaginary part is not zero.
+    """Return whether the imaginary part is not zero.
 
     Example:
         >>> import dparray as dp
@@ -97,7 +97,7 @@ def iscomplex(x: Any, /) -> ndarray:
 def isclose(
     x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> ndarray:
-    """Whether the values differ by at most `atol + rtol * abs(x2)`.
+    """Return whether the values differ by at most `atol + rtol * abs(x2)`.
 
     Args:
         x1: an array or a scalar.
@@ -150,7 +150,7 @@ def isclose(
 def allclose(
     x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> ndarray:
-    """Whether all values are close; arguments and errors as of :func:`isclose`.
+    """Return whether all values are close; arguments and errors as of :func:`isclose`.
 
     Returns:
         A 0-dimensional boolean array; ``bool(...)`` of it waits for the answer.
@@ -165,7 +165,7 @@ def allclose(
 
 
 def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
-    """Whether two arrays have one shape and equal elements; waits for the answer.
+    """Return whether two arrays have one shape and equal elements; waits for the answer.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -187,7 +187,7 @@ def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
 
 
 def array_equiv(x1: Any, x2: Any, /) -> bool:
-    """Whether two arrays broadcast to each other with equal elements; waits for the answer.
+    """Return whether two arrays broadcast to each other with equal elements; waits for the answer.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -208,7 +208,7 @@ def array_equiv(x1: Any, x2: Any, /) -> bool:
 
 @public()
 def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
-    """The real part where all imaginary parts are almost 0; the host waits to know.
+    """Return the real part where all imaginary parts are almost 0; the host waits to know.
 
     Args:
         x: an array.

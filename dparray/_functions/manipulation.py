@@ -39,7 +39,7 @@ __all__ = [
 
 @public()
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
-    """The same elements in another shape: a view where the memory allows it, else a copy.
+    """Return the same elements in another shape: a view where the memory allows it, else a copy.
 
     Args:
         x: an array.
@@ -125,7 +125,7 @@ def _reshape_in_place(self: ndarray, shape: Any) -> None:
 @as_method
 @public()
 def ravel(x: Any, /, order: str = "C") -> ndarray:
-    """The elements in one dimension: a view of an array that is contiguous, else a copy.
+    """Return the elements in one dimension: a view of an array that is contiguous, else a copy.
 
     Args:
         x: an array.
@@ -182,7 +182,7 @@ def _flatten(self: ndarray, order: str = "C") -> ndarray:
 
 @public()
 def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
-    """A view with the axes in another order.
+    """Return a view with the axes in another order.
 
     Args:
         x: an array.
@@ -209,7 +209,7 @@ def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
 
 @public()
 def transpose(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
-    """A view with the axes in another order, reversed if ``axes`` is not given.
+    """Return a view with the axes in another order, reversed if ``axes`` is not given.
 
     Errors as of :func:`permute_dims`.
 
@@ -230,7 +230,7 @@ def _transpose_method(self: ndarray, *axes: Any) -> ndarray:
 
 @public()
 def matrix_transpose(x: Any, /) -> ndarray:
-    """A view of each matrix (the last two axes) transposed.
+    """Return a view of each matrix (the last two axes) transposed.
 
     Raises:
         ShapeError: ``x`` has fewer than two dimensions.
@@ -248,7 +248,7 @@ def matrix_transpose(x: Any, /) -> ndarray:
 @as_method
 @public()
 def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
-    """A view with two axes exchanged.
+    """Return a view with two axes exchanged.
 
     Raises:
         AxisError: there is no such axis.
@@ -267,7 +267,7 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
 
 @public()
 def moveaxis(x: Any, /, source: Any, destination: Any) -> ndarray:
-    """A view with axes moved to other positions, the rest in their order.
+    """Return a view with axes moved to other positions, the rest in their order.
 
     Raises:
         AxisError: there is no such axis.
@@ -290,7 +290,7 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> ndarray:
 
 @public()
 def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
-    """A view with one axis moved before position ``start``; prefer :func:`moveaxis`.
+    """Return a view with one axis moved before position ``start``; prefer :func:`moveaxis`.
 
     Raises:
         AxisError: there is no such axis or position.
@@ -310,7 +310,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
 @as_method
 @public()
 def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
-    """A view without axes of extent 1: those named, or all of them.
+    """Return a view without axes of extent 1: those named, or all of them.
 
     Raises:
         AxisError: there is no such axis.
@@ -346,7 +346,7 @@ def _expanded(seen: np.ndarray, axis: int) -> np.ndarray:
 
 @public()
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
-    """A view with new axes of extent 1 at the positions ``axis`` of the result.
+    """Return a view with new axes of extent 1 at the positions ``axis`` of the result.
 
     Raises:
         AxisError: the result has no such axis.
@@ -370,7 +370,7 @@ def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
-    """The shape that shapes broadcast to.
+    """Return the shape that shapes broadcast to.
 
     Raises:
         ShapeError: they do not broadcast.
@@ -386,7 +386,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
 
 @public()
 def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
-    """A read-only view of ``x`` repeated to ``shape``, which takes no memory.
+    """Return a read-only view of ``x`` repeated to ``shape``, which takes no memory.
 
     Raises:
         ShapeError: the shape of ``x`` does not broadcast to it.
@@ -426,7 +426,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
 
 
 def named_arrays(function: str, arrays: Any) -> list[tuple[str, ndarray]]:
-    """A sequence of arrays with names by position, each checked."""
+    """Return a sequence of arrays with names by position, each checked."""
     if isinstance(arrays, np.ndarray):
         raise foreign_operand(function, "arrays", arrays)
     if not hasattr(arrays, "__getitem__"):
@@ -493,7 +493,7 @@ def _at_least(function: str, arrays: tuple[Any, ...], widen: Any) -> Any:
 @as_method
 @public()
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
-    """A view of a diagonal of two axes, as the last axis of the result.
+    """Return a view of a diagonal of two axes, as the last axis of the result.
 
     Args:
         x: an array of two dimensions or more.

@@ -131,7 +131,7 @@ def fix(x: Any, /) -> ndarray:
 
 @with_options
 def fabs(x: Any, /) -> ndarray:
-    """The absolute value as a float.
+    """Return the absolute value as a float.
 
     Raises:
         DTypeError: ``x`` is complex.
@@ -211,7 +211,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
 
 @with_options
 def fmod(x1: Any, x2: Any, /) -> ndarray:
-    """The remainder with the sign of ``x1``, as C has it.
+    """Return the remainder with the sign of ``x1``, as C has it.
 
     Raises:
         DTypeError: an operand is complex.
@@ -253,7 +253,7 @@ def _leaving_nan_out(function: str, name: str, x1: Any, x2: Any) -> ndarray:
 
 @with_options
 def fmax(x1: Any, x2: Any, /) -> ndarray:
-    """The larger of the two; the other one if one is NaN.
+    """Return the larger of the two; the other one if one is NaN.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -268,7 +268,7 @@ def fmax(x1: Any, x2: Any, /) -> ndarray:
 
 @with_options
 def fmin(x1: Any, x2: Any, /) -> ndarray:
-    """The smaller of the two; the other one if one is NaN.
+    """Return the smaller of the two; the other one if one is NaN.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -298,7 +298,7 @@ def float_power(x1: Any, x2: Any, /) -> ndarray:
 
 @with_options
 def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
-    """The logarithm to base 2 of `2**x1 + 2**x2`.
+    """Return the logarithm to base 2 of `2**x1 + 2**x2`.
 
     Raises:
         DTypeError: an operand is complex.
@@ -340,7 +340,7 @@ def heaviside(x1: Any, x2: Any, /) -> ndarray:
 
 @with_options
 def gcd(x1: Any, x2: Any, /) -> ndarray:
-    """The greatest common divisor of integers.
+    """Return the greatest common divisor of integers.
 
     Raises:
         DTypeError: the arrays are not integers.
@@ -375,7 +375,7 @@ def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
 
 @with_options
 def lcm(x1: Any, x2: Any, /) -> ndarray:
-    """The least common multiple of integers; errors as of :func:`gcd`.
+    """Return the least common multiple of integers; errors as of :func:`gcd`.
 
     Example:
         >>> import dparray as dp
@@ -422,7 +422,7 @@ def nan_to_num(
 
 
 def as_array(value: Any, like: Any) -> ndarray:
-    """An array itself; a scalar as an array on the queue of another."""
+    """Return an array itself; a scalar as an array on the queue of another."""
     if isinstance(value, ndarray):
         return value
     return full((), value, sycl_queue=like.sycl_queue, usm_type=like.usm_type)
@@ -496,7 +496,8 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
 
 @with_options
 def spacing(x: Any, /) -> ndarray:
-    """The distance to the next float away from 0; of half precision, as NumPy, to the next above.
+    """Return the distance to the next float away from 0; of half precision, as NumPy, to the next
+    above.
 
     Raises:
         DTypeError: ``x`` is complex.
@@ -516,7 +517,7 @@ def spacing(x: Any, /) -> ndarray:
 
 @public()
 def i0(x: Any, /) -> ndarray:
-    """The modified Bessel function of the first kind, of order 0.
+    """Return the modified Bessel function of the first kind, of order 0.
 
     Example:
         >>> import dparray as dp
@@ -533,7 +534,7 @@ def i0(x: Any, /) -> ndarray:
 
 @with_options_of_two
 def modf(x: Any, /) -> tuple[ndarray, ndarray]:
-    """The parts after and before the point, both with the sign of ``x``.
+    """Return the parts after and before the point, both with the sign of ``x``.
 
     Raises:
         DTypeError: ``x`` is complex.

@@ -63,7 +63,7 @@ def eye(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A matrix with ones on diagonal ``k`` and zeros elsewhere. Errors as of :func:`empty`.
+    """Return a matrix with ones on diagonal ``k`` and zeros elsewhere. Errors as of :func:`empty`.
 
     Example:
         >>> import dparray as dp
@@ -101,7 +101,7 @@ def eye(
 
 
 def identity(n: int, dtype: Any = None, **place: Any) -> ndarray:
-    """The square matrix with ones on its diagonal.
+    """Return the square matrix with ones on its diagonal.
 
     Example:
         >>> import dparray as dp
@@ -113,7 +113,7 @@ def identity(n: int, dtype: Any = None, **place: Any) -> ndarray:
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, **place: Any) -> ndarray:
-    """A matrix with ones up to diagonal ``k`` and zeros above it.
+    """Return a matrix with ones up to diagonal ``k`` and zeros above it.
 
     Example:
         >>> import dparray as dp
@@ -125,7 +125,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, **place: An
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tuple[ndarray, ...]:
-    """The positions of the elements of a matrix up to diagonal ``k``.
+    """Return the positions of the elements of a matrix up to diagonal ``k``.
 
     Example:
         >>> import dparray as dp
@@ -136,7 +136,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tupl
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tuple[ndarray, ...]:
-    """The positions of the elements of a matrix from diagonal ``k`` on.
+    """Return the positions of the elements of a matrix from diagonal ``k`` on.
 
     Example:
         >>> import dparray as dp
@@ -190,7 +190,7 @@ def triu_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: Any = 0, **place: Any
 ) -> tuple[ndarray, ...]:
-    """The positions that a function such as :func:`triu` leaves of an ``n`` by ``n`` matrix.
+    """Return the positions that a function such as :func:`triu` leaves of an ``n`` by ``n`` matrix.
 
     Example:
         >>> import dparray as dp
@@ -220,7 +220,7 @@ def diag_indices_from(x: ndarray) -> tuple[ndarray, ...]:
 
 
 def diag_indices(n: int, ndim: int = 2, **place: Any) -> tuple[ndarray, ...]:
-    """The positions of the diagonal of an array with ``n`` elements along each axis.
+    """Return the positions of the diagonal of an array with ``n`` elements along each axis.
 
     Example:
         >>> import dparray as dp
@@ -238,7 +238,7 @@ def diagflat(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A matrix with the elements of ``x``, flattened, on diagonal ``k``.
+    """Return a matrix with the elements of ``x``, flattened, on diagonal ``k``.
 
     It is beside ``x`` unless another place is given.
 
@@ -261,7 +261,8 @@ def vander(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A matrix whose columns are powers of a vector, beside it unless another place is given.
+    """Return a matrix whose columns are powers of a vector, beside it unless another place is
+    given.
 
     Raises:
         ShapeError: ``x`` is no vector.
@@ -305,7 +306,8 @@ def diag(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A matrix with the vector ``x`` on diagonal ``k``, or a view of that diagonal of a matrix.
+    """Return a matrix with the vector ``x`` on diagonal ``k``, or a view of that diagonal of a
+    matrix.
 
     It is beside ``x`` unless another place is given, to which ``x`` is copied.
 
@@ -359,7 +361,7 @@ def _column_of_integers(placement: Placement, length: int) -> ndarray:
 
 
 def tril(x: Any, /, k: int = 0) -> ndarray:
-    """A copy with the elements of each matrix above diagonal ``k`` set to zero.
+    """Return a copy with the elements of each matrix above diagonal ``k`` set to zero.
 
     A vector stands for the square matrix that has it in every row.
 
@@ -376,7 +378,7 @@ def tril(x: Any, /, k: int = 0) -> ndarray:
 
 
 def triu(x: Any, /, k: int = 0) -> ndarray:
-    """A copy with the elements of each matrix below diagonal ``k`` set to zero.
+    """Return a copy with the elements of each matrix below diagonal ``k`` set to zero.
 
     A vector stands for the square matrix that has it in every row.
 

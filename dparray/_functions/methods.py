@@ -23,7 +23,7 @@ __all__ = [
 
 
 def shares_memory(x1: ndarray, x2: ndarray, /) -> bool:
-    """Whether two arrays have an allocation in common, as views of one array have.
+    """Return whether two arrays have an allocation in common, as views of one array have.
 
     Example:
         >>> import dparray as dp

@@ -82,7 +82,7 @@ def mean(
     *,
     where: Any = True,
 ) -> ndarray:
-    """The arithmetic mean over axes; NaN where there is no element.
+    """Return the arithmetic mean over axes; NaN where there is no element.
 
     Args:
         a: an array.
@@ -129,7 +129,7 @@ def var(
     mean: ndarray | None = None,
     correction: float | None = None,
 ) -> ndarray:
-    """The variance over axes: the mean of the squared distances from the mean.
+    """Return the variance over axes: the mean of the squared distances from the mean.
 
     Real elements are read once, by the shifted sums of T. Chan, G. Golub and R. LeVeque
     ("Algorithms for computing the sample variance", 1983): a mean that is large beside the
@@ -237,7 +237,8 @@ def std(
     mean: ndarray | None = None,
     correction: float | None = None,
 ) -> ndarray:
-    """The standard deviation over axes, `sqrt(var(x))`. Arguments and errors as of :func:`var`.
+    """Return the standard deviation over axes, `sqrt(var(x))`. Arguments and errors as of
+    :func:`var`.
 
     Example:
         >>> import dparray as dp
@@ -259,7 +260,7 @@ def average(
     *,
     keepdims: bool = False,
 ) -> Any:
-    """The mean over axes, weighted by ``weights`` where they are given.
+    """Return the mean over axes, weighted by ``weights`` where they are given.
 
     Args:
         x: an array.

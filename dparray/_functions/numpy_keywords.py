@@ -112,7 +112,7 @@ def names(function: Callable[..., Any]) -> Mapping[str, str]:
 
 @functools.cache
 def own_keywords(function: Callable[..., Any]) -> frozenset[str]:
-    """The keywords that a function takes itself."""
+    """Return the keywords that a function takes itself."""
     parameters = inspect.signature(function).parameters.values()
     return frozenset(p.name for p in parameters if p.kind in _BY_KEYWORD)
 
@@ -120,7 +120,7 @@ def own_keywords(function: Callable[..., Any]) -> frozenset[str]:
 def translate(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call with NumPy's keywords replaced by a function's own.
+    """Return the arguments of a call with NumPy's keywords replaced by a function's own.
 
     Raises:
         ArgumentError: an argument is one of those that are left out on purpose.

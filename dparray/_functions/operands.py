@@ -76,8 +76,8 @@ def as_mask(function: str, where: Any, placement: Placement) -> ndarray:
 
 
 def converted(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
-    """An operand in another dtype. What is broadcast stays so, for it has no say in the order that
-    a result has in memory.
+    """Return an operand in another dtype. What is broadcast stays so, for it has no say in the
+    order that a result has in memory.
     """
     is_broadcast = [step == 0 and n > 1 for n, step in zip(x.shape, x.strides, strict=True)]
     if x.dtype == dtype or not any(is_broadcast):
@@ -103,7 +103,7 @@ def as_float(x: ndarray) -> ndarray:
 
 
 def conjugate(x: ndarray) -> ndarray:
-    """The conjugates of complex numbers; real ones as they are."""
+    """Return the conjugates of complex numbers; real ones as they are."""
     return apply(OPS["conj"], x) if x.dtype.kind == "c" else x
 
 
@@ -112,5 +112,5 @@ def placement_keywords(x: ndarray) -> dict[str, Any]:
 
 
 def vector_of(function: str, like: ndarray, name: str, value: Any) -> ndarray:
-    """A list as an array on the queue of another; an array as it is."""
+    """Return a list as an array on the queue of another; an array as it is."""
     return check_array(function, name, value, placement_of(like))

@@ -81,7 +81,7 @@ def pad(
     reflect_type: str = "even",
     **keywords: Any,
 ) -> ndarray:
-    """A copy with elements added before and after along each axis.
+    """Return a copy with elements added before and after along each axis.
 
     Args:
         x: an array.

@@ -73,7 +73,7 @@ def _like(function: str, result: ndarray, *given: Any) -> Any:
 
 
 def polyval(p: Any, x: Any) -> Any:
-    """The values of a polynomial, its coefficients from the highest power down.
+    """Return the values of a polynomial, its coefficients from the highest power down.
 
     Args:
         p: a vector or a list of coefficients.
@@ -124,7 +124,7 @@ def polyfit(
     w: Any = None,
     cov: Any = False,
 ) -> Any:
-    """The coefficients of the polynomial that fits points best, from the highest power down.
+    """Return the coefficients of the polynomial that fits points best, from the highest power down.
 
     Args:
         x: a vector of points.
@@ -197,7 +197,8 @@ def polyfit(
 
 
 def poly(x: Any) -> ndarray:
-    """The coefficients of the polynomial with given roots, or the characteristic one of a matrix.
+    """Return the coefficients of the polynomial with given roots, or the characteristic one of a
+    matrix.
 
     Raises:
         ShapeError: ``x`` is neither a vector nor a square matrix.
@@ -270,7 +271,7 @@ def _summed(function: str, a1: Any, a2: Any, operation: str) -> Any:
 
 
 def polyadd(a1: Any, a2: Any) -> Any:
-    """The sum of two polynomials.
+    """Return the sum of two polynomials.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -284,7 +285,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 def polysub(a1: Any, a2: Any) -> Any:
-    """The difference of two polynomials; errors as of :func:`polyadd`.
+    """Return the difference of two polynomials; errors as of :func:`polyadd`.
 
     Example:
         >>> import dparray as dp
@@ -295,7 +296,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 
 def polymul(a1: Any, a2: Any) -> Any:
-    """The product of two polynomials; errors as of :func:`polyadd`.
+    """Return the product of two polynomials; errors as of :func:`polyadd`.
 
     Example:
         >>> import dparray as dp
@@ -335,7 +336,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
 
 
 def polyder(p: Any, m: int = 1) -> Any:
-    """The ``m``-th derivative of a polynomial.
+    """Return the ``m``-th derivative of a polynomial.
 
     Raises:
         ArgumentError: ``m`` is negative.
@@ -355,7 +356,7 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    """The ``m``-th integral of a polynomial.
+    """Return the ``m``-th integral of a polynomial.
 
     Args:
         p: coefficients.
@@ -441,11 +442,11 @@ class poly1d:
         return polyval(self._coefficients, x)
 
     def deriv(self, m: int = 1) -> poly1d:
-        """The ``m``-th derivative."""
+        """Return the ``m``-th derivative."""
         return poly1d(polyder(self._coefficients, m))
 
     def integ(self, m: int = 1, k: Any = 0) -> poly1d:
-        """The ``m``-th integral."""
+        """Return the ``m``-th integral."""
         return poly1d(polyint(self._coefficients, m, k))
 
     def __len__(self) -> int:
@@ -455,7 +456,7 @@ class poly1d:
         return iter(self._coefficients)
 
     def __getitem__(self, power: int) -> Any:
-        """The coefficient of a power."""
+        """Return the coefficient of a power."""
         return self._coefficients[self.order - power] if 0 <= power <= self.order else 0
 
     def __neg__(self) -> poly1d:

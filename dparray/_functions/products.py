@@ -168,7 +168,7 @@ def matmul(
     order: str = DEFAULT_ORDER,
     subok: bool = True,
 ) -> ndarray:
-    """The matrix product `x1 @ x2`.
+    """Return the matrix product `x1 @ x2`.
 
     Args:
         x1: a vector, a matrix or a stack of matrices of shape (..., M, K).
@@ -313,7 +313,7 @@ def vecdot(
     order: str = DEFAULT_ORDER,
     subok: bool = True,
 ) -> ndarray:
-    """The sum of `conj(x1) * x2` along an axis: the dot products of vectors.
+    """Return the sum of `conj(x1) * x2` along an axis: the dot products of vectors.
 
     Args:
         x1: an array.
@@ -413,7 +413,7 @@ def _has_few_products(x1: Any, x2: Any) -> bool:
 
 
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
-    """The sum of products over pairs of axes.
+    """Return the sum of products over pairs of axes.
 
     Args:
         x1: an array.
@@ -463,7 +463,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
 
 
 def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
-    """All products of an element of one array with one of the other: a matrix.
+    """Return all products of an element of one array with one of the other: a matrix.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -484,7 +484,7 @@ def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
 
 
 def inner(x1: Any, x2: Any, /) -> ndarray:
-    """The sum of products over the last axes of both arrays, without conjugation.
+    """Return the sum of products over the last axes of both arrays, without conjugation.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -505,7 +505,7 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
 
 
 def vdot(x1: Any, x2: Any, /) -> ndarray:
-    """The dot product of two arrays seen as vectors, the first one conjugated.
+    """Return the dot product of two arrays seen as vectors, the first one conjugated.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -524,7 +524,7 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
 
 
 def kron(x1: Any, x2: Any, /) -> ndarray:
-    """The Kronecker product: every element of ``x1`` times the whole of ``x2``.
+    """Return the Kronecker product: every element of ``x1`` times the whole of ``x2``.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -554,7 +554,7 @@ def trace(
     dtype: Any = None,
     out: ndarray | None = None,
 ) -> ndarray:
-    """The sum of a diagonal of two axes.
+    """Return the sum of a diagonal of two axes.
 
     Raises:
         AxisError: there is no such axis.
@@ -576,7 +576,7 @@ def cross(
     axisc: int = -1,
     axis: int | None = None,
 ) -> ndarray:
-    """The cross product of vectors of three elements along an axis.
+    """Return the cross product of vectors of three elements along an axis.
 
     A vector of two elements lies in a plane, with 0 as its third; of two such vectors only the
     third element of the product is given.

@@ -191,7 +191,9 @@ def _unpickled(
 
 
 def unpickled_device(what: str, filter_string: str, path: tuple[Any, ...] | None = ()) -> Device:
-    """The device that something was pickled on, or the default device and a warning, said once."""
+    """Return the device that something was pickled on, or the default device and a warning, said
+    once.
+    """
     missing, device = "", None
     try:
         device = Device(filter_string)
@@ -214,7 +216,7 @@ def unpickled_device(what: str, filter_string: str, path: tuple[Any, ...] | None
 
 
 def __reduce__(self: ndarray) -> tuple[Any, ...]:
-    """A host copy with the names of the device, of the sub-device and of the USM type."""
+    """Return a host copy with the names of the device, of the sub-device and of the USM type."""
     path = sub_device_path(self.sycl_device)
     values = self.T.asnumpy().T if self.flags.fnc else self.asnumpy()
     return _unpickled, (values, self.device.filter_string, self.usm_type, path)

@@ -390,7 +390,7 @@ def quantile(
     *,
     weights: Any = None,
 ) -> ndarray:
-    """The values below which fractions ``q`` of the elements lie.
+    """Return the values below which fractions ``q`` of the elements lie.
 
     Args:
         x: a real array.
@@ -438,7 +438,8 @@ def percentile(
     *,
     weights: Any = None,
 ) -> ndarray:
-    """The values below which ``q`` percent of the elements lie; otherwise as :func:`quantile`.
+    """Return the values below which ``q`` percent of the elements lie; otherwise as
+    :func:`quantile`.
 
     Example:
         >>> import dparray as dp
@@ -455,7 +456,7 @@ def median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> ndarray:
-    """The middle of the sorted elements, or the mean of the two middle ones.
+    """Return the middle of the sorted elements, or the mean of the two middle ones.
 
     Arguments and errors as of :func:`quantile`. Complex numbers are sorted by their real parts,
     then by their imaginary ones.

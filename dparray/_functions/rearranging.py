@@ -35,7 +35,7 @@ __all__ = [
 
 @public()
 def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
-    """A view with the order of elements reversed along axes, or along all of them.
+    """Return a view with the order of elements reversed along axes, or along all of them.
 
     Raises:
         AxisError: there is no such axis.
@@ -53,7 +53,7 @@ def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
 
 
 def flipud(x: Any, /) -> ndarray:
-    """A view with the rows in reversed order.
+    """Return a view with the rows in reversed order.
 
     Example:
         >>> import dparray as dp
@@ -65,7 +65,7 @@ def flipud(x: Any, /) -> ndarray:
 
 
 def fliplr(x: Any, /) -> ndarray:
-    """A view with the columns in reversed order.
+    """Return a view with the columns in reversed order.
 
     Example:
         >>> import dparray as dp
@@ -77,7 +77,7 @@ def fliplr(x: Any, /) -> ndarray:
 
 @public()
 def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
-    """A view turned by ``k`` quarters from the first towards the second of two axes.
+    """Return a view turned by ``k`` quarters from the first towards the second of two axes.
 
     Raises:
         AxisError: there is no such axis.
@@ -298,7 +298,7 @@ def _word_of(x: ndarray, run: int) -> np.dtype[Any] | None:
 
 @public()
 def tile(x: Any, /, reps: Any) -> ndarray:
-    """The whole array repeated along each axis, in a new array.
+    """Return the whole array repeated along each axis, in a new array.
 
     Args:
         x: an array.

@@ -55,13 +55,13 @@ _OF_NOTHING = {"prod": 1, "all": True, "mean": math.nan, "var": math.nan}
 
 
 def axes_of(name: str, x: ndarray, axis: Axis) -> tuple[int, ...]:
-    """The reduced axes, counted from the front; all of them for ``None``."""
+    """Return the reduced axes, counted from the front; all of them for ``None``."""
     return tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(name, axis, x.ndim)
 
 
 def accumulator_of(x: ndarray, dtype: Any, out: Any = None) -> np.dtype[Any]:
-    """The dtype of a sum or product: integers and booleans widen to 64 bits, as in NumPy, and where
-    the elements or ``out`` are floats, it is the one that both become.
+    """Return the dtype of a sum or product: integers and booleans widen to 64 bits, as in NumPy,
+    and where the elements or ``out`` are floats, it is the one that both become.
     """
     if dtype is not None:
         return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
@@ -83,7 +83,7 @@ def reduce_over(
     *scalars: float,
     dtype: np.dtype[Any] | None = None,
 ) -> ndarray:
-    """One of the reductions of the table, pending or into ``out``.
+    """Return one of the reductions of the table, pending or into ``out``.
 
     Args:
         name: the public function.
@@ -214,7 +214,7 @@ def sum(
     initial: Any = None,
     where: Any = True,
 ) -> ndarray:
-    """The sum of elements over one, several or all axes.
+    """Return the sum of elements over one, several or all axes.
 
     Args:
         a: an array.
@@ -259,7 +259,7 @@ def prod(
     initial: Any = None,
     where: Any = True,
 ) -> ndarray:
-    """The product of elements over axes; arguments, dtype and errors as of :func:`sum`.
+    """Return the product of elements over axes; arguments, dtype and errors as of :func:`sum`.
 
     Example:
         >>> import dparray as dp
@@ -281,7 +281,7 @@ def min(
     initial: Any = None,
     where: Any = True,
 ) -> ndarray:
-    """The smallest element over axes; NaN if there is one.
+    """Return the smallest element over axes; NaN if there is one.
 
     Args:
         a: an array.
@@ -320,7 +320,8 @@ def max(
     initial: Any = None,
     where: Any = True,
 ) -> ndarray:
-    """The largest element over axes; NaN if there is one. Arguments and errors as of :func:`min`.
+    """Return the largest element over axes; NaN if there is one. Arguments and errors as of
+    :func:`min`.
 
     Example:
         >>> import dparray as dp
@@ -338,7 +339,7 @@ amax, amin = max, min
 @as_method
 @public()
 def ptp(a: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
-    """The range of values, `max - min`, over axes. Arguments and errors as of :func:`min`.
+    """Return the range of values, `max - min`, over axes. Arguments and errors as of :func:`min`.
 
     Example:
         >>> import dparray as dp
@@ -350,7 +351,7 @@ def ptp(a: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
 
 
 def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
-    """The dtype of a mean: floats keep theirs, the rest takes the device's default float."""
+    """Return the dtype of a mean: floats keep theirs, the rest takes the device's default float."""
     if dtype is not None:
         return accumulator_of(x, dtype)
     if x.dtype.kind in "biu":
@@ -363,7 +364,7 @@ def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
 def argmin(
     a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
-    """The position of the first smallest element along an axis, or of the flattened array.
+    """Return the position of the first smallest element along an axis, or of the flattened array.
 
     Args:
         a: an array; complex numbers go by their real parts, then by their imaginary ones.
@@ -390,7 +391,7 @@ def argmin(
 def argmax(
     a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
-    """The position of the first largest element; arguments and errors as of :func:`argmin`.
+    """Return the position of the first largest element; arguments and errors as of :func:`argmin`.
 
     Example:
         >>> import dparray as dp
@@ -443,7 +444,7 @@ def any(
     *,
     where: Any = True,
 ) -> ndarray:
-    """Whether at least one element over axes is true (not zero); false where there is none.
+    """Return whether at least one element over axes is true (not zero); false where there is none.
 
     Args:
         a: an array.
@@ -477,7 +478,7 @@ def all(
     *,
     where: Any = True,
 ) -> ndarray:
-    """Whether all elements over axes are true (not zero); arguments as of :func:`any`.
+    """Return whether all elements over axes are true (not zero); arguments as of :func:`any`.
 
     Example:
         >>> import dparray as dp
@@ -494,7 +495,7 @@ def all(
 def count_nonzero(
     x: Any, axis: Axis = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
-    """How many elements over axes are not zero, as ``int64``.
+    """Return how many elements over axes are not zero, as ``int64``.
 
     Args:
         x: an array.
@@ -523,7 +524,7 @@ def logsumexp(
     out: ndarray | None = None,
     keepdims: bool = False,
 ) -> ndarray:
-    """The logarithm of the sum of exponentials over axes, without overflow.
+    """Return the logarithm of the sum of exponentials over axes, without overflow.
 
     Args:
         x: a real array.

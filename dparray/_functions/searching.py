@@ -111,7 +111,7 @@ as_method(_searchsorted_method)
 
 @public(small=np.argwhere)
 def argwhere(x: Any, /) -> ndarray:
-    """The positions of the elements that are not zero, one row for each.
+    """Return the positions of the elements that are not zero, one row for each.
 
     Example:
         >>> import dparray as dp
@@ -126,7 +126,7 @@ def argwhere(x: Any, /) -> ndarray:
 
 @public()
 def flatnonzero(x: Any, /) -> ndarray:
-    """The positions in the flattened array of the elements that are not zero.
+    """Return the positions in the flattened array of the elements that are not zero.
 
     Example:
         >>> import dparray as dp

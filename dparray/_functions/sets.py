@@ -168,7 +168,7 @@ def _unique(
 
 @public()
 def unique_values(x: Any, /) -> ndarray:
-    """The different values of an array, sorted; every NaN is different from every other.
+    """Return the different values of an array, sorted; every NaN is different from every other.
 
     The number of results depends on the values, so the host waits for them.
 
@@ -190,7 +190,7 @@ def _numpy_values(x: np.ndarray) -> np.ndarray:
 
 @public()
 def unique_counts(x: Any, /) -> UniqueCountsResult:
-    """The different values of an array and how often each is there (``int64``).
+    """Return the different values of an array and how often each is there (``int64``).
 
     Example:
         >>> import dparray as dp
@@ -209,7 +209,7 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
 
 @public()
 def unique_inverse(x: Any, /) -> UniqueInverseResult:
-    """The different values of an array, and for each element which of them it is.
+    """Return the different values of an array, and for each element which of them it is.
 
     Example:
         >>> import dparray as dp
@@ -227,7 +227,8 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
 
 @public()
 def unique_all(x: Any, /) -> UniqueAllResult:
-    """The different values, where each is first, which of them each element is, and how often.
+    """Return the different values, where each is first, which of them each element is, and how
+    often.
 
     Example:
         >>> import dparray as dp
@@ -333,7 +334,7 @@ def isin(
     *,
     kind: str | None = None,
 ) -> ndarray:
-    """Whether each element of ``x1`` is among the elements of ``x2``.
+    """Return whether each element of ``x1`` is among the elements of ``x2``.
 
     Args:
         x1: an array.
@@ -378,7 +379,7 @@ def _is_in(values: np.ndarray, among: Any, invert: bool) -> np.ndarray:
 
 
 def union1d(x1: Any, x2: Any, /) -> ndarray:
-    """The sorted different values of both arrays.
+    """Return the sorted different values of both arrays.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -403,7 +404,7 @@ def _weak_beside(x: Any, other: Any) -> Any:
 def intersect1d(
     x1: Any, x2: Any, /, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
-    """The sorted different values that are in both arrays.
+    """Return the sorted different values that are in both arrays.
 
     Args:
         x1: an array.
@@ -432,7 +433,7 @@ def intersect1d(
 
 
 def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
-    """The sorted different values of ``x1`` that are not in ``x2``.
+    """Return the sorted different values of ``x1`` that are not in ``x2``.
 
     Args:
         x1: an array.
@@ -453,7 +454,7 @@ def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
 
 
 def setxor1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
-    """The sorted different values that are in exactly one of the arrays.
+    """Return the sorted different values that are in exactly one of the arrays.
 
     A NaN of one array is not that of the other: both are in the result.
 

@@ -96,7 +96,7 @@ def _new(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
 
 
 def is_by_radix(x: ndarray) -> bool:
-    """Whether our radix sort is there for an array, in the place of dpnp's kernels.
+    """Return whether our radix sort is there for an array, in the place of dpnp's kernels.
 
     On CPU devices: Intel's compiler (2026) has ended processes while it built those.
     """
@@ -115,7 +115,9 @@ def _cores(x: ndarray) -> int:
 
 
 def is_vectorized(x: ndarray) -> bool:
-    """Whether NumPy's vectorized sort on one core beats our radix sort on the device's cores."""
+    """Return whether NumPy's vectorized sort on one core beats our radix sort on the device's
+    cores.
+    """
     return (
         x.dtype.char != "e"
         and _cores(x) < _CORES_OF_VECTORIZED
@@ -179,7 +181,7 @@ def sort(
     descending: bool = False,
     stable: bool | None = True,
 ) -> ndarray:
-    """A sorted copy along an axis; NaN comes last in ascending order.
+    """Return a sorted copy along an axis; NaN comes last in ascending order.
 
     Args:
         x: an array.
@@ -243,7 +245,8 @@ def argsort(
     descending: bool = False,
     stable: bool | None = True,
 ) -> ndarray:
-    """The positions that sort an array along an axis, as ``int64``; arguments as of :func:`sort`.
+    """Return the positions that sort an array along an axis, as ``int64``; arguments as of
+    :func:`sort`.
 
     Example:
         >>> import dparray as dp
@@ -327,7 +330,8 @@ _attach()
 def partition(
     x: Any, kth: int | Sequence[int] | ndarray, axis: int | None = -1, kind: str = "introselect"
 ) -> ndarray:
-    """A copy whose element ``kth`` is where sorting puts it, smaller ones before, larger after.
+    """Return a copy whose element ``kth`` is where sorting puts it, smaller ones before, larger
+    after.
 
     Raises:
         AxisError: there is no such axis.
@@ -362,7 +366,7 @@ def partition(
 def argpartition(
     x: Any, kth: int | Sequence[int] | ndarray, axis: int | None = -1, kind: str = "introselect"
 ) -> ndarray:
-    """The positions that :func:`partition` an array, as ``int64``; errors as there.
+    """Return the positions that :func:`partition` an array, as ``int64``; errors as there.
 
     Example:
         >>> import dparray as dp
@@ -437,7 +441,8 @@ class TopKResult(NamedTuple):
 
 @public()
 def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") -> TopKResult:
-    """The `k` largest or smallest elements along an axis, the best first, and their positions.
+    """Return the `k` largest or smallest elements along an axis, the best first, and their
+    positions.
 
     Args:
         x: a real array.
@@ -479,7 +484,7 @@ def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") 
 
 
 def lexsort(keys: Any, axis: int = -1) -> ndarray:
-    """The positions that sort by several keys, the last one first of importance.
+    """Return the positions that sort by several keys, the last one first of importance.
 
     Args:
         keys: a sequence of arrays of one shape, or an array whose first axis is the sequence.
@@ -540,7 +545,7 @@ def _taken(values: ndarray, positions: ndarray) -> ndarray:
 
 @public()
 def sort_complex(x: Any) -> ndarray:
-    """The elements by their real parts, then by their imaginary ones, as complex numbers.
+    """Return the elements by their real parts, then by their imaginary ones, as complex numbers.
 
     Example:
         >>> import dparray as dp

@@ -44,7 +44,7 @@ def cov(
     *,
     dtype: Any = None,
 ) -> ndarray:
-    """The covariance matrix of variables.
+    """Return the covariance matrix of variables.
 
     Args:
         x: a matrix of one variable in each row, or a vector.
@@ -154,7 +154,7 @@ def corrcoef(
     *,
     dtype: Any = None,
 ) -> ndarray:
-    """The correlation coefficients of variables; arguments and errors as of :func:`cov`.
+    """Return the correlation coefficients of variables; arguments and errors as of :func:`cov`.
 
     ``bias`` and ``ddof`` have no effect on them.
 

@@ -35,7 +35,7 @@ def apply_with_options(
     casting: str,
     order: str,
 ) -> ndarray:
-    """An elementwise function with the options of NumPy's ufuncs.
+    """Return an elementwise function with the options of NumPy's ufuncs.
 
     Args:
         function: the public function.
@@ -69,7 +69,7 @@ def compute_with_options(
     casting: str,
     order: str,
 ) -> tuple[ndarray, ...]:
-    """A function of one result or several with the options of NumPy's ufuncs.
+    """Return a function of one result or several with the options of NumPy's ufuncs.
 
     Nothing is written before all results are known to fit. ``outs`` has an array or ``None`` for
     each result; the other arguments are those of :func:`apply_with_options`.
@@ -247,7 +247,7 @@ def taking_options(
     compute: Callable[..., ndarray],
     compute_into: Callable[..., ndarray] | None = None,
 ) -> Callable[..., ndarray]:
-    """A function of one or two arrays that takes the options of NumPy's ufuncs.
+    """Return a function of one or two arrays that takes the options of NumPy's ufuncs.
 
     Args:
         name: the public function.
@@ -362,7 +362,9 @@ _PYTHONS = (bool, int, float, complex)
 
 
 def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
-    """An operand in the dtype that an operation is asked to compute in; Python's are weak."""
+    """Return an operand in the dtype that an operation is asked to compute in; Python's are
+    weak.
+    """
     wanted = _dtypes.as_dtype(dtype)
     if not isinstance(value, ndarray | np.generic):
         rank = next((at for at, kind in enumerate(_PYTHONS) if isinstance(value, kind)), 0)
@@ -445,7 +447,9 @@ def _in_new_memory(values: ndarray, axes: tuple[int, ...] | None) -> ndarray:
 
 
 def ordered(result: ndarray, order: str, operands: Sequence[Any]) -> ndarray:
-    """A new result in the order asked for; it has ``"K"`` already, but of a choice of elements."""
+    """Return a new result in the order asked for; it has ``"K"`` already, but of a choice of
+    elements.
+    """
     if order == "K" or result.ndim < 2:
         return result
     if order == "A":

@@ -77,7 +77,9 @@ class _Scalar:
         self._current: tuple[str, DeviceFunction] = ("", function)
 
     def current(self) -> tuple[str, DeviceFunction]:
-        """The function with the values it refers to now, and a name that no other one has."""
+        """Return the function with the values it refers to now, and a name that no other one
+        has.
+        """
         if self._references is None or not all(each.is_current for each in self._references):
             copy, self._references = self.function.frozen()
             try:
@@ -143,7 +145,7 @@ class _UserLoops:
     """The loops of user-defined functions in generated kernels, which may never end."""
 
     def has_long_work(self) -> bool:
-        """Whether such a loop may run."""
+        """Return whether such a loop may run."""
         return True
 
 
@@ -322,7 +324,7 @@ class ElementwiseFunction:
         return tuple(bound.arguments.values())
 
     def bound_by_name(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        """The operand of each parameter by its name."""
+        """Return the operand of each parameter by its name."""
         return dict(zip(self.parameters, self._bound(operands, named), strict=True))
 
     def _by_position(self, function: Callable[..., Any]) -> Callable[..., Any]:

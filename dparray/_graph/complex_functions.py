@@ -125,7 +125,7 @@ sin, cos = _growing(_sin, True), _growing(_cos, True)
 
 
 def logarithm(base: float) -> Function:
-    """The logarithm to a base, exact where the absolute value is near 1."""
+    """Return the logarithm to a base, exact where the absolute value is near 1."""
 
     def function(xp: Any, where: Any, ready: Any, x: Any) -> Any:
         first, second = xp.abs(xp.real(x)), xp.abs(xp.imag(x))

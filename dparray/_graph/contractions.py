@@ -53,7 +53,7 @@ def contraction(
     source: Callable[[], str],
     terms: Callable[[tuple[int, ...]], int] | None = None,
 ) -> Contraction:
-    """A contraction of arrays of any real dtype."""
+    """Return a contraction of arrays of any real dtype."""
     return Contraction(
         name,
         _NO_UFUNC,

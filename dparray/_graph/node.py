@@ -105,7 +105,7 @@ class Node:
 
     @classmethod
     def leaf(cls, layout: Layout, queue: Any, usm_type: str) -> Node:
-        """The node of values that lie at ``layout``."""
+        """Return the node of values that lie at ``layout``."""
         self = object.__new__(cls)
         self.op = None
         self.operands = ()
@@ -194,7 +194,7 @@ def memory_read_by(order: Iterable[Node]) -> list[Layout]:
 
 
 def pending_order(roots: Iterable[Node]) -> list[Node]:
-    """The pending nodes that ``roots`` need, operands before users, each once."""
+    """Return the pending nodes that ``roots`` need, operands before users, each once."""
     order: list[Node] = []
     done: set[Node] = set()
     stack = [root for root in roots if root.layout is None]

@@ -96,7 +96,7 @@ class Op:
         object.__setattr__(self, "parameters", names)
 
     def expression_on(self, kinds: str) -> str:
-        """The expression on operands whose dtypes are of these kinds."""
+        """Return the expression on operands whose dtypes are of these kinds."""
         if self.mixed and kinds in ("ui", "iu"):
             return self.mixed[kinds == "iu"]
         kind = kinds[-1]

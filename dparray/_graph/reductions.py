@@ -115,7 +115,7 @@ class Reduce(NamedTuple):
         return self.reduction.name
 
     def expression_on(self, kinds: str) -> tuple[Reduction, bool]:
-        """The part of it that is in the text of a kernel."""
+        """Return the part of it that is in the text of a kernel."""
         return self.reduction, self.merges
 
 
@@ -140,7 +140,7 @@ def _sum(name: str, **more: Any) -> Reduction:
 
 
 def combination(name: str, combine: Any, kind: str) -> Reduction:
-    """A reduction by a device function of two values; the scalar operand is its identity.
+    """Return a reduction by a device function of two values; the scalar operand is its identity.
 
     ``kind`` is that of the elements: a function that returns floats makes no integers.
     """

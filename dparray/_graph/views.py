@@ -19,7 +19,7 @@ from dparray._layout import (
 
 
 def view_of(root: Node, shape: Shape, strides: Strides, offset: int) -> Node | None:
-    """A view of a pending elementwise expression: the expression of views of its leaves.
+    """Return a view of a pending elementwise expression: the expression of views of its leaves.
 
     Where it lies is said as of an array with the strides of the expression. The new nodes are
     not yet known to the leaves as readers. ``None`` if the leaves cannot be seen so.

@@ -78,7 +78,7 @@ class NativeRegion:
         self._compiled: dict[Any, tuple[Native, dict[str, Any]]] = {}
 
     def call(self, name: str) -> ast.stmt:
-        """The statement that stands for the loop in the driver."""
+        """Return the statement that stands for the loop in the driver."""
         inputs: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.inputs]
         call = ast.Call(ast.Name(name, ast.Load()), inputs, [])
         statement: ast.stmt = ast.Expr(call)
@@ -155,7 +155,7 @@ class _Cutter:
         self.names: dict[str, Any] = {}
 
     def cut(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """The statements with calls of regions in place of loops."""
+        """Return the statements with calls of regions in place of loops."""
         return [self._one(statement) for statement in body]
 
     def _one(self, node: ast.stmt) -> ast.stmt:
@@ -195,7 +195,7 @@ class _Cutter:
 
 
 def contains_prange(source: Source, tree: ast.AST) -> bool:
-    """Whether there is a ``prange`` loop in a tree."""
+    """Return whether there is a ``prange`` loop in a tree."""
     return any(
         isinstance(node, ast.Call) and is_prange_function(source.resolve(node.func))
         for node in ast.walk(tree)
@@ -203,7 +203,7 @@ def contains_prange(source: Source, tree: ast.AST) -> bool:
 
 
 def walks_elements(source: Source, tree: ast.AST, types: Inference) -> ast.stmt | None:
-    """The first loop of a tree, other than ``prange``, that reads or writes single elements.
+    """Return the first loop of a tree, other than ``prange``, that reads or writes single elements.
 
     A loop without any array counts, too.
     """

@@ -115,13 +115,14 @@ class Plan:
             self.reason = "array code: native for small arrays, else dparray's operations"
 
     def runs_native(self, size: int) -> bool:
-        """Whether a call with this many elements is one native region."""
+        """Return whether a call with this many elements is one native region."""
         return self.is_native or (
             self.may_be_native and size <= MAX_NATIVE_ELEMENTS and self.refusal is None
         )
 
     def ready_native(self, host: tuple[Any, ...]) -> Native | None:
-        """The native region, compiled for host arguments; ``None`` where a driver is as good.
+        """Return the native region, compiled for host arguments; ``None`` where a driver is as
+        good.
 
         Raises:
             KernelCompileError: Numba does not compile it, and the function loops over elements.
@@ -141,7 +142,7 @@ class Plan:
             return self.native
 
     def ready_driver(self) -> Driver:
-        """The function cut into regions."""
+        """Return the function cut into regions."""
         with self._lock:
             if self.driver is None:
                 self.driver = Driver(self.source, self.types, self.options)

@@ -89,7 +89,7 @@ _BOOLEAN_MATH = frozenset({"isnan", "isinf", "isfinite", "isclose"})
 
 
 def type_of(value: Any) -> Any:
-    """The type of an argument or of a value that a function captures."""
+    """Return the type of an argument or of a value that a function captures."""
     weak = _WEAK.get(type(value))
     if weak is not None:
         return weak
@@ -103,7 +103,7 @@ def type_of(value: Any) -> Any:
 
 
 def join(first: Any, second: Any) -> Any:
-    """The type of a variable with two assignments."""
+    """Return the type of a variable with two assignments."""
     if first is None or first == second:
         return second
     if second is None:
@@ -135,7 +135,9 @@ def _operand(value: Value) -> Any:
 
 
 def resolve(ufunc: np.ufunc, operands: Sequence[Value]) -> tuple[Any, ...] | None:
-    """The dtypes of an operation's operands and result as NumPy chooses them, or ``None``."""
+    """Return the dtypes of an operation's operands and result as NumPy chooses them, or
+    ``None``.
+    """
     if ufunc.nout != 1 or len(operands) != ufunc.nin:
         return None
     given: list[Any] = [_operand(value) for value in operands]
@@ -240,7 +242,7 @@ class Inference:
     # -- expressions ----------------------------------------------------------------------------
 
     def of(self, node: ast.expr) -> Any:
-        """The type of an expression."""
+        """Return the type of an expression."""
         method = getattr(self, f"_of_{type(node).__name__}", None)
         return UNKNOWN if method is None else method(node)
 
@@ -263,7 +265,7 @@ class Inference:
         return self.binary(node.op, self.of(node.left), self.of(node.right))
 
     def binary(self, op: ast.operator, left: Any, right: Any) -> Any:
-        """The type of an operation."""
+        """Return the type of an operation."""
         if isinstance(left, Items) and isinstance(right, Items) and isinstance(op, ast.Add):
             return Items(left.items + right.items)
         if not (isinstance(left, Value) and isinstance(right, Value)):
@@ -379,7 +381,7 @@ class Inference:
         return value._replace(ndim=ndim) if ndim >= 0 else UNKNOWN
 
     def called(self, node: ast.Call) -> str:
-        """The plain name of the function that is called; ``""`` where it is not a name."""
+        """Return the plain name of the function that is called; ``""`` where it is not a name."""
         if isinstance(node.func, ast.Name):
             return node.func.id
         return node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -504,7 +506,7 @@ class Inference:
         return UNKNOWN
 
     def of_named(self, named: Mapping[str | None, ast.expr], name: str) -> Any:
-        """The type of a keyword argument."""
+        """Return the type of a keyword argument."""
         return self.of(named[name]) if name in named else UNKNOWN
 
     def _fold(self, name: str, first: Value, arguments: Sequence[Any], named: Any) -> Any:

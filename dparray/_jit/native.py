@@ -122,7 +122,7 @@ class Native:
             raise self.located(error) from None
 
     def located(self, error: Exception) -> Exception:
-        """An exception of the region, with the line of the user's function."""
+        """Return an exception of the region, with the line of the user's function."""
         return error.with_traceback(_user_traceback(error, self.source))
 
 
@@ -169,7 +169,7 @@ class _ForNumba(ast.NodeTransformer):
 
 
 def has_placement(tree: ast.AST) -> bool:
-    """Whether a creation function is told where its array is to be."""
+    """Return whether a creation function is told where its array is to be."""
     return any(
         isinstance(node, ast.keyword)
         and node.arg in _PLACEMENT_KEYWORDS

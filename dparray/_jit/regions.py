@@ -165,7 +165,7 @@ class ParallelRegion:
     # -- the call in the driver -----------------------------------------------------------------
 
     def call(self, name: str) -> ast.stmt:
-        """The statement that stands for the loop in the driver."""
+        """Return the statement that stands for the loop in the driver."""
         arguments: list[ast.expr] = []
         for _, given in self.loops:
             bounds = list(given)
@@ -397,7 +397,7 @@ class ParallelRegion:
 
 
 def assigned_names_of(body: Sequence[ast.stmt]) -> set[str]:
-    """The names that statements assign."""
+    """Return the names that statements assign."""
     return assigned_names(list(body))
 
 

@@ -60,7 +60,7 @@ class Source:
     names: dict[str, Any] = field(default_factory=dict)
 
     def error(self, node: ast.AST, message: str, fix: str = "") -> KernelCompileError:
-        """An error that shows the line of a node, a caret and a fix."""
+        """Return an error that shows the line of a node, a caret and a fix."""
         line = getattr(node, "lineno", self.first_line)
         column = getattr(node, "col_offset", 0)
         text = self.lines[line - self.first_line].rstrip("\n") if self.lines else ""
@@ -72,13 +72,13 @@ class Source:
         )
 
     def indent_of(self, line: int) -> int:
-        """The column where a line of the function begins."""
+        """Return the column where a line of the function begins."""
         at = line - self.first_line
         text = self.lines[at] if 0 <= at < len(self.lines) else ""
         return len(text) - len(text.lstrip())
 
     def resolve(self, node: ast.expr) -> Any:
-        """The value of a name or a chain of attributes of modules, or ``None``."""
+        """Return the value of a name or a chain of attributes of modules, or ``None``."""
         if isinstance(node, ast.Name):
             return self.names.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -88,7 +88,7 @@ class Source:
         return None
 
     def is_prange(self, node: ast.AST) -> bool:
-        """Whether a statement is a loop over ``prange``."""
+        """Return whether a statement is a loop over ``prange``."""
         return (
             isinstance(node, ast.For)
             and isinstance(node.iter, ast.Call)
@@ -97,7 +97,7 @@ class Source:
 
 
 def is_prange_function(value: Any) -> bool:
-    """Whether a value is ``dp.prange``, or Numba's, which counts as ours."""
+    """Return whether a value is ``dp.prange``, or Numba's, which counts as ours."""
     home = (getattr(value, "__module__", None) or "").partition(".")[0]
     return getattr(value, "__name__", "") == "prange" and home in ("dparray", "numba")
 
@@ -153,12 +153,12 @@ def _names_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def used_names(node: ast.AST | list[ast.stmt]) -> set[str]:
-    """The names that code reads."""
+    """Return the names that code reads."""
     return {name.id for name in _names_in(node) if isinstance(name.ctx, ast.Load)}
 
 
 def assigned_names(node: ast.AST | list[ast.stmt]) -> set[str]:
-    """The names that code assigns, by loops and augmented assignments too."""
+    """Return the names that code assigns, by loops and augmented assignments too."""
     return {name.id for name in _names_in(node) if isinstance(name.ctx, ast.Store)}
 
 
@@ -170,7 +170,7 @@ def _names_in(node: ast.AST | list[ast.stmt]) -> Iterator[ast.Name]:
 
 
 def upward_exposed(statements: list[ast.stmt]) -> set[str]:
-    """The names that code may read before it assigns them."""
+    """Return the names that code may read before it assigns them."""
     exposed: set[str] = set()
     _expose(statements, set(), exposed)
     return exposed
@@ -208,7 +208,7 @@ def _expose(statements: list[ast.stmt], bound: set[str], exposed: set[str]) -> s
 
 
 def definition_of(name: str, parameters: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
-    """The definition of a function with plain parameters, at the line of its body."""
+    """Return the definition of a function with plain parameters, at the line of its body."""
     given = [ast.arg(each) for each in parameters]
     arguments = ast.arguments([], given, None, [], [], None, [])
     definition: Any = ast.FunctionDef(name, arguments, body, [])

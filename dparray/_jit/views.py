@@ -26,7 +26,7 @@ working = queues.working
 
 
 def host_view(x: ndarray) -> np.ndarray:
-    """A NumPy array over the memory of an array, for a region that reads and may write it.
+    """Return a NumPy array over the memory of an array, for a region that reads and may write it.
 
     Pending values of the array, and those that read its memory, are computed first; work on the
     memory is waited for.

@@ -81,12 +81,12 @@ def _constant(constant: Constant) -> tuple[str, Packed]:
 
 
 def is_native(cls: type) -> bool:
-    """Whether arrays of this class are dparray's own."""
+    """Return whether arrays of this class are dparray's own."""
     return hasattr(cls, "_packed")
 
 
 def is_array(cls: type) -> bool:
-    """Whether a kernel takes objects of this class as arrays."""
+    """Return whether a kernel takes objects of this class as arrays."""
     return is_native(cls) or hasattr(cls, "__sycl_usm_array_interface__")
 
 
@@ -106,7 +106,7 @@ def _scalar_key(cls: type) -> str | None:
 
 
 def make_binder(classes: Sequence[type]) -> Binder:
-    """A function from arguments of these classes to ``Bound``."""
+    """Return a function from arguments of these classes to ``Bound``."""
     names = [f"a{i}" for i in range(len(classes))]
     scope: dict[str, Any] = {
         "packed": packed,

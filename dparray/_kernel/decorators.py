@@ -197,7 +197,7 @@ def _checked_options(maker: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def kernel_of(candidate: Any) -> KernelFunction:
-    """The kernel that a launch is given.
+    """Return the kernel that a launch is given.
 
     Raises:
         KernelArgumentError: it is none.

@@ -166,13 +166,16 @@ class KernelFunction:
         return self.__qualname__  # as functions are pickled: by name
 
     def parts(self) -> tuple[Any, ...]:
-        """The parts of a kernel: function, options, default range, and whether it takes an item."""
+        """Return the parts of a kernel: function, options, default range, and whether it takes an
+        item.
+        """
         return self.py_func, self.options, self._default_range, self._has_item
 
     # -- launching ------------------------------------------------------------------------------
 
     def __getitem__(self, index_space: Any) -> _Configured:
-        """The kernel over a range: a ``Range``, an ``NdRange``, an integer or a tuple of them.
+        """Return the kernel over a range: a ``Range``, an ``NdRange``, an integer or a tuple of
+        them.
 
         ``kernel[global_size, local_size]`` with two tuples is an ``NdRange``.
         """
@@ -593,11 +596,11 @@ class KernelFunction:
         return {labels_of((i, *t)): kernel.seconds for (i, t), kernel in self._kernels.items()}
 
     def inspect_llvm(self, signature: Signature | None = None) -> Any:
-        """The LLVM module as text, of one signature, or of all in a dictionary."""
+        """Return the LLVM module as text, of one signature, or of all in a dictionary."""
         return self._inspect(signature, lambda kernel: kernel.llvm)
 
     def inspect_spirv(self, signature: Signature | None = None) -> Any:
-        """The SPIR-V module disassembled, of one signature, or of all in a dictionary."""
+        """Return the SPIR-V module disassembled, of one signature, or of all in a dictionary."""
         return self._inspect(signature, lambda kernel: compile.spirv_text(kernel))
 
     def _inspect(self, signature: Signature | None, look: Callable[[Kernel], str]) -> Any:
@@ -611,7 +614,7 @@ class KernelFunction:
         return look(found[tuple(signature)])
 
     def device_info(self, device: Any = None) -> dict[Signature, dict[str, int]]:
-        """The device's facts about the compiled kernels, for each signature.
+        """Return the device's facts about the compiled kernels, for each signature.
 
         Args:
             device: anything :class:`dparray.Device` takes; the default device if ``None``.
@@ -642,7 +645,7 @@ class KernelFunction:
     def suggest_local(
         self, global_size: Any, *arguments: Any, device: Any = None
     ) -> tuple[int, ...]:
-        """A local size for an ``NdRange`` of this kernel over ``global_size``.
+        """Return a local size for an ``NdRange`` of this kernel over ``global_size``.
 
         It divides the global size, fits the device and the kernel as the driver built it, is a
         multiple of the preferred one where the extents allow, and leaves enough groups for all

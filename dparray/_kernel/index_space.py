@@ -11,14 +11,14 @@ from dparray.kernel_api import NdRange, Range
 
 
 def best_divisor(extent: int, limit: int, multiple: int) -> int:
-    """The largest divisor up to ``limit``, if possible one that ``multiple`` divides."""
+    """Return the largest divisor up to ``limit``, if possible one that ``multiple`` divides."""
     divisors = [d for d in range(1, min(extent, limit) + 1) if extent % d == 0]
     preferred = [d for d in divisors if d % multiple == 0]
     return (preferred or divisors)[-1]
 
 
 def as_index_space(index_space: Any) -> Any:
-    """A ``Range`` or ``NdRange`` of what the user wrote."""
+    """Return a ``Range`` or ``NdRange`` of what the user wrote."""
     if hasattr(index_space, "launch_over"):  # over several devices
         return index_space
     if isinstance(index_space, NdRange):

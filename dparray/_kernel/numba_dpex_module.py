@@ -201,7 +201,7 @@ stand_in = StandIn(_MEMBERS.__contains__, _fill, lambda name: _Module(name, __do
 
 
 def make_module(name: str) -> ModuleType:
-    """The module that ``import numba_dpex`` is to give; its own modules are found later."""
+    """Return the module that ``import numba_dpex`` is to give; its own modules are found later."""
     spec = stand_in.find_spec(name)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)

@@ -16,7 +16,8 @@ _FACTS = frozenset({"shape", "strides", "size", "ndim", "dtype", "itemsize", "nb
 def read_only_parameters(
     function: Callable[..., Any], dimensions: tuple[int | None, ...]
 ) -> frozenset[str]:
-    """The parameters that a function only takes elements and facts of; others may be written.
+    """Return the parameters that a function only takes elements and facts of; others may be
+    written.
 
     Args:
         function: of Python; without the source that it was compiled of, and of what stands in for

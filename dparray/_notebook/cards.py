@@ -143,7 +143,7 @@ def _place_and_queue(description: str) -> tuple[str, str]:
 
 
 def array_html(x: ndarray) -> str:
-    """The card of an array: what it is, where it is, a corner of its values and a picture.
+    """Return the card of an array: what it is, where it is, a corner of its values and a picture.
 
     The values are a sample, read from the device; a pending array stays pending. Waits for the
     work on the sampled values.
@@ -240,7 +240,7 @@ def _picture_of(x: ndarray) -> str:
 
 
 def device_html(device: Device) -> str:
-    """The card of a device: its name, what it has, and which queue stands for it."""
+    """Return the card of a device: its name, what it has, and which queue stands for it."""
     place, queue = _place_and_queue(str(device))
     found = device.sycl_device
     return _card(
@@ -265,7 +265,7 @@ def device_html(device: Device) -> str:
 
 
 def devices_html(devices: DeviceList) -> str:
-    """The table of several devices."""
+    """Return the table of several devices."""
     if not devices:
         return _card("no device that can hold arrays; `dparray doctor` says what is missing")
     default = default_device()
@@ -293,7 +293,7 @@ def devices_html(devices: DeviceList) -> str:
 
 
 def memory_html(stats: MemoryStats) -> str:
-    """The table of the memory pools, with bars of what is in use and what is cached."""
+    """Return the table of the memory pools, with bars of what is in use and what is cached."""
     most = max((pool.in_use + pool.cached for pool in stats.pools), default=0)
 
     def row(name: str, counters: PoolStats | MemoryStats, bar: str) -> tuple[Any, ...]:
@@ -332,7 +332,7 @@ def _bar(pool: PoolStats, most: int) -> str:
 
 
 def kernel_html(kernel: KernelFunction) -> str:
-    """The card of a kernel: where it is written, and what it has been compiled for."""
+    """Return the card of a kernel: where it is written, and what it has been compiled for."""
     seconds = kernel.compile_seconds
     compiled = (
         _table(
@@ -350,7 +350,7 @@ def kernel_html(kernel: KernelFunction) -> str:
 
 
 def function_html(function: DeviceFunction | ElementwiseFunction | ReductionFunction) -> str:
-    """The card of a device function, or of an array function that was made of one."""
+    """Return the card of a device function, or of an array function that was made of one."""
     kind = repr(function).removeprefix("<dparray ").removesuffix(f" {function.__qualname__}>")
     code = function.py_func.__code__
     facts = _facts(((kind, f"{code.co_filename}:{code.co_firstlineno}"),))
@@ -375,7 +375,7 @@ def _source(function: Any) -> str:
 
 
 def explanation_html(plan: Explanation) -> str:
-    """The card of an explanation: the graph, and a row for each step of the computation."""
+    """Return the card of an explanation: the graph, and a row for each step of the computation."""
     device, queue = _place_and_queue(plan.queue)
     count = sum(operation.kernel is not None for operation in plan.operations)
     work = f"{counted(count, 'operation')} in {counted(len(plan.kernels), 'step')}"
@@ -428,7 +428,7 @@ def _swatch(colour: str) -> str:
 
 
 def placement_html(error: ExecutionPlacementError) -> str:
-    """The table of a placement error: each argument with its place, and which to move."""
+    """Return the table of a placement error: each argument with its place, and which to move."""
     if not error.operands:
         return _card(str(error))
     heading = str(error).partition(":\n")[0]

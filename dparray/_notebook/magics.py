@@ -344,7 +344,7 @@ def _reporting(shell: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def device_names() -> list[str]:
-    """The filter strings that name a device of this machine, the shortest first."""
+    """Return the filter strings that name a device of this machine, the shortest first."""
     names: set[str] = set()
     for device in devices():
         kind = device.device_type

@@ -48,7 +48,7 @@ def real(values: np.ndarray) -> np.ndarray:
 
 
 def finite_range(values: np.ndarray) -> tuple[float, float] | None:
-    """The least and the greatest finite value, or ``None`` if there is none."""
+    """Return the least and the greatest finite value, or ``None`` if there is none."""
     finite = values[np.isfinite(values)]
     return (float(finite.min()), float(finite.max())) if finite.size else None
 
@@ -64,7 +64,7 @@ def _scaled(values: np.ndarray) -> np.ndarray:
 
 
 def sparkline(values: np.ndarray) -> str:
-    """A line through 1-D values, with gaps where they are not finite."""
+    """Return a line through 1-D values, with gaps where they are not finite."""
     heights = _scaled(np.where(np.isfinite(values), values, np.nan))
     across = (_LINE_WIDTH - 4) / max(len(values) - 1, 1)
     pieces: list[str] = []
@@ -90,7 +90,7 @@ def sparkline(values: np.ndarray) -> str:
 
 
 def drawing(svg: str, meaning: str) -> str:
-    """An SVG of its own size."""
+    """Return an SVG of its own size."""
     data = base64.b64encode(svg.encode()).decode()
     style = "max-width:none;margin:0;display:block"
     return f'<img src="data:image/svg+xml;base64,{data}" alt="{meaning}" style="{style}">'

@@ -21,7 +21,7 @@ def _style(texts: Sequence[str]) -> str:
 
 
 def card(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *below: str) -> str:
-    """A table under a title, and pictures or lines of text below it, which are HTML."""
+    """Return a table under a title, and pictures or lines of text below it, which are HTML."""
     rows = list(rows)
     styles = [_style([row[at] for row in rows]) for at in range(len(heads))]
 

@@ -130,7 +130,7 @@ class Profile:
         return self.text()
 
     def text(self, max_rows: int = MAX_ROWS) -> str:
-        """The table as text: the rows that took longest, and the notes under it."""
+        """Return the table as text: the rows that took longest, and the notes under it."""
         heads, shown = self._table()
         if not shown:
             nothing = "nothing ran: no kernel, no copy, no work of the host"
@@ -216,7 +216,7 @@ class Profile:
         return card("Profile", *self._table(), foot, self.plot().svg)
 
     def plot(self) -> timeline.Timeline:
-        """A timeline by queue and thread, with the memory in use under it.
+        """Return a timeline by queue and thread, with the memory in use under it.
 
         In a notebook it is a picture; ``p.plot().save("run.svg")`` writes it to a file.
         """

@@ -105,7 +105,7 @@ class Recorder:
         self.queues: dict[str, Any] = {}  # those that were launched on, by their description
 
     def now(self) -> float:
-        """The time, as records have it."""
+        """Return the time, as records have it."""
         return time.perf_counter()
 
     def start(self) -> None:
@@ -288,14 +288,18 @@ class Recorder:
         self._add("map", name, values["queue"], frame, values["start"], values["nbytes"])
 
     def pending(self) -> list[Any]:
-        """The arrays made during the recording that are still referenced and not yet computed."""
+        """Return the arrays made during the recording that are still referenced and not yet
+        computed.
+        """
         held = [array for reference in self.made if (array := reference()) is not None]
         return [array for array in held if array.is_pending]
 
     # -- sorting out -------------------------------------------------------------------------------
 
     def records(self) -> list[Record]:
-        """The records so far, by their start; waits for work whose times are not known yet."""
+        """Return the records so far, by their start; waits for work whose times are not known
+        yet.
+        """
         raw, self._raw = self._raw, []
         if raw:
             offsets = _offsets(raw)

@@ -27,12 +27,12 @@ _MOST = 4000  # of so many bars, the shortest are left out
 
 
 def row_of(record: Record) -> str:
-    """The lane of a record: the device's work by queue, all else by thread."""
+    """Return the lane of a record: the device's work by queue, all else by thread."""
     return record.queue if record.clock == "device" else f"thread {record.thread}"
 
 
 def rows_of(records: Sequence[Record]) -> list[str]:
-    """The rows, queues first."""
+    """Return the rows, queues first."""
     found = dict.fromkeys(row_of(each) for each in records if each.kind != "allocate")
     return sorted(found, key=lambda name: name.startswith("thread "))
 
@@ -45,7 +45,7 @@ class _Lane:
         self.ends: list[float] = []
 
     def takes(self, start: float, end: float) -> bool:
-        """Whether something later may lie here."""
+        """Return whether something later may lie here."""
         while self.ends and self.ends[-1] <= start:
             self.ends.pop()
         return not self.ends or end <= self.ends[-1]

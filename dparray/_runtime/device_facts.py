@@ -58,7 +58,7 @@ _THREADS_OF_A_GPU_UNIT = 8
 
 @lru_cache(maxsize=64)
 def machine_facts(queue: dpctl.SyclQueue) -> MachineFacts:
-    """The facts of a queue's device that decide how kernels are divided; asked once."""
+    """Return the facts of a queue's device that decide how kernels are divided; asked once."""
     device = queue.sycl_device
     return MachineFacts(
         max(int(device.max_compute_units), 1),
@@ -77,13 +77,13 @@ def context_and_device(queue: dpctl.SyclQueue) -> tuple[Any, Any]:
 
 @lru_cache(maxsize=64)
 def computes_in_double(queue: dpctl.SyclQueue) -> bool:
-    """Whether the queue's device has double precision; asked once."""
+    """Return whether the queue's device has double precision; asked once."""
     return _dtypes.has_aspect(queue.sycl_device, "fp64")
 
 
 @lru_cache(maxsize=64)
 def copies_by_host(queue: dpctl.SyclQueue) -> bool:
-    """Whether copies on the queue are left to the host; asked once.
+    """Return whether copies on the queue are left to the host; asked once.
 
     The OpenCL driver of CPUs fails, or never ends, at copies in a context of several devices.
     Kernels work there.
@@ -93,5 +93,5 @@ def copies_by_host(queue: dpctl.SyclQueue) -> bool:
 
 @lru_cache(maxsize=64)
 def is_cpu(queue: dpctl.SyclQueue) -> bool:
-    """Whether the queue's device is a CPU, whose memory the host shares; asked once."""
+    """Return whether the queue's device is a CPU, whose memory the host shares; asked once."""
     return bool(queue.sycl_device.is_cpu)

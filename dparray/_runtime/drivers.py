@@ -26,7 +26,7 @@ _SYSTEM_DRIVERS = Path("/etc/OpenCL/vendors")
 
 
 def find_driver() -> Path | None:
-    """The OpenCL CPU driver that ships in this Python environment, or ``None``."""
+    """Return the OpenCL CPU driver that ships in this Python environment, or ``None``."""
     prefixes = [sys.prefix, sys.exec_prefix, site.getuserbase() if site.ENABLE_USER_SITE else ""]
     for prefix in prefixes:
         candidate = Path(prefix, "lib", _DRIVER_LIBRARY)

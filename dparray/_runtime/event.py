@@ -191,7 +191,7 @@ class Event:
 
 
 def event_of_work(queue: dpctl.SyclQueue) -> Event:
-    """The end of all work that has been submitted to a queue."""
+    """Return the end of all work that has been submitted to a queue."""
     return Event(order_of(queue).submitted_events, None, queue)
 
 

@@ -72,7 +72,7 @@ class Hold:
         self.failure: BaseException | None = None
 
     def crosses(self, span: tuple[int, int], writes: bool) -> bool:
-        """Whether reading or writing a range has to wait for the map."""
+        """Return whether reading or writing a range has to wait for the map."""
         if not (writes or self.writes) or (
             self.is_settling and self.thread == threading.get_ident()
         ):
@@ -81,7 +81,9 @@ class Hold:
 
 
 def span_of(pointer: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
-    """The addresses that elements take, from the first to behind the last; strides in bytes."""
+    """Return the addresses that elements take, from the first to behind the last; strides in
+    bytes.
+    """
     if 0 in shape:
         return pointer, pointer
     reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
@@ -90,7 +92,7 @@ def span_of(pointer: int, shape: Sequence[int], strides: Sequence[int], itemsize
 
 
 def span_of_layout(layout: Layout) -> tuple[int, int]:
-    """The addresses of an array or a layout; none for what lies in no memory."""
+    """Return the addresses of an array or a layout; none for what lies in no memory."""
     block = layout.block
     if block.memory is None:
         return 0, 0
@@ -110,8 +112,8 @@ def before_read(*layouts: Layout) -> bool:
 
 
 def before_noting(layout: Layout) -> None:
-    """The same for an expression that is noted down: what is done later is waited for when it is
-    computed.
+    """Return the same for an expression that is noted down: what is done later is waited for when
+    it is computed.
     """
     _pass(span_of_layout(layout), False, layout, is_noted=True)
 
@@ -129,7 +131,7 @@ def before_sharing(block: Block) -> None:
 
 
 def before_reading_tensors(tensors: Sequence[Any]) -> None:
-    """The same as :func:`before_read` for arrays of dpnp.tensor."""
+    """Return the same as :func:`before_read` for arrays of dpnp.tensor."""
     for tensor in tensors:
         if hasattr(tensor, "usm_data"):
             strides = [stride * tensor.itemsize for stride in tensor.strides]
@@ -180,7 +182,7 @@ def take_over(held: Sequence[Hold]) -> None:
 
 
 def writes_ahead(layout: Layout) -> tuple[Hold, ...]:
-    """The holds of tasks that are still to be done and write the memory of an array."""
+    """Return the holds of tasks that are still to be done and write the memory of an array."""
     span = span_of_layout(layout)
     with lock:
         return tuple(

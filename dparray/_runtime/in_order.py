@@ -52,7 +52,7 @@ def meet(queue: dpctl.SyclQueue) -> None:
 
 
 def is_met() -> bool:
-    """Whether a queue in order has been met, or everything is refused."""
+    """Return whether a queue in order has been met, or everything is refused."""
     return _is_met
 
 
@@ -78,7 +78,7 @@ class LongWork(Protocol):
     """A queue's order, which knows whether work that may take long has ended."""
 
     def has_long_work(self) -> bool:
-        """Whether work that may take long is not known to be complete; never waits."""
+        """Return whether work that may take long is not known to be complete; never waits."""
 
 
 #: The queues to which work has been submitted that may take long, or never end. While there are
@@ -95,12 +95,12 @@ _MAX_LEFT_HELPERS = 32
 
 
 def interrupted_waits() -> int:
-    """How many waits were interrupted for work that still goes on."""
+    """Return how many waits were interrupted for work that still goes on."""
     return sum(map(_not_complete, tuple(_interrupted)))
 
 
 def is_refused() -> bool:
-    """Whether all use of devices is refused, as in the child of a fork."""
+    """Return whether all use of devices is refused, as in the child of a fork."""
     return _refuse is not None
 
 
@@ -177,7 +177,7 @@ def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
 
 
 def foreign_calls(queue: dpctl.SyclQueue) -> AbstractContextManager[None]:
-    """A context for calls of dpctl and dpnp that submit work to ``queue`` or wait for it."""
+    """Return a context for calls of dpctl and dpnp that submit work to ``queue`` or wait for it."""
     meet(queue)
     return _one_at_a_time(queue) if _is_met else _unlocked
 

@@ -112,7 +112,7 @@ class Order(_SequentialOrderManager):
         self.note_long(*(comp_ev if isinstance(comp_ev, list | tuple) else (comp_ev,)))
 
     def before_launch(self) -> list[dpctl.SyclEvent]:
-        """The events that a launch has to wait for; the last launch comes last."""
+        """Return the events that a launch has to wait for; the last launch comes last."""
         last = self._last  # first: it may become one of the others meanwhile
         events: list[dpctl.SyclEvent] = self._state.get_submitted_events()
         if last is not None:
@@ -160,11 +160,11 @@ class Order(_SequentialOrderManager):
                 self._others_at = count
 
     def is_known_done(self) -> bool:
-        """Whether all work that was added has been seen to be complete."""
+        """Return whether all work that was added has been seen to be complete."""
         return self._done_at >= self.count
 
     def is_done(self) -> bool:
-        """Whether all work is complete; never waits."""
+        """Return whether all work is complete; never waits."""
         count = self.count
         if self._done_at >= count:
             return True
@@ -193,16 +193,18 @@ class Order(_SequentialOrderManager):
             long_work.add(self)
 
     def has_long_work(self) -> bool:
-        """Whether work that may take long is not complete; never waits."""
+        """Return whether work that may take long is not complete; never waits."""
         return any(each.execution_status != _COMPLETE for each in self._long)
 
     def is_after_others(self, mark: Mark | None) -> bool:
-        """Whether work that says nothing of its memory is complete, or comes before a launch."""
+        """Return whether work that says nothing of its memory is complete, or comes before a
+        launch.
+        """
         at = self._others_at
         return at <= self._done_at or (mark is not None and at <= mark[1])
 
     def is_after_all(self, mark: Mark) -> bool:
-        """Whether no work was added after a launch."""
+        """Return whether no work was added after a launch."""
         return self._last is mark[0] and self._others_at <= mark[1]
 
     def add_host_task(self, event: dpctl.SyclEvent) -> None:
@@ -232,7 +234,7 @@ _map = SequentialOrderManager._map.get
 
 
 def order_of(queue: dpctl.SyclQueue) -> Any:
-    """The :class:`Order` that dpctl's map has for a queue from now on."""
+    """Return the :class:`Order` that dpctl's map has for a queue from now on."""
     order = _map().get(queue)
     if type(order) is not Order:
         make_ready()
@@ -243,7 +245,7 @@ def order_of(queue: dpctl.SyclQueue) -> Any:
 
 
 def used_queues() -> list[dpctl.SyclQueue]:
-    """The queues that may have had work."""
+    """Return the queues that may have had work."""
     return list(_map())
 
 

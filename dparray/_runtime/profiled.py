@@ -32,7 +32,9 @@ def stop() -> None:
 
 
 def timed(queue: dpctl.SyclQueue) -> dpctl.SyclQueue | None:
-    """The queue with profiling to submit to instead of ``queue``; ``None`` if there is none."""
+    """Return the queue with profiling to submit to instead of ``queue``; ``None`` if there is
+    none.
+    """
     if not _measuring:
         return None
     if queue.has_enable_profiling:
@@ -51,5 +53,5 @@ def timed(queue: dpctl.SyclQueue) -> dpctl.SyclQueue | None:
 
 
 def target_of(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
-    """The queue to submit a queue's work to: itself, unless it is measured."""
+    """Return the queue to submit a queue's work to: itself, unless it is measured."""
     return timed(queue) or queue

@@ -91,7 +91,7 @@ def leave_unmapped(queue: dpctl.SyclQueue) -> None:
 
 
 def is_idle(queue: dpctl.SyclQueue) -> bool:
-    """Whether all work submitted to ``queue`` is done; never waits."""
+    """Return whether all work submitted to ``queue`` is done; never waits."""
     mark = working.get(queue)
     if mark is None:
         return True
@@ -115,13 +115,13 @@ def _forget_work(queue: dpctl.SyclQueue, mark: object) -> None:
 
 
 def may_read(block: Block) -> bool:
-    """Whether the host may read memory now: no work writes it; never waits."""
+    """Return whether the host may read memory now: no work writes it; never waits."""
     queue = block.queue
     return queue not in working or _is_free(block, False)
 
 
 def may_write(block: Block) -> bool:
-    """Whether the host may write memory now: no work reads or writes it; never waits."""
+    """Return whether the host may write memory now: no work reads or writes it; never waits."""
     queue = block.queue
     return queue not in working or _is_free(block, True)
 
@@ -180,18 +180,19 @@ def _wait_for_memory(block: Block, writes: bool) -> None:
 
 
 def beside(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
-    """A new queue on the same device and in the same context."""
+    """Return a new queue on the same device and in the same context."""
     return dpctl.SyclQueue(queue.sycl_context, queue.sycl_device)
 
 
 @lru_cache(maxsize=64)
 def out_of_order(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
-    """The queue beside one in order on which other libraries work in its place."""
+    """Return the queue beside one in order on which other libraries work in its place."""
     return beside(queue)
 
 
 def without_aspects(queue: dpctl.SyclQueue, name: str, aspects: Iterable[str]) -> dpctl.SyclQueue:
-    """A new queue beside another, whose device says that it is called otherwise and lacks aspects.
+    """Return a new queue beside another, whose device says that it is called otherwise and lacks
+    aspects.
 
     So all that ask it, dpnp among them, do as on a device that has none of them.
 

@@ -52,7 +52,7 @@ class Rounded(NamedTuple):
 
 
 def on_cpu(size: Sequence[int], limit: int, units: int) -> Rounded:
-    """A range for a CPU.
+    """Return a range for a CPU.
 
     Args:
         size: the extents asked for.
@@ -81,7 +81,7 @@ def on_cpu(size: Sequence[int], limit: int, units: int) -> Rounded:
 
 
 def elsewhere(size: Sequence[int]) -> Rounded:
-    """A range for another device."""
+    """Return a range for another device."""
     rounded = (
         -(-extent // MULTIPLE) * MULTIPLE if extent >= LEAST_ROUNDED else extent for extent in size
     )

@@ -93,13 +93,13 @@ def _numbers(
 def pack_array(
     memory: Any, pointer: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> Packed:
-    """An array at an address in ``memory``; strides in bytes."""
+    """Return an array at an address in ``memory``; strides in bytes."""
     kinds, before, after, values = _numbers(_POINTER, itemsize, shape, strides)
     return Packed(kinds, before + address_bytes(pointer) + after, (values, memory))
 
 
 def pack_flat(memory: Any, pointer: int, itemsize: int, nbytes: int) -> Packed:
-    """All elements from an address in ``memory`` on, as one contiguous dimension."""
+    """Return all elements from an address in ``memory`` on, as one contiguous dimension."""
     return pack_array(memory, pointer, itemsize, (nbytes // itemsize,), (itemsize,))
 
 
@@ -132,7 +132,7 @@ def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
 
 
 def pack_scalar(value: Any) -> Packed:
-    """A number as an object of ctypes."""
+    """Return a number as an object of ctypes."""
     return _new(Packed, (_KINDS[type(value)], address_bytes(addressof(value)), value, 0))
 
 
@@ -147,7 +147,9 @@ def pack_scalars(values: Iterable[Any]) -> Packed:
 
 
 def pack_pointer(memory: Any, pointer: int, nbytes: int) -> Packed:
-    """An address in ``memory`` alone, for kernels that know no extents; so many bytes are there."""
+    """Return an address in ``memory`` alone, for kernels that know no extents; so many bytes are
+    there.
+    """
     return _new(Packed, (_POINTER_KIND, address_bytes(pointer), (nbytes, memory), 0))
 
 
@@ -163,12 +165,12 @@ def pack_local_pointer(dtype: np.dtype[Any], count: int) -> Packed:
 
 
 def has_local_memory(kinds: bytes) -> bool:
-    """Whether local memory is among the arguments of a launch, by the kinds of all."""
+    """Return whether local memory is among the arguments of a launch, by the kinds of all."""
     return _LOCAL in unpack(f"{len(kinds) // 4}i", kinds)
 
 
 def arrays_of(arguments: Iterable[Packed]) -> list[tuple[int, int]]:
-    """The address and the bytes of each array among the arguments of a launch."""
+    """Return the address and the bytes of each array among the arguments of a launch."""
     found = []
     for packed in arguments:
         kept = packed.kept
@@ -191,7 +193,7 @@ class PackedRange(NamedTuple):
 
 
 def pack_range(extents: Sequence[int], local: Sequence[int] | None) -> PackedRange:
-    """A range, with the extents of its groups if it has any."""
+    """Return a range, with the extents of its groups if it has any."""
     dimensions = len(extents)
     of_all = pack(f"{dimensions}N", *extents[::-1])
     of_groups = None if local is None else pack(f"{dimensions}N", *local[::-1])
@@ -199,7 +201,7 @@ def pack_range(extents: Sequence[int], local: Sequence[int] | None) -> PackedRan
 
 
 def capsule_address(capsule: Any) -> int:
-    """The C function in a capsule of Cython's interface between modules."""
+    """Return the C function in a capsule of Cython's interface between modules."""
     api = ctypes.pythonapi
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
     pointer_of = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, ctypes.c_char_p)(

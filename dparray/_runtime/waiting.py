@@ -24,7 +24,7 @@ _idle: list[SimpleQueue[Any]] = []
 
 
 def is_main_thread() -> bool:
-    """Whether this is the thread on which Python handles signals."""
+    """Return whether this is the thread on which Python handles signals."""
     return threading.get_ident() == threading.main_thread().ident
 
 

@@ -147,7 +147,7 @@ def _asked(policy: Policy, roots: Sequence[Node]) -> Asked | None:
 
 
 def bound(policy: Policy, asked: Asked) -> Binding:
-    """The binding of an expression: the one that there is, or a new one."""
+    """Return the binding of an expression: the one that there is, or a new one."""
     order, roots, held, canonical, homes, devices = asked
     places.check_homes(homes, canonical.arrays)
     places.check_wanted(roots)
@@ -455,7 +455,7 @@ def described(
     clock: Clock | None = None,
     retried: tuple[str, ...] = (),
 ) -> PlacedExpression:
-    """The record of a binding, and of its run where there was one."""
+    """Return the record of a binding, and of its run where there was one."""
     queues, steps, order = binding.queues, binding.steps, asked.order
     names = [places.name_of(queue) for queue in queues]
     devices = tuple(names[: len(asked.devices)])

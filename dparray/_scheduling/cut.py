@@ -48,7 +48,7 @@ def cut(
     numbers: Mapping[int, int],
     traits: Traits,
 ) -> tuple[CutStep, ...]:
-    """The steps of an expression; nothing is computed.
+    """Return the steps of an expression; nothing is computed.
 
     Args:
         order: its pending nodes, operands before users.
@@ -135,7 +135,8 @@ def _steps(
 
 
 def branches(order: Sequence[Node], roots: Sequence[Node], least: float) -> list[Node]:
-    """The values that are worth a step of their own, because devices can compute them side by side.
+    """Return the values that are worth a step of their own, because devices can compute them side
+    by side.
 
     Those are the heavy operands of what has several, what is heavy and used more than once, and
     the roots where there are several.
@@ -190,8 +191,8 @@ def additions(node: Node) -> float:
 def apart(
     order: Sequence[Node], numbers: Mapping[int, int], homes: Sequence[int | None]
 ) -> list[Node]:
-    """The values that are worth a step of their own, because all that they need lies on one device,
-    and what else their users need on others.
+    """Return the values that are worth a step of their own, because all that they need lies on one
+    device, and what else their users need on others.
 
     Args:
         order: the pending nodes of an expression, operands before users.

@@ -100,7 +100,7 @@ _known: dict[Any, Any] = {}
 
 
 def has_aspect(queue: Any, aspect: str) -> bool:
-    """Whether a device computes in double (``"fp64"``) or half (``"fp16"``) precision."""
+    """Return whether a device computes in double (``"fp64"``) or half (``"fp16"``) precision."""
     said = declared.get(queue)
     if said is not None:
         return aspect in said.aspects
@@ -108,18 +108,18 @@ def has_aspect(queue: Any, aspect: str) -> bool:
 
 
 def can_hold(dtype: np.dtype[Any], queue: Any) -> bool:
-    """Whether a device computes in a dtype."""
+    """Return whether a device computes in a dtype."""
     aspect = {"d": "fp64", "D": "fp64", "e": "fp16"}.get(dtype.char)
     return aspect is None or has_aspect(queue, aspect)
 
 
 def can_compute(nodes: Sequence[Node], queue: Any) -> bool:
-    """Whether a device has what the dtypes of operations need."""
+    """Return whether a device has what the dtypes of operations need."""
     return all(can_hold(dtype, queue) for dtype in {each for node in nodes for each in node.loop})
 
 
 def free_memory(queue: Any) -> float:
-    """The bytes that new arrays may take on a device."""
+    """Return the bytes that new arrays may take on a device."""
     said = declared.get(queue)
     limit, in_use = pool.limit_and_use(queue)
     total = _total_memory(queue) if said is None else said.memory
@@ -139,7 +139,7 @@ def _total_memory(queue: Any) -> float:
 
 
 def speeds_of(queue: Any, measures: bool = True) -> Speeds:
-    """The rates of a device: declared, known, read from disk, or measured.
+    """Return the rates of a device: declared, known, read from disk, or measured.
 
     Args:
         queue: on the device.
@@ -290,7 +290,7 @@ class _Measured(NamedTuple):
 
 
 def link_of(source: Any, target: Any, measures: bool = True) -> Link:
-    """The way from the memory of one queue to that of another."""
+    """Return the way from the memory of one queue to that of another."""
     if source == target:
         return Link()
     for one, other in ((source, target), (target, source)):
@@ -312,7 +312,9 @@ _channels: dict[Any, int] = {}
 
 
 def channel_of(key: Any) -> int:
-    """The number of a channel; that of the host, through which what has no other goes, is zero."""
+    """Return the number of a channel; that of the host, through which what has no other goes, is
+    zero.
+    """
     return _channels.setdefault(key, len(_channels) + 1)
 
 
@@ -366,7 +368,7 @@ _WIDE = frozenset("dDFqQlL")
 
 
 def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> Work:
-    """The work of operations that are computed together, others being in memory.
+    """Return the work of operations that are computed together, others being in memory.
 
     Args:
         nodes: the operations.
@@ -405,7 +407,9 @@ def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> W
 
 
 def seconds_of(work: Work, speeds: Speeds) -> float:
-    """The seconds of work at given speeds; ``inf`` if it needs fp64 and the device has none."""
+    """Return the seconds of work at given speeds; ``inf`` if it needs fp64 and the device has
+    none.
+    """
     share = 1.0 if work.traffic > CACHED_BYTES else FROM_CACHES
     arithmetic = 0.0
     for name in Work._fields[2:-1]:
@@ -423,7 +427,7 @@ def seconds_of(work: Work, speeds: Speeds) -> float:
 def seconds_on(
     queue: Any, nodes: Sequence[Node], results: Sequence[Node], work: Work, measures: bool = True
 ) -> float:
-    """The seconds of a step on a device; ``inf`` if it cannot be computed there.
+    """Return the seconds of a step on a device; ``inf`` if it cannot be computed there.
 
     Args:
         queue: of the device.

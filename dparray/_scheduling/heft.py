@@ -29,7 +29,7 @@ LEAST_GAIN = 0.05
 
 
 def solve(problem: Problem) -> Schedule:
-    """A schedule that is not worse than that of the best single device.
+    """Return a schedule that is not worse than that of the best single device.
 
     Raises:
         NoDevice: no device can compute a task.
@@ -80,12 +80,12 @@ def round_robin(problem: Problem) -> Schedule:
 
 
 def alone_on(problem: Problem, device: int) -> Schedule | None:
-    """All tasks on one device; ``None`` if it cannot compute them, or has not the memory."""
+    """Return all tasks on one device; ``None`` if it cannot compute them, or has not the memory."""
     return _built(problem, range(len(problem.tasks)), (device,) * len(problem.tasks))
 
 
 def by_rank(problem: Problem) -> list[int]:
-    """The tasks, those first from which the way to the end is longest."""
+    """Return the tasks, those first from which the way to the end is longest."""
     tasks, values, machine = problem
     latency, per_byte = _mean_link(machine)
     readers: dict[int, float] = {}  # of each value the highest rank of what reads it

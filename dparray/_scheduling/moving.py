@@ -14,7 +14,9 @@ from dparray.memory.blocks import LentBlock, Positions
 
 
 def copied(layout: Layout, queue: Any) -> Layout:
-    """A copy on another queue with the axes in the same order in memory; waits for nothing."""
+    """Return a copy on another queue with the axes in the same order in memory; waits for
+    nothing.
+    """
     axes = None
     if len(layout.shape) > 1:
         axes = _layout.order_of_axes(layout.shape, layout.strides)
@@ -32,7 +34,9 @@ def copied(layout: Layout, queue: Any) -> Layout:
 
 
 def lent(layout: Layout, queue: Any) -> Layout:
-    """The same memory, for work on another queue of the device, which comes after what is there."""
+    """Return the same memory, for work on another queue of the device, which comes after what is
+    there.
+    """
     block = layout.block
     order_after(queue, block.queue)
     queues.note_work(queue)

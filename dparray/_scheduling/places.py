@@ -34,7 +34,7 @@ class Vanished(Exception):
 
 
 def name_of(queue: Any) -> str:
-    """A device as people speak of it."""
+    """Return a device as people speak of it."""
     said = device_costs.declared.get(queue)
     if said is not None:
         return said.name
@@ -47,7 +47,7 @@ def _text_of(queue: Any) -> str:
 
 
 def is_there(queue: Any) -> bool:
-    """Whether a device has not vanished."""
+    """Return whether a device has not vanished."""
     said = device_costs.declared.get(queue)
     return said is None or said.is_there()
 
@@ -107,7 +107,7 @@ def _root_queues() -> tuple[Any, ...]:
 
 
 def devices_of(policy: Policy, used: Sequence[Any], wanted: Sequence[Any]) -> tuple[Any, ...]:
-    """The queues that steps may be bound to.
+    """Return the queues that steps may be bound to.
 
     Those that the policy names; else those of the arrays and results, one for each device, and one
     of each device of the machine of which no part is among them.
@@ -178,7 +178,7 @@ _AMPLE = 2.0
 
 
 def machine_of(queues: Sequence[Any], count: int, nbytes: float, measures: bool) -> Machine:
-    """The machine that an expression is scheduled on.
+    """Return the machine that an expression is scheduled on.
 
     Args:
         queues: of the places, those of devices first.
@@ -271,7 +271,7 @@ def chosen(
     order: Sequence[Node],
     queues: Sequence[Any],
 ) -> list[int]:
-    """The device of each step, by a policy that is a function.
+    """Return the device of each step, by a policy that is a function.
 
     Raises:
         DeviceError: it gave no device that can be chosen, or one that cannot compute the step.

@@ -89,7 +89,7 @@ class PlacementControl:
         return "follow" if found is None else found.choose
 
     def trace(self) -> list[PlacedExpression]:
-        """The last expressions that policies bound, at most 64, the latest at the end.
+        """Return the last expressions that policies bound, at most 64, the latest at the end.
 
         Each has the steps with devices and alternatives, the copies with their bytes, estimates,
         and what was measured: on simulated devices, and of kernels in a :func:`dparray.profile`.

@@ -25,7 +25,7 @@ class Link(NamedTuple):
     channel: int = -1
 
     def seconds(self, nbytes: float) -> float:
-        """The seconds of a copy of so many bytes."""
+        """Return the seconds of a copy of so many bytes."""
         return 0.0 if self.channel < 0 else self.latency + nbytes / self.bandwidth
 
 

@@ -34,7 +34,7 @@ def build(
     fixed: Sequence[int] | None = None,
     compares: bool = False,
 ) -> Schedule:
-    """The schedule of tasks taken in an order.
+    """Return the schedule of tasks taken in an order.
 
     Args:
         problem: the tasks and the machine.
@@ -53,7 +53,7 @@ def build(
 
 
 def earliest(busy: Busy, ready: float, seconds: float) -> float:
-    """The earliest begin, from ``ready`` on, of a gap of so many seconds."""
+    """Return the earliest begin, from ``ready`` on, of a gap of so many seconds."""
     if not busy or busy[-1][1] <= ready:
         return ready
     at = bisect_left(busy, (ready,))
@@ -120,7 +120,7 @@ class _Timeline:
         self._take(number, chosen, best, tuple(finishes))
 
     def finished(self) -> Schedule:
-        """The schedule, when all tasks have been added; results go where they are wanted."""
+        """Return the schedule, when all tasks have been added; results go where they are wanted."""
         for number, value in enumerate(self.values):
             wanted = value.wanted
             if wanted is None:

@@ -148,7 +148,7 @@ class PlacedExpression:
         return f"<{str(self).splitlines()[0]}>"
 
     def svg(self) -> str:
-        """The timeline as a picture: a row for each device, and one for copies."""
+        """Return the timeline as a picture: a row for each device, and one for copies."""
         rows = [*self.devices, *(["copies"] if self.copies else [])]
         end = max([self.seconds, *(each.finish for each in self.work), 1e-9])
         width, left, height = 640, 150, 26
@@ -194,7 +194,7 @@ class Measuring:
         self._seconds = seconds
 
     def read(self) -> PlacedExpression:
-        """The record with what is known by now."""
+        """Return the record with what is known by now."""
         if self._seconds:
             work = list(self._found.work)
             for number, read in list(self._seconds.items()):
@@ -211,7 +211,7 @@ records: deque[Measuring] = deque(maxlen=64)
 
 
 def seconds_of_events(events: list[Any]) -> float | None:
-    """The seconds of launches on queues with profiling; ``None`` if unknown."""
+    """Return the seconds of launches on queues with profiling; ``None`` if unknown."""
     total = 0
     for event in events:
         try:

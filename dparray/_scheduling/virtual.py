@@ -32,11 +32,11 @@ class Clock:
 
     @classmethod
     def of(cls, queues: Sequence[Any], problem: Problem) -> Clock:
-        """The clock of an expression that is about to be submitted."""
+        """Return the clock of an expression that is about to be submitted."""
         return cls(queues, problem)
 
     def step(self, step: Step) -> None:
-        """A step has been submitted."""
+        """Return a step has been submitted."""
         task = self.problem.tasks[step.task]
         ready = self._ready(step.device, task.reads, ("device", step.device))
         said = device_costs.declared.get(self.queues[step.device])
@@ -48,7 +48,7 @@ class Clock:
             self._there[value, step.device] = ready + seconds
 
     def copy(self, copy: Copy) -> None:
-        """A copy has been submitted."""
+        """Return a copy has been submitted."""
         link = self.problem.machine.links[copy.source][copy.target]
         channel = ("channel", link.channel)
         seconds = link.seconds(copy.nbytes)

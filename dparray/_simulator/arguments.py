@@ -83,7 +83,7 @@ class Arguments:
         )
 
     def for_group(self) -> list[Any]:
-        """The arguments for one work-group, with local memory of its own."""
+        """Return the arguments for one work-group, with local memory of its own."""
         return [
             value.allocate(self._simulation) if isinstance(value, _LocalArgument) else value
             for value in self._values

@@ -33,12 +33,13 @@ class Types:
         self.with_operands = with_operands
 
     def of(self, function: FunctionType) -> Sequence[Inferred]:
-        """The types of a function; none where the compiler has not come to it."""
+        """Return the types of a function; none where the compiler has not come to it."""
         return self._found.get(function, ())
 
 
 def types_of(function: FunctionType, item: str, arguments: Sequence[Any]) -> Types:
-    """The types of a kernel; none of one that does not compile, whose variables have Python's.
+    """Return the types of a kernel; none of one that does not compile, whose variables have
+    Python's.
 
     Args:
         function: the kernel.

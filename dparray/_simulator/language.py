@@ -134,7 +134,7 @@ class SimulatedSubGroup:
 def position_in_sub_group(
     local_id: tuple[int, ...], local_size: tuple[int, ...], width: int
 ) -> tuple[int, int]:
-    """The index of the sub-group of a work-item in its group, and of the item in it."""
+    """Return the index of the sub-group of a work-item in its group, and of the item in it."""
     row = 0
     for one, extent in zip(local_id[:0:-1], local_size[:0:-1], strict=True):
         row = row * extent + one

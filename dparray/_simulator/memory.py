@@ -376,7 +376,7 @@ class SimulatedArray:
         return position, address
 
     def current(self, position: Any, address: int) -> Any:
-        """The value at ``position``, for an atomic operation."""
+        """Return the value at ``position``, for an atomic operation."""
         if self._memory.written is not None and address not in self._memory.written:
             raise self._engine.fault(
                 f"reads {self.element(position)} of {self._memory.kind} memory, "

@@ -265,12 +265,12 @@ _BASES = {made: base for base, made in CONSTRUCTORS.items()} | {_Literal: np.int
 
 
 def literal(value: Any) -> Any:
-    """A number of the kernel's text, or of a global or captured name, with its type."""
+    """Return a number of the kernel's text, or of a global or captured name, with its type."""
     return _Literal(value) if type(value) is int and -_SIGN <= value < _SIGN else typed(value)
 
 
 def typed(value: Any) -> Any:
-    """A scalar argument, an array element, or a tuple, with the type that a kernel sees."""
+    """Return a scalar argument, an array element, or a tuple, with the type that a kernel sees."""
     kind = type(value)
     if isinstance(value, tuple):
         items = map(typed, value)
@@ -286,7 +286,7 @@ def typed(value: Any) -> Any:
 
 
 def converter(kind: Any) -> Callable[[Any], Any] | None:
-    """A function that converts numbers to a kind of ``_compiler.inference``.
+    """Return a function that converts numbers to a kind of ``_compiler.inference``.
 
     Returns:
         it; ``None`` where nothing is converted, as what is no number is not.
@@ -317,7 +317,7 @@ def converter(kind: Any) -> Callable[[Any], Any] | None:
 
 
 def matches(kind: Any, value: Any) -> bool:
-    """Whether a value may be of a kind of ``_compiler.inference``."""
+    """Return whether a value may be of a kind of ``_compiler.inference``."""
     if kind is None:
         return True
     if isinstance(kind, tuple):

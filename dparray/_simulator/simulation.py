@@ -138,7 +138,7 @@ class Simulation:
         )
 
     def explain(self, error: Exception) -> SimulationError:
-        """The exception of the kernel's own code, with the item and the line."""
+        """Return the exception of the kernel's own code, with the item and the line."""
         code, line = self.kernel.__code__, self.kernel.__code__.co_firstlineno
         trace = error.__traceback__
         while trace is not None:
@@ -312,7 +312,7 @@ class Simulation:
         return copy
 
     def constant(self, value: Any) -> Any:
-        """The value of a parameter that is a constant of the kernel."""
+        """Return the value of a parameter that is a constant of the kernel."""
         return self._stand_in(value.type if isinstance(value, np.dtype) else value)
 
     def _stand_in(self, value: Any) -> Any:

@@ -76,7 +76,7 @@ class Instrumented(NamedTuple):
 
 
 def instrumented(function: FunctionType, *, with_operands: bool) -> Instrumented | None:
-    """The copy of a function that tells the types of its sites; ``None`` if it has none."""
+    """Return the copy of a function that tells the types of its sites; ``None`` if it has none."""
     typing = _Typing(lambda number, node: _call(SITE, ast.Constant(number), node), with_operands)
     code = _rewritten(function, typing)
     if code is None or not typing.count:
@@ -91,7 +91,9 @@ def instrumented(function: FunctionType, *, with_operands: bool) -> Instrumented
 def converting(
     function: FunctionType, inferred: Inferred, *, with_operands: bool
 ) -> tuple[CodeType, dict[str, Any]]:
-    """The code of a function that converts at its sites, and the names that it calls for it."""
+    """Return the code of a function that converts at its sites, and the names that it calls for
+    it.
+    """
     kinds = dict(inferred.sites)
     probe = instrumented(function, with_operands=with_operands)
     # An operand that is a Boolean like the other one is an integer.
@@ -251,7 +253,7 @@ class _Typing(ast.NodeTransformer):
         return node
 
     def may_be(self, *nodes: ast.expr) -> bool:
-        """Whether the operands may all be Booleans."""
+        """Return whether the operands may all be Booleans."""
         return self.with_operands and all(
             isinstance(node, _MAY_BE_BOOLEAN)
             and not (isinstance(node, ast.Name) and node.id not in self.variables)

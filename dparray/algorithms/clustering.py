@@ -50,7 +50,8 @@ def _check(function: str, points: Any, centroids: Any) -> tuple[ndarray, ndarray
 
 
 def kmeans_assign(points: ndarray, centroids: ndarray, /) -> ndarray:
-    """The number of the centroid nearest to each point, by Euclidean distance; of equals the first.
+    """Return the number of the centroid nearest to each point, by Euclidean distance; of equals the
+    first.
 
     Args:
         points: shape ``(n, dimensions)``, float32 or float64. Points stored by columns (the
@@ -90,7 +91,7 @@ def kmeans_assign(points: ndarray, centroids: ndarray, /) -> ndarray:
 def kmeans_update(
     points: ndarray, labels: ndarray, centroids: ndarray, /, *, steps: float = 0
 ) -> ndarray:
-    """The mean of the points with each label; a cluster without points keeps its centroid.
+    """Return the mean of the points with each label; a cluster without points keeps its centroid.
 
     Sums are taken in a fixed order, so that the same call on the same device repeats bit for bit.
 

@@ -18,7 +18,7 @@ __all__ = ["compact"]
 
 
 def compact(x: ndarray, mask: ndarray) -> ndarray:
-    """The elements of ``x`` where ``mask`` is true, in their order: ``x[mask]``.
+    """Return the elements of ``x`` where ``mask`` is true, in their order: ``x[mask]``.
 
     Args:
         x: a 1-D array of shape ``(n,)``.

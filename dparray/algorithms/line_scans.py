@@ -40,12 +40,14 @@ _FEWEST_COLUMN_BYTES = 256
 
 
 def runs_scans(queue: dpctl.SyclQueue) -> bool:
-    """Whether the kernels of this module may run on a queue."""
+    """Return whether the kernels of this module may run on a queue."""
     return device_facts.is_cpu(queue)
 
 
 def has_scan(op: str, x: ndarray, loop: np.dtype[Any]) -> bool:
-    """Whether kernels are there to scan ``x`` with numbers of ``loop``, and worth their launch."""
+    """Return whether kernels are there to scan ``x`` with numbers of ``loop``, and worth their
+    launch.
+    """
     return (
         x.size >= FEWEST_ELEMENTS
         and op in OPERATIONS
@@ -117,7 +119,7 @@ def _scan_tiles(
 def chain_memory(
     queue: dpctl.SyclQueue, tiles: int, dtype: np.dtype[Any]
 ) -> tuple[ndarray, ndarray]:
-    """The arguments ``progress`` and ``carry`` of a launch whose tiles are chained."""
+    """Return the arguments ``progress`` and ``carry`` of a launch whose tiles are chained."""
     place = Placement(queue, "device")
     progress = empty_on(place, (tiles + 1,), _dtypes.int64)
     assign(progress, 0)
@@ -149,7 +151,7 @@ def _most_items(out: ndarray) -> int:
 
 
 def scalar_of(op: str, initial: Any, dtype: np.dtype[Any]) -> Any:
-    """The initial value of a line, as a scalar for kernels; the identity if ``None``."""
+    """Return the initial value of a line, as a scalar for kernels; the identity if ``None``."""
     value = identity(op, dtype.type) if initial is None else dtype.type(initial)
     # dpctl takes no scalars of 8 bits; the kernel takes the bits it needs.
     wide: Any = {"i": np.int64, "u": np.uint64}.get(dtype.kind)
@@ -158,7 +160,7 @@ def scalar_of(op: str, initial: Any, dtype: np.dtype[Any]) -> Any:
 
 @functools.cache
 def chain_of(op: str) -> DeviceFunction:
-    """The device function by which tiles hand on what they combine to."""
+    """Return the device function by which tiles hand on what they combine to."""
     return device_func(scan.make_chain(device_func(OPERATIONS[op].combine)))
 
 

@@ -33,7 +33,7 @@ def check_floats(function: str, **arrays: ndarray) -> None:
 
 
 def pairwise_distance(x: ndarray, y: ndarray, /, *, squared: bool = False) -> ndarray:
-    """The Euclidean distance of each point of ``x`` to each of ``y``.
+    """Return the Euclidean distance of each point of ``x`` to each of ``y``.
 
     Differences are squared and added, so that near points lose no digits.
 

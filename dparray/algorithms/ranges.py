@@ -32,7 +32,7 @@ _GPU_LOCAL_SIZE = 32
 
 
 def kernel_of(factory: Callable[..., Callable[..., None]], *key: Any) -> KernelFunction:
-    """The kernel that ``factory(*key)`` makes, the same one for the same key."""
+    """Return the kernel that ``factory(*key)`` makes, the same one for the same key."""
     return _kernel_of(factory, key)
 
 
@@ -43,7 +43,7 @@ def _kernel_of(factory: Callable[..., Callable[..., None]], key: tuple[Any, ...]
 
 
 def operation(function: str, op: str) -> Operation:
-    """The operation called ``op``, with device functions for kernels to call."""
+    """Return the operation called ``op``, with device functions for kernels to call."""
     if not isinstance(op, str) or op not in OPERATIONS:
         raise ValueError(f"{function}: op must be one of {', '.join(OPERATIONS)}; got {op!r}")
     return _device_operation(str(op))
@@ -58,7 +58,7 @@ def _device_operation(op: str) -> Operation:
 def chunks(
     queue: dpctl.SyclQueue, size: int, smallest: int = _SMALLEST_CHUNK
 ) -> tuple[NdRange, int, int]:
-    """A range of items with one chunk each: the range, the number of chunks, their size."""
+    """Return a range of items with one chunk each: the range, the number of chunks, their size."""
     device = queue.sycl_device
     items = max(1, min(-(-size // smallest), _ITEMS_PER_UNIT * device.max_compute_units))
     chunk = -(-size // items)
@@ -69,7 +69,7 @@ def chunks(
 
 
 def placement_of(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
-    """The common placement of the operands, all of them arrays."""
+    """Return the common placement of the operands, all of them arrays."""
     for name, operand in operands:
         if not isinstance(operand, ndarray):
             raise HostConversionError(
@@ -95,7 +95,7 @@ def check_kind(function: str, name: str, x: ndarray, kinds: str, what: str) -> N
 
 
 def whole_number(function: str, name: str, value: Any, lowest: int, highest: int) -> int:
-    """An argument that must be an integer between bounds, as an ``int``."""
+    """Return an argument that must be an integer between bounds, as an ``int``."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -108,7 +108,9 @@ def whole_number(function: str, name: str, value: Any, lowest: int, highest: int
 
 
 def real_number(function: str, name: str, value: Any) -> float:
-    """An argument that must be a number of Python's or NumPy's, not an array, as a ``float``."""
+    """Return an argument that must be a number of Python's or NumPy's, not an array, as a
+    ``float``.
+    """
     if not isinstance(value, int | float | np.integer | np.floating):
         read = f"; read it first: {name}.item()" if isinstance(value, ndarray) else ""
         raise ArgumentError(
@@ -127,17 +129,17 @@ def check_width(function: str, name: str, x: ndarray) -> None:
 
 
 def new(shape: int | tuple[int, ...], dtype: Any, where: Placement) -> ndarray:
-    """An uninitialised array at a placement."""
+    """Return an uninitialised array at a placement."""
     return empty_on(where, check_shape(shape), np.dtype(dtype))
 
 
 def accumulator(op: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that NumPy accumulates in: 64 bits for sums and products of integers."""
+    """Return the dtype that NumPy accumulates in: 64 bits for sums and products of integers."""
     return _dtypes.accumulator(dtype) if op in ("add", "multiply") else dtype
 
 
 def filled(size: int, value: Any, where: Placement) -> ndarray:
-    """A 1-D array with ``value``, a NumPy scalar, everywhere."""
+    """Return a 1-D array with ``value``, a NumPy scalar, everywhere."""
     result = empty_on(where, (size,), value.dtype)
     assign(result, value)
     return result

@@ -23,7 +23,7 @@ __all__ = ["exclusive_scan", "inclusive_scan"]
 
 
 def inclusive_scan(x: ndarray, op: str = "add", *, dtype: Any = None) -> ndarray:
-    """The running result of an operation: ``out[i]`` combines ``x[0]`` to ``x[i]``.
+    """Return the running result of an operation: ``out[i]`` combines ``x[0]`` to ``x[i]``.
 
     Args:
         x: a 1-D array of shape ``(n,)``, of real or boolean dtype.
@@ -54,7 +54,7 @@ def inclusive_scan(x: ndarray, op: str = "add", *, dtype: Any = None) -> ndarray
 def exclusive_scan(
     x: ndarray, op: str = "add", *, initial: Any = None, dtype: Any = None
 ) -> ndarray:
-    """The running result before each element: ``out[i]`` combines ``x[0]`` to ``x[i - 1]``.
+    """Return the running result before each element: ``out[i]`` combines ``x[0]`` to ``x[i - 1]``.
 
     Args:
         x: a 1-D array of shape ``(n,)``, of real or boolean dtype.

@@ -42,17 +42,21 @@ _TILE = 1 << 15
 
 
 def is_large_mask(x: ndarray, mask: ndarray) -> bool:
-    """Whether a mask fits the first axes of ``x``, and selecting is worth a launch."""
+    """Return whether a mask fits the first axes of ``x``, and selecting is worth a launch."""
     return mask.size >= FEWEST_ELEMENTS and mask.shape == x.shape[: mask.ndim]
 
 
 def can_locate(x: ndarray) -> bool:
-    """Whether kernels are there for the positions of elements of ``x``, and worth their launch."""
+    """Return whether kernels are there for the positions of elements of ``x``, and worth their
+    launch.
+    """
     return x.size >= FEWEST_ELEMENTS and runs_scans(x.sycl_queue)
 
 
 def can_select(x: ndarray, mask: ndarray) -> bool:
-    """Whether kernels are there for what ``mask`` selects of ``x``, and worth their launch."""
+    """Return whether kernels are there for what ``mask`` selects of ``x``, and worth their
+    launch.
+    """
     return (
         is_large_mask(x, mask)
         and mask.ndim == x.ndim
@@ -62,7 +66,7 @@ def can_select(x: ndarray, mask: ndarray) -> bool:
 
 
 def selected(x: ndarray, mask: ndarray, placement: Placement) -> ndarray:
-    """The elements of ``x`` where ``mask`` is true, in their order, in one dimension.
+    """Return the elements of ``x`` where ``mask`` is true, in their order, in one dimension.
 
     The host waits for the mask, which decides who selects.
     """
@@ -103,7 +107,9 @@ class _Later:
         self.lost = 0.0
 
     def is_worth_more(self, lost: float) -> bool:
-        """Whether one more selection by NumPy, which loses so many seconds, beats the wait."""
+        """Return whether one more selection by NumPy, which loses so many seconds, beats the
+        wait.
+        """
         if limits.is_worth_waiting(lost, self.lost):
             return False
         self.lost += lost
@@ -126,7 +132,7 @@ class _Later:
 
 
 def is_for_numpy(mask: ndarray) -> bool:
-    """Whether NumPy selects by a mask in less time than a kernel; waits for the mask."""
+    """Return whether NumPy selects by a mask in less time than a kernel; waits for the mask."""
     return _lost_by_numpy(mask) <= 0
 
 
@@ -158,7 +164,7 @@ def _lost_by_numpy(mask: ndarray, is_asked: bool = False) -> float:
 
 
 def positions(mask: ndarray) -> ndarray:
-    """The positions in the flattened array where ``mask`` is true, as int64."""
+    """Return the positions in the flattened array where ``mask`` is true, as int64."""
     flat, count = _flat(mask)
     out = empty_on(placement_of(mask), (count,), _dtypes.int64)
     if count:

@@ -83,7 +83,7 @@ def sort_by_key(
 
 
 def stable_argsort(keys: ndarray, *, descending: bool = False) -> ndarray:
-    """The positions that sort an array: ``keys[stable_argsort(keys)]`` is in order.
+    """Return the positions that sort an array: ``keys[stable_argsort(keys)]`` is in order.
 
     Args:
         keys: as for :func:`sort_by_key`.

@@ -45,7 +45,7 @@ _MOST_COUNTED = (1 << 31) - 1
 
 
 def uses_tiles(queue: dpctl.SyclQueue) -> bool:
-    """Whether the kernels of this module are the ones for a queue's device."""
+    """Return whether the kernels of this module are the ones for a queue's device."""
     return not is_cpu(queue)
 
 
@@ -65,7 +65,7 @@ def scan(op: str, x: ndarray, out: ndarray, initial: Any, inclusive: bool) -> No
 
 
 def select(x: ndarray, mask: ndarray, where: Placement) -> ndarray:
-    """The selected elements; one number is read back, the size of the result."""
+    """Return the selected elements; one number is read back, the size of the result."""
     index_space, carry, scratch = _carries("add", mask, np.dtype(np.int64), np.int64(0))
     out = new(int(carry[-1:].item()), x.dtype, where)
     if out.size:
@@ -100,12 +100,12 @@ def _functions(op: str, dtype: type) -> tuple[DeviceFunction, DeviceFunction]:
 
 
 def counts_in_tiles(x: ndarray) -> bool:
-    """Whether an array is counted by the kernels of this module."""
+    """Return whether an array is counted by the kernels of this module."""
     return uses_tiles(x.sycl_queue) and x.size <= _MOST_COUNTED
 
 
 def count_in_bins(x: ndarray, edges: ndarray, scale: Any, margin: Any, where: Placement) -> ndarray:
-    """The counts of the elements in bins of equal width, as int64."""
+    """Return the counts of the elements in bins of equal width, as int64."""
     index_space, out, counts, is_local = _counters(x, edges.size - 1, where)
     counting = kernel_of(make_local_histogram_kernel, edges.dtype.type, is_local)
     call_kernel(counting, index_space, x, edges, out, counts, scale, margin)
@@ -113,7 +113,7 @@ def count_in_bins(x: ndarray, edges: ndarray, scale: Any, margin: Any, where: Pl
 
 
 def count_integers(x: ndarray, bins: int, where: Placement) -> ndarray:
-    """How often each of the integers from 0 occurs, as int64."""
+    """Return how often each of the integers from 0 occurs, as int64."""
     index_space, out, counts, is_local = _counters(x, bins, where)
     call_kernel(kernel_of(make_local_bincount_kernel, is_local), index_space, x, out, counts)
     return out.astype(np.int64)

@@ -46,7 +46,7 @@ COMMANDS = (
 
 
 def make_parser(chosen: str | None) -> argparse.ArgumentParser:
-    """The parser of the command; only the sub-command ``chosen`` has its arguments."""
+    """Return the parser of the command; only the sub-command ``chosen`` has its arguments."""
     parser = argparse.ArgumentParser(
         prog="dparray",
         description="Data-parallel arrays and kernels in Python, where compute follows data.",

@@ -81,7 +81,7 @@ def _costs() -> dict[str, float]:
 
 
 def speeds() -> dict[str, Any]:
-    """The rates of devices and of copies between them, measured where they are not known."""
+    """Return the rates of devices and of copies between them, measured where they are not known."""
     device_module = importlib.import_module("dparray.device")
     device_costs = importlib.import_module("dparray._scheduling.device_costs")
     queues = [device.sycl_queue for device in device_module.devices()]
@@ -220,7 +220,7 @@ def _partitions(device: Any) -> list[dict[str, Any]]:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """A :func:`gather` result for people."""
+    """Return a :func:`gather` result for people."""
     packages = ", ".join(
         f"{name} {version or 'not installed'}" for name, version in found["packages"].items()
     )

@@ -15,7 +15,7 @@ from dparray._profile.profile import MAX_ROWS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
+    """Return the options of the command."""
     parser.add_argument("--trace", metavar="PATH", help="write a trace for ui.perfetto.dev")
     parser.add_argument(
         "--rows",

@@ -78,13 +78,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def arrays_of(found: Any) -> list[Any]:
-    """The arrays among what a program gave."""
+    """Return the arrays among what a program gave."""
     several = found if isinstance(found, tuple | list) else [found]
     return [each for each in several if isinstance(each, dp.ndarray)]
 
 
 def programs(device: Device, dtype: str) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The programs to run: for each a name, and a function that makes arrays."""
+    """Return the programs to run: for each a name, and a function that makes arrays."""
     random = dp.random.default_rng(0, device=device)
     x = random.standard_normal((_ROWS, _COLUMNS), dtype=dtype)
     y, weights = x * 2 + 1, x[0]

@@ -14,7 +14,7 @@ VARIABLE = "DPARRAY_DASK_PLACE"
 
 
 def usual_devices() -> list[Device]:
-    """All devices; of a machine with one CPU alone its cores, as sub-devices."""
+    """Return all devices; of a machine with one CPU alone its cores, as sub-devices."""
     found = list(devices())
     only = found[0] if len(found) == 1 else None
     if only is not None and only.sycl_device.max_compute_units > 1 and only.device_type == "cpu":
@@ -54,7 +54,7 @@ def places_of(wanted: list[Device]) -> list[dict[str, Any]]:
 
 
 def check_devices(wanted: Any) -> list[Device]:
-    """The devices of a cluster.
+    """Return the devices of a cluster.
 
     Raises:
         ArgumentError: there is none, or it is no list.
@@ -74,7 +74,7 @@ def check_devices(wanted: Any) -> list[Device]:
 
 
 def as_text(place: dict[str, Any]) -> str:
-    """A place for the environment of a process."""
+    """Return a place for the environment of a process."""
     return json.dumps(place)
 
 
@@ -86,7 +86,7 @@ def bind_process() -> None:
 
 
 def device_of_process() -> Device:
-    """The device that this process is the worker of."""
+    """Return the device that this process is the worker of."""
     text = os.environ.get(VARIABLE)
     if not text:
         return default_device()

@@ -50,7 +50,7 @@ def _merged(pieces: list[ndarray]) -> ndarray:
 
 
 def sort(x: Any) -> Any:
-    """A sorted vector, also of one that no memory holds at once.
+    """Return a sorted vector, also of one that no memory holds at once.
 
     Chunks are sorted where they lie and cut at values that a sample suggests; each part of the
     result is made of one piece of each chunk (sample sort, Frazer and McKellar 1970). What a worker

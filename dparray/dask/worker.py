@@ -19,7 +19,7 @@ from dparray.dask.places import bind_process, device_of_process
 
 
 def arrays_in(value: Any) -> list[ndarray]:
-    """The arrays in a result, also in lists, tuples and dictionaries."""
+    """Return the arrays in a result, also in lists, tuples and dictionaries."""
     if isinstance(value, ndarray):
         return [value]
     if isinstance(value, dict):

@@ -245,7 +245,7 @@ class AtomicRef:
         self._index = index
 
     def load(self) -> Any:
-        """The value."""
+        """Return the value."""
         return self.ref[self._index]
 
     def store(self, val: Any) -> None:
@@ -421,7 +421,7 @@ class Range(tuple[int, ...]):
     """
 
     def __new__(cls, *extents: Any) -> Range:
-        """A range of one to three extents."""
+        """Return a range of one to three extents."""
         if len(extents) == 1 and type(extents[0]) is int and 0 < extents[0] < _MOST_ITEMS:
             return tuple.__new__(cls, extents)  # the common case, without the checks
         while len(extents) > 1 and extents[-1] is None:
@@ -429,7 +429,7 @@ class Range(tuple[int, ...]):
         return tuple.__new__(cls, _extents("Range", extents))
 
     def __getnewargs__(self) -> tuple[int, ...]:
-        """The extents, of which copies and pickles make it anew."""
+        """Return the extents, of which copies and pickles make it anew."""
         return tuple(self)
 
     @classmethod
@@ -470,11 +470,11 @@ class Range(tuple[int, ...]):
         return self[2] if len(self) > 2 else -1
 
     def get(self, index: int) -> int:
-        """The extent of a dimension."""
+        """Return the extent of a dimension."""
         return self[index]
 
     def size(self) -> int:
-        """The number of work-items."""
+        """Return the number of work-items."""
         return prod(self)
 
     def __repr__(self) -> str:
@@ -530,11 +530,11 @@ class NdRange:
         return self._local_range
 
     def get_global_range(self) -> Range:
-        """The extents of all work-items."""
+        """Return the extents of all work-items."""
         return self._global_range
 
     def get_local_range(self) -> Range:
-        """The extents of a work-group."""
+        """Return the extents of a work-group."""
         return self._local_range
 
     def __eq__(self, other: object) -> bool:

@@ -42,7 +42,7 @@ class Constant:
 
 
 def constant_parameters(function: Callable[..., Any]) -> frozenset[str]:
-    """The parameters of a kernel that are annotated as constants."""
+    """Return the parameters of a kernel that are annotated as constants."""
     found = set()
     for name, annotation in getattr(function, "__annotations__", {}).items():
         if isinstance(annotation, str) and annotation.rpartition(".")[2] == "constexpr":
@@ -56,7 +56,7 @@ def constant_parameters(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def checked(kernel: str, parameter: str, value: Any) -> Constant:
-    """The value of a parameter that is a constant.
+    """Return the value of a parameter that is a constant.
 
     Raises:
         KernelArgumentError: it cannot be one.

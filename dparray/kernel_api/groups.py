@@ -15,7 +15,7 @@ GROUP_OPERATIONS = ("add", "mul", "min", "max", "and", "or", "xor")
 
 
 def neutral_of(operation: str, dtype: np.dtype[Any]) -> int | float:
-    """The number that changes nothing when it is combined with another of a dtype."""
+    """Return the number that changes nothing when it is combined with another of a dtype."""
     if operation in ("min", "max"):
         if dtype.kind == "f":
             return float("inf") if operation == "min" else float("-inf")
@@ -34,7 +34,8 @@ def _only_in_kernels(name: str) -> NoReturn:
 
 
 def group_reduce(group: Any, value: Any, operation: str = "add") -> Any:
-    """The values of all work-items of a work-group combined; every work-item gets the result.
+    """Return the values of all work-items of a work-group combined; every work-item gets the
+    result.
 
     All work-items of the group must reach the call. It also is a barrier among them.
 
@@ -65,7 +66,7 @@ def group_reduce(group: Any, value: Any, operation: str = "add") -> Any:
 
 
 def group_broadcast(group: Any, value: Any, local_id: int = 0) -> Any:
-    """The value of one work-item, for all work-items of a work-group.
+    """Return the value of one work-item, for all work-items of a work-group.
 
     All work-items of the group must reach the call, with the same ``local_id``.
 
@@ -92,7 +93,7 @@ def group_broadcast(group: Any, value: Any, local_id: int = 0) -> Any:
 
 
 def group_inclusive_scan(group: Any, value: Any, operation: str = "add") -> Any:
-    """The values of a work-group combined up to and including each work-item's own.
+    """Return the values of a work-group combined up to and including each work-item's own.
 
     The order is row-major, that of ``item.get_local_linear_id()``. All work-items of the group
     must reach the call.
@@ -124,7 +125,7 @@ def group_inclusive_scan(group: Any, value: Any, operation: str = "add") -> Any:
 def exclusive_scan_over_group(
     group: Any, value: Any, operation: Any = "add", initial: Any = None
 ) -> Any:
-    """The values of the work-items before each work-item combined.
+    """Return the values of the work-items before each work-item combined.
 
     The order is row-major, that of ``item.get_local_linear_id()``. All work-items of the group
     must reach the call.
@@ -154,7 +155,7 @@ def exclusive_scan_over_group(
 
 
 def any_of_group(group: Any, predicate: Any) -> Any:
-    """Whether the predicate holds for at least one work-item of a work-group.
+    """Return whether the predicate holds for at least one work-item of a work-group.
 
     All work-items of the group must reach the call. It also is a barrier among them.
 
@@ -177,7 +178,8 @@ def any_of_group(group: Any, predicate: Any) -> Any:
 
 
 def all_of_group(group: Any, predicate: Any) -> Any:
-    """Whether the predicate holds for all work-items of a work-group; as :func:`any_of_group`.
+    """Return whether the predicate holds for all work-items of a work-group; as
+    :func:`any_of_group`.
 
     Example:
         >>> import dparray as dp
@@ -194,7 +196,7 @@ def all_of_group(group: Any, predicate: Any) -> Any:
 
 
 def none_of_group(group: Any, predicate: Any) -> Any:
-    """Whether the predicate holds for no work-item of a work-group; as :func:`any_of_group`.
+    """Return whether the predicate holds for no work-item of a work-group; as :func:`any_of_group`.
 
     Example:
         >>> import dparray as dp
@@ -211,7 +213,7 @@ def none_of_group(group: Any, predicate: Any) -> Any:
 
 
 def select_from_group(group: Any, value: Any, remote_local_id: Any) -> Any:
-    """The value of another work-item of a sub-group, which each may choose for itself.
+    """Return the value of another work-item of a sub-group, which each may choose for itself.
 
     All work-items of the sub-group must reach the call.
 
@@ -240,7 +242,7 @@ def select_from_group(group: Any, value: Any, remote_local_id: Any) -> Any:
 
 
 def shift_group_left(group: Any, value: Any, delta: Any = 1) -> Any:
-    """The value of the work-item that comes ``delta`` after each in a sub-group.
+    """Return the value of the work-item that comes ``delta`` after each in a sub-group.
 
     As :func:`select_from_group`: the last ones get their own value.
 
@@ -259,7 +261,7 @@ def shift_group_left(group: Any, value: Any, delta: Any = 1) -> Any:
 
 
 def shift_group_right(group: Any, value: Any, delta: Any = 1) -> Any:
-    """The value of the work-item that comes ``delta`` before each in a sub-group.
+    """Return the value of the work-item that comes ``delta`` before each in a sub-group.
 
     As :func:`select_from_group`: the first ones get their own value.
 
@@ -278,7 +280,7 @@ def shift_group_right(group: Any, value: Any, delta: Any = 1) -> Any:
 
 
 def permute_group_by_xor(group: Any, value: Any, mask: Any) -> Any:
-    """The value of the work-item of a sub-group whose id differs in the bits of ``mask``.
+    """Return the value of the work-item of a sub-group whose id differs in the bits of ``mask``.
 
     As :func:`select_from_group`: where there is no such item, it is the own value.
 

@@ -35,19 +35,19 @@ class Item:
         only_in_kernels("Item.dimensions")
 
     def get_id(self, dim: int) -> int:
-        """The index of the work-item in a dimension."""
+        """Return the index of the work-item in a dimension."""
         only_in_kernels("Item.get_id")
 
     def get_linear_id(self) -> int:
-        """The index of the work-item in all of them, the last counting fastest."""
+        """Return the index of the work-item in all of them, the last counting fastest."""
         only_in_kernels("Item.get_linear_id")
 
     def get_range(self, dim: int) -> int:
-        """The extent of the range in a dimension."""
+        """Return the extent of the range in a dimension."""
         only_in_kernels("Item.get_range")
 
     def get_linear_range(self) -> int:
-        """The number of work-items."""
+        """Return the number of work-items."""
         only_in_kernels("Item.get_linear_range")
 
 
@@ -74,43 +74,45 @@ class NdItem:
         only_in_kernels("NdItem.dimensions")
 
     def get_global_id(self, dim: int) -> int:
-        """The index of the work-item in a dimension."""
+        """Return the index of the work-item in a dimension."""
         only_in_kernels("NdItem.get_global_id")
 
     def get_global_linear_id(self) -> int:
-        """The index of the work-item in all of them, the last counting fastest."""
+        """Return the index of the work-item in all of them, the last counting fastest."""
         only_in_kernels("NdItem.get_global_linear_id")
 
     def get_local_id(self, dim: int) -> int:
-        """The index of the work-item within its group, in a dimension."""
+        """Return the index of the work-item within its group, in a dimension."""
         only_in_kernels("NdItem.get_local_id")
 
     def get_local_linear_id(self) -> int:
-        """The index of the work-item within its group, the last dimension counting fastest."""
+        """Return the index of the work-item within its group, the last dimension counting
+        fastest.
+        """
         only_in_kernels("NdItem.get_local_linear_id")
 
     def get_global_range(self, dim: int) -> int:
-        """The extent of the global range in a dimension."""
+        """Return the extent of the global range in a dimension."""
         only_in_kernels("NdItem.get_global_range")
 
     def get_global_linear_range(self) -> int:
-        """The number of work-items."""
+        """Return the number of work-items."""
         only_in_kernels("NdItem.get_global_linear_range")
 
     def get_local_range(self, dim: int) -> int:
-        """The extent of a group in a dimension."""
+        """Return the extent of a group in a dimension."""
         only_in_kernels("NdItem.get_local_range")
 
     def get_local_linear_range(self) -> int:
-        """The number of work-items of a group."""
+        """Return the number of work-items of a group."""
         only_in_kernels("NdItem.get_local_linear_range")
 
     def get_group(self) -> Group:
-        """The group of the work-item."""
+        """Return the group of the work-item."""
         only_in_kernels("NdItem.get_group")
 
     def get_sub_group(self) -> SubGroup:
-        """The sub-group of the work-item."""
+        """Return the sub-group of the work-item."""
         only_in_kernels("NdItem.get_sub_group")
 
 
@@ -142,27 +144,27 @@ class Group:
         only_in_kernels("Group.leader")
 
     def get_group_id(self, dim: int) -> int:
-        """The index of the group in a dimension."""
+        """Return the index of the group in a dimension."""
         only_in_kernels("Group.get_group_id")
 
     def get_group_linear_id(self) -> int:
-        """The index of the group in all of them, the last counting fastest."""
+        """Return the index of the group in all of them, the last counting fastest."""
         only_in_kernels("Group.get_group_linear_id")
 
     def get_group_range(self, dim: int) -> int:
-        """The number of groups in a dimension."""
+        """Return the number of groups in a dimension."""
         only_in_kernels("Group.get_group_range")
 
     def get_group_linear_range(self) -> int:
-        """The number of groups."""
+        """Return the number of groups."""
         only_in_kernels("Group.get_group_linear_range")
 
     def get_local_range(self, dim: int) -> int:
-        """The extent of a group in a dimension."""
+        """Return the extent of a group in a dimension."""
         only_in_kernels("Group.get_local_range")
 
     def get_local_linear_range(self) -> int:
-        """The number of work-items of a group."""
+        """Return the number of work-items of a group."""
         only_in_kernels("Group.get_local_linear_range")
 
 
@@ -201,37 +203,37 @@ class SubGroup:
         only_in_kernels("SubGroup.leader")
 
     def get_local_id(self) -> int:
-        """The index of the work-item in its sub-group."""
+        """Return the index of the work-item in its sub-group."""
         only_in_kernels("SubGroup.get_local_id")
 
     def get_local_linear_id(self) -> int:
-        """The same."""
+        """Return the same."""
         only_in_kernels("SubGroup.get_local_linear_id")
 
     def get_local_range(self) -> int:
-        """The number of work-items in this sub-group."""
+        """Return the number of work-items in this sub-group."""
         only_in_kernels("SubGroup.get_local_range")
 
     def get_local_linear_range(self) -> int:
-        """The same."""
+        """Return the same."""
         only_in_kernels("SubGroup.get_local_linear_range")
 
     def get_max_local_range(self) -> int:
-        """The number of work-items in the largest sub-group."""
+        """Return the number of work-items in the largest sub-group."""
         only_in_kernels("SubGroup.get_max_local_range")
 
     def get_group_id(self) -> int:
-        """The index of the sub-group in its work-group."""
+        """Return the index of the sub-group in its work-group."""
         only_in_kernels("SubGroup.get_group_id")
 
     def get_group_linear_id(self) -> int:
-        """The same."""
+        """Return the same."""
         only_in_kernels("SubGroup.get_group_linear_id")
 
     def get_group_range(self) -> int:
-        """The number of sub-groups in the work-group."""
+        """Return the number of sub-groups in the work-group."""
         only_in_kernels("SubGroup.get_group_range")
 
     def get_group_linear_range(self) -> int:
-        """The same."""
+        """Return the same."""
         only_in_kernels("SubGroup.get_group_linear_range")

@@ -65,30 +65,30 @@ class vec:
         only_in_kernels("vec")
 
     def astype(self, dtype: Any) -> vec:
-        """The elements in another dtype, as a cast of each: SYCL's ``convert``."""
+        """Return the elements in another dtype, as a cast of each: SYCL's ``convert``."""
         raise NotImplementedError
 
     def sum(self) -> Any:
-        """The sum of the elements, as NumPy types it; neighbours are added first.
+        """Return the sum of the elements, as NumPy types it; neighbours are added first.
 
         It is int64 or uint64 of integers and truth values.
         """
         raise NotImplementedError
 
     def min(self) -> Any:
-        """The least of the elements."""
+        """Return the least of the elements."""
         raise NotImplementedError
 
     def max(self) -> Any:
-        """The greatest of the elements."""
+        """Return the greatest of the elements."""
         raise NotImplementedError
 
     def any(self) -> bool:
-        """Whether an element is true, or not zero."""
+        """Return whether an element is true, or not zero."""
         raise NotImplementedError
 
     def all(self) -> bool:
-        """Whether all elements are true, or not zero."""
+        """Return whether all elements are true, or not zero."""
         raise NotImplementedError
 
 
@@ -143,7 +143,7 @@ def vec_store(array: Any, index: Any, vector: vec) -> None:
 
 
 def vec_full(width: int, value: Any, dtype: Any) -> vec:
-    """A vector that has one value everywhere.
+    """Return a vector that has one value everywhere.
 
     Args:
         width: 2, 3, 4, 8 or 16, as a constant.
@@ -167,7 +167,7 @@ def vec_full(width: int, value: Any, dtype: Any) -> vec:
 
 
 def vec_where(condition: vec, a: Any, b: Any) -> vec:
-    """The elements of ``a`` where a condition holds, and those of ``b`` where it does not.
+    """Return the elements of ``a`` where a condition holds, and those of ``b`` where it does not.
 
     Args:
         condition: a vector of truth values, as comparisons give it.
@@ -193,7 +193,7 @@ _DOUBLE = np.dtype("float64")
 
 
 def width_of(what: str, width: Any) -> int:
-    """A width, if it is one.
+    """Return a width, if it is one.
 
     Raises:
         TypeError: it is none.
@@ -206,7 +206,7 @@ def width_of(what: str, width: Any) -> int:
 def common_dtype(
     operation: str, first: Any, second: Any, *, vectors: tuple[bool, bool] = (True, True)
 ) -> Any:
-    """The dtype in which two operands are combined, of which one at least is a vector.
+    """Return the dtype in which two operands are combined, of which one at least is a vector.
 
     Args:
         operation: a name of those above.
@@ -264,7 +264,7 @@ def checked_dtype(operation: str, dtype: Any) -> Any:
 
 
 def same_width(first: int, second: int) -> int:
-    """The width of two vectors that are combined.
+    """Return the width of two vectors that are combined.
 
     Raises:
         TypeError: they differ.

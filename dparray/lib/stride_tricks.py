@@ -27,7 +27,7 @@ def sliding_window_view(
     *,
     writeable: bool = False,
 ) -> ndarray:
-    """All windows of a shape, as a view whose last axes are those of the windows.
+    """Return all windows of a shape, as a view whose last axes are those of the windows.
 
     Args:
         x: an array.
@@ -82,7 +82,7 @@ def as_strided(
     subok: bool = False,
     writeable: bool = True,
 ) -> ndarray:
-    """A view of any shape and strides, inside the memory that the elements of ``x`` lie in.
+    """Return a view of any shape and strides, inside the memory that the elements of ``x`` lie in.
 
     Args:
         x: an array.

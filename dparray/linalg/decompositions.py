@@ -89,7 +89,7 @@ class SVDResult(NamedTuple):
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
-    """The triangular factor L of Hermitian positive definite matrices, `x = L @ conj(L.T)`.
+    """Return the triangular factor L of Hermitian positive definite matrices, `x = L @ conj(L.T)`.
 
     Args:
         x: matrices of shape (..., M, M).
@@ -115,7 +115,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
 
 
 def qr(x: Any, /, mode: str = "reduced") -> Any:
-    """The factors of `x = Q @ R`, Q with orthonormal columns, R upper triangular.
+    """Return the factors of `x = Q @ R`, Q with orthonormal columns, R upper triangular.
 
     Args:
         x: matrices of shape (..., M, N).
@@ -146,7 +146,7 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
 def svd(
     x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> Any:
-    """The singular value decomposition `x = U @ diag(S) @ Vh`.
+    """Return the singular value decomposition `x = U @ diag(S) @ Vh`.
 
     Args:
         x: matrices of shape (..., M, N).
@@ -190,7 +190,7 @@ def _svd_of_hermitian(x: ndarray, compute_uv: bool) -> Any:
 
 
 def svdvals(x: Any, /) -> ndarray:
-    """The singular values of matrices, the largest first.
+    """Return the singular values of matrices, the largest first.
 
     Raises:
         ShapeError: ``x`` has fewer than two dimensions.
@@ -231,7 +231,8 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
 
 
 def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
-    """The eigenvalues of Hermitian matrices, ascending; arguments and errors as of :func:`eigh`.
+    """Return the eigenvalues of Hermitian matrices, ascending; arguments and errors as of
+    :func:`eigh`.
 
     Example:
         >>> import dparray as dp
@@ -277,7 +278,7 @@ def _on_host_in_dpnp(name: str, a: Any) -> Any:
 
 
 def eigvals(x: Any, /) -> ndarray:
-    """The eigenvalues of square matrices; errors as of :func:`eig`.
+    """Return the eigenvalues of square matrices; errors as of :func:`eig`.
 
     Example:
         >>> import dparray as dp

@@ -28,7 +28,8 @@ def lu(
     check_finite: bool = True,
     p_indices: bool = False,
 ) -> tuple[ndarray, ...]:
-    """The factors of ``x = P @ L @ U``: a permutation, a unit lower and an upper triangular one.
+    """Return the factors of ``x = P @ L @ U``: a permutation, a unit lower and an upper triangular
+    one.
 
     Args:
         x: matrices of shape (..., M, N); K is the lesser of M and N.

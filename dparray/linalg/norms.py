@@ -38,7 +38,7 @@ __all__ = [
 def matrix_rank(
     x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None
 ) -> ndarray:
-    """The ranks of matrices: how many singular values count as more than zero (``int64``).
+    """Return the ranks of matrices: how many singular values count as more than zero (``int64``).
 
     Args:
         x: matrices of shape (..., M, N); a vector counts as a matrix of one row.
@@ -73,7 +73,8 @@ def matrix_rank(
 
 
 def cond(x: Any, p: Any = None) -> ndarray:
-    """The condition numbers of matrices: norm times norm of the inverse; infinite where none is.
+    """Return the condition numbers of matrices: norm times norm of the inverse; infinite where none
+    is.
 
     Those of matrices with NaN are NaN, as NumPy's from 2.5 on; older ones raise.
 
@@ -132,7 +133,7 @@ def _norm_of_inverse(x: ndarray, p: Any) -> ndarray:
 def vector_norm(
     x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float | None = 2
 ) -> ndarray:
-    """The norms of vectors along axes.
+    """Return the norms of vectors along axes.
 
     Args:
         x: an array.
@@ -181,7 +182,7 @@ def vector_norm(
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
-    """The norms of matrices (the last two axes).
+    """Return the norms of matrices (the last two axes).
 
     Args:
         x: matrices of shape (..., M, N).

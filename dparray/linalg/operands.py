@@ -50,7 +50,7 @@ def compute(
     by_dpnp: Callable[..., Any],
     arrays: Sequence[tuple[str, ndarray]],
 ) -> Any:
-    """The results of NumPy's function on a CPU device, of dpnp's on any other."""
+    """Return the results of NumPy's function on a CPU device, of dpnp's on any other."""
     for name, x in arrays:
         refuse_half(function, name, x)
     small = executors.compute_at_once(by_numpy, arrays)

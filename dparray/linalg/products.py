@@ -36,7 +36,7 @@ __all__ = [
 
 @public(operands=("x1", "x2"))
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
-    """The cross product of vectors of three elements along an axis.
+    """Return the cross product of vectors of three elements along an axis.
 
     Raises:
         AxisError: there is no such axis.
@@ -59,7 +59,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
 
 @public(operands=("x1", "x2"))
 def outer(x1: Any, x2: Any, /) -> ndarray:
-    """All products of an element of one vector with one of the other: a matrix.
+    """Return all products of an element of one vector with one of the other: a matrix.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -115,7 +115,7 @@ def matrix_power(x: Any, n: int, /) -> ndarray:
 
 
 def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarray:
-    """The product of several matrices, in the order that takes the fewest multiplications.
+    """Return the product of several matrices, in the order that takes the fewest multiplications.
 
     Args:
         arrays: two matrices or more; the first and the last may be vectors.
@@ -186,7 +186,7 @@ def _chain(
 
 @public()
 def diagonal(x: Any, /, *, offset: int = 0) -> ndarray:
-    """A view of the diagonals of matrices (the last two axes).
+    """Return a view of the diagonals of matrices (the last two axes).
 
     Raises:
         ShapeError: ``x`` has fewer than two dimensions.
@@ -202,7 +202,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> ndarray:
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> ndarray:
-    """The sums of the diagonals of matrices (the last two axes).
+    """Return the sums of the diagonals of matrices (the last two axes).
 
     Raises:
         ShapeError: ``x`` has fewer than two dimensions.

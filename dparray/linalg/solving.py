@@ -58,7 +58,7 @@ class SlogdetResult(NamedTuple):
 
 
 def det(x: Any, /) -> ndarray:
-    """The determinants of square matrices.
+    """Return the determinants of square matrices.
 
     Raises:
         ShapeError: the matrices are not square.
@@ -90,7 +90,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
 
 
 def inv(x: Any, /) -> ndarray:
-    """The inverses of square matrices.
+    """Return the inverses of square matrices.
 
     Raises:
         LinAlgError: a matrix is singular.
@@ -108,7 +108,7 @@ def inv(x: Any, /) -> ndarray:
 
 @public()
 def solve(x1: Any, x2: Any, /) -> ndarray:
-    """The solutions of `x1 @ x = x2`.
+    """Return the solutions of `x1 @ x = x2`.
 
     Args:
         x1: square matrices of shape (..., M, M).
@@ -135,7 +135,7 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
 
 @public()
 def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
-    """The least-squares solution of `x1 @ x = x2`.
+    """Return the least-squares solution of `x1 @ x = x2`.
 
     Args:
         x1: a matrix of shape (M, N).
@@ -173,7 +173,7 @@ def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
 
 @public()
 def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ndarray:
-    """The Moore-Penrose pseudo-inverses of matrices.
+    """Return the Moore-Penrose pseudo-inverses of matrices.
 
     Args:
         x: matrices of shape (..., M, N).
@@ -215,7 +215,7 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
 
 @public()
 def tensorinv(x: Any, ind: int = 2) -> ndarray:
-    """The inverse of an array with respect to :func:`tensordot` over its first ``ind`` axes.
+    """Return the inverse of an array with respect to :func:`tensordot` over its first ``ind`` axes.
 
     Raises:
         LinAlgError: it has none.
@@ -236,7 +236,7 @@ def tensorinv(x: Any, ind: int = 2) -> ndarray:
 
 @public()
 def tensorsolve(x1: Any, x2: Any, axes: Sequence[int] | None = None) -> ndarray:
-    """The solution of `tensordot(x1, x, x.ndim) = x2`.
+    """Return the solution of `tensordot(x1, x, x.ndim) = x2`.
 
     Args:
         x1: an array of shape `x2.shape` followed by the result's shape.

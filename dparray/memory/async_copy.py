@@ -25,7 +25,8 @@ from dparray.memory.blocks import allocate
 
 
 def send(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
-    """A copy on another queue, as of :func:`dparray.memory.copies.copy_to_queue`, without waiting.
+    """Return a copy on another queue, as of :func:`dparray.memory.copies.copy_to_queue`, without
+    waiting.
 
     What the host has to copy is copied at once where both queues are idle, else later.
     """

@@ -101,7 +101,7 @@ class Positions:
         self.readers: Any = None
 
     def values(self, layout: Layout) -> np.ndarray:
-        """The elements of a layout on this block."""
+        """Return the elements of a layout on this block."""
         result = np.zeros(layout.shape, np.int64)
         for axis, (extent, stride) in enumerate(zip(layout.shape, layout.strides, strict=True)):
             along = np.arange(extent, dtype=np.int64) * (stride // 8)
@@ -127,7 +127,9 @@ class _NoMemory:
 def planned_layout(
     queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Layout:
-    """The layout of values that :func:`allocate` would make room for; nothing is allocated."""
+    """Return the layout of values that :func:`allocate` would make room for; nothing is
+    allocated.
+    """
     block = _NoMemory(queue, usm_type, prod(shape) * dtype.itemsize)
     return Layout(block, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
 
@@ -139,7 +141,9 @@ def allocate(
     dtype: np.dtype[Any],
     axes: tuple[int, ...] | None = None,
 ) -> Layout:
-    """A layout in fresh memory of the pool: C-contiguous, or with its axes in another order."""
+    """Return a layout in fresh memory of the pool: C-contiguous, or with its axes in another
+    order.
+    """
     itemsize = dtype.itemsize
     block = pool.allocate(queue, usm_type, prod(shape) * itemsize)
     return Layout(block, 0, shape, strides_in_order(shape, itemsize, axes), dtype)

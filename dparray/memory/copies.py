@@ -49,12 +49,12 @@ def host_views(
 
 
 def is_host_accessible(queue: dpctl.SyclQueue, usm_type: str) -> bool:
-    """Whether the host may read and write the memory at its own address."""
+    """Return whether the host may read and write the memory at its own address."""
     return usm_type != "device" or device_facts.is_cpu(queue)
 
 
 def host_view(layout: Layout) -> np.ndarray:
-    """A NumPy array over host-accessible USM memory; the caller orders its accesses."""
+    """Return a NumPy array over host-accessible USM memory; the caller orders its accesses."""
     if 0 in layout.shape:  # its strides may lead anywhere
         return np.empty(layout.shape, layout.dtype)
     block = layout.block
@@ -119,7 +119,7 @@ def copy_from_host(source: np.ndarray, target: Layout) -> None:
 
 
 def copy_to_host(layout: Layout) -> np.ndarray:
-    """A new host array with the values; waits for the work that writes them."""
+    """Return a new host array with the values; waits for the work that writes them."""
     queue = layout.block.queue
     openings = host_maps.openings
     if host_maps.holds:
@@ -183,14 +183,14 @@ def assign(target: Layout, source: Layout) -> None:
 
 
 def packed(layout: Layout) -> Layout:
-    """A C-contiguous copy on the same queue."""
+    """Return a C-contiguous copy on the same queue."""
     copy = allocate(layout.block.queue, layout.block.usm_type, layout.shape, layout.dtype)
     assign(copy, layout)
     return copy
 
 
 def goes_by_host(source: dpctl.SyclQueue, target: dpctl.SyclQueue) -> bool:
-    """Whether the host copies between two queues, since no command of theirs can."""
+    """Return whether the host copies between two queues, since no command of theirs can."""
     return source.sycl_context != target.sycl_context or device_facts.copies_by_host(target)
 
 
@@ -204,7 +204,7 @@ def copy_by_host(source: Layout, target: Layout) -> None:
 
 
 def copy_to_queue(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
-    """A copy on another queue that shares nothing with the original.
+    """Return a copy on another queue that shares nothing with the original.
 
     Device to device where the queues share a context: ordered by events with the work before and
     after it on both, and the host waits for none. Between contexts it goes through the host, which

@@ -26,16 +26,16 @@ class Driver(Protocol):
     """The part of SYCL that the pool uses; the tests put a simulated one in its place."""
 
     def queue_of(self, device: Any) -> Any:
-        """A queue of whatever was given as a device."""
+        """Return a queue of whatever was given as a device."""
 
     def context_and_device(self, queue: Any) -> Hashable:
-        """The context and the device of ``queue``: what shares a pool."""
+        """Return the context and the device of ``queue``: what shares a pool."""
 
     def describe(self, queue: Any) -> tuple[str, str]:
-        """The device and the queue, for people."""
+        """Return the device and the queue, for people."""
 
     def supports(self, queue: Any, usm_type: str) -> bool:
-        """Whether the device has USM of that type."""
+        """Return whether the device has USM of that type."""
 
     def capacity(self, queue: Any) -> tuple[int, int | None]:
         """Largest single allocation, and all there is (``None``: the driver will say)."""
@@ -47,17 +47,17 @@ class Driver(Protocol):
         """Fresh memory, freed when the object dies; raises ``builtins.MemoryError``."""
 
     def pointer(self, memory: Any) -> int:
-        """The address of the first byte."""
+        """Return the address of the first byte."""
 
     def part(self, memory: Any, pointer: int, nbytes: int, queue: Any) -> Any:
-        """A part of ``memory`` as an object of its own that keeps the whole alive."""
+        """Return a part of ``memory`` as an object of its own that keeps the whole alive."""
 
     def wait(self, queue: Any) -> None:
         """Wait for all work submitted to ``queue``."""
 
 
 def bytes_at(pointer: int, nbytes: int) -> np.ndarray:
-    """A NumPy array over bytes at an address, which its owner keeps alive."""
+    """Return a NumPy array over bytes at an address, which its owner keeps alive."""
     return np.frombuffer(memoryview((ctypes.c_char * nbytes).from_address(pointer)), np.uint8)
 
 

@@ -95,7 +95,8 @@ if not TYPE_CHECKING:
 
 
 def later(name: str, library: Any = None) -> Callable[..., Any]:
-    """A function of ``dpt``, or of another library here, that is looked up when it is called.
+    """Return a function of ``dpt``, or of another library here, that is looked up when it is
+    called.
 
     For functions that are handed over, which may not be called: the host computes, or a kernel.
     """
@@ -113,12 +114,12 @@ def _type(module: str, name: str) -> Any:
 
 
 def is_tensor(obj: object) -> bool:
-    """Whether an object is an array of dpnp.tensor."""
+    """Return whether an object is an array of dpnp.tensor."""
     return isinstance(obj, _type("dpnp.tensor", "usm_ndarray"))
 
 
 def is_dpnp(obj: object) -> bool:
-    """Whether an object is an array of dpnp."""
+    """Return whether an object is an array of dpnp."""
     return isinstance(obj, _type("dpnp", "ndarray"))
 
 
@@ -140,7 +141,7 @@ class _Interface:
 
 
 def memory_at(block: Block, offset: int) -> Any:
-    """A ``dpctl.memory`` object whose pointer is ``offset`` bytes into ``block``."""
+    """Return a ``dpctl.memory`` object whose pointer is ``offset`` bytes into ``block``."""
     if offset == 0:
         return block.memory
     nbytes = max(block.nbytes - offset, 1)
@@ -150,7 +151,7 @@ def memory_at(block: Block, offset: int) -> Any:
 
 
 def tensor_of(layout: Layout) -> dpt.usm_ndarray:
-    """The array as a ``dpnp.tensor.usm_ndarray`` over the same memory.
+    """Return the array as a ``dpnp.tensor.usm_ndarray`` over the same memory.
 
     A caller that lets the library work on it calls :func:`note_work`.
     """
@@ -170,7 +171,8 @@ def tensor_of(layout: Layout) -> dpt.usm_ndarray:
 
 
 def on_queue(tensor: dpt.usm_ndarray, queue: dpctl.SyclQueue) -> dpt.usm_ndarray:
-    """The tensor as one of another queue in its context, over the same memory, which it keeps.
+    """Return the tensor as one of another queue in its context, over the same memory, which it
+    keeps.
 
     The caller orders the work of both queues.
     """
@@ -194,7 +196,9 @@ class _SharedMemory:
 
     @classmethod
     def of(cls, block: Block) -> Any:
-        """The slab of a block as a memory object with the very queue, which keeps the block."""
+        """Return the slab of a block as a memory object with the very queue, which keeps the
+        block.
+        """
         whole = slab_of(block)
         kind = cls.classes.get(block.usm_type)
         if kind is None:
@@ -229,7 +233,7 @@ def own_tensor_of(layout: Layout) -> dpt.usm_ndarray:
 
 
 def layout_of_tensor(tensor: dpt.usm_ndarray, is_shared: bool = False) -> Layout:
-    """The layout of a ``usm_ndarray``, over its memory.
+    """Return the layout of a ``usm_ndarray``, over its memory.
 
     Args:
         tensor: a result of the library that is not referenced from outside, or
@@ -247,7 +251,7 @@ def layout_of_tensor(tensor: dpt.usm_ndarray, is_shared: bool = False) -> Layout
 
 
 def layout_of_interface(obj: Any) -> Layout:
-    """The layout of any object with ``__sycl_usm_array_interface__``; the memory is shared.
+    """Return the layout of any object with ``__sycl_usm_array_interface__``; the memory is shared.
 
     Raises:
         DTypeError: its element type is none of ours.
@@ -262,7 +266,9 @@ def layout_of_interface(obj: Any) -> Layout:
 
 
 def is_read_only(obj: Any) -> bool:
-    """Whether an object with ``__sycl_usm_array_interface__`` forbids writes to its memory."""
+    """Return whether an object with ``__sycl_usm_array_interface__`` forbids writes to its
+    memory.
+    """
     return bool(obj.__sycl_usm_array_interface__["data"][1])
 
 
@@ -298,7 +304,9 @@ def _check_extent(obj: Any) -> None:
 
 
 def dpnp_array(tensor: dpt.usm_ndarray) -> Any:
-    """A ``dpnp.ndarray`` over the memory of a tensor, for what only dpnp itself (oneMKL) can do."""
+    """Return a ``dpnp.ndarray`` over the memory of a tensor, for what only dpnp itself (oneMKL) can
+    do.
+    """
     return dpnp.ndarray._create_from_usm_ndarray(tensor)
 
 

@@ -59,7 +59,7 @@ class KernelMemory:
         self._lock = threading.Lock()
 
     def get(self, key: str) -> Any:
-        """The kernel of a key, or ``None``."""
+        """Return the kernel of a key, or ``None``."""
         with self._lock:
             kernel = self._kernels.get(key)
             if kernel is not None:
@@ -92,7 +92,7 @@ class KernelMemory:
         kernels.clear()
 
     def stats(self) -> KernelStats:
-        """How many there are, and their size."""
+        """Return how many there are, and their size."""
         with self._lock:
             sizes = [kernel.nbytes for kernel in self._kernels.values()]
         return KernelStats(len(sizes), sum(sizes), self.limit)

@@ -59,7 +59,7 @@ class PackedArray:
 
 
 def flat(layout: Layout) -> Packed:
-    """The arguments of a layout seen as one contiguous dimension."""
+    """Return the arguments of a layout seen as one contiguous dimension."""
     block = layout.block
     return pack_flat(
         block.memory, block.pointer + layout.offset, layout.dtype.itemsize, block.nbytes
@@ -67,7 +67,7 @@ def flat(layout: Layout) -> Packed:
 
 
 def shaped(layout: Layout) -> tuple[str, Packed]:
-    """The type key of a layout, and its arguments with shape and strides.
+    """Return the type key of a layout, and its arguments with shape and strides.
 
     Raises:
         TypeError: kernels take no such elements.
@@ -79,7 +79,7 @@ def shaped(layout: Layout) -> tuple[str, Packed]:
 
 @lru_cache(maxsize=4096)
 def array_key(dtype: np.dtype[Any], shape: Shape, strides: Strides) -> str:
-    """The type key of an array; ``strides`` in bytes."""
+    """Return the type key of an array; ``strides`` in bytes."""
     code = code_of(dtype)
     if code not in _ARRAY_TYPES:
         raise TypeError(

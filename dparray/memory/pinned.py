@@ -46,7 +46,7 @@ class _Ring:
         self.turn = 0
 
     def free_buffer(self, queue: dpctl.SyclQueue, nbytes: int) -> int:
-        """The number of a buffer of at least so many bytes that no copy reads."""
+        """Return the number of a buffer of at least so many bytes that no copy reads."""
         number, self.turn = self.turn, (self.turn + 1) % _COUNT
         if self.events[number] is not None:
             wait_for([self.events[number]])

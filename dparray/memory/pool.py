@@ -146,7 +146,7 @@ class Pools:
         return block
 
     def holds_device_memory(self) -> bool:
-        """Whether there is memory of a device that is not the host: its driver is in use."""
+        """Return whether there is memory of a device that is not the host: its driver is in use."""
         return any(owner.total is None for owner in self._memories.values() if owner.held)
 
     def stats(self, device: Any = None) -> MemoryStats:
@@ -190,8 +190,8 @@ class Pools:
             )
 
     def limit_and_use(self, queue: Any) -> tuple[int | None, int]:
-        """The limit of a queue's device, and the bytes in blocks there; what a policy looks at for
-        each expression.
+        """Return the limit of a queue's device, and the bytes in blocks there; what a policy looks
+        at for each expression.
         """
         with self._lock:
             owner, found = self._memory_of(queue), 0

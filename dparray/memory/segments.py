@@ -69,7 +69,9 @@ class Block:
 
 
 def slab_of(block: object) -> Any:
-    """The driver's allocation that a block of the pool is a part of; ``None`` of other blocks."""
+    """Return the driver's allocation that a block of the pool is a part of; ``None`` of other
+    blocks.
+    """
     return block.segment.slab if type(block) is Block else None
 
 
@@ -183,7 +185,7 @@ class Arena:
         self.free[nbytes].append(segment)
 
     def take(self, nbytes: int, largest: int) -> Segment | None:
-        """The closest fit among the free segments up to ``largest``, cut to ``nbytes``."""
+        """Return the closest fit among the free segments up to ``largest``, cut to ``nbytes``."""
         segment = self._closest(nbytes, largest)
         if segment is None and self._join(nbytes, largest):
             segment = self._closest(nbytes, largest)
@@ -221,7 +223,7 @@ class Arena:
         return joined
 
     def whole_slabs(self) -> list[Segment]:
-        """The slabs of which nothing is in use, as one free segment each."""
+        """Return the slabs of which nothing is in use, as one free segment each."""
         self._join(0, sys.maxsize)
         return [segment for segment in self.free_segments() if segment.is_whole]
 
@@ -281,7 +283,7 @@ class Pool:
         return sum(arena.held for arena in list(self.arenas.values()))
 
     def lend(self, segment: Segment) -> Block:
-        """A block of a segment that is in no free list."""
+        """Return a block of a segment that is in no free list."""
         block = Block(segment)
         self.lent[ref(block, self.returned.append)] = segment
         return block

@@ -33,7 +33,7 @@ class _HostBlock:
 
 
 def host_view(layout: Layout) -> np.ndarray:
-    """A NumPy array over memory that the host reaches, which it keeps alive."""
+    """Return a NumPy array over memory that the host reaches, which it keeps alive."""
     block = layout.block
     if isinstance(block, _HostBlock):
         return block.host_bytes

@@ -42,7 +42,7 @@ class Context:
         self._is_open = False
 
     def shutdown(self) -> None:
-        """The same; a second time it does nothing."""
+        """Return the same; a second time it does nothing."""
         self._is_open = False
 
     def set_eventlog_filename(self, filename: str) -> None:
@@ -155,7 +155,7 @@ class DeviceConfig(NamedTuple):
 
 
 def devices(ctx: Context, limit: int = 1, return_all: bool = False) -> Any:
-    """The devices there are.
+    """Return the devices there are.
 
     Args:
         ctx: the context.
@@ -204,7 +204,7 @@ class Device:
         self._is_open = True
 
     def get_context(self) -> Context:
-        """The context it was opened in."""
+        """Return the context it was opened in."""
         return self._context
 
     def check(self) -> None:
@@ -221,7 +221,7 @@ class Device:
 
 @contextlib.contextmanager
 def open_first_device(ctx: Context) -> Iterator[Device]:
-    """The first device, closed at the end of the block.
+    """Return the first device, closed at the end of the block.
 
     Example:
         >>> from dparray import plaidml
@@ -276,7 +276,7 @@ class Tensor:
 
     @contextlib.contextmanager
     def mmap_discard(self, ctx: Context) -> Iterator[View]:
-        """A view to write to; what the tensor held before is lost.
+        """Return a view to write to; what the tensor held before is lost.
 
         Raises:
             MapError: another view of it is open in this thread.
@@ -286,7 +286,7 @@ class Tensor:
 
     @contextlib.contextmanager
     def mmap_current(self, ctx: Context | None = None) -> Iterator[View]:
-        """A view of the contents, after the runs that write them have ended.
+        """Return a view of the contents, after the runs that write them have ended.
 
         Raises:
             MapError: another view of it is open in this thread.
@@ -302,7 +302,7 @@ class Tensor:
                 view._end()
 
     def as_ndarray(self, ctx: Context) -> Any:
-        """The contents in a NumPy array, the same one in every call."""
+        """Return the contents in a NumPy array, the same one in every call."""
         ctx.check()
         values = self.array.asnumpy()
         if self._kept is None:

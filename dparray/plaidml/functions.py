@@ -46,7 +46,7 @@ class Function:
 
 
 def load_function(ctx: Context, dev: Device, filename: str) -> Function:
-    """The function that :meth:`Function.save` wrote."""
+    """Return the function that :meth:`Function.save` wrote."""
     ctx.check()
     dev.check()
     return Function(Path(filename).read_text())
@@ -109,7 +109,7 @@ class Invoker:
             self.set_output(name, value)
 
     def get_output_shape(self, name: str) -> Shape:
-        """The shape that an output will have; all inputs are bound."""
+        """Return the shape that an output will have; all inputs are bound."""
         found = self._function.tile.infer(*self._values())
         if name not in found:
             raise InvalidArgument(

@@ -11,40 +11,40 @@ __all__ = ["equal", "exp", "log", "not_equal", "relu", "sigmoid", "sqrt", "tanh"
 
 
 def equal(left: Any, right: Any) -> Value:
-    """Whether elements are equal; ``==`` of values is identity."""
+    """Return whether elements are equal; ``==`` of values is identity."""
     return binary_op(left, right, "L == R", DType.BOOLEAN)
 
 
 def not_equal(left: Any, right: Any) -> Value:
-    """Whether elements differ."""
+    """Return whether elements differ."""
     return binary_op(left, right, "L != R", DType.BOOLEAN)
 
 
 def exp(value: Any) -> Value:
-    """The exponential function."""
+    """Return the exponential function."""
     return unary_op(value, "exp(I)")
 
 
 def log(value: Any) -> Value:
-    """The natural logarithm."""
+    """Return the natural logarithm."""
     return unary_op(value, "log(I)")
 
 
 def sqrt(value: Any) -> Value:
-    """The square root."""
+    """Return the square root."""
     return unary_op(value, "sqrt(I)")
 
 
 def tanh(value: Any) -> Value:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return unary_op(value, "tanh(I)")
 
 
 def relu(value: Any) -> Value:
-    """The value where it is positive, else 0."""
+    """Return the value where it is positive, else 0."""
     return unary_op(value, "relu(I)")
 
 
 def sigmoid(value: Any) -> Value:
-    """The logistic function."""
+    """Return the logistic function."""
     return unary_op(value, "sigmoid(I)")

@@ -34,8 +34,8 @@ class Shape(NamedTuple):
 
 
 def common_dtype(*dtypes: DType) -> DType:
-    """The type that holds the values of all: booleans are weakest, floats at least twice as wide
-    as integers beside them.
+    """Return the type that holds the values of all: booleans are weakest, floats at least twice as
+    wide as integers beside them.
     """
     found = dtypes[0]
     for each in dtypes[1:]:
@@ -81,28 +81,28 @@ class Value:
 
     @classmethod
     def from_ndims(cls, ndims: int, dtype: DType = DType.FLOAT32, name: str = "") -> Value:
-        """An input of a rank."""
+        """Return an input of a rank."""
         return cls(Shape(dtype, (None,) * ndims), name=name)
 
     @classmethod
     def from_dimensions(
         cls, dimensions: Sequence[int | None], dtype: DType = DType.FLOAT32, name: str = ""
     ) -> Value:
-        """An input of sizes, ``None`` where any will do."""
+        """Return an input of sizes, ``None`` where any will do."""
         return cls(Shape(dtype, tuple(dimensions)), name=name)
 
     @classmethod
     def from_var(
         cls, var: Any, dimensions: Sequence[Any], dtype: DType = DType.FLOAT32, name: str = ""
     ) -> Value:
-        """A value that is a tensor, or a number."""
+        """Return a value that is a tensor, or a number."""
         if isinstance(var, Tensor):
             dtype = var.shape.dtype
         return cls(Shape(dtype, tuple(dimensions)), var=var, name=name)
 
     @classmethod
     def from_python_value(cls, value: Any, name: str = "") -> Value:
-        """A number as a value; a value is itself."""
+        """Return a number as a value; a value is itself."""
         if isinstance(value, Value):
             return value
         if isinstance(value, bool | int):
@@ -236,7 +236,7 @@ class Operation:
         return tuple(self.outputs.values())
 
     def sole_output(self) -> Value:
-        """The only output.
+        """Return the only output.
 
         Raises:
             LogicError: there are several.
@@ -253,7 +253,7 @@ class Operation:
 
 
 def unary_op(value: Any, text: str, name: str | None = None) -> Value:
-    """An elementwise operation on ``I``: ``unary_op(v, 'exp(I)')``."""
+    """Return an elementwise operation on ``I``: ``unary_op(v, 'exp(I)')``."""
     given = Value.from_python_value(value)
     made = Operation(
         f"function (I) -> (O) {{ O = {text}; }}", [("I", given)], [("O", given.shape)], name
@@ -264,7 +264,7 @@ def unary_op(value: Any, text: str, name: str | None = None) -> Value:
 def binary_op(
     left: Any, right: Any, text: str, dtype: DType | None = None, name: str | None = None
 ) -> Value:
-    """An elementwise operation on ``L`` and ``R``: ``binary_op(a, b, 'L + R')``."""
+    """Return an elementwise operation on ``L`` and ``R``: ``binary_op(a, b, 'L + R')``."""
     a, b = Value.from_python_value(left), Value.from_python_value(right)
     kind = dtype or common_dtype(a.shape.dtype, b.shape.dtype)
     dims = list(a.shape.dims if a.shape.ndims >= b.shape.ndims else b.shape.dims)
@@ -363,7 +363,7 @@ class _Composer:
         return Function(composed.source, tile=composed, bound=self.bound, updated=updated)
 
     def slot_of(self, value: Value) -> Any:
-        """The slot that holds a value when the operations run; a number is itself."""
+        """Return the slot that holds a value when the operations run; a number is itself."""
         if id(value) not in self.slots:
             self.kept.append(value)
             if value.source is not None:
@@ -381,7 +381,7 @@ class _Composer:
         return self.slots[id(value)]
 
     def add(self, operation: Operation) -> None:
-        """An operation, after those it needs."""
+        """Return an operation, after those it needs."""
         function = operation.function_of_arrays
         given = [self.slot_of(operation.inputs[name]) for name in function.inputs]
         made = [f"{len(self.steps)}.{name}" for name in function.outputs]

@@ -89,7 +89,7 @@ class View:
         target[...] = values.reshape(target.shape)
 
     def as_ndarray(self) -> Any:
-        """A copy of the elements, in the tensor's shape."""
+        """Return a copy of the elements, in the tensor's shape."""
         return self._live().copy()
 
     def writeback(self) -> None:

@@ -192,7 +192,7 @@ class Generator(Sampling):
         return where(numbers * width < rise, lower, upper)
 
     def geometric(self, p: Any, size: Size = None) -> ndarray:
-        """How many trials it takes to the first success, which has the chance ``p``."""
+        """Return how many trials it takes to the first success, which has the chance ``p``."""
         (p,), shape = self._arguments("geometric", size, p=p)
         check_bounds("geometric", p=(p, 0, 1, True))
         trials = apply(OPS["divide"], -self.standard_exponential(shape), _log1p(-p))
@@ -337,19 +337,19 @@ class Generator(Sampling):
         return apply(OPS["remainder"], angle + math.pi, 2 * math.pi) - math.pi
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> ndarray:
-        """How many of many rare events happen, ``lam`` on average."""
+        """Return how many of many rare events happen, ``lam`` on average."""
         (lam,), shape = self._arguments("poisson", size, lam=lam)
         check_bounds("poisson", lam=(lam, 0, 2.0**62))
         return self._variates(make_poisson_kernel, shape, [lam])
 
     def binomial(self, n: Any, p: Any, size: Size = None) -> ndarray:
-        """How many of ``n`` trials succeed, each with the chance ``p``."""
+        """Return how many of ``n`` trials succeed, each with the chance ``p``."""
         (n, p), shape = self._arguments("binomial", size, n=n, p=p)
         check_bounds("binomial", n=(n, 0, 2.0**62), p=(p, 0, 1))
         return self._variates(make_binomial_kernel, shape, [_whole(n), p])
 
     def negative_binomial(self, n: Any, p: Any, size: Size = None) -> ndarray:
-        """How many trials fail before ``n`` succeed, each with the chance ``p``."""
+        """Return how many trials fail before ``n`` succeed, each with the chance ``p``."""
         (n, p), shape = self._arguments("negative_binomial", size, n=n, p=p)
         check_bounds("negative_binomial", n=(n, 0, math.inf, True), p=(p, 0, 1, True))
         first = self._streams(math.prod(shape), 2)
@@ -357,7 +357,7 @@ class Generator(Sampling):
         return self._variates(make_poisson_kernel, shape, [means], first=first + 1, step=2)
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> ndarray:
-        """How many of ``nsample`` elements drawn without replacement are good ones."""
+        """Return how many of ``nsample`` elements drawn without replacement are good ones."""
         (ngood, nbad, nsample), shape = self._arguments(
             "hypergeometric", size, ngood=ngood, nbad=nbad, nsample=nsample
         )
@@ -399,7 +399,7 @@ class Generator(Sampling):
         return shares / sum_of(shares, -1, keepdims=True)
 
     def multinomial(self, n: Any, pvals: Any, size: Size = None) -> ndarray:
-        """How often each outcome happens in ``n`` trials, along the last axis."""
+        """Return how often each outcome happens in ``n`` trials, along the last axis."""
         chances = self._weights("multinomial", "pvals", pvals)
         check_bounds("multinomial", pvals=(chances, 0, 1))
         values = chances.asnumpy().astype(np.float64)
@@ -426,7 +426,7 @@ class Generator(Sampling):
     def multivariate_hypergeometric(
         self, colors: Any, nsample: int, size: Size = None, method: str = "marginals"
     ) -> ndarray:
-        """How many of each colour are drawn without replacement, along the last axis."""
+        """Return how many of each colour are drawn without replacement, along the last axis."""
         numbers = self._weights("multivariate_hypergeometric", "colors", colors)
         check_bounds("multivariate_hypergeometric", colors=(numbers, 0, 10**9))
         values = [int(value) for value in numbers.asnumpy()]
@@ -612,7 +612,7 @@ def _power_of(numbers: ndarray, a: Any) -> ndarray:
 
 
 def key_of(seed: Any) -> int:
-    """The key that a seed stands for."""
+    """Return the key that a seed stands for."""
     if seed is None:
         return secrets.randbits(64)
     if isinstance(seed, np.random.SeedSequence):

@@ -79,7 +79,7 @@ def default_rng(
     usm_type: str | None = None,
     sycl_queue: Any = None,
 ) -> Generator:
-    """A generator of random numbers.
+    """Return a generator of random numbers.
 
     Args:
         seed: an integer, a list of integers or a ``numpy.random.SeedSequence``; a random one if not
@@ -142,7 +142,7 @@ class RandomState(Generator):
             self._key, self._position = key, 0
 
     def get_state(self) -> tuple[str, int, int]:
-        """The argument of :meth:`set_state`: the kind, the seed and the position."""
+        """Return the argument of :meth:`set_state`: the kind, the seed and the position."""
         return "Philox", self._key, self._position
 
     def set_state(self, state: tuple[str, int, int]) -> None:
@@ -207,7 +207,7 @@ def seed(seed: Any = None) -> None:
 
 
 def get_state() -> tuple[str, int, int]:
-    """The state of the module's functions on the default device.
+    """Return the state of the module's functions on the default device.
 
     Example:
         >>> import dparray as dp

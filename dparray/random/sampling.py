@@ -99,7 +99,9 @@ class Sampling(Streams):
         return astype_array(apply(OPS["add"], astype_array(rest, _dtypes.int64), low), dtype)
 
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
-        """The integers 0 ... ``x`` - 1, or a copy of an array, in random order along an axis."""
+        """Return the integers 0 ... ``x`` - 1, or a copy of an array, in random order along an
+        axis.
+        """
         if isinstance(x, int | np.integer):
             return argsort(self._integers64(max(int(x), 0)))
         if isinstance(x, list | tuple):
@@ -119,7 +121,7 @@ class Sampling(Streams):
         assign(x, self.permutation(x, axis), "shuffle")
 
     def permuted(self, x: Any, *, axis: int | None = None, out: ndarray | None = None) -> ndarray:
-        """A copy of an array, each line along an axis in a random order of its own.
+        """Return a copy of an array, each line along an axis in a random order of its own.
 
         Without ``axis`` all elements are brought into random order.
         """

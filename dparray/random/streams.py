@@ -65,11 +65,11 @@ class Streams:
         return f"Generator(Philox, seed={self._key}, position={self._position}, on {self.device})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Streams:
-        """A generator on the same queue that gives the same numbers from here on."""
+        """Return a generator on the same queue that gives the same numbers from here on."""
         return _restored(type(self), self._key, self._position, self._queue, self._usm_type)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The state, and the names of the device and of the sub-device."""
+        """Return the state, and the names of the device and of the sub-device."""
         device = self._queue.sycl_device
         place = self.device.filter_string, sub_device_path(device)
         return _unpickled, (type(self), self._key, self._position, *place, self._usm_type)
@@ -290,7 +290,7 @@ def check_bounds(function: str, **bounds: tuple[Any, ...]) -> None:
 
 
 def integer_bound(name: str, value: Any) -> int:
-    """A bound of integers; a float stands for one where it is whole."""
+    """Return a bound of integers; a float stands for one where it is whole."""
     try:
         return operator.index(value)
     except TypeError:

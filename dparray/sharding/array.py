@@ -25,7 +25,7 @@ from dparray.sharding.layout import Sharding, bounds_of, bytes_to_move, overlap,
 
 
 def library() -> Any:
-    """The public functions, as they are called for each shard."""
+    """Return the public functions, as they are called for each shard."""
     return sys.modules["dparray"]
 
 
@@ -206,7 +206,7 @@ class ShardedArray:
         return self
 
     def gather(self, device: Any = None) -> ndarray:
-        """All elements as an array on one device.
+        """Return all elements as an array on one device.
 
         Args:
             device: where; on that of the first shard if not given.
@@ -241,7 +241,7 @@ class ShardedArray:
         return next((x for x in self.shards if x.device == device), self.shards[0])
 
     def asnumpy(self) -> np.ndarray:
-        """All elements as a NumPy array; waits for the work on all queues.
+        """Return all elements as a NumPy array; waits for the work on all queues.
 
         Example:
             >>> import dparray as dp
@@ -258,7 +258,7 @@ class ShardedArray:
         return result
 
     def item(self) -> Any:
-        """The one element as a Python scalar.
+        """Return the one element as a Python scalar.
 
         Raises:
             ShapeError: there is not exactly one.
@@ -437,7 +437,7 @@ class ShardedArray:
         return ShardedArray(self.sharding.moved(new_axis, bounds_of(sizes)), shards)
 
     def transpose(self, *axes: Any) -> ShardedArray:
-        """The view with its axes in another order; no copies.
+        """Return the view with its axes in another order; no copies.
 
         Example:
             >>> import dparray as dp
@@ -461,12 +461,12 @@ class ShardedArray:
 
 
 def slices(box: Sequence[tuple[int, int]]) -> tuple[slice, ...]:
-    """A box as an index."""
+    """Return a box as an index."""
     return tuple(slice(start, stop) for start, stop in box)
 
 
 def along(axis: int, entry: Any) -> tuple[Any, ...]:
-    """An index of one axis."""
+    """Return an index of one axis."""
     return (*(slice(None),) * axis, entry)
 
 
@@ -501,7 +501,9 @@ def _basic_entries(x: ShardedArray, index: Any) -> tuple[Any, ...]:
 
 
 def recut(x: ShardedArray, sharding: Sharding) -> ShardedArray:
-    """The array cut in another way; what is where it belongs already is shared, not copied."""
+    """Return the array cut in another way; what is where it belongs already is shared, not
+    copied.
+    """
     x.eval()
     shards = []
     for number, device in enumerate(sharding.devices):

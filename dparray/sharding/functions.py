@@ -53,7 +53,7 @@ _ALONG_AXIS: dict[str, int | None] = {
 
 
 def call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
-    """A public function of arrays over shards.
+    """Return a public function of arrays over shards.
 
     Raises:
         ShardingError: it would have to copy between devices.
@@ -75,7 +75,7 @@ def call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
 
 
 def elementwise_call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
-    """An elementwise function on the parts of each device."""
+    """Return an elementwise function on the parts of each device."""
     keys = [key for key, value in options.items() if isinstance(value, ShardedArray)]
     operands = [*args, *(options[key] for key in keys)]
     names = [*(f"x{at + 1}" for at in range(len(args))), *keys]
@@ -100,14 +100,14 @@ def elementwise_call(name: str, args: Sequence[Any], options: dict[str, Any]) ->
 
 
 def replicate(whole: ndarray, like: Sharding) -> ShardedArray:
-    """An array of one device with a copy on the others, made when they need it."""
+    """Return an array of one device with a copy on the others, made when they need it."""
     return ShardedArray(Sharding(like.devices, None), None, whole=whole)
 
 
 def reduce(
     name: str, x: ShardedArray, axis: Any = None, *args: Any, keepdims: bool = False, **options: Any
 ) -> ShardedArray:
-    """A reduction: of the parts alone, or combined where the axis is cut."""
+    """Return a reduction: of the parts alone, or combined where the axis is cut."""
     if name in ("mean", "var", "std"):
         return _moments(name, x, axis, *args, keepdims=keepdims, **options)
     if name in ("argmax", "argmin"):
@@ -126,7 +126,7 @@ def reduce(
 def partial_results(
     name: str, x: ShardedArray, axes: tuple[int, ...], options: dict[str, Any]
 ) -> list[ndarray]:
-    """The reduction of each part that has elements, handed to all queues."""
+    """Return the reduction of each part that has elements, handed to all queues."""
     function = getattr(library(), name)
     parts = []
     for number, shard in enumerate(x.shards):
@@ -299,7 +299,7 @@ def _along_axis(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
 
 
 def matmul(x1: Any, x2: Any, /) -> ShardedArray:
-    """The matrix product of arrays over shards.
+    """Return the matrix product of arrays over shards.
 
     Rows of the first by a copy of the second, a copy of the first by columns of the second, or
     stacks cut alike: no copies. The summed axis cut alike in both: one part-product a device, added

@@ -50,7 +50,7 @@ class Sharding:
         )
 
     def is_like(self, other: Sharding, ndim: int, other_ndim: int) -> bool:
-        """Whether two arrays of so many dimensions are cut at the same positions.
+        """Return whether two arrays of so many dimensions are cut at the same positions.
 
         Axes are compared from the last on, as they broadcast.
         """
@@ -61,7 +61,7 @@ class Sharding:
         return self.bounds == other.bounds and self.axis - ndim == other.axis - other_ndim
 
     def moved(self, axis: int | None, bounds: tuple[int, ...] | None = None) -> Sharding:
-        """The same cuts along another axis; without a halo if the bounds change."""
+        """Return the same cuts along another axis; without a halo if the bounds change."""
         if axis is None:
             return Sharding(self.devices, None)
         same = bounds is None or bounds == self.bounds
@@ -97,14 +97,14 @@ def bounds_of(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def overlap(first: Box, second: Box) -> Box:
-    """The intersection of two boxes; an axis may be empty."""
+    """Return the intersection of two boxes; an axis may be empty."""
     return tuple(
         (max(a, c), max(max(a, c), min(b, d))) for (a, b), (c, d) in zip(first, second, strict=True)
     )
 
 
 def volume(box: Box) -> int:
-    """The number of elements in a box."""
+    """Return the number of elements in a box."""
     count = 1
     for start, stop in box:
         count *= stop - start
@@ -153,7 +153,7 @@ def unequal(
     whole: int,
     remedy: str,
 ) -> ShardingError:
-    """The error for arrays that are cut in different ways.
+    """Return the error for arrays that are cut in different ways.
 
     Args:
         function: the public function.

@@ -23,7 +23,7 @@ def localised(
     *,
     whole_blocks: bool = False,
 ) -> tuple[list[list[Any]], Sharding]:
-    """The operands of each shard, and how the result is cut, if it broadcasts as they do.
+    """Return the operands of each shard, and how the result is cut, if it broadcasts as they do.
 
     Args:
         function: the public function.
@@ -141,7 +141,7 @@ def sharding_like(shape: Sequence[int], leader: ShardedArray) -> Sharding:
 
 
 def refuse_cut(function: str, x: ShardedArray, axis: int, other: int | None) -> ShardingError:
-    """The error of a function along the axis that is cut."""
+    """Return the error of a function along the axis that is cut."""
     if other is None:
         target, line = Sharding(x.devices[:1], None), "x = x.gather()"
     else:

@@ -93,7 +93,7 @@ for _name in _DISTRIBUTIONS:
 
 
 def default_rng(seed: Any = None, devices: Any = None) -> ShardedGenerator:
-    """A generator with a stream for each device.
+    """Return a generator with a stream for each device.
 
     Args:
         seed: as of :func:`dparray.random.default_rng`.

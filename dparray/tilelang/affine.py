@@ -24,7 +24,7 @@ class Affine(NamedTuple):
 def affine_of(
     builder: Builder, expression: Expression, integer_of: Callable[[Name], int | None]
 ) -> Affine:
-    """An index expression as an affine form.
+    """Return an index expression as an affine form.
 
     Args:
         builder: knows the text.

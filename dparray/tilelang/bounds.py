@@ -40,7 +40,7 @@ class Box(NamedTuple):
 
 
 def tightened(coefficients: Sequence[int], constant: int, is_derived: bool = False) -> Inequality:
-    """An inequality in lowest terms over the integers."""
+    """Return an inequality in lowest terms over the integers."""
     divisor = 0
     for each in coefficients:
         divisor = gcd(divisor, each)
@@ -122,7 +122,7 @@ def _least(inequalities: list[Inequality], size: int) -> list[Inequality]:
 
 
 def value(inequality: Inequality, point: Sequence[int]) -> int:
-    """The left side at a point, over as many variables as the point has."""
+    """Return the left side at a point, over as many variables as the point has."""
     return inequality.constant + sum(
         a * x for a, x in zip(inequality.coefficients, point, strict=False)
     )
@@ -139,7 +139,7 @@ def interval(inequality: Inequality, boxes: Sequence[Box], skip: int) -> Box:
 
 
 def box_of(level: Level, boxes: Sequence[Box], variable: int) -> Box | None:
-    """An interval that holds all values of a variable; ``None`` if it is not bounded."""
+    """Return an interval that holds all values of a variable; ``None`` if it is not bounded."""
     if not level.lower or not level.upper:
         return None
     low = max(
@@ -164,14 +164,16 @@ def boxes_of(levels: Sequence[Level]) -> list[Box] | None:
 
 
 def range_at(level: Level, point: Sequence[int], variable: int) -> range:
-    """The values of a variable that its level allows after those of the variables before."""
+    """Return the values of a variable that its level allows after those of the variables before."""
     low = max(-(value(each, point) // each.coefficients[variable]) for each in level.lower)
     high = min(value(each, point) // -each.coefficients[variable] for each in level.upper)
     return range(low, high + 1)
 
 
 def has_point(inequalities: Sequence[Inequality], size: int) -> bool:
-    """Whether bounded inequalities have an integer point; exact (up to a number of steps)."""
+    """Return whether bounded inequalities have an integer point; exact (up to a number of
+    steps).
+    """
     levels, rest = eliminate(inequalities, size)
     if any(each.constant < 0 for each in rest) or (size and boxes_of(levels) is None):
         return False

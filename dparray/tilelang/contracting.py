@@ -143,7 +143,9 @@ class Lowered:
         return result if result.shape == self.shape else reshape(result, self.shape)
 
     def reduced_in_memory_order(self, lined: Sequence[ndarray], kept: int) -> ndarray:
-        """The combination reduced over all axes but the first, walked as it lies in memory."""
+        """Return the combination reduced over all axes but the first, walked as it lies in
+        memory.
+        """
         largest = max(lined, key=lambda x: x.size)
         steps = largest._node.strides
         order = sorted(range(len(steps)), key=lambda axis: -abs(steps[axis]))
@@ -158,7 +160,7 @@ class Lowered:
         return result
 
     def mapped(self, arrays: Sequence[ndarray]) -> ndarray:
-        """The combination of operands that broadcast."""
+        """Return the combination of operands that broadcast."""
         contracted = self.contracted
         dtype, compared = contracted.dtype, contracted.compared
         if contracted.combination in ("==", "?"):
@@ -190,7 +192,7 @@ class Lowered:
         return self.by_kernel(placement, arrays) if self.is_small else self.pending(arrays)
 
     def is_for_host(self, placement: Placement) -> bool:
-        """Whether it is small, and the host may compute in such memory."""
+        """Return whether it is small, and the host may compute in such memory."""
         return (
             self.is_small
             and config.host_tier
@@ -198,7 +200,7 @@ class Lowered:
         )
 
     def host_plan(self) -> _HostPlan | None:
-        """The points as the host computes with them; ``None`` if there are too many."""
+        """Return the points as the host computes with them; ``None`` if there are too many."""
         if self._on_host is None:
             domain = self.contracted.domain
             assert domain is not None
@@ -222,7 +224,7 @@ class Lowered:
         )
 
     def text_for(self, strides: Strides) -> Text:
-        """The kernel's text, for arrays of strides in bytes."""
+        """Return the kernel's text, for arrays of strides in bytes."""
         found = self._texts.get(strides)
         if found is None:
             steps = _in_elements(strides, self.dtypes)
@@ -371,7 +373,7 @@ class _GeneratedKernel(KernelFunction):
 
 @lru_cache(maxsize=1024)
 def kernel_of(source: str) -> KernelFunction:
-    """The kernel with a text; its source can be shown, and checked in debug mode."""
+    """Return the kernel with a text; its source can be shown, and checked in debug mode."""
     file = f"<dparray tile kernel {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     scope = dict(_NAMES)
@@ -453,7 +455,7 @@ def _without_nan(aggregation: str, values: np.ndarray) -> np.ndarray:
 
 
 def reduced(aggregation: str, x: ndarray, axes: tuple[int, ...], dtype: DType) -> ndarray:
-    """An aggregation of array elements along axes; the accumulator has the dtype."""
+    """Return an aggregation of array elements along axes; the accumulator has the dtype."""
     if dtype == BOOL:
         return (reductions.any if aggregation in "+>" else reductions.all)(x, axis=axes)
     if aggregation == "+":
@@ -469,7 +471,9 @@ def reduced(aggregation: str, x: ndarray, axes: tuple[int, ...], dtype: DType) -
 
 
 def without_nan(aggregation: str, x: ndarray) -> ndarray:
-    """An array with what a maximum or minimum starts from in place of NaN, which they ignore."""
+    """Return an array with what a maximum or minimum starts from in place of NaN, which they
+    ignore.
+    """
     return ew.where(ew.equal(x, x), x, -math.inf if aggregation == ">" else math.inf)
 
 

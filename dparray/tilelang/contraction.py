@@ -58,7 +58,7 @@ class Scope(NamedTuple):
     values: dict[str, Value]
 
     def value(self, name: Name) -> Value:
-        """The value that a name stands for.
+        """Return the value that a name stands for.
 
         Raises:
             TileNameError: nothing yet.
@@ -74,7 +74,9 @@ class Scope(NamedTuple):
         )
 
     def integer(self, name: Name) -> int | None:
-        """The integer that a name in an index expression stands for; ``None`` if not known."""
+        """Return the integer that a name in an index expression stands for; ``None`` if not
+        known.
+        """
         value = self.value(name)
         if isinstance(value, Unknown):
             return None
@@ -241,7 +243,7 @@ class _Contraction:
         return given
 
     def variables(self) -> tuple[str, ...]:
-        """The index variables, in the order in which operands name them."""
+        """Return the index variables, in the order in which operands name them."""
         statement = self.statement
         read = [each for one in statement.operands for each in one.indices]
         names = list(dict.fromkeys(each.name for each in _indices(*read, *statement.indices)))
@@ -260,7 +262,9 @@ class _Contraction:
         return affine_of(self.builder, expression, self.scope.integer)
 
     def check_bounded(self, names: tuple[str, ...], forms: list[Affine]) -> None:
-        """All inequalities have two sides, so what they leave unbounded is told by their rank."""
+        """Return all inequalities have two sides, so what they leave unbounded is told by their
+        rank.
+        """
         if any(None in form.coefficients.values() for form in forms):
             return
         space = Space(len(names), (), (tuple((_form(form, names), 1) for form in forms),), ())
@@ -273,7 +277,7 @@ class _Contraction:
             )
 
     def dtypes(self, operands: list[Tensor | Literal]) -> tuple[DType | None, DType | None]:
-        """The result's dtype, and the one that ``==`` compares in."""
+        """Return the result's dtype, and the one that ``==`` compares in."""
         given = [each.dtype for each in operands]
         position = self.statement.operands[0].name.position
         compared = self.builder.common(given[:2], position)

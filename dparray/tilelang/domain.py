@@ -167,7 +167,7 @@ class Space(NamedTuple):
 
 
 def domain_of(space: Space) -> Domain | None:
-    """The loops of a bounded space; ``None`` if it has no point."""
+    """Return the loops of a bounded space; ``None`` if it has no point."""
     if any(size <= 0 for _, size in space.all):
         return None
     if all(form.is_integral for form, _ in space.all):

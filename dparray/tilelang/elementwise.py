@@ -128,7 +128,7 @@ def choice(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
 
 
 def truth(builder: Builder, value: Tensor | Literal) -> Tensor | Literal:
-    """Whether elements are not zero."""
+    """Return whether elements are not zero."""
     if value.dtype is None or value.dtype == BOOL:
         return value
     zero = Literal(value.dtype.type(0), value.dtype)
@@ -138,7 +138,7 @@ def truth(builder: Builder, value: Tensor | Literal) -> Tensor | Literal:
 def stretched(
     builder: Builder, value: Tensor | Literal, shape: Shape | None, dtype: DType | None
 ) -> Tensor:
-    """A value as a tensor of a shape it stretches to."""
+    """Return a value as a tensor of a shape it stretches to."""
     if isinstance(value, Tensor) and (shape is None or value.shape == shape):
         return value if value.dtype is not None else Tensor(shape, dtype)
     return builder.emit("broadcast_to", [value], shape, dtype)
@@ -203,7 +203,7 @@ def mathematics(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tens
 
 
 def identity(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """The operand itself."""
+    """Return the operand itself."""
     return operands[0]
 
 
@@ -234,7 +234,7 @@ def as_bool(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
 
 
 def integer(builder: Builder, value: Value, call: Call, what: str) -> int | None:
-    """A constant integer; ``None`` while it is not known.
+    """Return a constant integer; ``None`` while it is not known.
 
     Raises:
         TileTypeError: it is a tensor or a float.
@@ -271,7 +271,7 @@ def sizes_of(builder: Builder, call: Call, values: Sequence[Value]) -> Shape:
 
 
 def shape_of(value: Tensor | Literal) -> Shape | None:
-    """The shape of an operand."""
+    """Return the shape of an operand."""
     return value.shape if isinstance(value, Tensor) else ()
 
 
@@ -317,7 +317,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def apply(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
-    """The value of a function of values.
+    """Return the value of a function of values.
 
     Raises:
         TileNameError: there is no such function.

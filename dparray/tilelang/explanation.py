@@ -59,7 +59,7 @@ class TileExplanation:
 
 
 def explained(contractions: Sequence[Lowered], operations: int, is_host: bool) -> TileExplanation:
-    """The explanation of a plan."""
+    """Return the explanation of a plan."""
     found = []
     for each in contractions:
         kind = each.kind

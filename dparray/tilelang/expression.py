@@ -40,7 +40,7 @@ class Expression(NamedTuple):
 def expression_of(
     contracted: Contracted, dtypes: Sequence[DType], strides: Sequence[Sequence[int]]
 ) -> Expression:
-    """The expression of a contraction with a valid set.
+    """Return the expression of a contraction with a valid set.
 
     Args:
         contracted: what it computes.

@@ -43,7 +43,7 @@ def remainder(a: Number, b: Number) -> Number:
 
 
 def broadcast(a: Number, b: Number) -> Number:
-    """The size of an axis that two sizes stretch to."""
+    """Return the size of an axis that two sizes stretch to."""
     if a != b and 1 not in (a, b):
         raise FoldingError(
             f"broadcast({a}, {b}): these sizes differ and none is 1", "give sizes that fit"
@@ -93,7 +93,7 @@ BIND_TIME_ONLY = frozenset(("mod", "broadcast", "match"))
 
 
 def fold(function: str, values: list[Number], is_float: bool) -> Number:
-    """The value of a function of constants.
+    """Return the value of a function of constants.
 
     Raises:
         FoldingError: it has none.

@@ -258,7 +258,7 @@ class TileFunction:
     def submitted(
         self, /, *args: Any, out: Any = None, device: Any = None, **named: Any
     ) -> Invocation:
-        """The same as :meth:`submit`, under a name that no queue has."""
+        """Return the same as :meth:`submit`, under a name that no queue has."""
         results = self(*args, out=out, device=device, **named)
         return Invocation(self.outputs, results if self._results is not None else [results])
 
@@ -283,7 +283,7 @@ class TileFunction:
         return explained(plan.contractions, count, is_host)
 
     def cache_info(self) -> CacheInfo:
-        """How often a call found its bound program."""
+        """Return how often a call found its bound program."""
         return CacheInfo(self._hits, self._misses, len(self._plans))
 
     def cache_clear(self) -> None:
@@ -386,7 +386,7 @@ class _Place(NamedTuple):
 
 
 def function(source: str) -> TileFunction:
-    """A function of arrays from a program in the Tile language.
+    """Return a function of arrays from a program in the Tile language.
 
     The text is checked here; what depends on shapes and dtypes at the call. Results are arrays on
     the queue of the inputs, in their USM type; elementwise ones are pending, as those of array code

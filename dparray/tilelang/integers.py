@@ -12,18 +12,18 @@ Matrix = list[list[int]]
 
 
 def identity(size: int) -> Matrix:
-    """The unit matrix."""
+    """Return the unit matrix."""
     return [[int(row == column) for column in range(size)] for row in range(size)]
 
 
 def times(vector: Sequence[int], matrix: Matrix) -> Vector:
-    """A row vector times a matrix."""
+    """Return a row vector times a matrix."""
     columns = len(matrix[0]) if matrix else 0
     return [sum(a * row[j] for a, row in zip(vector, matrix, strict=True)) for j in range(columns)]
 
 
 def rank(rows: Sequence[Sequence[Fraction | int]]) -> int:
-    """The rank of a rational matrix, by elimination."""
+    """Return the rank of a rational matrix, by elimination."""
     work = [[Fraction(each) for each in row] for row in rows]
     found = 0
     for column in range(len(work[0]) if work else 0):
@@ -49,7 +49,8 @@ class Lattice(NamedTuple):
 def lattice_where_integral(
     forms: Sequence[tuple[Sequence[Fraction], Fraction]], size: int
 ) -> Lattice | None:
-    """The integer points at which all affine forms ``(coefficients, constant)`` are integers.
+    """Return the integer points at which all affine forms ``(coefficients, constant)`` are
+    integers.
 
     Each form with a denominator is a congruence; they are solved one after the other, each on the
     lattice that the ones before it leave. ``None`` if no point is left.

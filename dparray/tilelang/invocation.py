@@ -37,7 +37,7 @@ class Invocation:
         self.event: Any = queue.submit_barrier(order_of(queue).before_launch())
 
     def done(self) -> bool:
-        """Whether the work has ended."""
+        """Return whether the work has ended."""
         return bool(self.event.execution_status.name == "complete")
 
     def wait(self) -> None:

@@ -71,7 +71,7 @@ class Tile(NamedTuple):
 def text_of(
     contracted: Contracted, dtypes: Sequence[DType], strides: Sequence[Sequence[int]]
 ) -> Text:
-    """The kernel of a contraction with a valid set.
+    """Return the kernel of a contraction with a valid set.
 
     Args:
         contracted: what it computes.
@@ -117,7 +117,7 @@ class Writer:
     # -- pieces ------------------------------------------------------------------------------
 
     def number(self, value: int) -> str:
-        """An argument with a value; 0 is written out."""
+        """Return an argument with a value; 0 is written out."""
         if value == 0:
             return "0"
         return self.numbers.setdefault(value, f"p{len(self.numbers)}")
@@ -129,7 +129,7 @@ class Writer:
     def sum(
         self, coefficients: Sequence[int], constant: int, skip: int = -1, shift: str = ""
     ) -> str:
-        """An affine form of the variables as text."""
+        """Return an affine form of the variables as text."""
         parts = []
         for at, a in enumerate(coefficients):
             if a and at != skip:
@@ -141,7 +141,7 @@ class Writer:
         return " + ".join(parts)
 
     def subscript(self, operand: int, copy: int) -> str:
-        """The subscript of an operand's element, for one copy of the tile."""
+        """Return the subscript of an operand's element, for one copy of the tile."""
         factors, constant = self.offset(operand)
         parts = [self.times(f"w{at}", factor) for at, factor in enumerate(factors) if factor]
         if constant or not parts:
@@ -152,7 +152,9 @@ class Writer:
         return f"uint64({' + '.join(parts)})"
 
     def offset(self, operand: int) -> tuple[list[int], int]:
-        """The offset of an operand's element in memory: a factor for each variable, a constant."""
+        """Return the offset of an operand's element in memory: a factor for each variable, a
+        constant.
+        """
         factors = [0] * self.domain.variables
         constant = 0
         described = zip(
@@ -169,14 +171,14 @@ class Writer:
         return factors, constant
 
     def times(self, text: str, factor: int) -> str:
-        """A product with a distance in memory."""
+        """Return a product with a distance in memory."""
         if factor in (1, -1):
             return text if factor == 1 else f"-{text}"
         is_literal = abs(factor) <= _MOST_LITERAL_DISTANCE
         return f"{text} * {factor if is_literal else self.number(factor)}"
 
     def tiled_variable(self) -> int | None:
-        """The variable that differs between the copies of a tile."""
+        """Return the variable that differs between the copies of a tile."""
         if self.tile is None:
             return None
         row = self.tile.dimension
@@ -192,7 +194,7 @@ class Writer:
     # -- the kernel --------------------------------------------------------------------------
 
     def text(self) -> Text:
-        """The kernel."""
+        """Return the kernel."""
         items = self.indices()
         total = self.body_of_element()
         self.store(total)
@@ -318,7 +320,7 @@ class Writer:
             self.line(f"i{at} = i{at} - cut")
 
     def is_own(self, copy: int) -> str:
-        """The condition that the last tile has to write an element, which no other does."""
+        """Return the condition that the last tile has to write an element, which no other does."""
         if not self.is_tile_an_id or self.tile is None:
             return f"cut <= {copy}"
         extent, length = self.domain.shape[self.tile.dimension], self.tile.length
@@ -345,18 +347,18 @@ class Writer:
             self.line(f"i{dimensions[0]} = rest")
 
     def indices_of_parts(self, extents: list[int]) -> tuple[int, ...]:
-        """The same where neighbouring work-items share the points of an output element."""
+        """Return the same where neighbouring work-items share the points of an output element."""
         self.line("rest = int64(item.get_id(0))")
         self.line("part = int64(item.get_id(1))")
         self.divide_rest(range(self.rank), extents)
         return prod(extents), self.parts
 
     def id(self, dimension: int) -> str:
-        """A work-item's index."""
+        """Return a work-item's index."""
         return f"item.get_{'global_' if self.grouped else ''}id({dimension})"
 
     def indices_of_cut_dimension(self, lanes: int, extents: list[int]) -> tuple[int, ...]:
-        """The same where one dimension has more elements than a launch has work-items."""
+        """Return the same where one dimension has more elements than a launch has work-items."""
         width = min(1 << 20, MOST_ITEMS)
         size = self.number(lanes)
         everything = lanes * prod(extents)
@@ -391,7 +393,7 @@ class Writer:
         return conditions
 
     def bound(self, inequality: Inequality, variable: int) -> str:
-        """The first or the last value of a variable by one inequality."""
+        """Return the first or the last value of a variable by one inequality."""
         a = inequality.coefficients[variable]
         rest = self.sum(inequality.coefficients, inequality.constant, skip=variable)
         if a > 0:
@@ -466,7 +468,7 @@ class Writer:
             self.line(f"{name} = {of.accumulated(contracted.aggregation, name, f'v{copy}', dtype)}")
 
     def value(self, values: list[str]) -> str:
-        """The combination of loaded operands."""
+        """Return the combination of loaded operands."""
         contracted = self.contracted
         if contracted.combination == "":
             return values[0]
@@ -503,7 +505,9 @@ class Writer:
             self.depth = outside
 
     def output(self, copy: int, strides: Sequence[int]) -> str:
-        """The offset of the output's element in memory of some strides, for a copy of the tile."""
+        """Return the offset of the output's element in memory of some strides, for a copy of the
+        tile.
+        """
         shares = self.parts or 1
         extents = self.domain.shape
         walked = {f"i{at}": strides[at] for at in range(self.rank) if extents[at] > 1}
@@ -568,7 +572,9 @@ def _known_range(level: Level) -> range | None:
 
 
 def lanes_of(shape: Sequence[int]) -> tuple[int, ...]:
-    """The output dimensions along which neighbouring work-items lie: enough to fill a vector."""
+    """Return the output dimensions along which neighbouring work-items lie: enough to fill a
+    vector.
+    """
     found: list[int] = []
     for at in reversed(range(len(shape))):
         if shape[at] > 1 and prod(shape[each] for each in found) < VECTOR:
@@ -577,7 +583,7 @@ def lanes_of(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
-    """How many work-items share an output element's points, and by which loop; 0 for none.
+    """Return how many work-items share an output element's points, and by which loop; 0 for none.
 
     Only where few elements have many points, and where a share without points changes nothing.
     """
@@ -599,7 +605,7 @@ def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
 
 
 def tiled(domain: Domain, lanes: tuple[int, ...]) -> tuple[tuple[int, ...], Tile | None]:
-    """The lanes and a tile that pays, if there is one.
+    """Return the lanes and a tile that pays, if there is one.
 
     Short rows, which would fill no vector, are computed by one work-item each.
     """
@@ -620,7 +626,9 @@ def tiled(domain: Domain, lanes: tuple[int, ...]) -> tuple[tuple[int, ...], Tile
 
 
 def is_tileable(domain: Domain, dimension: int) -> bool:
-    """Whether elements along a dimension have the same loops, and read an operand together."""
+    """Return whether elements along a dimension have the same loops, and read an operand
+    together.
+    """
     at = next((at for at, each in enumerate(domain.solved) if each.row == dimension), None)
     if at is None or domain.solved[at].divisor != 1 or any(domain.solved[at].terms):
         return False

@@ -12,21 +12,21 @@ from dparray.tilelang.values import BOOL, FLOAT16, FLOAT32, DType
 
 
 def wide(dtype: DType) -> str:
-    """The type that values of a dtype have in a kernel."""
+    """Return the type that values of a dtype have in a kernel."""
     if dtype.kind == "f":
         return "float64" if dtype.itemsize == 8 else "float32"
     return "uint64" if dtype.kind == "u" else "int64"
 
 
 def loaded(text: str, dtype: DType) -> str:
-    """The value of an element."""
+    """Return the value of an element."""
     if dtype == FLOAT16:
         return f"half_value({text})"
     return text if dtype.kind == "f" else f"{wide(dtype)}({text})"
 
 
 def stored(text: str, dtype: DType) -> str:
-    """The text that stores a value."""
+    """Return the text that stores a value."""
     if dtype == FLOAT16:
         return f"half_bits({text})"
     if dtype == BOOL:
@@ -35,7 +35,7 @@ def stored(text: str, dtype: DType) -> str:
 
 
 def cut(text: str, dtype: DType) -> str:
-    """An integer of 64 bits, or a float, as a value of a dtype."""
+    """Return an integer of 64 bits, or a float, as a value of a dtype."""
     if dtype == FLOAT16:
         return f"half({text})"
     if dtype == BOOL:
@@ -46,7 +46,7 @@ def cut(text: str, dtype: DType) -> str:
 
 
 def converted(text: str, dtype: DType, wanted: DType) -> str:
-    """A value of a dtype in another one."""
+    """Return a value of a dtype in another one."""
     if dtype == wanted:
         return text
     if wanted == FLOAT16:
@@ -68,7 +68,7 @@ def combined(sign: str, left: str, right: str, dtype: DType) -> str:
 
 
 def start(aggregation: str, dtype: DType) -> str:
-    """The initial value of an accumulator."""
+    """Return the initial value of an accumulator."""
     kind = wide(dtype)
     if aggregation in "+=":
         return f"{kind}(0)"
@@ -83,7 +83,7 @@ def start(aggregation: str, dtype: DType) -> str:
 
 
 def accumulated(aggregation: str, total: str, value: str, dtype: DType) -> str:
-    """The accumulator after a value."""
+    """Return the accumulator after a value."""
     if aggregation == "=":
         return value
     if aggregation in "><":
@@ -96,7 +96,7 @@ def accumulated(aggregation: str, total: str, value: str, dtype: DType) -> str:
 
 
 def memory(dtype: DType) -> DType:
-    """The dtype under which a kernel sees memory."""
+    """Return the dtype under which a kernel sees memory."""
     return np.dtype(np.uint16) if dtype == FLOAT16 else dtype
 
 

@@ -40,7 +40,7 @@ def conv(
     dilation: int | Sequence[int] = 1,
     channels: str = "last",
 ) -> ndarray:
-    """A batch of convolutions in one, two or three dimensions, as neural networks mean them.
+    """Return a batch of convolutions in one, two or three dimensions, as neural networks mean them.
 
     The kernel is not reversed (a cross-correlation), and every output channel sums over all input
     channels.
@@ -117,7 +117,7 @@ def max_pool(
     padding: Any = "valid",
     channels: str = "last",
 ) -> ndarray:
-    """The largest element of each window; what lies outside of the array takes no part.
+    """Return the largest element of each window; what lies outside of the array takes no part.
 
     Args:
         x: ``(batch, *space, channels)`` with ``channels="last"``, ``(batch, channels, *space)``
@@ -153,7 +153,7 @@ def avg_pool(
     padding: Any = "valid",
     channels: str = "last",
 ) -> ndarray:
-    """The mean of each window; what lies outside of the array takes no part.
+    """Return the mean of each window; what lies outside of the array takes no part.
 
     Args:
         x, size, strides, padding, channels: as in :func:`max_pool`.
@@ -190,7 +190,7 @@ def avg_pool(
 
 
 def dense(x: ndarray, w: ndarray, b: ndarray | None = None) -> ndarray:
-    """A dense layer: ``x @ w + b``.
+    """Return a dense layer: ``x @ w + b``.
 
     Args:
         x: (batch, in).

@@ -43,7 +43,7 @@ class Token(NamedTuple):
 
 
 def tokens(source: str) -> list[Token]:
-    """The tokens of a program, the last one of kind ``end``.
+    """Return the tokens of a program, the last one of kind ``end``.
 
     Raises:
         TileSyntaxError: a character that begins no token, or a comment.

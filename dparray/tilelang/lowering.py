@@ -72,7 +72,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(bound: Bound) -> Plan:
-    """The plan of a bound program."""
+    """Return the plan of a bound program."""
     slots: dict[int, int] = {id(tensor): at for at, tensor in enumerate(bound.inputs.values())}
     shared = set(slots.values())  # slots that may share memory with an input
     made: list[tuple[Step, tuple[int, ...], int]] = []
@@ -197,7 +197,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def function_of(name: str, dtype: DType) -> Callable[..., Any]:
-    """The array function of an elementwise operation on operands of a dtype."""
+    """Return the array function of an elementwise operation on operands of a dtype."""
     if dtype == BOOL and name in _ON_BOOLS:
         return _ON_BOOLS[name]
     if name == "divide":

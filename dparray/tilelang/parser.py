@@ -36,7 +36,7 @@ _MAX_DIGITS = 309  # of the largest float64
 
 
 def parse(source: str) -> Program:
-    """The tree of a program.
+    """Return the tree of a program.
 
     Raises:
         TileSyntaxError: the text is not a program.

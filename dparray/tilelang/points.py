@@ -26,7 +26,7 @@ class Points(NamedTuple):
 
 
 def enumerated(domain: Domain, most: int) -> Points | None:
-    """The points of a domain; ``None`` if there are more than ``most``."""
+    """Return the points of a domain; ``None`` if there are more than ``most``."""
     elements = prod(domain.shape)
     if elements > most:
         return None
@@ -76,7 +76,7 @@ def _sum(terms: tuple[int, ...], variables: list[Array], like: Array) -> Array:
 
 
 def linear(domain: Domain, operand: int, shape: tuple[int, ...], points: Points) -> Array:
-    """The row-major positions in an operand that the points read."""
+    """Return the row-major positions in an operand that the points read."""
     like = points.variables[0] if points.variables else np.zeros(int(points.counts.sum()), np.int64)
     total: Any = np.zeros(like.shape, np.int64)
     for size, term in zip(shape, domain.operands[operand], strict=True):

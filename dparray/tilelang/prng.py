@@ -48,7 +48,7 @@ def _advance(item: Any, state: Any, numbers: Any, count: Any) -> None:
 
 
 def step(placement: Placement, state: ndarray, count: int) -> tuple[ndarray, ndarray]:
-    """The state after ``count`` numbers, and the numbers."""
+    """Return the state after ``count`` numbers, and the numbers."""
     following = copy_of(state)
     numbers = empty_on(placement, (max(count, 1),), FLOAT32)
     _advance._launch(Range(COLUMNS), (following, numbers, count))

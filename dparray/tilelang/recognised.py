@@ -94,7 +94,9 @@ def _bare(
 
 
 def is_product(each: Aligned) -> bool:
-    """Whether one axis of each operand is its own, one is summed, and the others are stacked."""
+    """Return whether one axis of each operand is its own, one is summed, and the others are
+    stacked.
+    """
     if len(each.axes) != 2:
         return False
     first, second = map(set, each.axes)
@@ -117,7 +119,7 @@ class Operations(NamedTuple):
 
 
 def line_up(operations: Operations, x: Any, axes: Sequence[int], count: int) -> Any:
-    """A view of an operand with an axis for each variable, of size 1 where it has none."""
+    """Return a view of an operand with an axis for each variable, of size 1 where it has none."""
     order = sorted(range(len(axes)), key=lambda at: axes[at])
     turned = operations.permute(x, order) if order != list(range(len(axes))) else x
     shape = [1] * count
@@ -127,7 +129,7 @@ def line_up(operations: Operations, x: Any, axes: Sequence[int], count: int) -> 
 
 
 def product(operations: Operations, each: Aligned, a: Any, b: Any) -> Any:
-    """A product of stacked matrices, in the order of the output."""
+    """Return a product of stacked matrices, in the order of the output."""
     axes_a, axes_b = each.axes
     summed = each.kept
     own_a = next(axis for axis in axes_a if axis not in axes_b)

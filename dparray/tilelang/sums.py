@@ -21,7 +21,8 @@ from dparray.tilelang.values import DTYPES, FLOAT16, DType, Tensor
 
 
 def dtype_of_products(arrays: Sequence[ndarray]) -> DType | None:
-    """The dtype that arrays are multiplied and summed in; ``None`` if contractions have it not.
+    """Return the dtype that arrays are multiplied and summed in; ``None`` if contractions have it
+    not.
 
     Halves are not among them: a contraction would round every sum, libraries round the last.
     """

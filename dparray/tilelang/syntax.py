@@ -131,7 +131,7 @@ class Program:
 
 
 def parts(expression: Expression) -> tuple[Expression, ...]:
-    """An expression and all that it is made of."""
+    """Return an expression and all that it is made of."""
     if isinstance(expression, Call):
         return (expression, *(each for operand in expression.operands for each in parts(operand)))
     return (expression,)

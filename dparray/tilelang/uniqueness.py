@@ -11,7 +11,7 @@ _MOST_COUNTED = 200_000
 
 
 def is_single_valued(domain: Domain) -> bool:
-    """Whether no output element has two points; exact."""
+    """Return whether no output element has two points; exact."""
     if all(_runs_once(domain, at) for at in range(len(domain.loops))):
         return True
     points = enumerated(domain, _MOST_COUNTED)

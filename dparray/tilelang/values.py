@@ -35,7 +35,7 @@ _settings = _Settings()
 
 
 def floatx() -> DType:
-    """The dtype of float literals, Python floats and functions of integers."""
+    """Return the dtype of float literals, Python floats and functions of integers."""
     return _settings.floatx
 
 
@@ -129,7 +129,7 @@ class Builder:
         self.operations: list[Operation] = []
 
     def error(self, kind: type[Error], position: int, what: str, cure: str) -> Error:
-        """An error about a position in the program."""
+        """Return an error about a position in the program."""
         return failure(kind, self.source, position, what, cure)
 
     def emit(
@@ -146,7 +146,7 @@ class Builder:
         return result
 
     def operand(self, value: Constant | Tensor, position: int) -> Tensor | Literal:
-        """A value as an operand; constants get the dtype they have."""
+        """Return a value as an operand; constants get the dtype they have."""
         if isinstance(value, Tensor):
             return value
         dtype = self.dtype_of(value, position)
@@ -155,7 +155,7 @@ class Builder:
         return Literal(np.asarray(value.value).astype(dtype)[()], dtype)
 
     def dtype_of(self, value: Constant | Tensor, position: int) -> DType | None:
-        """The dtype a value takes part with."""
+        """Return the dtype a value takes part with."""
         if isinstance(value, Tensor):
             return value.dtype
         if value.is_float is None or value.value is None:
@@ -174,7 +174,7 @@ class Builder:
         )
 
     def cast(self, value: Tensor | Literal, dtype: DType | None) -> Tensor | Literal:
-        """A value in a dtype."""
+        """Return a value in a dtype."""
         if dtype is None or value.dtype is None or value.dtype == dtype:
             return value
         if isinstance(value, Literal):
@@ -183,7 +183,7 @@ class Builder:
         return self.emit("cast", (value,), value.shape, dtype)
 
     def common(self, dtypes: Sequence[DType | None], position: int) -> DType | None:
-        """The common dtype, left to right."""
+        """Return the common dtype, left to right."""
         found = dtypes[0]
         for dtype in dtypes[1:]:
             if found is None or dtype is None:
@@ -206,7 +206,7 @@ class Builder:
         )
 
     def broadcast(self, shapes: Sequence[Shape | None], position: int) -> Shape | None:
-        """The shape of an elementwise operation; ``None`` if one shape is not known."""
+        """Return the shape of an elementwise operation; ``None`` if one shape is not known."""
         if any(shape is None for shape in shapes):
             return None
         result: list[int | None] = []
@@ -230,7 +230,7 @@ class Builder:
 
 
 def shown(shape: Shape | None) -> str:
-    """A shape in messages; sizes that the text does not tell are question marks."""
+    """Return a shape in messages; sizes that the text does not tell are question marks."""
     return str(shape).replace("None", "?")
 
 

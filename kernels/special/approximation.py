@@ -26,7 +26,7 @@ def zeros_of(dtype: type, name: str) -> list[Any]:
 
 
 def make_from_text(text: str, names: dict[str, Any], device: Device) -> Callable[..., Any]:
-    """The device function ``value`` of a text that refers to constants by these names."""
+    """Return the device function ``value`` of a text that refers to constants by these names."""
     scope: dict[str, Any] = {"__name__": __name__, "__dparray_text__": text, **names}
     exec(compile(text, "<dparray polynomial>", "exec"), scope)
     return device(scope["value"])
@@ -38,13 +38,15 @@ def _nested(names: Sequence[str], variable: str) -> str:
 
 
 def make_polynomial(dtype: type, coefficients: Sequence[float], device: Device) -> Any:
-    """The polynomial with these coefficients, the constant one first."""
+    """Return the polynomial with these coefficients, the constant one first."""
     names = {f"c{k}": dtype(value) for k, value in enumerate(coefficients)}
     return make_from_text(f"def value(x):\n    return {_nested(list(names), 'x')}\n", names, device)
 
 
 def make_approximation(dtype: type, name: str, device: Device) -> Any:
-    """The approximation that `coefficients` has under a name: a polynomial or a quotient of two."""
+    """Return the approximation that `coefficients` has under a name: a polynomial or a quotient of
+    two.
+    """
     parts = fitted(dtype, name)
     names: dict[str, Any] = {}
     texts = []
@@ -56,7 +58,7 @@ def make_approximation(dtype: type, name: str, device: Device) -> Any:
 
 
 def make_temme_sum(dtype: type, device: Device) -> Any:
-    """The double series of N. M. Temme's expansion: of powers of eta and of 1/a."""
+    """Return the double series of N. M. Temme's expansion: of powers of eta and of 1/a."""
     rows = TEMME["float64" if has_double_precision(dtype) else "float32"]
     names: dict[str, Any] = {}
     texts = []

@@ -211,7 +211,7 @@ def make_bessel_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def logarithm_from(x: Any, high: Any, low: Any) -> Any:
-        """The logarithm of x over a zero."""
+        """Return the logarithm of x over a zero."""
         if x > half * high and x < two * high:
             return math.log1p(((x - high) - low) / high)
         return math.log(x / high)

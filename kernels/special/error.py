@@ -18,7 +18,7 @@ from dparray.kernels.special.approximation import (
 
 @functools.cache
 def make_error_functions(dtype: type, device: Device) -> Functions:
-    """The error function, its complement and inverses, and the normal distribution.
+    """Return the error function, its complement and inverses, and the normal distribution.
 
     ``erfcx`` by a polynomial of ``(x - k) / (x + k)`` (M. M. Shepherd and J. G. Laframboise,
     "Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf", 1981); ``erfc`` and
@@ -109,7 +109,7 @@ def make_error_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def over(w: Any) -> Any:
-        """The inverse error function of a number x over x, where ``w = -log(1 - x**2)``."""
+        """Return the inverse error function of a number x over x, where ``w = -log(1 - x**2)``."""
         if w < w0:
             return central(w - c0)
         s = math.sqrt(w)

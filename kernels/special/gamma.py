@@ -21,7 +21,7 @@ from dparray.kernels.special.pairs import make_pair_functions
 
 @functools.cache
 def make_gamma_functions(dtype: type, device: Device) -> Functions:
-    """The gamma function, its logarithm and the logarithm's derivative; beta.
+    """Return the gamma function, its logarithm and the logarithm's derivative; beta.
 
     Between 2 and 3 by an approximation, below 12 by recurrence to it, above by Stirling's series
     with the power taken in two factors, as in Cephes (S. L. Moshier); below 0 by reflection. The
@@ -65,7 +65,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def correction(x: Any) -> Any:
-        """The remainder of Stirling's formula for the logarithm of a large number."""
+        """Return the remainder of Stirling's formula for the logarithm of a large number."""
         t = one / x
         return t * series(t * t)
 
@@ -211,7 +211,9 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def beta_of_large(a: Any, b: Any) -> Any:
-        """The logarithm's parts: of the power as a pair, and the factor; both at least `large`."""
+        """Return the logarithm's parts: of the power as a pair, and the factor; both at least
+        `large`.
+        """
         nh, nl = sum_of(a, b)
         qa, qb = nh / a, nh / b
         ph, pl = product_of(qa, a)

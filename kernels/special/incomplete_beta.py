@@ -20,7 +20,7 @@ from dparray.kernels.special.pairs import make_pair_functions
 
 @functools.cache
 def make_beta_functions(dtype: type, device: Device) -> Functions:
-    """The beta function, the incomplete one, its inverse, and distributions by them.
+    """Return the beta function, the incomplete one, its inverse, and distributions by them.
 
     By the power series where ``b * x`` is small, or that of the complement where ``a`` is, too,
     else by the continued fraction of A. R. DiDonato and A. H. Morris ("Algorithm 708", 1992; DLMF
@@ -119,7 +119,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def series(a: Any, b: Any, x: Any, first: Any) -> Any:
-        """The power series without its first factor (DLMF 8.17.8, of ``1 - b``) and term."""
+        """Return the power series without its first factor (DLMF 8.17.8, of ``1 - b``) and term."""
         total, n, term = first, zero, one
         more = one
         while abs(more) > epsilon * abs(total) and n < most_steps:
@@ -131,7 +131,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def fraction(a: Any, b: Any, x: Any, y: Any) -> Any:
-        """The even part of the continued fraction, by the recurrence of its convergents."""
+        """Return the even part of the continued fraction, by the recurrence of its convergents."""
         c = one + (a * y - b * x if a > b else a - (a + b) * x)
         c0 = b / a
         c1 = one + one / a
@@ -172,7 +172,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def lower(a: Any, b: Any, x: Any, xl: Any, y: Any, yl: Any) -> Any:
-        """The lower part, for x below the mean or so."""
+        """Return the lower part, for x below the mean or so."""
         d = density(a, b, x, xl, y, yl)
         if d == zero:
             return zero
@@ -182,7 +182,9 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def complement(a: Any, b: Any, x: Any) -> Any:
-        """The upper part where ``a`` and ``b * x`` are small: the series without its first term."""
+        """Return the upper part where ``a`` and ``b * x`` are small: the series without its first
+        term.
+        """
         nh = a + b
         u = (a - (b - half) * math.log1p(a / b)) + (correction(b) - correction(nh))
         e = (a * math.log(nh * x) - lgamma1p(a)) - u
@@ -191,7 +193,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def both(a: Any, b: Any, x: Any, xl: Any, y: Any, yl: Any) -> Any:
-        """The lower and the upper part for positive numbers, ``x + y`` being 1."""
+        """Return the lower and the upper part for positive numbers, ``x + y`` being 1."""
         if b * x <= one and x <= border and x <= half:
             if a <= limit and b >= large:
                 above = complement(a, b, x)
@@ -327,7 +329,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def parts(a: Any, rest: Any, b: Any) -> Any:
-        """The shares of a and b in their sum, each with the rest of its value."""
+        """Return the shares of a and b in their sum, each with the rest of its value."""
         s, more = sum_of(a, b)
         more = more + rest
         x, xl = quotient(a, rest, s, more)

@@ -21,7 +21,8 @@ from dparray.kernels.special.pairs import make_pair_functions
 
 @functools.cache
 def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
-    """The incomplete gamma functions, regularised, their inverses, and distributions by them.
+    """Return the incomplete gamma functions, regularised, their inverses, and distributions by
+    them.
 
     Where ``a`` is large and ``x`` near it, N. M. Temme's uniform expansion ("The Asymptotic
     Expansion of the Incomplete Gamma Functions", 1979); else the power series below ``a`` and
@@ -95,7 +96,9 @@ def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def complement(a: Any, x: Any) -> Any:
-        """The upper function of small numbers: the lower one's series without its first term."""
+        """Return the upper function of small numbers: the lower one's series without its first
+        term.
+        """
         total, factor, n = zero, one, zero
         term = one
         while abs(term) > epsilon * abs(total) or n < two:
@@ -109,7 +112,7 @@ def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def both(a: Any, x: Any) -> Any:
-        """The lower and the upper function of positive finite numbers."""
+        """Return the lower and the upper function of positive finite numbers."""
         if a > widest:  # the step is narrower than a rounding error
             lower = half if x == a else (zero if x < a else one)
             return lower, one - lower

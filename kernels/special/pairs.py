@@ -83,7 +83,7 @@ def make_pair_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def cube_third(sh: Any, sl: Any) -> Any:
-        """A third of the third power of a pair, as a pair."""
+        """Return a third of the third power of a pair, as a pair."""
         zh, zl = product_of(sh, sh)
         zl = zl + two * sh * sl
         ch, cl = product_of(zh, sh)

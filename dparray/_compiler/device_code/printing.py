@@ -93,7 +93,7 @@ class _Part(NamedTuple):
 
 
 def parts_of(text: str) -> tuple[list[_Part], str]:
-    """The conversions of a format, and the text after the last.
+    """Return the conversions of a format, and the text after the last.
 
     Raises:
         TypingError: it has one that kernels do not know.

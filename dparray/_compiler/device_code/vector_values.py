@@ -55,7 +55,7 @@ def dtype_of(numba_type: Any) -> Any:
 
 
 def common_type(operation: str, operands: Sequence[Any]) -> Any:
-    """The type in which two operands are combined; ``None`` where no integer holds both."""
+    """Return the type in which two operands are combined; ``None`` where no integer holds both."""
     common = _checked(
         rules.common_dtype,
         operation,
@@ -90,12 +90,12 @@ def in_registers(element: Any) -> Any:
 
 
 def elements_of(builder: Any, vector: Any) -> list[Any]:
-    """The elements of a vector."""
+    """Return the elements of a vector."""
     return [builder.extract_element(vector, _INT32(at)) for at in range(vector.type.count)]
 
 
 def vector_of(builder: Any, elements: Sequence[Any]) -> Any:
-    """The vector of some elements."""
+    """Return the vector of some elements."""
     made = ir.Constant(ir.VectorType(elements[0].type, len(elements)), ir.Undefined)
     for at, element in enumerate(elements):
         made = builder.insert_element(made, element, _INT32(at))
@@ -103,7 +103,7 @@ def vector_of(builder: Any, elements: Sequence[Any]) -> Any:
 
 
 def spread(builder: Any, number: Any, width: int) -> Any:
-    """The vector that has a number everywhere."""
+    """Return the vector that has a number everywhere."""
     llvm_type = ir.VectorType(number.type, width)
     nothing = ir.Constant(llvm_type, ir.Undefined)
     one = builder.insert_element(nothing, number, _INT32(0))
@@ -112,7 +112,7 @@ def spread(builder: Any, number: Any, width: int) -> Any:
 
 
 def converted(context: Any, builder: Any, vector: Any, source: Any, target: Any) -> Any:
-    """The elements of a vector in another type, as a cast of each."""
+    """Return the elements of a vector in another type, as a cast of each."""
     if source == target:
         return vector
     to = ir.VectorType(context.get_value_type(target), vector.type.count)
@@ -140,7 +140,7 @@ def converted(context: Any, builder: Any, vector: Any, source: Any, target: Any)
 def as_vector(
     context: Any, builder: Any, value: Any, numba_type: Any, element: Any, width: int
 ) -> Any:
-    """An operand as a vector of elements of a type."""
+    """Return an operand as a vector of elements of a type."""
     if isinstance(numba_type, VectorType):
         return converted(context, builder, value, numba_type.dtype, element)
     number = types.unliteral(numba_type)

@@ -42,7 +42,7 @@ def _vector(dtype: Any) -> VectorType:
 
 
 def lanes_of(dtype: Any) -> int:
-    """The elements in a vector of numbers of a type of Numba's."""
+    """Return the elements in a vector of numbers of a type of Numba's."""
     return min(_MOST_LANES, _VECTOR_BYTES * 8 // int(dtype.bitwidth))
 
 

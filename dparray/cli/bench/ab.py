@@ -97,7 +97,7 @@ class _Process:
 
 @contextmanager
 def checked_out(revision: str) -> Iterator[Path]:
-    """A folder with the files of a commit; the C modules of both trees are built for it."""
+    """Return a folder with the files of a commit; the C modules of both trees are built for it."""
     if not (_TREE / ".git").exists():
         raise ArgumentError(
             f"--ab needs a git clone of dparray, and {_TREE} is not one; "
@@ -142,7 +142,7 @@ def _build(tree: Path) -> None:
 
 
 def chosen_rows(filters: Sequence[str]) -> list[str]:
-    """The labels of the rows that contain one of the filters; all if there is none.
+    """Return the labels of the rows that contain one of the filters; all if there is none.
 
     Raises:
         ArgumentError: a filter fits no row.
@@ -233,7 +233,7 @@ def _calls(seconds: Sequence[float]) -> int:
 
 
 def report(comparisons: Sequence[Comparison], revision: str) -> tuple[str, int]:
-    """The table and the losses as text, and the exit status."""
+    """Return the table and the losses as text, and the exit status."""
     controls = [each for each in comparisons if each.row in _CONTROLS]
     others = [each for each in comparisons if each.row not in _CONTROLS]
     width = max(len(each.row) for each in comparisons)

@@ -174,7 +174,7 @@ class _Worker:
         self._output.close()
 
     def run(self, name: str) -> Result:
-        """The result of a link; that the worker died or hung is one, too."""
+        """Return the result of a link; that the worker died or hung is one, too."""
         process = self._process or self._start()
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # it has died; seen when reading

@@ -84,7 +84,7 @@ class Link:
 def check_python(
     version: tuple[Any, ...] = sys.version_info, machine: str = platform.machine()
 ) -> str:
-    """The interpreter is one for which every package of the stack exists."""
+    """Return the interpreter is one for which every package of the stack exists."""
     text = ".".join(map(str, version[:3]))
     if tuple(version[:2]) not in PYTHONS or machine != "x86_64":
         raise Broken(
@@ -96,7 +96,7 @@ def check_python(
 
 
 def installed_version(name: str) -> str | None:
-    """The version of an installed package, or ``None``."""
+    """Return the version of an installed package, or ``None``."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -130,7 +130,7 @@ def check_driver(
     own: Callable[[], Path | None] = drivers.find_driver,
     system: Path = _SYSTEM_DRIVERS,
 ) -> str:
-    """The OpenCL loader is told of a driver that exists, or another loader is there."""
+    """Return the OpenCL loader is told of a driver that exists, or another loader is there."""
     variable = "OCL_ICD_FILENAMES"
     ours = own()
     given = environment.get(variable)
@@ -161,7 +161,7 @@ def check_driver(
 
 
 def check_cache(base_directory: Callable[[], Path | None] = cache.base_directory) -> str:
-    """The directory of the kernel cache can be written."""
+    """Return the directory of the kernel cache can be written."""
     try:
         directory = base_directory()
         if directory is None:
@@ -186,7 +186,7 @@ _SPIRV_MAGIC = b"\x03\x02\x23\x07"
 
 
 def check_writer(emit: Callable[[str], bytes] = emission.emit) -> str:
-    """The helper process, in which LLVM writes the kernels, starts and works."""
+    """Return the helper process, in which LLVM writes the kernels, starts and works."""
     try:
         spirv = emit(_EMPTY_KERNEL)
         if not spirv.startswith(_SPIRV_MAGIC):
@@ -206,7 +206,7 @@ def check_imports(
     names: tuple[str, ...] = ("dpctl", "dpnp.tensor", "dparray"),
     load: Callable[[str], Any] = importlib.import_module,
 ) -> str:
-    """The packages below the arrays can be imported."""
+    """Return the packages below the arrays can be imported."""
     for name in names:
         try:
             load(name)
@@ -329,7 +329,7 @@ def _agree(device: Any, what: str, found: Any, expected: Any) -> None:
 
 
 def check_kernel(name: str | None) -> str:
-    """A kernel compiles, runs, and is ordered with array functions on its queue."""
+    """Return a kernel compiles, runs, and is ordered with array functions on its queue."""
     dp = importlib.import_module("dparray")
     kernels = importlib.import_module("dparray.cli.doctor.kernels")
     device = _device(name)
@@ -402,7 +402,9 @@ def math_inputs(function: str, dtype: Any, count: int = 4096) -> np.ndarray:
 
 
 def ulps(found: np.ndarray, expected: np.ndarray) -> float:
-    """The largest difference in units in the last place; infinite where one is not finite."""
+    """Return the largest difference in units in the last place; infinite where one is not
+    finite.
+    """
     exact = expected.astype(found.dtype)
     with np.errstate(all="ignore"):
         distance = np.abs(found.astype(np.float64) - expected.astype(np.float64))
@@ -435,7 +437,7 @@ def check_math(
     what: str = "kernels",
     compute: Callable[[str, Mapping[str, np.ndarray], str | None], Any] = compute_in_kernel,
 ) -> str:
-    """The elementary functions agree with NumPy in every dtype the device computes in."""
+    """Return the elementary functions agree with NumPy in every dtype the device computes in."""
     device = _device(name)
     dtypes = ["float32"] + ["float64"] * device.has_fp64
     worst = dict.fromkeys(dtypes, ("each", -1.0))
@@ -476,7 +478,7 @@ def check_arrays(name: str | None) -> str:
 
 
 def check_sub_devices(name: str | None) -> str:
-    """The device can be split, and its parts compute."""
+    """Return the device can be split, and its parts compute."""
     dp = importlib.import_module("dparray")
     device = _device(name)
     units = device.sycl_device.max_compute_units
@@ -496,7 +498,7 @@ def check_sub_devices(name: str | None) -> str:
 
 
 def check_memory(name: str | None) -> str:
-    """The pool gives memory of each USM type that the device has."""
+    """Return the pool gives memory of each USM type that the device has."""
     dp = importlib.import_module("dparray")
     device = _device(name)
     for usm_type in device.usm_types:
