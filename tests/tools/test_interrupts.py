@@ -227,6 +227,13 @@ waits = {
 for wait in waits.values():
     interrupted(wait)
 np.testing.assert_array_equal((z + 1).asnumpy(), [2, 2, 2])  # the queue of a kernel without end
+sys.exit(7)
+"""
+
+OTHER_QUEUE = """
+x = dp.ones(1)
+event = dp.call_kernel(endless, dp.Range(1), x)
+interrupted(event.wait)
 y = dp.linspace(0, 1, 200_000, sycl_queue=dpctl.SyclQueue())
 assert float((y * 2 + y).sum()) > 0
 sys.exit(7)
@@ -244,8 +251,14 @@ def run_alone(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_wait_for_a_kernel_that_never_ends_can_be_interrupted(tmp_path: Path) -> None:
-    """Other queues and memory go on, and the process ends with its status."""
+    """Arrays of the same queue stay usable, and the process ends with its status."""
     done = run_alone(WAITS, tmp_path)
+    assert (done.returncode, done.stderr) == (7, "")
+
+
+@pytest.mark.slow
+def test_another_queue_works_beside_a_kernel_that_never_ends(tmp_path: Path) -> None:
+    done = run_alone(OTHER_QUEUE, tmp_path)
     assert (done.returncode, done.stderr) == (7, "")
 
 
