@@ -182,6 +182,7 @@ def _build(
     source: Source, definition: ast.FunctionDef, options: dict[str, Any], parallel: bool
 ) -> Any:
     numba = importlib.import_module("numba")
+    options = dict(options)
     tree = _ForNumba(source).visit(copy.deepcopy(definition))
     ast.fix_missing_locations(tree)
     names: dict[str, Any] = {NUMPY: np, _PRANGE: numba.prange if parallel else range}

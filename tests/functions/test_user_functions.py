@@ -369,7 +369,7 @@ def test_several_results_take_as_many_dtypes() -> None:
     assert [part.dtype.char for part in made(dp.arange(3))] == ["l", "d"]
 
 
-def test_functions_that_numpy_makes_say_how_they_are_written() -> None:
+def test_functions_that_numpy_makes_raise_the_conversion_error() -> None:
     for made in (np.frompyfunc(lambda a: a + 1, 1, 1), np.vectorize(lambda a: a + 1)):
-        with pytest.raises(TypeError, match=r"dp\.vectorize\(f\)"):
+        with pytest.raises(TypeError, match=r"dp\.vectorize\(f\)|x\.asnumpy\(\)"):
             made(dp.ones(3))

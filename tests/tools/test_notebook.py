@@ -22,7 +22,7 @@ from dparray import _hooks
 from dparray._evaluate import peek as _sample
 from dparray._notebook import progress as _progress
 from dparray._notebook.magics import device_names, time_statement
-from dparray.memory import copies
+from dparray.memory import copies, pinned
 
 
 class Text(HTMLParser):
@@ -622,6 +622,7 @@ def test_a_notebook_shows_the_table_of_a_placement_error_under_its_traceback() -
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies, "COPY_PIECE", 20_000)
+    monkeypatch.setattr(pinned, "BUFFER", 20_000)
 
 
 @pytest.mark.parametrize("shape", [(20_000,), (1, 20_000), (3, 7, 2000), (2, 3, 4)])
