@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import dparray as dp
 from dparray._array import short
+from dparray._runtime import in_order
 
 ROOT = Path(dp.__file__).parent
 
@@ -39,6 +41,21 @@ def traced(function: Callable[[], Any]) -> tuple[Any, list[str]]:
     finally:
         sys.setprofile(None)
     return result, files
+
+
+@pytest.fixture(autouse=True)
+def _process_without_queues_in_order(request: pytest.FixtureRequest) -> None:
+    """Run the test in a new process if another test of this one has used a queue in order.
+
+    From then on a process takes longer ways, which are not counted here.
+    """
+    if in_order.is_met():
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        run = subprocess.run(
+            [*command, f"{Path(__file__)}::{request.node.name}"], capture_output=True, text=True
+        )
+        assert run.returncode == 0, run.stdout
+        pytest.skip("passed in a new process")
 
 
 @pytest.fixture
