@@ -95,7 +95,7 @@ class PlacedExpression:
         >>> gpu = dp.testing.SimulatedDevice("gpu", speeds=50.0)
         >>> x = dp.ones((500, 500), dtype="float32", device=gpu)
         >>> with dp.placement("fastest", devices=["cpu", gpu]):
-        ...     pending = dp.exp(x).sum(axis=0)
+        ...     pending = (x @ x).sum(axis=0)
         >>> dp.explain(pending).placed.steps[0].device
         'gpu'
     """
