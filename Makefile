@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test second short kernels stress suites gpu-driver check jupyter notebooks docs bench lock dist clean distclean
+.PHONY: help venv demo tiny test second fastpath kernels stress suites gpu-driver check jupyter notebooks docs bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -26,8 +26,8 @@ tiny: venv ## ten operations end to end, in seconds
 test: venv ## run a sample of the tests on all cores; ARGS=--all runs every case
 	@$(python) -m pytest -n auto --dist loadfile $(ARGS)
 
-short: venv ## compile the short way of small arrays anew (make venv does it, with a C compiler)
-	@$(python) -m dparray._array.build_short
+fastpath: venv ## compile the fast path of small arrays again (make venv does it, with a C compiler)
+	@$(python) -m dparray._array.build_fastpath
 
 kernels: venv ## compile the kernels that a wheel brings, so that a program's first calls do not
 	@$(python) -m dparray.cli.store $(ARGS)

@@ -3,10 +3,10 @@
 The text that package indexes show is README without links that lead nowhere from there: where
 `[project.urls]` has a ``Source``, relative links lead to it; else their words are left.
 
-The short way of small arrays is compiled where there is a C compiler; a wheel with it is for this
+The fast path of small arrays is compiled where there is a C compiler; a wheel with it is for this
 platform, for all Pythons from 3.10 on. Without one, or with ``DPARRAY_COMPILED=0``, the wheel is
-of Python alone, for every platform, and does the same. An editable install has the file beside its
-source.
+pure Python, for every platform: small arrays are slower there. An editable install has the file
+next to its sources.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Readme(MetadataHookInterface):
 _SOURCES_OF_ARRAYS = "dparray/_array"
 
 
-class ShortWay(BuildHookInterface):
-    """Compiles one file; that it cannot be compiled ends no build."""
+class FastPath(BuildHookInterface):
+    """Compile the fast path; a build goes on where it cannot be compiled."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the file to what is built."""
@@ -77,7 +77,7 @@ class ShortWay(BuildHookInterface):
             file = _builder(sources).build(folder)
         except (ImportError, OSError, subprocess.CalledProcessError) as error:
             why = getattr(error, "stderr", "") or error
-            self.app.display_warning(f"small arrays go by way of Python, uncompiled: {why}")
+            self.app.display_warning(f"the fast path of small arrays is not compiled: {why}")
             return
         if not is_editable:
             platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
@@ -88,9 +88,9 @@ class ShortWay(BuildHookInterface):
 
 def _builder(sources: Path) -> Any:
     """The module of the package that compiles; the package itself is not imported."""
-    spec = importlib.util.spec_from_file_location("build_short", sources / "build_short.py")
+    spec = importlib.util.spec_from_file_location("build_fastpath", sources / "build_fastpath.py")
     if spec is None or spec.loader is None:
-        raise ImportError(f"there is no build_short.py in {sources}")
+        raise ImportError(f"there is no build_fastpath.py in {sources}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -120,7 +120,7 @@ with _startup.explained():
         memory as memory,
     )
     from dparray._evaluate import fork_safety as _forks
-    from dparray._functions import compiled as _compiled
+    from dparray._functions import install_fastpath as _install_fastpath
     from dparray._functions import constructor as _constructor
     from dparray._functions import other_libraries as _other_libraries
     from dparray._functions import protocols as _protocols
@@ -205,7 +205,7 @@ with _startup.explained():
 
     _numba_dpex_module.install()
     _other_libraries.install()
-    _compiled.install_if_built()
+    _install_fastpath.install_if_built()
 
     # Public functions let only our errors out; inside, functions call each other directly.
     for _module in (linalg, lib.stride_tricks):

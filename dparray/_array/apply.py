@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, _layout
-from dparray._array import short
+from dparray._array import fastpath
 from dparray._array.assignment import assign, writable_layout, write_value
 from dparray._array.fresh import empty_on, full_scalar
 from dparray._array.ndarray import SEQUENCES, living_alias, ndarray
@@ -90,7 +90,7 @@ NUMBERS = {op: number for number, op in enumerate(_numbered())}
 #: Every operation as a function of its operands: small ones are computed immediately, where the
 #: fast path is compiled.
 OPERATIONS: dict[Op, Callable[..., ndarray]] = {
-    op: general_operation(op) if short.module is None else short.module.operation(number)
+    op: general_operation(op) if fastpath.module is None else fastpath.module.operation(number)
     for op, number in NUMBERS.items()
 }
 
@@ -187,7 +187,7 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
     """
     if out is None:
         return OPERATIONS[op](*operands)
-    if short.module is not None and short.module.operate_into(NUMBERS[op], out, *operands):
+    if fastpath.module is not None and fastpath.module.operate_into(NUMBERS[op], out, *operands):
         return out
     return defer(op, operands, out)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from dparray._array.methods import Methods
 else:
-    from dparray._array.short import Base as Methods
+    from dparray._array.fastpath import Base as Methods
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array import short
+from dparray._array import fastpath
 from dparray._array.ndarray import (
     HOST_TYPES,
     SEQUENCES,
@@ -309,6 +309,6 @@ compute_small: Callable[..., ndarray | None] = general_compute_small
 view_small: Callable[..., ndarray | None] = _no_view
 #: ``write_small(x, index, value)``: write to a part of a small array; false if that is not done.
 write_small: Callable[[ndarray, Any, Any], bool] = _is_not_done
-if short.module is not None:
-    compute_small, view_small = short.module.compute_small, short.module.view_small
-    write_small = short.module.write_small
+if fastpath.module is not None:
+    compute_small, view_small = fastpath.module.compute_small, fastpath.module.view_small
+    write_small = fastpath.module.write_small

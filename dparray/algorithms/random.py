@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array import short
+from dparray._array import fastpath
 from dparray._array.fresh import chosen_placement, empty_on, is_made_by_host
 from dparray._array.ndarray import ndarray
 from dparray._kernel.decorators import device_func
@@ -238,9 +238,9 @@ def _random(
     by_numpy, weight = _BY_NUMPY[factory]
     # Of other parameters a kernel may round once where NumPy rounds twice.
     is_plain = parameters in ((), (0, 1))
-    if is_plain and short.module is not None and is_made_by_host(weight * size, *placement):
+    if is_plain and fastpath.module is not None and is_made_by_host(weight * size, *placement):
         words = np.empty(4 * blocks, np.uint32)
-        short.module.philox_words(*map(int, start), words)
+        fastpath.module.philox_words(*map(int, start), words)
         made = by_numpy(words, np.dtype(dtype))[:size]
         return ndarray._computed(np.array(made.reshape(extents)), *placement)
     blocks = rounded_up(blocks)

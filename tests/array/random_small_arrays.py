@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import dparray as dp
-from dparray._functions import compiled
+from dparray._functions import install_fastpath
 
 OPERATORS = [
     *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod),
@@ -69,7 +69,7 @@ def outcome(function: Any, *args: Any) -> Any:
 
 def main(kind: str, seed: int, programs: int) -> None:
     """Print what comes of so many programs."""
-    assert compiled.is_installed == (kind == "compiled")
+    assert install_fastpath.is_installed == (kind == "compiled")
     warnings.simplefilter("error")  # nobody is warned of a division by zero
     draw = random.Random(seed)
     for turn in range(programs):

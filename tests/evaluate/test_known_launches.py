@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._array import short
+from dparray._array import fastpath
 from dparray._evaluate import bound_plan, limits
 from dparray._evaluate.plan import KernelLaunch
 from dparray._runtime import in_order
 from tests.support import Waiting, held
 
-if short.module is None:
+if fastpath.module is None:
     pytest.skip("the short way is not compiled here", allow_module_level=True)
 
 COUNT = 40_000

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._array import short
+from dparray._array import fastpath
 from dparray._array.apply import OPERATIONS
 from dparray._codegen.canonical import Canonical
 from dparray._evaluate import limits
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import OPS
 
-if short.module is None:
+if fastpath.module is None:
     pytest.skip("the short way is not compiled here", allow_module_level=True)
 
-module: Any = short.module
+module: Any = fastpath.module
 
 
 def arrays(dtype: str) -> list[Any]:

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._array import short
+from dparray._array import fastpath
 from dparray._runtime import in_order
 
 ROOT = Path(dp.__file__).parent
 
 #: The most calls of Python functions: with the compiled module, and without it.
-IS_COMPILED = short.module is not None
+IS_COMPILED = fastpath.module is not None
 
 
 def traced(function: Callable[[], Any]) -> tuple[Any, list[str]]:

@@ -86,7 +86,7 @@ def test_a_wheel_has_the_compiled_module_where_there_is_a_compiler(
         shutil.copy(ROOT / path, tmp_path / path)
     wheel = build_wheel(tmp_path, **({} if is_there else {"PATH": ""}))
     with zipfile.ZipFile(wheel) as files:
-        assert ("dparray/_array/_short.abi3.so" in files.namelist()) == is_there
+        assert ("dparray/_array/_fastpath.abi3.so" in files.namelist()) == is_there
     assert ("-cp310-abi3-linux" in wheel.name) == is_there
     assert ("-py3-none-any" in wheel.name) == (not is_there)
 
@@ -277,7 +277,7 @@ class Checkout:
         (self.path / "requirements.lock").write_text("a==1\n")
         (self.path / "pyproject.toml").write_text("[project]\n")
         (self.path / "dparray/_array").mkdir(parents=True)
-        (self.path / "dparray/_array/short.c").write_text("/* compiled by the install */\n")
+        (self.path / "dparray/_array/_fastpath.c").write_text("/* compiled by the install */\n")
         for tool in TOOLS:
             if found := shutil.which(tool):
                 (self.commands / tool).symlink_to(found)

@@ -1,10 +1,9 @@
-"""The short way of small arrays, compiled: methods of arrays, from `dparray/_array/short.c`.
+"""Hand the general way over to the compiled fast path, `dparray/_array/_fastpath.c`.
 
-A call costs 0.1 us more than NumPy's then; in Python it costs 0.4. The Python functions stay: the
-compiled ones call them for all that is not common, and they do it all where the module was not
-built (for want of a C compiler, see :mod:`dparray._array.build_short`) or from another source,
-where ``DPARRAY_COMPILED=0`` says so, and in a Python without the interpreter's lock, under which
-the module works. ``DPARRAY_COMPILED`` may also name another file of it.
+A call of an operator then costs 0.1 us more than NumPy's. The module calls the Python functions for
+everything that it does not do, and they do it all where it was not built (without a C compiler, see
+:mod:`dparray._array.build_fastpath`), with ``DPARRAY_COMPILED=0``, and in a Python without the
+global interpreter lock, under which the module works. ``DPARRAY_COMPILED`` may also name its file.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _hooks, _placement, config
-from dparray._array import apply, short, small
+from dparray._array import apply, fastpath, small
 from dparray._array.apply import NUMBERS, OPERATIONS, general_operation
 from dparray._array.ndarray import look, materialize, ndarray
 from dparray._codegen.canonical import Canonical
@@ -34,7 +33,7 @@ is_installed = False
 
 
 def install(module: Any) -> None:
-    """Let arrays have the module's slots, which call the methods that they have now."""
+    """Let arrays inherit the slots of the module, which call the methods that they have now."""
     global is_installed
     context = contextvars.copy_context()
     context.run(np.seterr, all="ignore")
@@ -115,7 +114,7 @@ def install(module: Any) -> None:
     ndarray.__array_ufunc__ = methods["__array_ufunc__"]
 
     def follow() -> None:
-        """Let the module know of options that it looks at in every call."""
+        """Set the options that the module reads in every call."""
         module.follow(config.host_tier, limits.host_elements, _hooks.is_tracing)
 
     vars(evaluate).update(Canonical=module.Canonical, pending_order=module.pending_order)
@@ -146,5 +145,5 @@ def _sample_block() -> Any:
 
 def install_if_built() -> None:
     """Install the module of the package, if there is one."""
-    if short.module is not None:
-        install(short.module)
+    if fastpath.module is not None:
+        install(fastpath.module)

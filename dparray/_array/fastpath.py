@@ -1,7 +1,7 @@
-"""The compiled short way of small arrays, `short.c`, where there is one; loaded once.
+"""The compiled fast path of small arrays, `_fastpath.c`, where it is built; loaded once.
 
-It lies below the class of arrays, which inherits its slots: Python calls them without looking for a
-method. `dparray/_functions/compiled.py` hands the Python functions over and puts it to use.
+Arrays inherit its slots, so that Python calls them without looking for a method.
+`dparray/_functions/install_fastpath.py` hands the general way over to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _load() -> ModuleType | None:
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
     if named == "0" or not has_lock:
         return None
-    file = Path(named) if named else _FOLDER / "_short.abi3.so"
+    file = Path(named) if named else _FOLDER / "_fastpath.abi3.so"
     module, reason = _load_file(file)
     if module is None and named:
         raise ImportError(
@@ -41,17 +41,19 @@ def _load_file(file: Path) -> tuple[ModuleType | None, str]:
     """The module in a file, or ``None`` and the reason."""
     if not file.is_file():
         return None, "there is no such file"
-    loader = importlib.machinery.ExtensionFileLoader("_short", str(file))
-    spec = importlib.util.spec_from_loader("_short", loader)
+    loader = importlib.machinery.ExtensionFileLoader("_fastpath", str(file))
+    spec = importlib.util.spec_from_loader("_fastpath", loader)
     assert spec is not None
     try:
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
     except ImportError as error:  # built for another platform or a NumPy before 2, or no library
         return None, f"it cannot be loaded ({error})"
-    source = zlib.crc32((_FOLDER / "short.c").read_bytes())
-    if getattr(module, "made_from", None) != f"{source:08x}":
-        return None, "it was built from another source; build it by make short"
+    # As build_fastpath computes it, which is not imported for its tools of the compiler.
+    sources = sorted(_FOLDER.glob("_fastpath*.c"))
+    digest = f"{zlib.crc32(b''.join(each.read_bytes() for each in sources)):08x}"
+    if getattr(module, "made_from", None) != digest:
+        return None, "it was built from another source; build it by make fastpath"
     return module, ""
 
 

@@ -1,16 +1,15 @@
-"""The compiled short way of small arrays does what the Python functions do that it stands for."""
+"""The compiled fast path of small arrays computes the same as the general way."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 import pytest
 
-from dparray._array import build_short
+from dparray._array import build_fastpath
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of the module, built now."""
     try:
-        return build_short.build(tmp_path_factory.mktemp("short"))
+        return build_fastpath.build(tmp_path_factory.mktemp("fastpath"))
     except OSError as error:
         pytest.skip(f"there is no C compiler: {error}")
 
@@ -88,7 +87,7 @@ def test_an_interrupt_is_no_refusal(module: Path) -> None:
     assert run(["-c", program], str(module)).stdout == "stopped\n"
 
 
-@pytest.mark.parametrize("name", ["passwd", "_short.abi3.so", "missing"])
+@pytest.mark.parametrize("name", ["passwd", "_fastpath.abi3.so", "missing"])
 def test_a_named_file_that_is_not_the_module_is_an_error(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     if name != "missing":
@@ -102,8 +101,8 @@ def test_a_named_file_that_is_not_the_module_is_an_error(tmp_path: Path, name: s
 def test_who_listens_is_told_of_small_work(module: Path) -> None:
     program = (
         "import dparray as dp\n"
-        "from dparray._functions import compiled\n"
-        "assert compiled.is_installed\n"
+        "from dparray._functions import install_fastpath\n"
+        "assert install_fastpath.is_installed\n"
         "x = dp.arange(5.0)\n"
         "fast = dp.ndarray.__add__\n"
         "with dp.profile() as p:\n"
@@ -119,9 +118,8 @@ def test_who_listens_is_told_of_small_work(module: Path) -> None:
 
 
 def test_a_module_of_another_source_is_not_loaded(module: Path, tmp_path: Path) -> None:
-    file = tmp_path / "_short.abi3.so"
-    source = build_short.SOURCE.read_bytes()
-    made_from = f"{zlib.crc32(source):08x}".encode()
+    file = tmp_path / "_fastpath.abi3.so"
+    made_from = build_fastpath.source_digest().encode()
     file.write_bytes(module.read_bytes().replace(made_from, b"00000000"))
     done = run(["-c", "import dparray"], str(file))
     assert "built from another source" in done.stderr

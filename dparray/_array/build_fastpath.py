@@ -1,9 +1,9 @@
-"""Builds the compiled short way of small arrays: ``python -m dparray._array.build_short``.
+"""Build the compiled fast path of small arrays: ``python -m dparray._array.build_fastpath``.
 
 The build of a wheel, an editable install and ``make venv`` do it where there is a C compiler. The
-file lies beside its source, `short.c`, and `dparray/_array/short.py` loads it. It takes a C
-compiler, the headers of Python and NumPy, and a second. What it makes is for all Pythons from 3.10
-on and NumPy 2; where it is not made, the same is done in Python.
+file is written next to its sources, `_fastpath*.c`, and `dparray/_array/fastpath.py` loads it. It
+takes a C compiler, the headers of Python and NumPy, and a second. The module is for all Pythons
+from 3.10 on and NumPy 2; without it arrays go the general way, which is slower for small ones.
 """
 
 from __future__ import annotations
@@ -17,8 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-SOURCE = Path(__file__).with_name("short.c")
-FILE = "_short.abi3.so"
+#: The source file that includes the others.
+SOURCE = Path(__file__).with_name("_fastpath.c")
+FILE = "_fastpath.abi3.so"
+
+
+def source_digest() -> str:
+    """A digest of all sources, which the module carries: it is not loaded for other ones."""
+    sources = sorted(SOURCE.parent.glob("_fastpath*.c"))
+    return f"{zlib.crc32(b''.join(each.read_bytes() for each in sources)):08x}"
 
 
 def build(folder: Path) -> Path:
@@ -31,8 +38,7 @@ def build(folder: Path) -> Path:
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
     headers = [f"-I{np.get_include()}", f"-I{sysconfig.get_path('include')}"]
     made, file = folder / f".{FILE}", folder / FILE
-    # A module that was made from another source is not loaded.
-    headers.append(f'-DMADE_FROM="{zlib.crc32(SOURCE.read_bytes()):08x}"')
+    headers.append(f'-DMADE_FROM="{source_digest()}"')
     options = ["-O2", "-fPIC", "-shared", *headers, str(SOURCE), "-o", str(made)]
     subprocess.run([*compiler, *options], check=True, capture_output=True, text=True)
     made.replace(file)  # a process that has the old one keeps it
@@ -44,7 +50,7 @@ def main() -> int:
     try:
         print(build(SOURCE.parent))
     except OSError as error:
-        print(f"no C compiler: {error}; small arrays stay computed by way of Python")
+        print(f"no C compiler: {error}; small arrays go the general way, which is slower")
         return 1
     except subprocess.CalledProcessError as error:
         print(error.stderr)

@@ -1,0 +1,336 @@
+/* Launches of expressions whose kernel is known. */
+
+/* --- launches of known expressions ------------------------------------------------------------ */
+
+/* The arguments of a kernel with a few numbers in them: the addresses of all but the arrays and the
+ * numbers of the expression never change. */
+#define MOST_ARGUMENTS 64
+#define MOST_NEW 8
+static PyTypeObject *block_type;
+static Py_ssize_t block_slots[3], segment_slots[2]; /* pointer, segment, readers; used, written */
+static PyObject *in_order, *met_word, *order_of, *others_work, *note_recent, *lock_order, *unlock_order;
+static PyObject *count_word, *done_word, *last_word, *launched_word, *others_word;
+static PyObject *before_launch_word, *add_launch_word, *address_word;
+static void *(*submit_range)(void *, void *, void **, const int *, size_t, const size_t *, size_t,
+                             void *const *, size_t);
+static void *(*submit_groups)(void *, void *, void **, const int *, size_t, const size_t *,
+                              const size_t *, size_t, void *const *, size_t);
+static PyObject *(*make_event)(void *);
+static void (*delete_event)(void *);
+
+typedef struct {
+    PyObject *spec, *queue, *name, *new;
+    void *kernel, *queue_at;
+    size_t extents[3], local[3], dimensions, has_local, count;
+    int kinds[MOST_ARGUMENTS];
+    void *addresses[MOST_ARGUMENTS];
+    int arrays, reads, numbers, leaves, output;
+    unsigned long thread; /* whose counters of groups are among the arguments, if any are */
+    struct { int at, slot; } array[MOST_ARGUMENTS];
+    struct { int at, number, type; } number[MOST_ARGUMENTS];
+} known_launch;
+
+static void free_known(PyObject *capsule)
+{
+    known_launch *known = PyCapsule_GetPointer(capsule, "known");
+    Py_XDECREF(known->spec);
+    PyMem_Free(known);
+}
+
+static int copy_bytes(PyObject *bytes, void *to, size_t most, size_t *nbytes)
+{
+    *nbytes = bytes && PyBytes_Check(bytes) ? PyBytes_Size(bytes) : most + 1;
+    if (*nbytes > most)
+        return 0;
+    memcpy(to, PyBytes_AsString(bytes), *nbytes);
+    return 1;
+}
+
+/* known_launch(...): a launch as `_spec_of` of `dparray/_evaluate/bound_plan.py` gives it; None if it is too large. */
+static PyObject *known_launch_of(PyObject *module, PyObject *spec)
+{
+    known_launch *known = PyMem_Calloc(1, sizeof *known);
+    PyObject *kept, *extents, *local, *kinds, *addresses, *arrays, *numbers, *capsule = NULL;
+    unsigned long long kernel, queue_at;
+    size_t nbytes, places;
+    if (!known)
+        return PyErr_NoMemory();
+    if (!PyArg_ParseTuple(spec, "OOOKKOOOOOiOOiik", &kept, &known->queue, &known->name, &kernel,
+                          &queue_at, &extents, &local, &kinds, &addresses, &arrays, &known->reads,
+                          &numbers, &known->new, &known->output, &known->leaves, &known->thread))
+        goto failed;
+    known->kernel = (void *)(size_t)kernel;
+    known->queue_at = (void *)(size_t)queue_at;
+    known->has_local = local != Py_None;
+    known->arrays = (int)PyTuple_Size(arrays);
+    known->numbers = (int)PyTuple_Size(numbers);
+    if (!copy_bytes(extents, known->extents, sizeof known->extents, &nbytes) ||
+        (known->has_local && !copy_bytes(local, known->local, sizeof known->local, &places)) ||
+        !copy_bytes(kinds, known->kinds, sizeof known->kinds, &known->count) ||
+        !copy_bytes(addresses, known->addresses, sizeof known->addresses, &places) ||
+        PyTuple_Size(known->new) > MOST_NEW) {
+        PyMem_Free(known);
+        Py_RETURN_NONE;
+    }
+    known->dimensions = nbytes / sizeof(size_t);
+    known->count /= sizeof(int);
+    for (int at = 0; at < known->arrays; at++)
+        if (!PyArg_ParseTuple(PyTuple_GetItem(arrays, at), "ii", &known->array[at].at,
+                              &known->array[at].slot))
+            goto failed;
+    for (int at = 0; at < known->numbers; at++)
+        if (!PyArg_ParseTuple(PyTuple_GetItem(numbers, at), "iii", &known->number[at].at,
+                              &known->number[at].number, &known->number[at].type))
+            goto failed;
+    if (!(capsule = PyCapsule_New(known, "known", free_known)))
+        goto failed;
+    known->spec = Py_NewRef(spec);
+    return capsule;
+failed:
+    PyMem_Free(known);
+    return NULL;
+}
+
+static Py_ssize_t number_at(PyObject *object, PyObject *name)
+{
+    PyObject *found = PyObject_GetAttr(object, name);
+    Py_ssize_t value = found ? PyLong_AsSsize_t(found) : -1;
+    Py_XDECREF(found);
+    return value;
+}
+
+static int set_number(PyObject *object, PyObject *name, Py_ssize_t value)
+{
+    PyObject *made = PyLong_FromSsize_t(value);
+    int is_set = made && PyObject_SetAttr(object, name, made) == 0;
+    Py_XDECREF(made);
+    return is_set;
+}
+
+/* Add a launch to its queue's order, `Order.add_launch`. `last` was the last launch before it. */
+static int add_launch(PyObject *order, PyObject *event, PyObject *last, PyObject *after,
+                      Py_ssize_t seen, PyObject *const *memory, int count, int reads)
+{
+    PyObject *held = PyObject_CallFunctionObjArgs(lock_order, NULL);
+    if (!held)
+        return 0;
+    Py_DECREF(held);
+    PyObject *now = PyObject_GetAttr(order, last_word), *mark = NULL;
+    int is_added = 0;
+    if (now && (now == Py_None || now == last)) {
+        Py_ssize_t added = number_at(order, count_word) + 1;
+        int is_other = number_at(order, launched_word) > seen;
+        mark = Py_BuildValue("(On)", event, seen);
+        is_added = mark && PyObject_SetAttr(order, last_word, event) == 0 &&
+                   set_number(order, launched_word, added) && set_number(order, count_word, added) &&
+                   (!is_other || set_number(order, others_word, added));
+        for (int at = 0; is_added && at < count; at++) {
+            put(memory[at], segment_slots[0], mark);
+            if (at >= reads)
+                put(memory[at], segment_slots[1], mark);
+        }
+    } else if (now) { /* another thread has launched meanwhile */
+        PyObject *all = PyTuple_New(count);
+        for (int at = 0; all && at < count; at++)
+            PyTuple_SetItem(all, at, Py_NewRef(memory[at]));
+        PyObject *add = all ? PyObject_GetAttr(order, add_launch_word) : NULL;
+        PyObject *done = add ? PyObject_CallFunction(add, "OOnOi", event, after, seen, all, reads)
+                             : NULL;
+        is_added = done != NULL;
+        Py_XDECREF(all);
+        Py_XDECREF(add);
+        Py_XDECREF(done);
+    }
+    Py_XDECREF(now);
+    Py_XDECREF(mark);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    Py_XDECREF(PyObject_CallFunctionObjArgs(unlock_order, NULL));
+    if (type)
+        PyErr_Restore(type, value, trace);
+    return is_added;
+}
+
+static int note_work(PyObject *queue)
+{
+    PyObject *mark = PyDict_GetItemWithError(working, queue);
+    if (mark == others_work || PyErr_Occurred())
+        return mark == others_work;
+    PyObject *made = PyObject_CallFunctionObjArgs((PyObject *)&PyBaseObject_Type, NULL);
+    int is_noted = made && PyDict_SetItem(working, queue, made) == 0;
+    Py_XDECREF(made);
+    return is_noted;
+}
+
+/* Submit a kernel whose addresses are there, in order with its queue, `launch` of
+ * `dparray/_runtime/launch.py`; 1 if it was, 0 if the driver refuses it, -1 with an exception. */
+static int submit_known(known_launch *known, void **addresses, PyObject *const *memory)
+{
+    PyObject *order = PyObject_CallFunctionObjArgs(order_of, known->queue, NULL);
+    PyObject *done = NULL, *last = NULL, *after = NULL, *event = NULL, *noted_ = NULL;
+    void *events[MOST_ARGUMENTS], *reference = NULL;
+    size_t count = 0;
+    int found = -1;
+    if (!order)
+        goto out;
+    Py_ssize_t seen = number_at(order, count_word), complete = number_at(order, done_word);
+    if (!(last = PyObject_GetAttr(order, last_word)) || PyErr_Occurred())
+        goto out;
+    if (complete >= seen) /* all that was added: there is nothing to wait for */
+        after = PyList_New(0);
+    else {
+        PyObject *before = PyObject_GetAttr(order, before_launch_word);
+        after = before ? PyObject_CallFunctionObjArgs(before, NULL) : NULL;
+        Py_XDECREF(before);
+    }
+    if (!after || !PyList_CheckExact(after))
+        goto out;
+    count = PyList_Size(after);
+    if (count > MOST_ARGUMENTS) { /* Python's way has no limit */
+        found = 0;
+        goto out;
+    }
+    for (size_t at = 0; at < count; at++) {
+        PyObject *address = PyObject_GetAttr(PyList_GetItem(after, at), address_word);
+        PyObject *number_ = address ? PyObject_CallFunctionObjArgs(address, NULL) : NULL;
+        events[at] = number_ ? PyLong_AsVoidPtr(number_) : NULL;
+        Py_XDECREF(address);
+        Py_XDECREF(number_);
+        if (!events[at])
+            goto out;
+    }
+    /* No work is submitted with the interpreter's lock held, from the first queue in order on. */
+    if (PyDict_GetItemWithError(in_order, met_word) != Py_False) {
+        found = PyErr_Occurred() ? -1 : 0;
+        goto out;
+    }
+    noted_ = Py_BuildValue("(OsOk)", known->name, "kernel", known->queue,
+                           PyThread_get_thread_ident());
+    if (!noted_ || !(done = PyObject_CallFunctionObjArgs(note_recent, noted_, NULL)))
+        goto out;
+    reference = known->has_local
+                    ? submit_groups(known->kernel, known->queue_at, addresses, known->kinds,
+                                    known->count, known->extents, known->local, known->dimensions,
+                                    events, count)
+                    : submit_range(known->kernel, known->queue_at, addresses, known->kinds,
+                                   known->count, known->extents, known->dimensions, events, count);
+    if (!reference) {
+        found = 0;
+        goto out;
+    }
+    event = make_event(reference); /* a copy */
+    delete_event(reference);
+    if (event && (complete < seen || PyList_Append(after, last) == 0) &&
+        add_launch(order, event, last, after, seen, memory, known->arrays, known->reads) &&
+        note_work(known->queue))
+        found = 1;
+out:
+    Py_XDECREF(order);
+    Py_XDECREF(done);
+    Py_XDECREF(last);
+    Py_XDECREF(after);
+    Py_XDECREF(event);
+    Py_XDECREF(noted_);
+    return found;
+}
+
+/* A pending node whose values are about to lie there, `Node.complete`. */
+static void complete(PyObject *node, PyObject *layout)
+{
+    static PyObject *nothing, *zero, *one;
+    if (!nothing) {
+        nothing = PyTuple_New(0);
+        zero = PyLong_FromLong(0);
+        one = PyLong_FromLong(1);
+    }
+    put(node, node_slots[LAYOUT], layout);
+    put(PyTuple_GetItem(layout, 0), block_slots[2], PART(node, USERS));
+    put(node, node_slots[USERS], Py_None);
+    put(node, node_slots[OP], Py_None);
+    PyObject *operands = Py_NewRef(PART(node, OPERANDS)); /* what it keeps may go with it */
+    put(node, node_slots[OPERANDS], nothing);
+    put(node, node_slots[WEIGHT], zero);
+    put(node, node_slots[LEAVES], one);
+    Py_DECREF(operands);
+}
+
+/* launch_known(known, canonical, node): whether a pending node was computed by one known launch. */
+static PyObject *launch_known(PyObject *module, PyObject *const *args, Py_ssize_t given)
+{
+    known_launch *known = given == 3 ? PyCapsule_GetPointer(args[0], "known") : NULL;
+    if (!known || Py_TYPE(args[1]) != canonical_type || !is_node(args[2])) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "launch_known(known, canonical, node)");
+        return NULL;
+    }
+    PyObject *node = args[2], *arrays = SLOT(args[1], canonical_slots[0]);
+    PyObject *scalars = SLOT(args[1], canonical_slots[3]), *layouts[MOST_NEW] = {NULL};
+    void *addresses[MOST_ARGUMENTS];
+    union { float single; double whole; } values[MOST_ARGUMENTS];
+    PyObject *memory[MOST_ARGUMENTS];
+    int made = (int)PyTuple_Size(known->new), is_done = 0;
+    if (PART(node, QUEUE) != known->queue || PyList_Size(arrays) != known->leaves ||
+        (known->thread && known->thread != PyThread_get_thread_ident()))
+        Py_RETURN_FALSE;
+    memcpy(addresses, known->addresses, known->count * sizeof(void *));
+    for (int at = 0; at < known->numbers; at++) {
+        PyObject *value = PyList_GetItem(scalars, known->number[at].number);
+        if (!value || (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value)))
+            goto refused;
+        double real = PyFloat_AsDouble(value);
+        if (real == -1 && PyErr_Occurred())
+            goto refused;
+        if (known->number[at].type == NPY_FLOAT)
+            values[at].single = (float)real;
+        else
+            values[at].whole = real;
+        addresses[known->number[at].at] = &values[at];
+    }
+    for (int at = 0; at < known->leaves; at++)
+        if (Py_TYPE(PyTuple_GetItem(PyList_GetItem(arrays, at), 0)) != block_type)
+            goto refused;
+    for (int at = 0; at < made; at++) {
+        PyObject *one = PyTuple_GetItem(known->new, at), *layout;
+        PyObject *block = PyObject_CallFunctionObjArgs(allocate, known->queue,
+                                                       PyTuple_GetItem(one, 3),
+                                                       PyTuple_GetItem(one, 4), NULL);
+        PyObject *offset = PyLong_FromLong(0);
+        layout = layouts[at] = block && offset ? PyType_GenericAlloc(layout_type, 5) : NULL;
+        if (!layout || Py_TYPE(block) != block_type) {
+            Py_XDECREF(block);
+            Py_XDECREF(offset);
+            goto refused; /* Python's way finds the words for want of memory */
+        }
+        PyTuple_SetItem(layout, 0, block);
+        PyTuple_SetItem(layout, 1, offset);
+        PyTuple_SetItem(layout, 2, Py_NewRef(PyTuple_GetItem(one, 1)));
+        PyTuple_SetItem(layout, 3, Py_NewRef(PyTuple_GetItem(one, 5)));
+        PyTuple_SetItem(layout, 4, Py_NewRef(PyTuple_GetItem(one, 2)));
+    }
+    for (int at = 0; at < known->arrays; at++) {
+        int slot = known->array[at].slot, new = 0;
+        PyObject *layout = slot < known->leaves ? PyList_GetItem(arrays, slot) : NULL;
+        while (!layout && new < made) {
+            if (PyLong_AsLong(PyTuple_GetItem(PyTuple_GetItem(known->new, new), 0)) == slot)
+                layout = layouts[new];
+            new++;
+        }
+        if (!layout)
+            goto refused;
+        PyObject *block = PyTuple_GetItem(layout, 0);
+        char *first = PyLong_AsVoidPtr(SLOT(block, block_slots[0]));
+        addresses[known->array[at].at] = first + PyLong_AsSsize_t(PyTuple_GetItem(layout, 1));
+        memory[at] = SLOT(block, block_slots[1]);
+    }
+    is_done = submit_known(known, addresses, memory);
+    for (int at = 0; is_done == 1 && at < made; at++)
+        if (PyLong_AsLong(PyTuple_GetItem(PyTuple_GetItem(known->new, at), 0)) == known->output &&
+            PART(node, LAYOUT) == Py_None)
+            complete(node, layouts[at]);
+refused:
+    for (int at = 0; at < made; at++)
+        Py_XDECREF(layouts[at]);
+    if (is_done < 0 || (!is_done && !is_refusal()))
+        return NULL;
+    return PyBool_FromLong(is_done);
+}
