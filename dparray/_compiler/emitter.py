@@ -395,7 +395,8 @@ def _with_hidden_choices(text: str) -> str:
 # A loop is vectorized only if the driver can compute its number of steps: so what is compared where
 # it ends gets an unknown zero, and so does a phi's value that is the next of another phi. Loops of
 # which only memory is left stay as they are, those that end at one place by an equality (``for``
-# loops), which are right, and those with a sum of floats, which the driver does not vectorize.
+# loops) unless they carry a number into another one, and those with a sum of floats, which the
+# driver does not vectorize.
 
 
 class _Loop(NamedTuple):
@@ -621,12 +622,30 @@ def _may_be_spoiled(function: _Function, loop: _Loop) -> bool:
     )
 
 
+def _exchanges(function: _Function, loop: _Loop) -> bool:
+    """Return whether a loop carries a number into another one, as swaps do."""
+    phis = {
+        name: value
+        for name, (at, operation, rest) in function.definitions.items()
+        if operation == "phi" and function.labels[at] == loop.header
+        for value, place in _INCOMING.findall(rest)
+        if place in loop.blocks
+    }
+    counting = {
+        each for one in function.conditions(loop) for each in function.sources(one, loop)
+    } & phis.keys()
+    return any(
+        (function.sources(value, loop) & phis.keys()) - {name} - counting
+        for name, value in phis.items()
+    )
+
+
 def _hide_exits(
     function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
 ) -> None:
     """Hide of how many steps a loop is: what is compared where it is left."""
     exits = function.exits(loop)
-    is_plain = len(exits) == 1 and exits[0] in loop.latches
+    is_plain = len(exits) == 1 and exits[0] in loop.latches and not _exchanges(function, loop)
     counted: list[tuple[int, re.Match[str], str]] = []
     for label in exits:
         found = _BRANCHES.match(function.lines[function.ends[label]])
