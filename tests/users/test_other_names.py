@@ -46,7 +46,6 @@ def test_methods_of_other_libraries_name_ours(name: str, ours: str) -> None:
         ("ReductionKernel", r"@dp\.reduction"),
         ("RawKernel", r"dp\.raw_kernel"),
         ("get_devices", r"dp\.devices\(\)"),
-        ("prange", r"@dp\.kernel"),
         ("dpjit", r"@dp\.kernel"),
         ("from_numpy", r"dp\.asarray"),
         ("cuda", r"dp\.devices\(\).*SyclQueue.*dp\.timer.*@dp\.kernel"),
