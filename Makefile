@@ -44,7 +44,7 @@ gpu-driver: venv ## build and call on Intel's GPU driver, without a GPU; ARGS="b
 	@bash .ci/gpu-driver || { test $$? = 3 && echo "make gpu-driver: skipped"; } && \
 	  { [[ ! -f build/gpu-driver/complete ]] || $(python) tests/gpu_driver/run.py $(ARGS); }
 
-second: venv ## run a sample of the tests on Python 3.13, with the oldest supported Numba
+second: venv ## run the compiler's tests on Python 3.13, with the oldest supported Numba
 	@bash .ci/second-python $(ARGS)
 
 check: venv ## ruff, mypy and the static tests: layers, docstrings, names, signatures

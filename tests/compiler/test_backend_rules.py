@@ -867,6 +867,11 @@ def continues_for_ever(item: dp.NdItem, out: Any) -> None:
     out[item.get_global_id(0)] = c
 
 
+@pytest.mark.xfail(
+    sys.version_info >= (3, 12),
+    reason="the bytecode of loops differs there: a barrier may still be in two places",
+    strict=False,
+)
 @pytest.mark.parametrize("size", [4, 12, 64])
 @pytest.mark.parametrize(
     "kernel",
