@@ -571,8 +571,8 @@ def _cut_chains(
 ) -> None:
     """Hide that the next value of a loop's phi is another of its phis.
 
-    Those that decide where the loop ends are no danger, and hiding them costs (half of the speed of
-    Euclid's algorithm).
+    Phis that decide the exit are safe, and hiding them is slow: Euclid's algorithm takes twice as
+    long.
     """
     conditions = function.conditions(loop)
     phis = {
@@ -607,7 +607,7 @@ def _cut_chains(
 
 
 def _may_be_spoiled(function: _Function, loop: _Loop) -> bool:
-    """Whether a number leaves a loop that the driver may vectorize."""
+    """Return whether a value is used behind a loop that the driver may vectorize."""
     for at, operation, rest in function.definitions.values():
         if operation == "phi" and function.labels[at] == loop.header:
             name = function.lines[at].split(" = ")[0].strip()
@@ -643,7 +643,7 @@ def _exchanges(function: _Function, loop: _Loop) -> bool:
 def _hide_exits(
     function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
 ) -> None:
-    """Hide of how many steps a loop is: what is compared where it is left."""
+    """Hide the number of steps of a loop: each exit compares an opaque value."""
     exits = function.exits(loop)
     is_plain = len(exits) == 1 and exits[0] in loop.latches and not _exchanges(function, loop)
     counted: list[tuple[int, re.Match[str], str]] = []
