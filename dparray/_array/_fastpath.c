@@ -51,13 +51,14 @@ static PyObject *block_is_ready; /* of a block, and whether it is to be written 
 static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
 static PyObject *slow_float, *slow_int, *slow_index, *slow_bool;
 static PyObject *slow_shape, *slow_ndim, *slow_size, *slow_dtype, *slow_product;
-static PyObject *slow_compute_small, *joins_word, *broadcasts_word;
+static PyObject *joins_word, *broadcasts_word;
 static PyObject *is_whole_device, *slow_transposed;
 static PyObject *slow_power, *slow_reflected_power, *slow_reflected_matmul;
 static PyObject *numpy_matmul, *numpy_square, *square_weight;
 
 #define MAX_OPERATIONS 256
-#define MOST_JOINED 64 /* more are looked at by Python */
+#define MOST_JOINED 64  /* more arrays are joined the general way */
+#define MAX_BROADCAST 8 /* the same of arrays that broadcast together */
 
 /* The elementwise operations of the graph: first those of operators, in the order of their slots. */
 static struct operation {
@@ -474,7 +475,6 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"shape", &slow_shape}, {"ndim", &slow_ndim}, {"size", &slow_size},
         {"dtype", &slow_dtype}, {"small_product", &slow_product},
         {"is_whole_device", &is_whole_device}, {"T", &slow_transposed},
-        {"compute_small", &slow_compute_small},
         {"pow", &slow_power}, {"rpow", &slow_reflected_power}, {"rmatmul", &slow_reflected_matmul},
         {"numpy_square", &numpy_square}, {"square_weight", &square_weight},
         {"allocate", &allocate}, {"look", &look}, {"is_ready", &block_is_ready}, {"materialize", &materialize}, {"Node", (PyObject **)&node_type},

@@ -19,8 +19,8 @@ static PyObject *seen_beside(PyObject *x, PyObject *like)
                : NULL;
 }
 
-/* Small arrays of a sequence as the host sees them, in a tuple; NULL without an exception where
- * they are to be looked at by Python. The first is stored. */
+/* The host's views of the small arrays in a sequence, as a tuple; NULL without an exception where
+ * the general way is to decide. The first array is stored. */
 static PyObject *parts_seen(PyObject *arrays, PyObject **owner)
 {
     int is_list = Py_TYPE(arrays) == &PyList_Type;
@@ -38,14 +38,44 @@ static PyObject *parts_seen(PyObject *arrays, PyObject **owner)
         PyObject *part = Py_TYPE(*owner) == array_type ? seen_beside(x, *owner) : NULL;
         if (part)
             size += PyArray_SIZE(AS_ARRAY(part));
-        if (!part || size > most || PyTuple_SetItem(seen, at, Py_NewRef(part)) < 0)
+        if (!part || size > most || !is_ready(x, 0) ||
+            PyTuple_SetItem(seen, at, Py_NewRef(part)) < 0)
             Py_CLEAR(seen);
     }
     return seen;
 }
 
-/* What NumPy is called with, by the rules of compute_small in Python; NULL without an exception
- * where that one is to decide. */
+/* Whether the arrays among NumPy's arguments broadcast to a shape with at most so many elements. */
+static int broadcast_is_small(PyObject *given, npy_intp most)
+{
+    PyObject *arrays[MAX_BROADCAST];
+    int count = 0, is_small = 1;
+    npy_intp product = 1;
+    for (Py_ssize_t at = 0; at < PyTuple_Size(given); at++) {
+        PyObject *each = PyTuple_GetItem(given, at);
+        if (Py_TYPE(each) != &PyArray_Type)
+            continue;
+        if (count == MAX_BROADCAST)
+            return 0;
+        arrays[count++] = each;
+        if (product <= most)
+            product *= PyArray_SIZE(AS_ARRAY(each));
+    }
+    if (product <= most)
+        return 1;
+    PyObject *together = PyArray_MultiIterFromObjects(arrays, count, 0);
+    if (!together)
+        return 0; /* the shapes do not broadcast, which the general way reports */
+    npy_intp size = PyArray_MultiIter_SIZE(together);
+    Py_DECREF(together);
+    for (int at = 0; at < count && 5 * size / 2 > most; at++) {
+        PyArrayObject *x = AS_ARRAY(arrays[at]);
+        is_small &= (PyArray_SIZE(x) == size ? counted(x) : effective_size(x, size)) <= most;
+    }
+    return is_small;
+}
+
+/* The arguments that NumPy is called with; NULL where the general way is to decide. */
 static PyObject *arguments_seen(PyObject *args, int joins, int broadcasts, PyObject **owner)
 {
     Py_ssize_t count = PyTuple_Size(args);
@@ -54,69 +84,73 @@ static PyObject *arguments_seen(PyObject *args, int joins, int broadcasts, PyObj
         return NULL;
     if (joins)
         seen = parts_seen(first, owner);
-    else if ((seen = seen_of(first))) {
+    else if ((seen = seen_of(first)) && PyArray_SIZE(AS_ARRAY(seen)) <= most_elements &&
+             is_ready(first, 0)) {
         *owner = first;
         Py_INCREF(seen);
-    }
-    if (!seen)
-        return NULL;
-    npy_intp most = most_elements, size = joins ? 0 : PyArray_SIZE(AS_ARRAY(seen));
-    PyArrayObject *widest = joins ? NULL : AS_ARRAY(seen);
-    PyObject *made = size <= most && is_idle() ? PyTuple_New(count - 1) : NULL;
-    if (!made || PyTuple_SetItem(made, 0, seen) < 0) {
-        if (!made)
-            Py_DECREF(seen);
-        Py_XDECREF(made);
+    } else
+        seen = NULL;
+    PyObject *made = seen ? PyTuple_New(count - 1) : NULL;
+    if (!made) {
+        Py_XDECREF(seen);
         return NULL;
     }
+    PyTuple_SetItem(made, 0, seen);
     for (Py_ssize_t at = 2; made && at < count; at++) {
         PyObject *arg = PyTuple_GetItem(args, at), *part = arg;
-        if (Py_TYPE(arg) == array_type) {
-            part = seen_beside(arg, *owner);
-            if (part && broadcasts && PyArray_SIZE(AS_ARRAY(part)) != 1 &&
-                !PyArray_SAMESHAPE(AS_ARRAY(part), widest)) {
-                /* a result of more elements than either, perhaps */
-                size *= PyArray_SIZE(AS_ARRAY(part));
-                widest = AS_ARRAY(part);
-            }
-        } else if (PyArray_Check(arg) || PyArray_CheckScalar(arg))
+        if (Py_TYPE(arg) == array_type)
+            part = is_ready(arg, 0) ? seen_beside(arg, *owner) : NULL;
+        else if (PyArray_Check(arg) || PyArray_CheckScalar(arg))
             part = NULL;
-        if (!part || (broadcasts && size > most) ||
-            PyTuple_SetItem(made, at - 1, Py_NewRef(part)) < 0)
+        if (!part || PyTuple_SetItem(made, at - 1, Py_NewRef(part)) < 0)
             Py_CLEAR(made);
     }
+    if (made && broadcasts && !broadcast_is_small(made, most_elements))
+        Py_CLEAR(made);
     return made;
 }
 
+/* compute_small(function, x, *args, broadcasts=False, joins=False): what a NumPy function makes of
+ * small arrays, whose result the caller knows to be small; None where the general way is to compute
+ * it.
+ *
+ * `function` is called with the host's views of `x` and of the arrays among `args`. With
+ * `broadcasts` the size of the shape that the arrays broadcast to is checked; with `joins`, `x` is a
+ * sequence of arrays, and the result has the elements of all. */
 static PyObject *compute_small(PyObject *module, PyObject *args, PyObject *named)
 {
-    PyObject *owner = NULL, *given = NULL, *joins = NULL, *broadcasts = NULL;
+    PyObject *owner = NULL, *joins = NULL, *broadcasts = NULL, *values = NULL;
     if (named) {
         joins = PyDict_GetItem(named, joins_word);
         broadcasts = PyDict_GetItem(named, broadcasts_word);
+        if (PyDict_Size(named) != (joins != NULL) + (broadcasts != NULL)) {
+            PyErr_SetString(PyExc_TypeError, "compute_small takes joins and broadcasts by name");
+            return NULL;
+        }
     }
-    if (!named || PyDict_Size(named) == (joins != NULL) + (broadcasts != NULL))
-        given = arguments_seen(args, joins == Py_True, broadcasts == Py_True, &owner);
+    PyObject *given = arguments_seen(args, joins == Py_True, broadcasts == Py_True, &owner);
     if (given) {
-        PyObject *values = call_numpy(owner, PyTuple_GetItem(args, 0), given);
-        Py_CLEAR(given);
-        if (values && Py_TYPE(values) != &PyArray_Type && PyArray_CheckScalar(values)) {
-            PyObject *whole = PyArray_FromScalar(values, NULL);
-            Py_DECREF(values);
-            values = whole;
-        }
-        if (values && Py_TYPE(values) == &PyArray_Type && is_number_dtype(AS_ARRAY(values))) {
-            if (!PyArray_BASE(AS_ARRAY(values)))
-                return make(owner, values, NULL);
-            PyObject *copy = PyArray_NewCopy(AS_ARRAY(values), NPY_CORDER);
-            Py_DECREF(values);
-            return copy ? make(owner, copy, NULL) : NULL;
-        }
-        Py_XDECREF(values);
+        values = call_numpy(owner, PyTuple_GetItem(args, 0), given);
+        Py_DECREF(given);
     }
+    if (values && Py_TYPE(values) != &PyArray_Type) {
+        PyObject *whole = PyArray_CheckScalar(values)
+                              ? PyArray_FromScalar(values, NULL)
+                              : PyArray_FromAny(values, NULL, 0, 0, 0, NULL);
+        Py_DECREF(values);
+        values = whole;
+    }
+    if (values && is_number_dtype(AS_ARRAY(values))) {
+        if (!PyArray_BASE(AS_ARRAY(values)))
+            return make(owner, values, NULL);
+        PyObject *copy = PyArray_NewCopy(AS_ARRAY(values), NPY_CORDER);
+        Py_DECREF(values);
+        return copy ? make(owner, copy, NULL) : NULL;
+    }
+    Py_XDECREF(values);
     if (!is_refusal())
         return NULL;
-    return PyObject_Call(slow_compute_small, args, named);
+    Py_RETURN_NONE;
 }
 
 /* view_small(x, function, *args): a view that a NumPy function makes; None if it makes none. */

@@ -53,7 +53,6 @@ def install(module: Any) -> None:
         "allocate": pool.allocate,
         "one_core_products": products.ONE_CORE_PRODUCTS,
         "small_product": products._small_product,
-        "compute_small": small.general_compute_small,
         "look": look,
         "is_ready": lambda block, writes: host.is_ready(block, writes),
         "materialize": materialize,
