@@ -1,5 +1,5 @@
-"""The SYCL runtime: drivers are found, queues ordered and watched, kernels submitted.
+"""Find SYCL drivers, order and watch queues, and submit kernels.
 
-In: a built kernel, packed arguments, a range and a queue. Out: an event. Imports the ground files
-and dpctl; this is the only folder that submits work.
+Input: a built kernel, packed arguments, a range and a queue. Output: an event. Imports the ground
+modules and dpctl. This is the only folder that submits work.
 """

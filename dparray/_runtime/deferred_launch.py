@@ -1,9 +1,9 @@
-"""Tasks for later, done by a thread that sleeps until work of another context has ended.
+"""Run tasks on a sleeping thread after work in another context has ended.
 
-Drivers take no events but their context's, so the host stands between contexts; but the thread that
-asks goes on. Memory that is then read and written is held meanwhile as an open map holds it
-(:mod:`dparray._runtime.host_maps`): work on it waits in its own thread, just then. All other work
-on the queue goes on, since only memory tells in what order work was done.
+Drivers accept only events of their own context, so the host must wait between contexts; the calling
+thread continues meanwhile. Memory that the task will read or write is held as an open map holds it
+(:mod:`dparray._runtime.host_maps`): later work on that memory waits in its own thread. All other
+work on the queue continues, because only memory shows the order in which work was done.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dparray.device import describe_queue
 
 
 class _All(Event):
-    """The end of some events, of whatever contexts, that a line of the program waits for."""
+    """The end of some events, of any contexts, that a line of the program waits for."""
 
     __slots__ = ("by", "events")
 
@@ -40,7 +40,7 @@ class _All(Event):
 
 
 def after(events: Sequence[Event], held: Sequence[host_maps.Hold], do: Callable[[], Any]) -> None:
-    """Do something when events are done, and let go of the memory that is held for it."""
+    """Run a task when events are done, then release the memory that is held for it."""
     by = _hooks.asker()
 
     def done_by_this_thread() -> None:
@@ -59,17 +59,18 @@ def launch_after(
     kernel: Any,
     queue: dpctl.SyclQueue,
 ) -> Event:
-    """Submit a launch when events of other contexts are done, and give its event at once.
+    """Submit a launch when events of other contexts are done, and return its event immediately.
 
-    Waits for them here where the launch writes memory that others know, or none: they may wait for
-    the queue, which would know nothing of it.
+    Wait here for the events if the launch writes memory that other libraries know, or if it has no
+    array arguments: other libraries may wait for the queue, which does not know of a deferred
+    launch.
 
     Args:
-        others: the events.
-        submit: submits it.
-        accesses: the arrays among its arguments, each with ``"r"`` or ``"w"``.
-        kernel: what is launched.
-        queue: where.
+        others: the events to wait for.
+        submit: the function that submits the launch.
+        accesses: the arrays among the arguments, each with ``"r"`` or ``"w"``.
+        kernel: the kernel to launch.
+        queue: the queue to launch on.
     """
     memory = [layout.block.segment for layout, _ in accesses]
     is_ours = all(each is not None and not each.is_shared for each in memory)

@@ -1,4 +1,4 @@
-"""Capabilities of a queue's device, asked once for each queue."""
+"""Capabilities of a queue's device, read once for each queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Limits(NamedTuple):
     context_and_device: tuple[Any, Any]
 
 
-@lru_cache(maxsize=256)  # so that queues of the past are let go
+@lru_cache(maxsize=256)  # Weak, so that unused queues are released.
 def limits_of(queue: dpctl.SyclQueue) -> _Limits:
     device = queue.sycl_device
     return _Limits(
@@ -32,15 +32,15 @@ def limits_of(queue: dpctl.SyclQueue) -> _Limits:
 
 
 class MachineFacts(NamedTuple):
-    """The facts of a device that decide how kernels are divided on it.
+    """The facts of a device that decide how kernels are divided into groups.
 
     Attributes:
-        compute_units: how many it has; on Intel's GPUs, vector engines.
-        threads: the sub-groups that a compute unit holds at once.
-        sub_group: the largest size of a sub-group.
-        group: the largest size of a work-group.
-        local_memory: the bytes of local memory of a work-group.
-        is_gpu: whether it is a GPU.
+        compute_units: number of compute units; on Intel's GPUs, of vector engines.
+        threads: number of sub-groups that a compute unit holds simultaneously.
+        sub_group: the largest sub-group size.
+        group: the largest work-group size.
+        local_memory: bytes of local memory of a work-group.
+        is_gpu: whether the device is a GPU.
     """
 
     compute_units: int
@@ -51,14 +51,14 @@ class MachineFacts(NamedTuple):
     is_gpu: bool
 
 
-# No interface of dpctl has this number. Intel's Xe and Xe2 vector engines hold 8 threads, of a
-# sub-group each (those of Gen9 to Xe-LP 7).
+# dpctl has no interface for this number. A vector engine of Intel's Xe and Xe2 GPUs holds 8
+# threads, each running one sub-group (7 on Gen9 to Xe-LP).
 _THREADS_OF_A_GPU_UNIT = 8
 
 
 @lru_cache(maxsize=64)
 def machine_facts(queue: dpctl.SyclQueue) -> MachineFacts:
-    """Return the facts of a queue's device that decide how kernels are divided; asked once."""
+    """Return the facts that decide how kernels are divided on the queue's device; read once."""
     device = queue.sycl_device
     return MachineFacts(
         max(int(device.max_compute_units), 1),
@@ -71,27 +71,27 @@ def machine_facts(queue: dpctl.SyclQueue) -> MachineFacts:
 
 
 def context_and_device(queue: dpctl.SyclQueue) -> tuple[Any, Any]:
-    """Context and device of a queue: what a built kernel belongs to."""
+    """Return the context and device of a queue, to which a built kernel belongs."""
     return limits_of(queue).context_and_device
 
 
 @lru_cache(maxsize=64)
 def computes_in_double(queue: dpctl.SyclQueue) -> bool:
-    """Return whether the queue's device has double precision; asked once."""
+    """Return whether the queue's device has double precision; read once."""
     return _dtypes.has_aspect(queue.sycl_device, "fp64")
 
 
 @lru_cache(maxsize=64)
 def copies_by_host(queue: dpctl.SyclQueue) -> bool:
-    """Return whether copies on the queue are left to the host; asked once.
+    """Return whether the host does the copies on the queue; read once.
 
-    The OpenCL driver of CPUs fails, or never ends, at copies in a context of several devices.
-    Kernels work there.
+    The OpenCL CPU driver fails or hangs when it copies in a context of several devices. Kernels
+    work there.
     """
     return is_cpu(queue) and len(queue.sycl_context.get_devices()) > 1
 
 
 @lru_cache(maxsize=64)
 def is_cpu(queue: dpctl.SyclQueue) -> bool:
-    """Return whether the queue's device is a CPU, whose memory the host shares; asked once."""
+    """Return whether the queue's device is a CPU, whose memory the host shares; read once."""
     return bool(queue.sycl_device.is_cpu)

@@ -1,7 +1,6 @@
-"""Preparations before dpctl is used: the CPU driver, the folder it is looked for from, and the
-name ``dpctl.tensor``.
+"""Prepare drivers before dpctl is imported: the CPU driver, its folder, and ``dpctl.tensor``.
 
-State: the environment variable that names the OpenCL driver, and the finder behind
+State: the environment variable that names the OpenCL driver, and the import finder behind
 ``dpctl.tensor``. Importing this module imports no SYCL package.
 """
 
@@ -43,16 +42,16 @@ def _system_has_cpu_driver() -> bool:
     return False
 
 
-#: Whether dpctl was there before the driver was prepared.
+#: Whether dpctl was imported before the driver was prepared.
 _came_late = False
 
 
 def prepare_driver() -> None:
     """Let the OpenCL loader find the CPU driver of this environment.
 
-    Must run before the first ``import dpctl``. A value that the user set is left alone, and
-    drivers registered under ``/etc/OpenCL/vendors`` stay visible beside ours; where one of them
-    is the same driver, nothing is added, because the device would appear twice.
+    Must run before the first ``import dpctl``. A value that the user set is kept, and drivers
+    registered under ``/etc/OpenCL/vendors`` stay visible next to this one. If one of them is the
+    same driver, nothing is added, because the device would appear twice.
     """
     global _came_late
     if _DRIVER_VARIABLE in os.environ or _system_has_cpu_driver():
@@ -64,7 +63,7 @@ def prepare_driver() -> None:
 
 
 def late_import() -> str | None:
-    """Advice where dpctl was used before the driver was prepared; ``None`` if it was not."""
+    """Return advice if dpctl was used before the driver was prepared, otherwise ``None``."""
     driver = find_driver()
     if not _came_late or driver is None:
         return None
@@ -76,10 +75,10 @@ def late_import() -> str | None:
 
 
 def prepare_devices() -> None:
-    """Have the SYCL runtime find its devices now if the working folder was removed.
+    """Let the SYCL runtime find its devices now if the working folder was removed.
 
-    The runtime asks for that folder when it loads its adapters, once in a process. Where there is
-    none it finds no device, and the process does not end.
+    The runtime asks for the working folder when it loads its adapters, once in a process. If the
+    folder is gone, the runtime finds no device and the process does not end.
     """
     with working_folder() as was_removed:
         if was_removed:
@@ -88,7 +87,7 @@ def prepare_devices() -> None:
 
 @contextlib.contextmanager
 def working_folder() -> Iterator[bool]:
-    """Work in a folder that exists if the working folder was removed; yields whether it was.
+    """Change to an existing folder if the working folder was removed; yield whether it was.
 
     SYCL's adapters and Numba's messages need the path of the working folder.
     """
@@ -114,7 +113,7 @@ def _is_tensor(name: str) -> bool:
 
 
 def _take_dpnps(module: types.ModuleType) -> None:
-    # The import system takes what stands in sys.modules after this call.
+    # The import system uses the entry of sys.modules after this call.
     name = module.__name__
     sys.modules[name] = importlib.import_module("dpnp" + name.removeprefix("dpctl"))
 
@@ -123,7 +122,7 @@ _tensor_alias = StandIn(_is_tensor, _take_dpnps)
 
 
 def prepare_tensor_alias() -> None:
-    """Let ``dpctl.tensor`` and its modules be found in ``dpnp.tensor`` when dpctl has none itself;
-    cheap, idempotent.
+    """Redirect imports of ``dpctl.tensor`` to ``dpnp.tensor`` when dpctl lacks it. Cheap and
+    idempotent.
     """
     _tensor_alias.install()

@@ -1,4 +1,4 @@
-"""Events: the end of work on a queue, to wait for, to order other work by, or to be told of."""
+"""Events: wait for work on a queue, order other work after it, or get notified when it ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dparray.exceptions import KernelArgumentError, KernelExecutionError
 
 
 class ProfilingTimes(NamedTuple):
-    """When a launch was submitted, started and ended, in nanoseconds of the device's clock."""
+    """The submission, start and end of a launch, in nanoseconds of the device's clock."""
 
     submit: int
     start: int
@@ -29,22 +29,23 @@ class ProfilingTimes(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """How long the kernel ran."""
+        """Return how long the kernel ran."""
         return (self.end - self.start) * 1e-9
 
 
 class Event:
-    """The end of one launch, or of the work that an array waits for (``x.event``).
+    """The end of one launch, or of the work that computes an array (``x.event``).
 
-    ``await event`` waits in asyncio while the loop goes on. Given to ``depends_on=`` it orders work
-    on any queue behind it, and the calling thread goes on. Where the queues share a context the
-    device waits; drivers take no events but their context's, so a launch behind an event of another
-    one is submitted by a thread that sleeps until then, and work on the same memory waits for it.
+    ``await event`` waits in asyncio while the loop continues. Passed as ``depends_on=``, an event
+    orders work on any queue after it, and the calling thread continues. Queues that share a context
+    wait on the device. Drivers accept only events of their own context, so a launch that depends on
+    another context is submitted by a sleeping thread, and work on the same memory waits for it.
 
     Attributes:
-        kernel: the kernel function that was launched; ``None`` of an array's work.
-        queue: where it runs.
-        ahead: what threads have still to do before it (:mod:`dparray._runtime.deferred_launch`).
+        kernel: the kernel function that was launched; ``None`` for an array's work.
+        queue: the queue of the work.
+        ahead: tasks that threads must finish before this work
+            (:mod:`dparray._runtime.deferred_launch`).
 
     Example:
         >>> import dparray as dp
@@ -74,18 +75,18 @@ class Event:
         self.ahead = ahead
 
     def submitted_as(self, sycl_event: dpctl.SyclEvent) -> None:
-        """Say what the launch is that was to be submitted."""
+        """Describe the launch that was to be submitted."""
         self._sycl_events = (sycl_event,)
 
     @property
     def sycl_events(self) -> tuple[dpctl.SyclEvent, ...]:
-        """The ``dpctl.SyclEvent`` objects that it is made of; waits until all are submitted."""
+        """The ``dpctl.SyclEvent`` objects behind the event; waits until all are submitted."""
         host_maps.wait_for(self.ahead)
         return self._sycl_events
 
     @property
     def sycl_event(self) -> dpctl.SyclEvent:
-        """The one ``dpctl.SyclEvent``; of several, one that is submitted to come after them."""
+        """One ``dpctl.SyclEvent``; if there are several, a new one that is submitted after them."""
         events = self.sycl_events
         if len(events) == 1:
             return events[0]
@@ -96,7 +97,8 @@ class Event:
         """Wait on the host until the work is done.
 
         Raises:
-            KernelExecutionError: the device failed; the message names the kernel and its line.
+            KernelExecutionError: the device failed; the message names the kernel and its source
+                line.
         """
         start = time.perf_counter()
         host_maps.wait_for(self.ahead)
@@ -114,7 +116,7 @@ class Event:
 
     @property
     def done(self) -> bool:
-        """Whether the work is done; does not wait."""
+        """Return whether the work is done; never waits."""
         complete = dpctl.event_status_type.complete
         if self.has_work_ahead:
             return False
@@ -122,20 +124,22 @@ class Event:
 
     @property
     def has_work_ahead(self) -> bool:
-        """Whether threads have still something to do before it."""
+        """Return whether threads must still do something before the work starts."""
         return any(hold in host_maps.holds for hold in self.ahead)
 
     def then(self, callback: Callable[[], Any]) -> Future[Any]:
-        """Call ``callback`` when the work is done: at once if it is, else on a thread of dparray's.
+        """Call ``callback`` when the work is done: immediately if it is, otherwise on a dparray
+        thread.
 
-        That thread, one for each queue, sleeps while it waits, and ends when nothing was asked of
-        it for a second. A callback may submit work, and should not take long.
+        There is one such thread for each queue. It sleeps while it waits, and ends after one second
+        without callbacks. A callback may submit work, and should not take long.
 
         Returns:
-            A future of what the callback returns, or raises; or of the error of the work itself.
+            A future with the return value or the exception of the callback, or the error of the
+            work.
 
         Raises:
-            KernelArgumentError: ``callback`` cannot be called.
+            KernelArgumentError: ``callback`` is not callable.
 
         Example:
             >>> import dparray as dp
@@ -145,20 +149,20 @@ class Event:
         """
         if not callable(callback):
             raise KernelArgumentError(
-                f"then: {callback!r} of type {type(callback).__name__} cannot be called; give a "
+                f"then: {callback!r} of type {type(callback).__name__} is not callable; pass a "
                 "function without arguments: event.then(lambda: print('done'))"
             )
         return _after(self, callback)
 
     def before_others(self, callback: Callable[[], Any]) -> Future[Any]:
-        """As :meth:`then` for what is dparray's own, on a thread that runs no callbacks of users':
-        these may wait for it.
+        """Like :meth:`then`, for dparray's callbacks; their thread runs no user callbacks, which
+        may wait for them.
         """
         return _after(self, callback, is_ours=True)
 
     def __await__(self) -> Generator[Any, None, None]:
         if not self.done:
-            # A program that awaits has imported it.
+            # A program that uses await has imported asyncio already.
             loop = importlib.import_module("asyncio").get_running_loop()
             waiter = loop.create_future()
             ended = self.then(lambda: None)
@@ -167,7 +171,7 @@ class Event:
 
     @property
     def profile(self) -> ProfilingTimes:
-        """The times of the launch; waits for it.
+        """The times of the launch; waits for it to end.
 
         Raises:
             KernelExecutionError: the queue does not collect times.
@@ -175,8 +179,8 @@ class Event:
         if not self.queue.has_enable_profiling:
             name = "x.event" if self.kernel is None else f"kernel {self.kernel.__name__}"
             raise KernelExecutionError(
-                f"{name}: its queue collects no times; look with dp.profile(), or make one with "
-                'dpctl.SyclQueue(device, property="enable_profiling") and put the arrays on it'
+                f"{name}: its queue does not collect times; use dp.profile(), or create a queue "
+                'with dpctl.SyclQueue(device, property="enable_profiling") for the arrays'
             )
         self.wait()
         event = self.sycl_event
@@ -196,9 +200,9 @@ def event_of_work(queue: dpctl.SyclQueue) -> Event:
 
 
 def order_after(queue: dpctl.SyclQueue, depends_on: Any) -> None:
-    """Let all later work on a queue wait for an event or some, of whatever queues.
+    """Make all later work on a queue wait for one or more events of any queues.
 
-    The host waits for those of queues in another context: what work comes later is not known.
+    The host waits for events of another context, because the later work is not known yet.
     """
     events, others = events_before(depends_on, queue)
     for other in others:
@@ -211,12 +215,12 @@ def order_after(queue: dpctl.SyclQueue, depends_on: Any) -> None:
 def events_before(
     depends_on: Any, queue: dpctl.SyclQueue
 ) -> tuple[list[dpctl.SyclEvent], list[Event]]:
-    """``depends_on``, an event or some: what work on a queue can depend on, and what it cannot.
+    """Split ``depends_on`` into events that work on a queue can depend on, and all others.
 
-    The others are of queues in another context, or not submitted yet (see `deferred_launch`).
+    The others belong to another context, or are not submitted yet (see `deferred_launch`).
 
     Raises:
-        KernelArgumentError: it is none.
+        KernelArgumentError: the value is not an event.
     """
     events: list[dpctl.SyclEvent] = []
     others: list[Event] = []
@@ -226,14 +230,14 @@ def events_before(
         elif event.queue.sycl_context == queue.sycl_context and not event.has_work_ahead:
             events += event._sycl_events
         elif event.done:
-            event.wait()  # which raises if it has failed
+            event.wait()  # This raises if the event has failed.
         else:
             others.append(event)
     return events, others
 
 
 def checked_events(depends_on: Any) -> tuple[Any, ...]:
-    """``depends_on``, an event or some, as a tuple; raises as :func:`events_before`."""
+    """Return ``depends_on`` as a tuple of events; raises as :func:`events_before`."""
     if isinstance(depends_on, Event | dpctl.SyclEvent):
         return (depends_on,)
     if not isinstance(depends_on, Iterable) or hasattr(depends_on, "sycl_queue"):
@@ -248,28 +252,28 @@ def checked_events(depends_on: Any) -> tuple[Any, ...]:
 def _no_event(value: Any) -> KernelArgumentError:
     if hasattr(value, "sycl_queue"):
         return KernelArgumentError(
-            f"depends_on: an array of shape {value.shape} is no event; the end of the work that "
-            "fills it is one: depends_on=x.event"
+            f"depends_on: an array of shape {value.shape} is not an event; the event of the work "
+            "that computes it is x.event: depends_on=x.event"
         )
     return KernelArgumentError(
-        f"depends_on: {value!r} of type {type(value).__name__} is no event; give what call_kernel "
-        "returned, x.event of an array, a dpctl.SyclEvent, or a list of them"
+        f"depends_on: {value!r} of type {type(value).__name__} is not an event; pass the result "
+        "of call_kernel, x.event of an array, a dpctl.SyclEvent, or a list of them"
     )
 
 
-# -- being told ------------------------------------------------------------------------------------
+# -- notification ----------------------------------------------------------------------------------
 
-#: By queue, and whether what is called back is ours.
+#: Keyed by queue, and by whether the callback is dparray's.
 _waiters: dict[tuple[dpctl.SyclQueue, bool], SimpleQueue[Any]] = {}
 _lock = threading.Lock()
 
 
-#: A thread ends when nothing was asked of it for so many seconds: it keeps its queue alive.
+#: A thread keeps its queue alive, so it ends after this many seconds without callbacks.
 IDLE_SECONDS = 1.0
 
 
 def _after(event: Event, callback: Callable[[], Any], is_ours: bool = False) -> Future[Any]:
-    """Call a function at once if the work of an event is done, else on the thread that waits."""
+    """Call a function now if an event is done, otherwise on the thread that waits for it."""
     result: Future[Any] = Future()
     if event.done:
         _call(callback, result)
@@ -279,10 +283,10 @@ def _after(event: Event, callback: Callable[[], Any], is_ours: bool = False) -> 
 
 
 def _ask(event: Event, callback: Callable[[], Any], result: Future[Any], is_ours: bool) -> None:
-    """Give an event to the thread that waits for those of its queue, one after the other.
+    """Pass an event to the thread that waits for the events of its queue in order.
 
-    What is ours comes after what was given before it alone, so that no such threads wait for each
-    other.
+    A dparray callback follows only the callbacks passed before it, so that two such threads never
+    wait for each other.
     """
     place = event.queue, is_ours
     with _lock:
@@ -300,9 +304,9 @@ def _wait_for_each(place: tuple[dpctl.SyclQueue, bool], asked: SimpleQueue[Any])
         try:
             event, callback, result = asked.get(timeout=IDLE_SECONDS)
         except Empty:
-            with _lock:  # nothing is put in meanwhile
+            with _lock:  # Nothing is added meanwhile.
                 if asked.empty():
-                    if _waiters.get(place) is asked:  # a child of fork has forgotten it
+                    if _waiters.get(place) is asked:  # The child of a fork has no such thread.
                         del _waiters[place]
                     return
             continue
@@ -312,7 +316,8 @@ def _wait_for_each(place: tuple[dpctl.SyclQueue, bool], asked: SimpleQueue[Any])
             result.set_exception(error)
         else:
             _call(callback, result)
-        del event, callback, result  # nothing is kept alive while it waits for the next
+        # Drop references, so that nothing stays alive while the thread waits for the next event.
+        del event, callback, result
 
 
 def _call(callback: Callable[[], Any], result: Future[Any]) -> None:
@@ -323,7 +328,7 @@ def _call(callback: Callable[[], Any], result: Future[Any]) -> None:
 
 
 def _tell(loop: Any, waiter: Any, error: BaseException | None) -> None:
-    """Wake a coroutine from another thread, unless its loop is gone."""
+    """Wake a coroutine from another thread, unless its loop is closed."""
 
     def wake() -> None:
         if waiter.done():

@@ -1,8 +1,9 @@
-"""The end of the process: it waits for work that ends soon, and not for a kernel that never does.
+"""End the process without waiting for a kernel that never ends.
 
 dpctl waits at exit for the work on all queues, and SYCL's destructors wait for the threads that
-carry it out. Where work goes on after a while, or the program was interrupted while it waited for
-it, both are skipped, so that the process ends with the status that Python gives it.
+carry it out. Both waits are skipped if work continues after a short time, or if the program was
+interrupted while it waited for that work. The process then ends with the status that Python gives
+it.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ import dpctl.memory
 from dparray._runtime import in_order
 from dparray._runtime.order import forget_at_exit, order_of, used_queues
 
-#: How long a process that ends waits for work whose results nobody reads any more.
+#: How many seconds an ending process waits for work whose results nobody reads any more.
 SECONDS = 2.0
 _PAUSE = 0.005
 
 
 def leave_without_destructors() -> None:
-    """Let ``exit`` of the C library skip SYCL's destructors, which wait for its threads.
+    """Make ``exit`` of the C library skip SYCL's destructors, which wait for its threads.
 
-    What is registered last is called first: the streams are closed, then the process ends with the
-    status it was given.
+    Handlers run in reverse order of registration: the streams are closed, then the process ends
+    with its status.
     """
     library = ctypes.CDLL(None)
     if sys.platform == "linux" and hasattr(library, "on_exit"):
@@ -60,7 +61,7 @@ def _wait_a_while() -> None:
         )
     forget_at_exit()
     for kept in gc.get_objects():
-        if isinstance(kept, dpctl.memory._memory._Memory):  # drivers wait where memory is freed
+        if isinstance(kept, dpctl.memory._memory._Memory):  # Drivers wait when memory is freed.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
     leave_without_destructors()
 

@@ -1,8 +1,8 @@
-"""The policy for values that leave a device to be computed with by code on the host.
+"""The policy for device data that is copied to the host for a function without a kernel.
 
-A read that the program asks for is none of it: ``asnumpy``, ``item``, ``float(x)``, printing,
-files. What is left are functions that have no kernel and go to NumPy by themselves. On a CPU device
-nothing leaves, since the host is the device.
+The policy does not cover reads that the program requests: ``asnumpy``, ``item``, ``float(x)``,
+printing, files. It covers functions that have no kernel and call NumPy internally. A CPU device is
+never affected, because the host is the device.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dparray import _hooks, config
 from dparray.device import describe_queue
 from dparray.exceptions import FallbackError
 
-#: Functions that are asked for values on the host, and text.
+#: Functions that convert to host values or text on request.
 _ASKED = frozenset(
     {"asnumpy", "item", "tolist", "tobytes", "tofile", "dump", "dumps", "view_on_host", "map"}
     | {"save", "savez", "savez_compressed", "savetxt", "array_repr", "array_str", "array2string"}
@@ -28,14 +28,14 @@ _told: set[tuple[Any, ...]] = set()
 
 
 class FallbackWarning(UserWarning):
-    """Values left a device to be computed with on the host; said once for each line."""
+    """A function copied device data to the host to compute there; issued once for each line."""
 
 
 def leaves(queue: Any, nbytes: int) -> None:
-    """Apply the policy to values that are about to be copied from a device that is no CPU.
+    """Apply the policy to data that is about to be copied from a device that is not a CPU.
 
     Raises:
-        FallbackError: the policy forbids it.
+        FallbackError: the policy forbids the copy.
     """
     policy = config.fallback
     if policy == "allow":

@@ -1,6 +1,6 @@
-"""Report a segmentation fault in a kernel by Python's ``faulthandler``.
+"""Report a segmentation fault in a kernel with Python's ``faulthandler``.
 
-A kernel on a CPU device is native code in this process, so an index far out of bounds ends it.
+A kernel on a CPU device is native code in this process, so an index far out of bounds can crash it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import sys
 
 
 def enable() -> None:
-    """Let a segmentation fault print the Python lines that ran.
+    """Print the Python stack at a segmentation fault.
 
-    A handler of the program's own stays.
+    A handler that the program installed is kept.
     """
     if faulthandler.is_enabled() or callable(signal.getsignal(signal.SIGSEGV)):
         return
-    with contextlib.suppress(OSError, RuntimeError, ValueError):  # there is no error stream
+    with contextlib.suppress(OSError, RuntimeError, ValueError):  # There is no error stream.
         faulthandler.enable(sys.__stderr__)  # type: ignore[arg-type]

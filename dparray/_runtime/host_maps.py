@@ -1,11 +1,11 @@
-"""Access of the host: the maps that are open, and the work that would cross them.
+"""Host access to memory: open maps, and the work that conflicts with them.
 
-An open map holds a range of addresses for a thread, to read or to write. Work asks here before it
-reads or writes memory; with no map open that is one truth test. It waits for a map that another
-thread holds; it is refused where a thread would wait for itself. What is done later, a copy by the
-host (:mod:`dparray.memory.async_copy`) or a launch behind work of another context
-(:mod:`dparray._runtime.deferred_launch`), holds what it reads and what it writes in the same way,
-for nobody.
+An open map holds a range of addresses for a thread, for reading or writing. Work checks the maps
+before it reads or writes memory; without open maps, the check is one test of a Boolean. Work waits
+for a map of another thread, and raises if a thread would wait for itself. Deferred tasks, such as a
+copy by the host (:mod:`dparray.memory.async_copy`) or a launch that depends on another context
+(:mod:`dparray._runtime.deferred_launch`), hold the memory that they read and write in the same way,
+without a thread.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from dparray.exceptions import KernelExecutionError, MapError
 
 #: Held while expressions are evaluated, and while maps open and close.
 lock = threading.RLock()
-_changed = threading.Condition(lock)  # to wait on it lets go of the lock, however often it is held
+_changed = threading.Condition(lock)  # Waiting on it releases the lock, however often it is held.
 
-#: The maps that are open. Work looks whether there are any, and asks only then.
+#: The open maps. Work takes the lock only if there are any.
 holds: list[Hold] = []
 
-#: How many have been opened. What a thread reads while this changes may be half of the old values
-#: and half of those that are written through a map: it reads them again.
+#: The number of maps opened so far. If this changes during a read, the thread may have read old and
+#: new values mixed, so it reads again.
 openings = 0
 
-_waiting: dict[int, Hold] = {}  # which map a thread waits for
-_LOOK_AGAIN = 0.2  # seconds, after which a thread that has ended or a map that was lost is noticed
+_waiting: dict[int, Hold] = {}  # The map that each thread waits for.
+_LOOK_AGAIN = 0.2  # After this many seconds, ended threads and lost maps are noticed.
 
 
 class Hold:
     """The memory of one open map.
 
     Attributes:
-        first, last: the first address, and the one after the last.
-        writes: whether the host may write there.
+        first, last: the first address, and the address after the last.
+        writes: whether the host may write to the memory.
         queue: the queue of the memory.
-        thread: who opened it.
+        thread: the thread that opened the map.
         what: the array and the line that opened the map, for messages.
-        finish: lets go of it where its map was lost without being closed, or ``None``.
-        is_settling: the opener itself copies for the map, which does not wait for it.
-        task: what is done later, by a thread that waits for nobody, in words; ``""`` of a map.
-        failure: why that could not be done.
+        finish: releases a map that was lost without being closed, or ``None``.
+        is_settling: whether the opener itself copies for the map, which does not wait for it.
+        task: a description of the deferred task that holds the memory, or ``""`` for a map.
+        failure: the error of a deferred task that failed.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class Hold:
         self.failure: BaseException | None = None
 
     def crosses(self, span: tuple[int, int], writes: bool) -> bool:
-        """Return whether reading or writing a range has to wait for the map."""
+        """Return whether reading or writing a range must wait for the map."""
         if not (writes or self.writes) or (
             self.is_settling and self.thread == threading.get_ident()
         ):
@@ -81,9 +81,7 @@ class Hold:
 
 
 def span_of(pointer: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
-    """Return the addresses that elements take, from the first to behind the last; strides in
-    bytes.
-    """
+    """Return the first address of the elements and the one after the last; strides in bytes."""
     if 0 in shape:
         return pointer, pointer
     reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
@@ -92,7 +90,7 @@ def span_of(pointer: int, shape: Sequence[int], strides: Sequence[int], itemsize
 
 
 def span_of_layout(layout: Layout) -> tuple[int, int]:
-    """Return the addresses of an array or a layout; none for what lies in no memory."""
+    """Return the address range of an array or a layout, which is empty if it has no memory."""
     block = layout.block
     if block.memory is None:
         return 0, 0
@@ -102,7 +100,7 @@ def span_of_layout(layout: Layout) -> tuple[int, int]:
 
 
 def before_read(*layouts: Layout) -> bool:
-    """Wait until no map that may write crosses what work is about to read; whether any did.
+    """Wait for write maps that overlap memory to be read; return whether there were any.
 
     Raises:
         MapError: the calling thread would wait for itself.
@@ -112,26 +110,26 @@ def before_read(*layouts: Layout) -> bool:
 
 
 def before_noting(layout: Layout) -> None:
-    """Return the same for an expression that is noted down: what is done later is waited for when
-    it is computed.
+    """Check an expression as :func:`before_read` does, except that deferred tasks are waited for at
+    evaluation.
     """
     _pass(span_of_layout(layout), False, layout, is_noted=True)
 
 
 def before_write(*layouts: Layout) -> None:
-    """Wait until no map crosses what work is about to write; raises as :func:`before_read`."""
+    """Wait for all maps that overlap memory to be written; raises as :func:`before_read`."""
     for layout in layouts:
         _pass(span_of_layout(layout), True, layout)
 
 
 def before_sharing(block: Block) -> None:
-    """Wait until no map lies in a block whose address others are given."""
+    """Wait until no map overlaps a block whose address is passed to another library."""
     if block.memory is not None:
         _pass((block.pointer, block.pointer + block.nbytes), True, None)
 
 
 def before_reading_tensors(tensors: Sequence[Any]) -> None:
-    """Return the same as :func:`before_read` for arrays of dpnp.tensor."""
+    """Check arrays of dpnp.tensor as :func:`before_read` does."""
     for tensor in tensors:
         if hasattr(tensor, "usm_data"):
             strides = [stride * tensor.itemsize for stride in tensor.strides]
@@ -140,7 +138,7 @@ def before_reading_tensors(tensors: Sequence[Any]) -> None:
 
 
 def open_hold(hold: Hold, layout: Layout, settle: Callable[[], None]) -> None:
-    """Register a map after those that cross it are closed; ``settle`` is called just before."""
+    """Register a map after all conflicting maps are closed; ``settle`` is called just before."""
     with lock:
         _pass((hold.first, hold.last), hold.writes, layout)
         settle()
@@ -152,20 +150,20 @@ def _hold(hold: Hold) -> None:
     global openings
     holds.append(hold)
     note_mapped(hold.queue)
-    openings += 1  # last: who reads the new number finds the memory held
+    openings += 1  # Set last: a thread that reads the new number must find the memory held.
 
 
 def hold_for_later(task: str, *accesses: tuple[Layout, str]) -> tuple[Hold, ...]:
-    """Hold memory, each in its mode, for what is done later; who does it takes it over.
+    """Hold memory in given modes for a deferred task; the thread that runs the task takes over.
 
     Args:
-        task: what it is, as a message says that it failed: ``"copied to opencl:cpu:0"``.
-        accesses: each layout with ``"r"`` or ``"w"``.
+        task: the task as its error message describes it: ``"copied to opencl:cpu:0"``.
+        accesses: pairs of a layout and ``"r"`` or ``"w"``.
     """
     made = tuple([Hold(layout, mode) for layout, mode in accesses])
     with lock:
         has_waited = True
-        while has_waited:  # which lets go of the lock: all have to be free at one time
+        while has_waited:  # This releases the lock, and all memory must be free at one time.
             has_waited = False
             for hold, (layout, _) in zip(made, accesses, strict=True):
                 has_waited |= _pass((hold.first, hold.last), hold.writes, layout)
@@ -176,13 +174,13 @@ def hold_for_later(task: str, *accesses: tuple[Layout, str]) -> tuple[Hold, ...]
 
 
 def take_over(held: Sequence[Hold]) -> None:
-    """Let the calling thread pass, which does what they are held for."""
+    """Let the calling thread, which runs the task of these holds, pass them."""
     for hold in held:
         hold.thread, hold.is_settling = threading.get_ident(), True
 
 
 def writes_ahead(layout: Layout) -> tuple[Hold, ...]:
-    """Return the holds of tasks that are still to be done and write the memory of an array."""
+    """Return the holds of unfinished tasks that write the memory of an array."""
     span = span_of_layout(layout)
     with lock:
         return tuple(
@@ -191,22 +189,22 @@ def writes_ahead(layout: Layout) -> tuple[Hold, ...]:
 
 
 def wait_for_writes_ahead(queue: dpctl.SyclQueue) -> None:
-    """Wait for what is still to be done that writes memory of ``queue``: copies until they are
-    there, launches until they are submitted.
+    """Wait for deferred writes to memory of ``queue``: for copies until they end, for launches
+    until they are submitted.
     """
     with lock:
         ahead = [hold for hold in holds if hold.task and hold.writes and hold.queue == queue]
     wait_for(ahead)
 
 
-waits.insert(0, wait_for_writes_ahead)  # before work that is submitted is waited for
+waits.insert(0, wait_for_writes_ahead)  # Needed before waiting for submitted work.
 
 
 def wait_for(held: Sequence[Hold]) -> None:
-    """Wait until what memory is held for is done.
+    """Wait until the deferred tasks of some holds are done.
 
     Raises:
-        KernelExecutionError: it failed.
+        KernelExecutionError: the task failed.
     """
     if not held:
         return
@@ -217,7 +215,7 @@ def wait_for(held: Sequence[Hold]) -> None:
 
 
 def _has_failed(hold: Hold) -> bool:
-    """Raise if it has failed: the memory keeps its hold, so that nobody reads what is there."""
+    """Raise if the task failed. The memory stays held, so that no thread reads wrong values."""
     if hold.failure is not None:
         _, shape, dtype, line = hold.what
         raise KernelExecutionError(
@@ -228,8 +226,8 @@ def _has_failed(hold: Hold) -> bool:
 
 
 def end(held: Sequence[Hold], failure: BaseException | None) -> None:
-    """Let work go on that waits for what was done later, or, where it failed, let all work raise
-    that would read what was not written, now and later.
+    """Release the memory of a finished task, or, if it failed, make all present and later readers
+    of the unwritten memory raise.
     """
     with lock:
         for hold in held:
@@ -241,7 +239,7 @@ def end(held: Sequence[Hold], failure: BaseException | None) -> None:
 
 
 def close_hold(hold: Hold) -> None:
-    """Let work go on that waits for a map."""
+    """Let work continue that waits for a map."""
     with lock:
         if hold in holds:
             holds.remove(hold)
@@ -250,7 +248,7 @@ def close_hold(hold: Hold) -> None:
 
 
 def _pass(span: tuple[int, int], writes: bool, what: Any, is_noted: bool = False) -> bool:
-    """Wait until no map is in the way; whether any was."""
+    """Wait until no map conflicts; return whether any did."""
     me, has_waited = threading.get_ident(), False
     with lock:
         while (hold := _in_the_way(span, writes, is_noted)) is not None:
@@ -267,7 +265,8 @@ def _pass(span: tuple[int, int], writes: bool, what: Any, is_noted: bool = False
 def _in_the_way(span: tuple[int, int], writes: bool, is_noted: bool) -> Hold | None:
     for hold in [each for each in holds if each.finish is not None]:
         finish, hold.finish = hold.finish, None
-        hold.thread, hold.is_settling = threading.get_ident(), True  # what it copies is our work
+        # The task copies as part of dparray's work.
+        hold.thread, hold.is_settling = threading.get_ident(), True
         with suppress(Exception):
             finish()  # type: ignore[misc]
         close_hold(hold)
@@ -278,7 +277,7 @@ def _in_the_way(span: tuple[int, int], writes: bool, is_noted: bool) -> Hold | N
 
 
 def _check_end(hold: Hold, me: int, writes: bool, what: Any) -> None:
-    """Raise where waiting for a map would never end."""
+    """Raise if waiting for a map would never end."""
     if hold.task:
         _has_failed(hold)
         return
@@ -287,7 +286,7 @@ def _check_end(hold: Hold, me: int, writes: bool, what: Any) -> None:
         if hold.writes:
             allowed = "the memory is read and written through the NumPy array that it gave alone"
         raise MapError(
-            f"{_clash(hold, writes, what)} in the same thread: it would wait for itself for ever. "
+            f"{_clash(hold, writes, what)} in the same thread: it would wait for itself forever. "
             f"While that map is open, {allowed}; close it first: leave its `with` block, or call "
             "its close()"
         )
@@ -297,18 +296,18 @@ def _check_end(hold: Hold, me: int, writes: bool, what: Any) -> None:
         if further.thread == me:
             raise MapError(
                 f"{_clash(hold, writes, what)} in {_thread_name(hold.thread)}, which waits for "
-                f"{_told(further)} in this thread: neither would ever go on. Open maps in the same "
-                "order in all threads, or close one before the next is opened"
+                f"{_told(further)} in this thread: a deadlock. Open maps in the same "
+                "order in all threads, or close one before opening the next"
             )
         asked = further
     if all(thread.ident != hold.thread for thread in threading.enumerate()):
         raise MapError(
-            f"{_clash(hold, writes, what)} in a thread that has ended; call the map's close()"
+            f"{_clash(hold, writes, what)} in a thread that has ended; call close() of the map"
         )
 
 
 def _clash(hold: Hold, writes: bool, what: Any) -> str:
-    """The message: the access that is asked for, and the map in its way."""
+    """Return the message: the requested access, and the conflicting map."""
     does = "would write" if writes else "reads"
     memory = "memory that others are given"
     if what is not None:
@@ -342,7 +341,7 @@ def _thread_name(ident: int) -> str:
 
 
 def _forget_tasks() -> None:
-    """In a child of ``fork`` nobody does what was to be done later."""
+    """Forget deferred tasks in the child of ``fork``, where no thread runs them."""
     holds[:] = [hold for hold in holds if not hold.task]
 
 

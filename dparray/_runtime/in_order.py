@@ -1,17 +1,18 @@
-"""In-order queues: waiting for work on them, and other libraries' calls, without a deadlock.
+"""Wait on in-order queues and call other libraries there without a deadlock.
 
-dpctl and dpnp submit host tasks after their kernels, which take the interpreter's lock. On an
-in-order queue the next kernel waits for them. SYCL waits for such a kernel with the lock of its
-graph held, submitting takes that lock, and the libraries submit with the interpreter's lock held:
-one thread holds the graph and waits for a host task, which waits for the interpreter, which a
-second thread holds that waits for the graph. So, from the first queue in order that is met:
+dpctl and dpnp submit host tasks after their kernels, and these tasks take the interpreter's lock.
+On an in-order queue, the next kernel waits for them. SYCL waits for such a kernel while it holds
+the lock of its graph, and submitting takes that lock too. The libraries submit while they hold the
+interpreter's lock. A deadlock follows: one thread holds the graph and waits for a host task, the
+host task waits for the interpreter, and a second thread holds the interpreter and waits for the
+graph. From the first in-order queue on, therefore:
 
-- no thread waits in SYCL for work that has not started, which a host task may hold up;
-- one thread at a time is in calls of other libraries, which submit and wait as they like, and it
-  begins when the host tasks of its queue are done;
-- our own launches let go of the interpreter.
+- no thread waits in SYCL for work that has not started, which a host task may delay;
+- one thread at a time calls other libraries, which submit and wait freely, and the call begins when
+  the host tasks of its queue are done;
+- dparray's launches release the interpreter's lock.
 
-A program without such queues pays one look at a flag for each wait and each call.
+In a program without such queues, each wait and each call only tests a flag.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray._runtime import submission, waiting
 
-#: The longest pause between two looks at work, in seconds.
+#: The longest pause between two checks of work, in seconds.
 MOST_PAUSE = 5e-4
 
 _is_met = False
@@ -37,13 +38,13 @@ _refuse: Callable[[], object] | None = None
 lock = threading.RLock()
 _in_driver = threading.Lock()
 _unlocked = nullcontext()
-#: Called once no work may be submitted with the interpreter's lock held.
+#: Called as soon as no work may be submitted while the interpreter's lock is held.
 when_met: list[Callable[[], None]] = []
 
 
 @lru_cache(maxsize=256)
 def meet(queue: dpctl.SyclQueue) -> None:
-    """Say that work is about to be submitted to ``queue``."""
+    """Record that work is about to be submitted to ``queue``."""
     global _is_met
     if queue.is_in_order and not _is_met:
         _is_met = True
@@ -52,12 +53,12 @@ def meet(queue: dpctl.SyclQueue) -> None:
 
 
 def is_met() -> bool:
-    """Return whether a queue in order has been met, or everything is refused."""
+    """Return whether an in-order queue has been used, or all device use is forbidden."""
     return _is_met
 
 
 def refuse_with(refuse: Callable[[], object]) -> None:
-    """From now on call ``refuse``, which raises, in place of any build, wait or foreign call."""
+    """Call ``refuse``, which raises, instead of every later build, wait or foreign call."""
     global _is_met, _refuse
     _is_met, _refuse = True, refuse
     _tell_of_it()
@@ -69,38 +70,38 @@ def _tell_of_it() -> None:
 
 
 def check() -> None:
-    """Raise where all use of devices is refused."""
+    """Raise if all device use is forbidden."""
     if _refuse is not None:
         _refuse()
 
 
 class LongWork(Protocol):
-    """A queue's order, which knows whether work that may take long has ended."""
+    """The part of a queue's order that records whether long work has ended."""
 
     def has_long_work(self) -> bool:
         """Return whether work that may take long is not known to be complete; never waits."""
 
 
-#: The queues to which work has been submitted that may take long, or never end. While there are
-#: any, the main thread waits for no queue in a driver: a thread that waits in Intel's CPU runtime
-#: may be given work-items of any of them.
+#: The queues with submitted work that may take long or never end. While there are any, the main
+#: thread does not wait in a driver: Intel's CPU runtime may give work-items of any of these queues
+#: to a waiting thread.
 long_work: set[LongWork] = set()
 
 
-#: Events for which the program did not wait to the end, because it was interrupted.
+#: Events whose wait the program interrupted.
 _interrupted: deque[dpctl.SyclEvent] = deque(maxlen=64)
-#: With so many of them the main thread only looks whether work is complete: each helper that is
-#: left behind may carry out work-items of the same kernel for ever.
+#: Above this number the main thread only polls for completion, because each abandoned helper may
+#: carry out work-items of the same kernel forever.
 _MAX_LEFT_HELPERS = 32
 
 
 def interrupted_waits() -> int:
-    """Return how many waits were interrupted for work that still goes on."""
+    """Return how many waits were interrupted whose work still runs."""
     return sum(map(_not_complete, tuple(_interrupted)))
 
 
 def is_refused() -> bool:
-    """Return whether all use of devices is refused, as in the child of a fork."""
+    """Return whether all device use is forbidden, as in the child of a fork."""
     return _refuse is not None
 
 
@@ -115,8 +116,8 @@ def wait_for(events: Sequence[dpctl.SyclEvent], is_long: bool = False) -> None:
     """Wait on the host for events; other threads run meanwhile, and signals are handled.
 
     Args:
-        events: those to wait for.
-        is_long: they may take long; otherwise ``long_work`` says whether they may.
+        events: the events to wait for.
+        is_long: whether they may take long; by default ``long_work`` decides.
     """
     global _in_driver
     if not events:
@@ -135,15 +136,15 @@ def wait_for(events: Sequence[dpctl.SyclEvent], is_long: bool = False) -> None:
         try:
             waiting.interruptible(lambda: _wait_in_driver(events))
         except BaseException:
-            _in_driver = threading.Lock()  # the helper may hold the other one for ever
+            _in_driver = threading.Lock()  # The helper may hold the other lock forever.
             _interrupted.extend(event for event in events if _not_complete(event))
             raise
 
 
 def _wait_in_driver(events: Sequence[dpctl.SyclEvent]) -> None:
-    # A thread that waits in Intel's CPU runtime carries out tasks meanwhile, the wait of another
-    # thread among them, which may be for what it stands in: then both wait for ever. So one of ours
-    # waits there, and the others look.
+    # A thread that waits in Intel's CPU runtime carries out other tasks meanwhile. One of them may
+    # be another thread's wait, for work that this thread is part of: then both wait forever. So one
+    # dparray thread waits in the runtime, and the others poll.
     in_driver = _in_driver
     if in_driver.acquire(blocking=False):
         try:
@@ -172,7 +173,7 @@ def _wait_while(event: dpctl.SyclEvent, holds: Callable[[dpctl.SyclEvent], bool]
 
 
 def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
-    """Wait until all that work on ``queue`` keeps alive is let go."""
+    """Wait until all objects that the work on ``queue`` keeps alive are released."""
     wait_for(SequentialOrderManager[queue].host_task_events)
 
 

@@ -1,6 +1,6 @@
-"""Launching: the range is checked, and the kernel is submitted in order with its queue.
+"""Check a range and submit a kernel in order with its queue.
 
-All work on a queue is ordered as submitted, dpnp's and ours (:mod:`dparray._runtime.order`).
+All work on a queue, dpnp's and dparray's, is ordered as submitted (:mod:`dparray._runtime.order`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def check_range(
                 f"kernel {kernel}: the local size {part} does not divide the global size {extent} "
                 f"in dimension {dimension}"
             )
-    # Dimensions are reversed on the way to the device.
+    # The device has the dimensions in reverse order.
     allowed = limits.sizes[: len(local)][::-1]
     if prod(local) > limits.group or any(map(int.__gt__, map(int, local), allowed)):
         raise KernelRangeError(
@@ -64,7 +64,7 @@ def check_range(
 
 
 def check_local_memory(kernel: str, queue: dpctl.SyclQueue, asked: int) -> None:
-    """Raise ``KernelRangeError`` where a group asks for more local memory than the device has."""
+    """Raise ``KernelRangeError`` if a group needs more local memory than the device has."""
     available = limits_of(queue).local_memory
     if asked > available:
         raise KernelRangeError(
@@ -74,14 +74,14 @@ def check_local_memory(kernel: str, queue: dpctl.SyclQueue, asked: int) -> None:
 
 
 class Built:
-    """A kernel as a driver built it for one device of a context.
+    """A kernel as built by a driver for one device of a context.
 
     Attributes:
         sycl_kernel: the ``dpctl.program.SyclKernel``.
-        address: of it, for the C interface.
-        most_in_group: the work-items of its largest group, if it is a kernel of a ``Range``, whose
-            first parameters are the extents that were asked for: the work-items beyond them do
-            nothing. 0 of other kernels, which are launched over the very range that is given.
+        address: the address of the kernel, for the C interface.
+        most_in_group: the number of work-items in the largest group of a kernel of a ``Range``. Its
+            first parameters are the requested sizes, and work-items beyond them do nothing. 0 for
+            other kernels, whose range is launched unchanged.
     """
 
     __slots__ = ("address", "most_in_group", "sycl_kernel")
@@ -93,14 +93,14 @@ class Built:
 
 
 class Ready(NamedTuple):
-    """A kernel over a range on a queue, as it is submitted.
+    """A kernel over a range on a queue, ready for submission.
 
     Attributes:
-        address: of the kernel.
+        address: the address of the kernel.
         index_space: the range.
-        extents: those that were asked for, as arguments, if the kernel takes them.
-        kinds: the types of all arguments, which are those of the kernel's parameters.
-        takes_local: whether local memory is among them.
+        extents: the requested sizes as arguments, if the kernel takes them.
+        kinds: the types of all arguments, equal to the types of the kernel's parameters.
+        takes_local: whether the arguments include local memory.
     """
 
     address: int
@@ -120,7 +120,7 @@ def _made_ready(
     local_range: Sequence[int] | None,
     arguments: Sequence[Packed],
 ) -> Ready:
-    """Build a kernel and check a range; kept with the kernel, since to look costs less."""
+    """Build a kernel and check a range; stored with the kernel, since a lookup is cheaper."""
     built: Built = kernel.built_for(queue)
     check_range(kernel.name, queue, global_range, local_range)
     if len(kernel.ready) >= _MOST_READY:
@@ -140,7 +140,7 @@ def _made_ready(
 def _rounded(queue: dpctl.SyclQueue, size: Sequence[int], most_in_group: int) -> rounding.Rounded:
     if is_cpu(queue):
         limits = limits_of(queue)
-        # Dimensions are reversed on the way to the device.
+        # The device has the dimensions in reverse order.
         found = rounding.on_cpu(size, min(most_in_group, *limits.sizes), limits.units)
     else:
         found = rounding.elsewhere(size)
@@ -155,7 +155,7 @@ def check_launch(
     arguments: Sequence[Packed],
     queue: dpctl.SyclQueue,
 ) -> None:
-    """Raise what :func:`launch` would raise of a range and of local memory, and launch nothing."""
+    """Check the range and the local memory as :func:`launch` does, without a launch."""
     kernel.built_for(queue)
     check_range(kernel.name, queue, global_range, local_range)
     if local_range is not None:
@@ -177,23 +177,23 @@ def launch(
     memory: Sequence[Marked | None] = (None,),
     reads: int = 0,
 ) -> dpctl.SyclEvent:
-    """Submit ``kernel`` after all earlier work on ``queue``; returns without waiting.
+    """Submit ``kernel`` after all earlier work on ``queue``; return without waiting.
 
     Args:
-        kernel: a compiled kernel (``built_for(queue)`` gives a :class:`Built`; ``name``; ``ready``,
-            a dict of :class:`Ready` that is kept here).
-        global_range, local_range: extents in the order of the kernel's indices, as tuples.
-        arguments: those of all parameters of the kernel. Memory of the pool among them may be
-            dropped at once, because a block is only reused in order with its queue.
-        queue: where to run.
-        depends_on: events of other queues that must be complete first.
-        keep_alive: owners of memory outside the pool, held until the kernel has run.
-        memory: the pool's memory behind the arguments; ``None`` among it is other memory.
-        reads: how many of these, the first, are only read.
+        kernel: a compiled kernel (``built_for(queue)`` returns a :class:`Built`; ``name``;
+            ``ready``, a dict of :class:`Ready` objects that this function fills).
+        global_range, local_range: sizes in the order of the kernel's indices, as tuples.
+        arguments: the arguments for all parameters of the kernel. Pool memory among them may be
+            dropped immediately, because a block is reused only in order with its queue.
+        queue: the queue to run on.
+        depends_on: events of other queues that must complete first.
+        keep_alive: owners of memory outside the pool, kept alive until the kernel has run.
+        memory: the pool memory behind the arguments; ``None`` stands for other memory.
+        reads: how many of ``memory``, from the start, are only read.
 
     Raises:
         KernelRangeError: the device cannot run this range.
-        KernelExecutionError: the driver refuses the launch.
+        KernelExecutionError: the driver rejects the launch.
     """
     ready = kernel.ready.get((queue, global_range, local_range))
     if ready is None:
@@ -227,7 +227,7 @@ def launch(
                     order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))
             note_work(queue)
     except BaseException:
-        # An interrupt may come when the kernel is on its way and nothing waits for it yet.
+        # An interrupt may come after the kernel was submitted and before anything waits for it.
         _note_interrupted(order, queue, target, keep_alive)
         raise
     if event is None:
@@ -250,7 +250,7 @@ def launch(
 def _note_interrupted(
     order: Any, queue: dpctl.SyclQueue, target: dpctl.SyclQueue, keep_alive: tuple[Any, ...]
 ) -> None:
-    """Let all that comes wait for a launch whose event may be lost: for all that was submitted."""
+    """Make later work wait for everything submitted, including a launch whose event was lost."""
     barrier = target.submit_barrier()
     order.add_event_pair([], [barrier])
     if keep_alive:
@@ -268,16 +268,16 @@ def _refusal(
     remedy = getattr(
         kernel,
         "remedy",
-        "Smaller groups need less of what a device has, smaller arrays of dp.LocalArray of the "
-        f"{limits_of(queue).local_memory} bytes of local memory that a group has",
+        "Use smaller groups, or smaller dp.LocalArray arrays: a group has "
+        f"{limits_of(queue).local_memory} bytes of local memory",
     )
     if total >= INDEX_LIMIT:
         remedy = (
-            f"These are {total} work-items, and drivers may count no further than "
+            f"These are {total} work-items, and drivers may not count beyond "
             f"{INDEX_LIMIT - 1}: let each work-item do several elements"
         )
     groups = f" in groups of {tuple(local_range)}" if local_range else ""
     return KernelExecutionError(
-        f"kernel {kernel.name}: {queue.sycl_device.name} refused a launch over "
+        f"kernel {kernel.name}: {queue.sycl_device.name} rejected a launch over "
         f"{tuple(global_range)}{groups}. {remedy}"
     )

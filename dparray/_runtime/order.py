@@ -1,16 +1,15 @@
-"""The order of the work on a queue, and of the memory that it reads and writes.
+"""Order the work on a queue, and track the memory that it reads and writes.
 
-dpctl's ``SequentialOrderManager`` holds for each queue the events that later work has to wait for;
-dpnp and dpnp.tensor go through it, and so do we. It holds every event
-that is not complete and asks each at every turn, so that a launch behind many others takes as
-long as they are many. A launch of ours waits for all events that are there: a wait for it
-waits for these, too, and it takes the place of the launch before it.
+dpctl's ``SequentialOrderManager`` holds for each queue the events that later work must wait for.
+dpnp, dpnp.tensor and dparray all use it. It keeps every incomplete event and queries each of them
+on every call, so a launch slows down with the number of pending launches. A dparray launch waits
+for all existing events, so it replaces them: a wait for the launch also waits for them.
 
-A launch leaves a mark on each piece of memory that it reads or writes (:class:`Marked`), which says
-what the host has to wait for before it touches that memory: the end of the last launch there. All
-other work, of dpnp's and copies, comes by the order manager, too, and says nothing of its memory:
-the host waits for it before it touches any. The order counts what is added. That tells whether a
-launch came after other work, and so after it in time.
+A launch records an event on each piece of memory that it reads or writes (:class:`Marked`). Before
+the host touches that memory, it waits for the last such launch. All other work, such as dpnp's and
+copies, also goes through the order manager, but its memory is unknown: the host waits for all of it
+before it touches any memory. The order counts all added work, which shows whether a launch was
+added after other work.
 """
 
 from __future__ import annotations
@@ -26,29 +25,30 @@ from dpctl.utils._order_manager import _SequentialOrderManager
 
 from dparray._runtime.in_order import long_work, meet, wait_for
 
-# Reentrant: the collector may run a finalizer of the user's while it is held, which may launch.
+# Reentrant: the garbage collector may run a user's finalizer, which may launch, while it is held.
 lock = threading.RLock()
 
 
 _COMPLETE = dpctl.event_status_type.complete
 
-#: Launches of generated kernels on one array of so many bytes may take long, and so may so many
-#: launches. A tenth of a second is long: people expect Ctrl-C to end a wait within two tenths.
+#: Launches of generated kernels may take long on an array of at least this many bytes, or in at
+#: least this number. Long means a tenth of a second: people expect Ctrl-C to end a wait within two
+#: tenths.
 MIN_LONG_BYTES = 8 << 20
 MAX_SHORT_BACKLOG = 64
 
-#: A launch on a piece of memory: its event, and the order's count when it was about to be
-#: submitted. It comes after all that was counted until then.
+#: A launch on a piece of memory: its event, and the order's count just before submission. It runs
+#: after all work counted until then.
 Mark = tuple[dpctl.SyclEvent, int]
 
 
 class Marked(Protocol):
-    """A piece of memory that launches mark.
+    """A piece of memory on which launches record their events.
 
     Attributes:
-        used: the last launch that reads or writes it, until that is seen to be complete.
-        written: the last that may write it.
-        nbytes: its size.
+        used: the last launch that reads or writes the memory, until it is seen to be complete.
+        written: the last launch that may write the memory.
+        nbytes: the size of the memory.
     """
 
     used: Mark | None
@@ -57,37 +57,37 @@ class Marked(Protocol):
 
 
 class Order(_SequentialOrderManager):
-    """dpctl's order manager of one queue, where a launch follows the one before it.
+    """dpctl's order manager of one queue, in which each launch replaces the one before it.
 
-    Invariant: all work on the queue that was added is the last launch, or among dpctl's events, or
-    complete, or something that one of these waits for.
+    Invariant: all work added to the queue is the last launch, or among dpctl's events, or complete,
+    or waited for by one of these.
 
     Attributes:
-        count: of all work that was added. What was there before the first launch counts as one.
+        count: the number of additions. All work before the first launch counts as one.
     """
 
     count = 1
     _last: dpctl.SyclEvent | None = None
-    _launched_at = 0  # the count when a launch was last added
-    _others_at = 1  # the same of work that says nothing of its memory
-    _done_at = 0  # until which count all work is complete
-    _long: Sequence[dpctl.SyclEvent] = ()  # of the last work that may take long
+    _launched_at = 0  # count at the last launch
+    _others_at = 1  # count at the last submission whose memory footprint is unknown
+    _done_at = 0  # count up to which all work is complete
+    _long: Sequence[dpctl.SyclEvent] = ()  # events of the last work that may take long
 
     @property
     def submitted_events(self) -> list[dpctl.SyclEvent]:
-        """The events that work of other libraries has to wait for."""
+        """The events that work of other libraries must wait for."""
         self._give_last()
         events: list[dpctl.SyclEvent] = self._state.get_submitted_events()
         return events
 
     @property
     def num_submitted_events(self) -> int:
-        """How many they are at most."""
+        """The largest possible number of those events."""
         self._give_last()
         return int(self._state.get_num_submitted_events())
 
     def wait(self) -> None:
-        """Wait for all of it."""
+        """Wait for all work."""
         self._give_last()
         wait_for(self.host_task_events)
         wait_for(self.submitted_events)
@@ -112,8 +112,8 @@ class Order(_SequentialOrderManager):
         self.note_long(*(comp_ev if isinstance(comp_ev, list | tuple) else (comp_ev,)))
 
     def before_launch(self) -> list[dpctl.SyclEvent]:
-        """Return the events that a launch has to wait for; the last launch comes last."""
-        last = self._last  # first: it may become one of the others meanwhile
+        """Return the events that a launch must wait for, with the last launch at the end."""
+        last = self._last  # read before submitted_events: another thread may move it there.
         events: list[dpctl.SyclEvent] = self._state.get_submitted_events()
         if last is not None:
             events.append(last)
@@ -127,16 +127,17 @@ class Order(_SequentialOrderManager):
         memory: Sequence[Marked | None] = (None,),
         reads: int = 0,
     ) -> None:
-        """Add a launch that waits for ``after``, which ends with what ``before_launch`` gave.
+        """Add a launch that waits for ``after``, the events that ``before_launch`` returned.
 
-        Where another thread has launched since then, it does not wait for that.
+        A launch that another thread added since then is not waited for.
 
         Args:
-            event: of the launch.
-            after: what it waits for.
-            seen: the count before ``before_launch`` was asked.
-            memory: all that it reads or writes; ``None`` among it is memory without marks.
-            reads: how many of these, the first, it only reads.
+            event: the event of the launch.
+            after: the events that the launch waits for.
+            seen: the count before the call of ``before_launch``.
+            memory: all memory that the launch reads or writes; ``None`` stands for untracked
+                memory.
+            reads: how many of ``memory``, from the start, are only read.
         """
         with lock:
             if self._last is None or (after and after[-1] is self._last):
@@ -178,14 +179,14 @@ class Order(_SequentialOrderManager):
         return True
 
     def note_done(self, count: int) -> None:
-        """Note that all that was added is complete, until there were so many."""
+        """Record that the first additions, up to a count, are complete."""
         with lock:
             self._done_at = max(self._done_at, count)
 
     def note_long(self, *events: dpctl.SyclEvent) -> None:
-        """Note work that may take long, or may never end; by default the last launch.
+        """Record work that may take long or never end; by default the last launch.
 
-        It comes after what was noted before, whose events are forgotten.
+        It comes after the work recorded before, whose events are dropped.
         """
         last = self._last
         if last is not None or events:
@@ -197,9 +198,7 @@ class Order(_SequentialOrderManager):
         return any(each.execution_status != _COMPLETE for each in self._long)
 
     def is_after_others(self, mark: Mark | None) -> bool:
-        """Return whether work that says nothing of its memory is complete, or comes before a
-        launch.
-        """
+        """Return whether work with unknown memory is complete, or precedes a launch."""
         at = self._others_at
         return at <= self._done_at or (mark is not None and at <= mark[1])
 
@@ -208,7 +207,7 @@ class Order(_SequentialOrderManager):
         return self._last is mark[0] and self._others_at <= mark[1]
 
     def add_host_task(self, event: dpctl.SyclEvent) -> None:
-        """Add a task that lets go of what work has used; nothing is ordered after it."""
+        """Add a task that releases resources of finished work; nothing is ordered after it."""
         self._state.add_to_host_task_events(event)
 
 
@@ -216,10 +215,11 @@ _is_ready = False
 
 
 def make_ready() -> None:
-    """Let dpctl's C++ make what it makes when it first looks at an event.
+    """Make dpctl's C++ code create the object that it creates at its first look at an event.
 
-    It lets go of the interpreter's lock meanwhile, and a second thread that came there would wait
-    with that lock for ever. So one thread calls it before any other can, with what it refuses.
+    That code releases the interpreter's lock meanwhile, and a second thread that arrives there
+    would wait forever with the lock held. So one thread calls it first, with an argument that it
+    rejects.
     """
     global _is_ready
     with lock:
@@ -229,18 +229,19 @@ def make_ready() -> None:
             _is_ready = True
 
 
-# dpctl's map of this context, in which each launch looks its queue up: dpctl's way does so twice.
+# dpctl's map of this context. Each launch looks its queue up here; dpctl's own lookup does it
+# twice.
 _map = SequentialOrderManager._map.get
 
 
 def order_of(queue: dpctl.SyclQueue) -> Any:
-    """Return the :class:`Order` that dpctl's map has for a queue from now on."""
+    """Return the :class:`Order` that dpctl's map holds for a queue from now on."""
     order = _map().get(queue)
     if type(order) is not Order:
         make_ready()
         order = SequentialOrderManager[queue]
         meet(queue)
-        order.__class__ = Order  # the same object, to which another thread may be adding work
+        order.__class__ = Order  # The same object, since another thread may be adding work to it.
     return order
 
 
@@ -250,12 +251,12 @@ def used_queues() -> list[dpctl.SyclQueue]:
 
 
 def forget_at_exit() -> None:
-    """Do not wait for the work on all queues when the process ends, as dpctl does."""
+    """Do not wait at exit for the work on all queues, as dpctl does."""
     _order_manager.f.detach()
 
 
 def order_after(queue: dpctl.SyclQueue, other: dpctl.SyclQueue) -> None:
-    """Let later work on a queue come after the work that is on another one of its context."""
+    """Order later work on a queue after the present work on another queue of its context."""
     events = order_of(other).submitted_events
     if events:
         order_of(queue).add_event_pair([], events)

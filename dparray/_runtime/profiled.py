@@ -1,8 +1,8 @@
-"""Queues that collect times, in place of queues that do not, while a profile is recorded.
+"""Replace queues by profiling queues while a profile is recorded.
 
-Work is submitted to a *twin*: a queue on the same device and context with profiling on. All work is
-ordered by events, so that it runs where and when it would have run, and the arrays stay on their
-queue. A queue in order has no twin, since others may rely on its order without events.
+Work is submitted to a *twin*: a queue with profiling enabled on the same device and context. All
+work is ordered by events, so it runs where and when it would run anyway, and arrays keep their
+queue. An in-order queue has no twin, since other libraries may rely on its order without events.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import threading
 import dpctl
 
 _lock = threading.Lock()
-# Kept for good: work may still be on a twin after the last profile.
+# Never released: work may still be on a twin after the last profile.
 _twins: dict[dpctl.SyclQueue, dpctl.SyclQueue | None] = {}
 _measuring = 0
 
 
 def start() -> None:
-    """Let work be timed from now on, until :func:`stop` was called as often."""
+    """Time all work from now on, until :func:`stop` has been called equally often."""
     global _measuring
     with _lock:
         _measuring += 1
@@ -53,5 +53,5 @@ def timed(queue: dpctl.SyclQueue) -> dpctl.SyclQueue | None:
 
 
 def target_of(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
-    """Return the queue to submit a queue's work to: itself, unless it is measured."""
+    """Return the queue that a queue's work is submitted to: itself, or its twin while profiling."""
     return timed(queue) or queue

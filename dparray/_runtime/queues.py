@@ -1,4 +1,4 @@
-"""The record of queues that have work, and waiting for it."""
+"""Record which queues have work, and wait for it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from dparray.device import advices, lock, waits
 def wait(queue: dpctl.SyclQueue) -> None:
     """Wait on the host for all work submitted to ``queue``.
 
-    The order manager's own ``wait`` walks its list of events without the interpreter's lock, while
-    other threads add to it; so the list is copied first. What a launch would wait for is all.
+    The order manager's ``wait`` iterates over its list of events without the interpreter's lock,
+    while other threads append to it. So the list is copied first: it holds the events that a launch
+    would wait for.
     """
     order = order_of(queue)
     mark = working.get(queue)
@@ -41,7 +42,7 @@ def wait(queue: dpctl.SyclQueue) -> None:
 
 
 def wait_for_all(queue: dpctl.SyclQueue) -> None:
-    """Wait on the host for all work on ``queue``, that of other libraries too."""
+    """Wait on the host for all work on ``queue``, including work of other libraries."""
     wait(queue)
     interruptible(queue.wait)
 
@@ -50,40 +51,42 @@ waits.append(wait_for_all)
 advices.extend(filter(None, [drivers.late_import()]))
 
 
-#: The queues that may have work left, each with a mark of the last that was noted. A queue that is
-#: not here is idle, and asking that costs less than asking the queue.
+#: The queues that may have unfinished work, each with a token of its latest work. A queue that is
+#: missing here is idle, and this lookup is cheaper than a query of the queue.
 working: dict[dpctl.SyclQueue, object] = {}
 
 
-#: The mark of a queue on whose memory another library can have work at any time.
+#: The token of a queue on whose memory another library may have work at any time.
 OTHERS_WORK = object()
 
 
 def note_work(queue: dpctl.SyclQueue) -> None:
-    """Note that work has been submitted to ``queue``; called after the submission."""
+    """Record that work was submitted to ``queue``; called after the submission."""
     if working.get(queue) is not OTHERS_WORK:
         working[queue] = object()
 
 
 def note_others(queue: dpctl.SyclQueue) -> None:
-    """Say that others have memory of ``queue``: from now on its events are asked every time."""
+    """Record that other libraries have memory of ``queue``: its events are queried every time from
+    now on.
+    """
     working[queue] = OTHERS_WORK
 
 
-#: Queues with memory that the host has mapped, and how many maps are open. They do not count as
-#: idle, so that nothing is computed eagerly beside a map, whose lock would not be asked for.
+#: Queues with memory mapped by the host, with the number of open maps. They do not count as idle,
+#: so no expression is computed eagerly next to a map without checking its lock.
 mapped: dict[dpctl.SyclQueue, int] = {}
 
 
 def note_mapped(queue: dpctl.SyclQueue) -> None:
-    """Say that the host has mapped memory of ``queue``."""
+    """Record that the host mapped memory of ``queue``."""
     with lock:
         mapped[queue] = mapped.get(queue, 0) + 1
         note_work(queue)
 
 
 def leave_unmapped(queue: dpctl.SyclQueue) -> None:
-    """Say that a map of the queue's memory is closed."""
+    """Record that a map of the queue's memory was closed."""
     with lock:
         mapped[queue] -= 1
         if not mapped[queue]:
@@ -107,7 +110,7 @@ _COMPLETE = dpctl.event_status_type.complete
 
 
 def _forget_work(queue: dpctl.SyclQueue, mark: object) -> None:
-    """Take away a mark that was there before all work was seen to be done."""
+    """Remove a token if it is unchanged since all work was seen to be done."""
     if mark is not None and mark is not OTHERS_WORK and queue not in mapped:
         with lock:
             if working.get(queue) is mark:
@@ -139,7 +142,7 @@ def wait_to_write(block: Block) -> None:
 
 
 def _mark_of(block: Block, writes: bool) -> tuple[bool, Mark | None]:
-    """Whether the launches on memory are known, and the last of them that the host waits for."""
+    """Return the last launch that the host must wait for, if all launches are known."""
     memory = block.segment
     if memory is None or memory.is_shared:
         return block.memory is None, None
@@ -147,7 +150,7 @@ def _mark_of(block: Block, writes: bool) -> tuple[bool, Mark | None]:
 
 
 def _is_free(block: Block, writes: bool) -> bool:
-    """Whether the host may touch memory of a queue that may not be idle."""
+    """Return whether the host may access memory of a queue that may have work."""
     queue = block.queue
     if is_idle(queue):
         return True
@@ -186,23 +189,22 @@ def beside(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
 
 @lru_cache(maxsize=64)
 def out_of_order(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
-    """Return the queue beside one in order on which other libraries work in its place."""
+    """Return the queue that other libraries use instead of an in-order queue."""
     return beside(queue)
 
 
 def without_aspects(queue: dpctl.SyclQueue, name: str, aspects: Iterable[str]) -> dpctl.SyclQueue:
-    """Return a new queue beside another, whose device says that it is called otherwise and lacks
-    aspects.
+    """Return a queue like another one whose device reports another name and lacks some aspects.
 
-    So all that ask it, dpnp among them, do as on a device that has none of them.
+    All code that queries it, including dpnp, then behaves as on a device without these aspects.
 
     Args:
-        queue: the other.
-        name: the device's.
-        aspects: as ``has_aspect_fp64`` has them, ``"fp64"``.
+        queue: the queue to imitate.
+        name: the device name to report.
+        aspects: the missing aspects, such as ``"fp64"`` for ``has_aspect_fp64``.
     """
     said: dict[str, Any] = {"name": name, **{f"has_aspect_{aspect}": False for aspect in aspects}}
-    # No other device, so that what was built for the real one is not taken for it.
+    # It compares unequal to the real device, so that builds for the real device are not reused.
     said |= {"__eq__": operator.is_, "__hash__": object.__hash__}
     device = type("SyclDevice", (dpctl.SyclDevice,), said)(queue.sycl_device)
     place = type("SyclQueue", (dpctl.SyclQueue,), {"sycl_device": device})

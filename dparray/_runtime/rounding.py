@@ -1,11 +1,10 @@
-"""Ranges rounded up: the groups that a range without groups is launched in.
+"""Round ranges up to whole work-groups, for launches without explicit groups.
 
-A driver divides a range into groups by its divisors: of a prime number of work-items each is a
-group of its own, and of short rows each row. So ranges are rounded up to whole groups of a good
-size, and the work-items beyond the end, which kernels of a ``Range`` are compiled to leave out, do
-nothing: DPC++ rounds ranges so too. On CPUs the groups are chosen here, the last dimension, which
-is contiguous in most arrays, first; on other devices, where a kernel's registers decide, by the
-driver.
+A driver divides a range into groups by its divisors: with a prime number of work-items, each is a
+group, and with short rows, each row is a group. So ranges are rounded up to whole groups of a good
+size. Kernels of a ``Range`` are compiled to skip the work-items beyond the end; DPC++ rounds in the
+same way. On CPUs dparray chooses the groups, starting with the last dimension, which is contiguous
+in most arrays. On other devices, where a kernel's registers matter, the driver chooses them.
 """
 
 from __future__ import annotations
@@ -14,28 +13,28 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
-#: Drivers count fewer work-items than this.
+#: Drivers support fewer work-items than this.
 INDEX_LIMIT = 2**31
 _PIECE_STEP = 2**16
 
-#: Work-items of a group on a CPU: it runs them in a loop, whose start this makes cheap; fewer where
-#: there would be too few groups for the cores.
+#: Work-items of a group on a CPU, which runs them in a loop: this size makes the start of the loop
+#: cheap. Groups are smaller if there would be too few of them for the cores.
 MOST_IN_GROUP, FEWEST_IN_GROUP = 4096, 64
 GROUPS_FOR_EACH_UNIT = 16
 
-#: Fewer in three dimensions whose inner two have so many: the driver makes vectors of them, and
-#: loops over the first for each (measured: 0.65 to 0.75 of the time of the largest groups).
+#: Smaller in three dimensions if the inner two have this many: the driver vectorizes the inner two
+#: and loops over the first (measured: 0.65 to 0.75 of the time of the largest groups).
 MOST_IN_CUBE, FEWEST_INNER = 256, 32
 
-#: Groups of part of a row are multiples of what vectors hold.
+#: Groups that cover part of a row are multiples of the vector length.
 VECTOR = 16
 
-#: Ranges of one dimension of a multiple of so many, so many at least, have divisors enough. In
-#: several dimensions drivers choose groups that are no rows: a copy of 2000000 x 2 elements,
-#: transposed, takes 10 times as long.
+#: A one-dimensional range of at least this size that is a multiple of it has enough divisors. In
+#: several dimensions drivers choose groups that are not rows: a transposed copy of 2000000 x 2
+#: elements takes 10 times as long.
 GOOD_MULTIPLE, GOOD_ROW = 64, 512
 
-#: Other devices' ranges are rounded to multiples of these where that adds little.
+#: Ranges on other devices are rounded to multiples of these if that adds little.
 MULTIPLE, LEAST_ROUNDED = 64, 1024
 
 
@@ -43,8 +42,8 @@ class Rounded(NamedTuple):
     """A range in whole groups.
 
     Attributes:
-        size: the extents, none less than those asked for.
-        local: the extents of a group; ``None`` where the driver chooses them.
+        size: the sizes, none smaller than requested.
+        local: the sizes of a group; ``None`` if the driver chooses them.
     """
 
     size: tuple[int, ...]
@@ -55,7 +54,7 @@ def on_cpu(size: Sequence[int], limit: int, units: int) -> Rounded:
     """Return a range for a CPU.
 
     Args:
-        size: the extents asked for.
+        size: the requested sizes.
         limit: the largest group that the kernel allows.
         units: the device's compute units.
     """
@@ -71,7 +70,7 @@ def on_cpu(size: Sequence[int], limit: int, units: int) -> Rounded:
         inner = prod(local)
         if len(local) == 2 and inner >= FEWEST_INNER:
             left = max(min(left, MOST_IN_CUBE // inner), 1)
-        part = -(-extent // -(-extent // left))  # pieces as equal as possible
+        part = -(-extent // -(-extent // left))  # pieces of nearly equal size
         if part < extent and not local:
             part = -(-part // VECTOR) * VECTOR
         rounded.insert(0, -(-extent // part) * part)
@@ -89,17 +88,19 @@ def elsewhere(size: Sequence[int]) -> Rounded:
 
 
 def pieces_of(size: Sequence[int], limit: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Where each piece of a range begins, and its extents: fewer work-items than ``limit``."""
+    """Return the start and the sizes of each piece of a range, with fewer work-items than
+    ``limit``.
+    """
     if not size:
         yield (), ()
         return
     inner = prod(size[1:])
     rows = max((limit - 1) // inner, 1)
-    if rows > _PIECE_STEP:  # of whole groups, since there is no room to round up
+    if rows > _PIECE_STEP:  # Whole groups, since there is no room to round up.
         rows -= rows % _PIECE_STEP
     for first in range(0, size[0], rows):
         extent = min(rows, size[0] - first)
-        # A row that is too long by itself is cut, too.
+        # A row that is too long by itself is split too.
         below = pieces_of(size[1:], limit) if inner >= limit else [((0,) * len(size[1:]), size[1:])]
         for offset, piece in below:
             yield (first, *offset), (extent, *piece)

@@ -1,7 +1,7 @@
-"""The error where the stack below dparray cannot be imported.
+"""Report an error if a dependency of dparray cannot be imported.
 
-``import dparray`` then fails, with a line that says what to do, and one exception: the command
-``dparray`` starts nevertheless, because ``dparray doctor`` has to say which link is broken.
+``import dparray`` then fails with a message that includes the fix. The command ``dparray`` is the
+one exception: it starts anyway, because ``dparray doctor`` must report the broken dependency.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: Why the package could not be imported whole, where only the command was allowed to start.
+#: The error that kept the package from being imported, if only the command was allowed to start.
 failure: ImportError | None = None
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Let an import inside the block fail with the remedy, or not at all for the command.
+    """Let a failed import inside the block raise with advice, or continue if the command starts.
 
     Raises:
-        ImportError: something inside the block failed, and the command is not starting.
+        ImportError: an import inside the block failed, and the command is not starting.
     """
     global failure
     try:
@@ -28,7 +28,7 @@ def explained() -> Iterator[None]:
     except Exception as error:
         explanation = ImportError(
             f"dparray cannot be imported: {type(error).__name__}: {error}. "
-            "`dparray doctor` checks every link of the stack and says what to do"
+            "`dparray doctor` checks every dependency and prints the fix"
         )
         if not _command_is_starting():
             raise explanation from error
@@ -36,6 +36,6 @@ def explained() -> Iterator[None]:
 
 
 def _command_is_starting() -> bool:
-    # While `python -m dparray` imports the package, "-m" stands in the place of the script.
+    # While `python -m dparray` imports the package, argv[0] is "-m" and not the script.
     script = sys.argv[0] if getattr(sys, "argv", None) else ""
     return Path(script).name in {"-m", "dparray"}

@@ -1,12 +1,12 @@
-"""Kernels are submitted by dpctl's C interface: packed arguments and a packed range make an event.
+"""Submit kernels through dpctl's C interface, with packed arguments and a packed range.
 
-``SyclQueue.submit_async`` looks at every argument anew, and a kernel has five parameters or more
-for an array: with three arrays that took half of a launch. Here arguments are *packed* where they
-are made, the numbers of an array once for its shape and strides, and a launch joins bytes.
+``SyclQueue.submit_async`` inspects every argument on every call, and an array takes at least five
+kernel parameters: with three arrays, that was half the time of a launch. Here arguments are
+*packed* once, an array's numbers once for each shape and strides, and a launch concatenates bytes.
 
-The functions are those of ``libDPCTLSyclInterface``, which dpctl's wheels bring with their headers
-(``dpctl.get_include()``); like dpctl's method they are called with the interpreter's lock held,
-since a thread that lets go of it may have to wait for it longer than a launch takes.
+The functions belong to ``libDPCTLSyclInterface``, which dpctl's wheels ship with its headers
+(``dpctl.get_include()``). Like dpctl's method they are called with the interpreter's lock held:
+reacquiring the lock can take longer than a launch.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _LOCAL = _POINTER + 1
 _POINTER_KIND = pack("i", _POINTER)
 
 _KINDS = {cls: pack("i", kind) for kind, cls in enumerate(_SCALARS)}
-# The type of local memory for an element, and how many: dpctl has none of halves and of complex
-# numbers.
+# The type and the number of local memory elements that stand for an element: dpctl has no local
+# memory of float16 or complex elements.
 _LOCAL_PARTS = {np.dtype(cls): (kind, 1) for kind, cls in enumerate(_SCALARS)} | {
     np.dtype(np.float16): (_SCALARS.index(ctypes.c_uint16), 1),
     np.dtype(np.complex64): (_SCALARS.index(ctypes.c_float), 2),
@@ -56,10 +56,10 @@ class Packed(NamedTuple):
     """Arguments for consecutive parameters of a kernel.
 
     Attributes:
-        kinds: the C interface's number for the type of each, as C integers.
-        addresses: where the value of each lies, or the value itself of a pointer.
-        kept: what must live until the launch: the values, and the memory behind a pointer.
-        local_nbytes: local memory that they ask for.
+        kinds: the C interface's number of each type, as C integers.
+        addresses: the address of each value, or the value itself for a pointer.
+        kept: objects that must live until the launch: the values, and the memory behind a pointer.
+        local_nbytes: the bytes of local memory that the arguments need.
     """
 
     kinds: bytes
@@ -68,16 +68,17 @@ class Packed(NamedTuple):
     local_nbytes: int = 0
 
 
-_new = tuple.__new__  # a class's own `__new__` is one more call
+_new = tuple.__new__  # A `__new__` of the class itself would cost one more call.
 
 
 @lru_cache(maxsize=4096)
 def _numbers(
     kind: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[bytes, bytes, bytes, Any]:
-    """The arguments of an array beside its pointer: kinds, addresses before and after, values.
+    """The arguments of an array except its pointer: kinds, addresses before and after, values.
 
-    The parameters are the number of elements, their size, the pointer, the shape, the strides.
+    The parameters are the number of elements, the element size, the pointer, the shape, the
+    strides.
     """
     values = (ctypes.c_int64 * (2 + 2 * len(shape)))(prod(shape), itemsize, *shape, *strides)
     words = [addressof(values) + 8 * position for position in range(len(values))]
@@ -115,10 +116,10 @@ class _LocalMemory(ctypes.Structure):
 
 @lru_cache(maxsize=256)
 def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
-    """Local memory for each work-group, as an array of the shape.
+    """Return local memory for each work-group, as an array of the shape.
 
     Raises:
-        TypeError: an element type that local memory cannot have.
+        TypeError: local memory cannot have this element type.
     """
     count, itemsize = prod(shape), dtype.itemsize
     strides = tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
@@ -132,12 +133,12 @@ def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
 
 
 def pack_scalar(value: Any) -> Packed:
-    """Return a number as an object of ctypes."""
+    """Return a number as a ctypes object."""
     return _new(Packed, (_KINDS[type(value)], address_bytes(addressof(value)), value, 0))
 
 
 def pack_scalars(values: Iterable[Any]) -> Packed:
-    """Numbers as objects of ctypes."""
+    """Return numbers as ctypes objects."""
     kept = tuple(values)
     return Packed(
         b"".join([_KINDS[type(value)] for value in kept]),
@@ -147,15 +148,13 @@ def pack_scalars(values: Iterable[Any]) -> Packed:
 
 
 def pack_pointer(memory: Any, pointer: int, nbytes: int) -> Packed:
-    """Return an address in ``memory`` alone, for kernels that know no extents; so many bytes are
-    there.
-    """
+    """Return an address in ``memory`` without its shape, followed by this many bytes."""
     return _new(Packed, (_POINTER_KIND, address_bytes(pointer), (nbytes, memory), 0))
 
 
 @lru_cache(maxsize=256)
 def pack_local_pointer(dtype: np.dtype[Any], count: int) -> Packed:
-    """Local memory for each work-group, for kernels that know no extents."""
+    """Return local memory for each work-group, without its shape."""
     if dtype not in _LOCAL_PARTS:
         raise TypeError(f"local memory of {dtype.name}")
     part, parts = _LOCAL_PARTS[dtype]
@@ -165,12 +164,12 @@ def pack_local_pointer(dtype: np.dtype[Any], count: int) -> Packed:
 
 
 def has_local_memory(kinds: bytes) -> bool:
-    """Return whether local memory is among the arguments of a launch, by the kinds of all."""
+    """Return whether the arguments of a launch include local memory, by their kinds."""
     return _LOCAL in unpack(f"{len(kinds) // 4}i", kinds)
 
 
 def arrays_of(arguments: Iterable[Packed]) -> list[tuple[int, int]]:
-    """Return the address and the bytes of each array among the arguments of a launch."""
+    """Return the address and the size in bytes of each array among the arguments of a launch."""
     found = []
     for packed in arguments:
         kept = packed.kept
@@ -193,7 +192,7 @@ class PackedRange(NamedTuple):
 
 
 def pack_range(extents: Sequence[int], local: Sequence[int] | None) -> PackedRange:
-    """Return a range, with the extents of its groups if it has any."""
+    """Return a range, with group sizes if it has any."""
     dimensions = len(extents)
     of_all = pack(f"{dimensions}N", *extents[::-1])
     of_groups = None if local is None else pack(f"{dimensions}N", *local[::-1])
@@ -201,7 +200,7 @@ def pack_range(extents: Sequence[int], local: Sequence[int] | None) -> PackedRan
 
 
 def capsule_address(capsule: Any) -> int:
-    """Return the C function in a capsule of Cython's interface between modules."""
+    """Return the C function of a capsule in a Cython module."""
     api = ctypes.pythonapi
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
     pointer_of = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, ctypes.c_char_p)(
@@ -215,7 +214,7 @@ INTERFACE_LIBRARY = str(Path(dpctl.__file__).parent / "libDPCTLSyclInterface.so"
 
 def _functions(library: type[ctypes.CDLL] = ctypes.PyDLL) -> tuple[Any, Any, Any, Any]:
     interface = library(INTERFACE_LIBRARY)
-    # Kernel, queue, arguments with their number, range or ranges with their dimensions, events.
+    # Kernel, queue, arguments and their number, range or ranges and their dimensions, events.
     head: list[Any] = [*[c_void_p] * 4, c_size_t]
     tail: list[Any] = [c_size_t, c_void_p, c_size_t]
     over_range, in_groups = interface.DPCTLQueue_SubmitRange, interface.DPCTLQueue_SubmitNDRange
@@ -234,12 +233,14 @@ _over_range, _in_groups, _make_event, _delete = _functions()
 
 
 def addresses_of_functions() -> tuple[int, int, int, int]:
-    """Where these functions lie: over a range, in groups, make an event, let go of one."""
+    """Addresses of the C functions: submit over a range, submit in groups, create an event, delete
+    one.
+    """
     return tuple([ctypes.cast(each, c_void_p).value or 0 for each in _functions()])  # type: ignore
 
 
 def let_go_of_interpreter() -> None:
-    """From now on let other threads run while work is submitted."""
+    """Release the interpreter's lock during submissions from now on."""
     global _over_range, _in_groups, _delete
     _over_range, _in_groups, _, _delete = _functions(ctypes.CDLL)
 
@@ -252,14 +253,14 @@ def submit(
     index_space: PackedRange,
     dependencies: Sequence[dpctl.SyclEvent],
 ) -> dpctl.SyclEvent | None:
-    """Submit the kernel at an address, to run after some events; ``None`` if the driver refuses it.
+    """Submit the kernel at an address after some events; ``None`` if the driver rejects it.
 
-    The kinds and addresses must be those of packed arguments for all parameters of the kernel, and
-    these must live until it returns.
+    The kinds and addresses must be packed arguments for all parameters of the kernel, and must live
+    until the call returns.
     """
     dimensions, extents, local = index_space
     count = len(dependencies)
-    if count == 1:  # mostly the launch before
+    if count == 1:  # usually the previous launch
         events = address_bytes(dependencies[0].addressof_ref())
     else:
         events = b"".join([address_bytes(event.addressof_ref()) for event in dependencies])

@@ -1,11 +1,12 @@
-"""Calls into drivers that Ctrl-C ends: the main thread waits in Python while a helper is in them.
+"""Make calls into drivers interruptible by Ctrl-C: a helper thread calls, the main thread waits in
+Python.
 
-Python handles signals on the main thread, between two of its instructions. A main thread that
-waits in a driver handles none, and Intel's CPU runtime has a waiting thread carry out work-items:
-inside a kernel that never ends it would never return. So the call is made by a helper thread, and
-the main thread waits for a lock, which a signal interrupts. Handing over takes 13 microseconds;
-short calls are therefore made directly (:func:`dparray._runtime.in_order.wait_for` decides). An
-interrupt leaves the helper with its call, and the next call gets another one.
+Python handles signals on the main thread between two bytecode instructions. A main thread that
+waits in a driver handles none, and Intel's CPU runtime lets a waiting thread carry out work-items,
+so inside an endless kernel it would never return. Instead a helper thread makes the call, and the
+main thread waits for a lock, which a signal interrupts. The handover takes 13 microseconds, so
+short calls are made directly (:func:`dparray._runtime.in_order.wait_for` decides). After an
+interrupt the helper stays in its call, and the next call uses another helper.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ def is_main_thread() -> bool:
 
 
 def interruptible(call: Callable[[], _Result]) -> _Result:
-    """Make a call that blocks so that a signal is handled meanwhile, and may end the wait for it.
+    """Make a blocking call such that a signal is handled meanwhile and may end the wait.
 
-    The call itself goes on after an interrupt.
+    The call itself continues after an interrupt.
     """
     if not is_main_thread():
         return call()
     try:
         helper = _idle.pop() if _idle else _new_helper()
-    except RuntimeError:  # the interpreter ends and starts no threads
+    except RuntimeError:  # The interpreter is shutting down and starts no threads.
         return call()
     done, answer = allocate_lock(), list[Any]()
     done.acquire()
@@ -65,7 +66,7 @@ def _serve(asked: SimpleQueue[Any]) -> None:
             answer += (None, error)
         _idle.append(asked)
         done.release()
-        del call, answer, done  # nothing is kept alive until the next call
+        del call, answer, done  # Drop references until the next call.
 
 
 os.register_at_fork(after_in_child=_idle.clear)

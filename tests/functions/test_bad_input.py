@@ -684,7 +684,7 @@ def test_a_launch_that_the_driver_refuses(monkeypatch: pytest.MonkeyPatch, given
     expect(
         lambda: with_local(given, half_more, dtype=dp.float32),
         dp.KernelExecutionError,
-        r"kernel through_local: .* refused a launch over \(8,\) in groups of \(8,\)",
+        r"kernel through_local: .* rejected a launch over \(8,\) in groups of \(8,\)",
     )
 
 
