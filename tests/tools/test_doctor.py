@@ -19,6 +19,7 @@ import dparray as dp
 from dparray.cli import doctor, main
 from dparray.cli.doctor import FAILED, OK, SKIPPED, examine, links
 from dparray.cli.doctor.links import LINKS, Broken, Link
+from tests.conftest import drivers_with_a_copy
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_NAME = {link.name: link for link in LINKS}
@@ -90,6 +91,21 @@ def test_a_package_that_cannot_be_imported(tmp_path: Path) -> None:
     assert {found[link.name] for link in LINKS if "imports" in link.needs} == {SKIPPED}
     assert "libmkl_sycl.so is not there" in run.stdout
     assert "pip install" in remedy_of(run, "imports")
+
+
+def test_every_device_is_checked(tmp_path: Path) -> None:
+    drivers = drivers_with_a_copy(tmp_path)
+    if drivers is None:
+        pytest.skip("this environment has no driver to copy")
+    run = command("--only", "memory", "kernel", "--json", OCL_ICD_FILENAMES=drivers)
+    found = [(each["link"], each["device"], each["status"]) for each in json.loads(run.stdout)]
+    other = found[-1][1]
+    assert other in {"opencl:cpu:0", "opencl:cpu:1"}
+    assert found == [
+        *(("memory", "", OK), ("kernel", "", OK)),
+        *(("memory", other, OK), ("kernel", other, OK)),
+    ]
+    assert "ran on" in json.loads(run.stdout)[-1]["found"]
 
 
 def test_a_device_that_is_not_there() -> None:

@@ -44,6 +44,7 @@ class Result:
         found: what was found.
         remedy: what to do, where it failed.
         seconds: how long it took.
+        device: the device it was checked on, where that is not the first one.
     """
 
     link: str
@@ -51,13 +52,14 @@ class Result:
     found: str
     remedy: str = ""
     seconds: float = 0.0
+    device: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``dparray doctor``."""
     names = [link.name for link in LINKS]
     parser.add_argument(
-        "--device", metavar="DEVICE", help="the device to check (default: the default device)"
+        "--device", metavar="DEVICE", help="the device to check (default: every device)"
     )
     parser.add_argument(
         "--only", nargs="+", metavar="LINK", choices=names, help=f"some of: {', '.join(names)}"
@@ -73,12 +75,19 @@ def run(arguments: argparse.Namespace) -> int:
         return _work(arguments.worker, arguments.device)
     links = [link for link in LINKS if arguments.only is None or link.name in arguments.only]
     width = max(len(link.name) for link in links)
-    results = []
-    for result in examine(links, arguments.device):
+    results: list[Result] = []
+    for result in _examine_devices(links, arguments.device):
+        is_next_device = result.device != (results[-1].device if results else "")
         results.append(result)
         if not arguments.json:
+            if is_next_device:
+                print(f"\n{result.device}")
             print(_as_text(result, width), flush=True)
-    broken = [result.link for result in results if result.status == FAILED]
+    broken = [
+        result.link + (f" on {result.device}" if result.device else "")
+        for result in results
+        if result.status == FAILED
+    ]
     if arguments.json:
         print(json.dumps([dataclasses.asdict(result) for result in results], indent=2))
     elif broken:
@@ -86,6 +95,37 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(f"\nall is well ({len(results)} checked)")
     return 1 if broken else 0
+
+
+def _examine_devices(links: Sequence[Link], device: str | None) -> Iterator[Result]:
+    """Check the links, and those about a device on every other device, too."""
+    has_devices = True
+    for result in examine(links, device):
+        has_devices &= result.link not in ("imports", "devices") or result.status == OK
+        yield result
+    of_device = [link for link in links if link.is_of_device]
+    if device is None and has_devices and of_device:
+        for other in _other_devices():
+            for result in examine(of_device, other):
+                yield dataclasses.replace(result, device=other)
+
+
+_OTHER_DEVICES = """
+import json
+import dparray as dp
+print(json.dumps([d.filter_string for d in dp.devices() if d != dp.default_device()]))
+"""
+
+
+def _other_devices() -> list[str]:
+    """The devices besides the default device; another process asks, since a driver may crash."""
+    command = [sys.executable, "-c", _OTHER_DEVICES]
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120.0)
+        if done.returncode == 0:
+            found: list[str] = json.loads(done.stdout.splitlines()[-1])
+            return found
+    return []
 
 
 def _as_text(result: Result, width: int) -> str:

@@ -70,12 +70,14 @@ class Link:
         check: the function that checks it.
         needs: links without which this one cannot hold.
         isolated: whether it touches a driver, and must run in a process of its own.
+        is_of_device: whether each device has to be checked.
     """
 
     name: str
     check: Callable[[str | None], str]
     needs: tuple[str, ...] = ()
     isolated: bool = False
+    is_of_device: bool = False
 
 
 # --- before any device ----------------------------------------------------------------------------
@@ -527,16 +529,23 @@ LINKS: tuple[Link, ...] = (
     Link("devices", check_devices, ("imports",), isolated=True),
     Link("compiler", lambda device: check_compiler(), _ON_DEVICE, isolated=True),
     Link("driver-age", lambda device: check_driver_age(), _ON_DEVICE, isolated=True),
-    Link("memory", check_memory, _ON_DEVICE, isolated=True),
-    Link("arrays", check_arrays, _ON_DEVICE, isolated=True),
-    Link("kernel", check_kernel, (*_ON_DEVICE, "compiler"), isolated=True),
-    Link("local-memory", check_local_memory, (*_ON_DEVICE, "kernel"), isolated=True),
-    Link("math-kernel", check_math, (*_ON_DEVICE, "kernel"), isolated=True),
+    Link("memory", check_memory, _ON_DEVICE, isolated=True, is_of_device=True),
+    Link("arrays", check_arrays, _ON_DEVICE, isolated=True, is_of_device=True),
+    Link("kernel", check_kernel, (*_ON_DEVICE, "compiler"), isolated=True, is_of_device=True),
+    Link(
+        "local-memory",
+        check_local_memory,
+        (*_ON_DEVICE, "kernel"),
+        isolated=True,
+        is_of_device=True,
+    ),
+    Link("math-kernel", check_math, (*_ON_DEVICE, "kernel"), isolated=True, is_of_device=True),
     Link(
         "math-arrays",
         lambda device: check_math(device, "array functions", compute_in_functions),
         _ON_DEVICE,
         isolated=True,
+        is_of_device=True,
     ),
-    Link("sub-devices", check_sub_devices, _ON_DEVICE, isolated=True),
+    Link("sub-devices", check_sub_devices, _ON_DEVICE, isolated=True, is_of_device=True),
 )
