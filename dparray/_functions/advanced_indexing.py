@@ -27,6 +27,7 @@ from dparray._array.small import compute_small, put_small, take_small
 from dparray._evaluate import limits
 from dparray._functions.indexing import nonzero
 from dparray._placement import common_placement, placement_of
+from dparray.algorithms.gather import can_gather, gather
 from dparray.algorithms.reduction import reduce
 from dparray.algorithms.selection import (
     can_select,
@@ -319,6 +320,10 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     if found is not None:
         return found
     view, arrays, first, _ = _split(x, index)
+    if can_gather(view, arrays):
+        found = gather(view, arrays, first, placement)
+        if found is not None:
+            return found
     checked = _checked(view, arrays, first)
     selector = (*(slice(None),) * first, *(array._tensor for array in checked))
     named = [("x", view), *((f"index[{number}]", array) for number, array in enumerate(checked))]

@@ -1,0 +1,100 @@
+"""``x[index]`` on devices whose memory the host cannot reach, in one launch and one read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.fresh import from_host
+from dparray._array.ndarray import ndarray
+from dparray._graph.ops import OPS
+from dparray._kernel.launch import call_kernel
+from dparray._placement import Placement
+from dparray._runtime.device_facts import is_cpu
+from dparray.algorithms.ranges import kernel_of, new
+from dparray.device import supports_usm
+from dparray.kernel_api import Range
+from dparray.kernels.gather import make_gather_kernel
+
+# Elements are copied as integers of their size, so that dtypes share kernels.
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.uint64}
+
+
+def can_gather(x: ndarray, positions: Sequence[ndarray]) -> bool:
+    """Return whether the kernel is the one for an array and for positions in it."""
+    return (
+        not is_cpu(x.sycl_queue)
+        and x.size > 0
+        and x.flags.c_contiguous
+        and all(each.size > 0 and each.dtype.kind in "iu" for each in positions)
+    )
+
+
+def gather(x: ndarray, positions: Sequence[ndarray], axis: int, where: Placement) -> ndarray | None:
+    """Return the elements at positions along adjacent axes, the first of which is ``axis``.
+
+    The host waits for the kernel, which tells whether all positions are inside. ``None`` where one
+    is not.
+
+    Args:
+        x: C-contiguous.
+        positions: for each axis, of shapes that broadcast.
+        axis: the first of the axes.
+        where: the placement of the result.
+    """
+    extents = x.shape[axis : axis + len(positions)]
+    flat = positions[0] if len(positions) == 1 else _flattened(positions, extents)
+    extent, inner = math.prod(extents), math.prod(x.shape[axis + len(positions) :])
+    out = new((*x.shape[:axis], *flat.shape, *x.shape[axis + len(positions) :]), x.dtype, where)
+    fault = from_host(
+        np.zeros(1, np.int32),
+        where.queue,
+        "host" if supports_usm(where.queue.sycl_device, "host") else "device",
+    )
+    words = x.dtype.itemsize // np.dtype(_WORDS[x.dtype.itemsize]).itemsize
+    source, target = (each.reshape(-1).view(_WORDS[x.dtype.itemsize]) for each in (x, out))
+    is_flat = inner * words == 1 and axis == 0
+    call_kernel(
+        kernel_of(make_gather_kernel, is_flat),
+        Range(target.size),
+        *(source, _signed(flat).reshape(-1), target, fault),
+        *(np.int64(extent), np.int64(inner * words)),
+    )
+    return None if int(fault.item()) else out
+
+
+def _signed(positions: ndarray) -> ndarray:
+    """Positions as int32 or int64, whichever they fit."""
+    if positions.dtype in (np.int32, np.int64):
+        return positions
+    if positions.dtype == np.uint64:  # the largest would become negative
+        positions = apply(OPS["minimum"], positions, np.iinfo(np.int64).max)
+    return astype_array(positions, _dtypes.int64)
+
+
+def _flattened(positions: Sequence[ndarray], extents: Sequence[int]) -> ndarray:
+    """Positions in the axes taken together; outside of them where one is outside its axis."""
+    flat = None
+    is_outside = None
+    for each, extent in zip(positions, extents, strict=True):
+        at = _signed(each)
+        if at.dtype != np.int64:
+            at = astype_array(at, _dtypes.int64)
+        at = choose_elements(
+            "x[index]", apply(OPS["less"], at, 0), apply(OPS["add"], at, extent), at
+        )
+        outside = apply(
+            OPS["logical_or"], apply(OPS["less"], at, 0), apply(OPS["greater_equal"], at, extent)
+        )
+        if flat is None or is_outside is None:
+            flat, is_outside = at, outside
+        else:
+            flat = apply(OPS["add"], apply(OPS["multiply"], flat, extent), at)
+            is_outside = apply(OPS["logical_or"], is_outside, outside)
+    assert flat is not None
+    assert is_outside is not None
+    return choose_elements("x[index]", is_outside, math.prod(extents), flat)
