@@ -38,6 +38,7 @@ from dparray._functions.sorting import argsort, sort
 from dparray._functions.statistics import Axis
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
+from dparray.algorithms.quantiles import can_pick, write_quantile
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = [
@@ -136,6 +137,7 @@ def _quantiles(
     if leave_nan_out and x.size == 0 and dtype.kind not in "fc":
         # The element that a method chooses would be of x's dtype, which has no NaN.
         dtype = _dtypes.default_float(x.sycl_queue.sycl_device)
+    by_kernel: ndarray | None = None
     if is_empty:
         number = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan
         nothing = filled(placement, kept, dtype, "C", number, function)
@@ -145,10 +147,18 @@ def _quantiles(
     elif leave_nan_out and lines.dtype.kind in "fc":
         pick = _picker_without_nan(sort(lines), method, dtype)
     else:
-        pick = _picker(sort(lines), method, dtype)
+        ordered = sort(lines)
+        if can_pick(ordered, dtype):
+            by_kernel = ordered
+        pick = _picker(ordered, method, dtype)
     result = empty_on(placement, (*fractions.shape, *kept), dtype)
-    for position in np.ndindex(fractions.shape):
-        result[position] = pick(float(fractions[position]))
+    if by_kernel is not None and result.size:
+        rows = reshape(result, (fractions.size, -1))
+        for number, fraction in enumerate(fractions.flat):
+            _pick_by_kernel(by_kernel, rows[number], method, float(fraction))
+    else:
+        for position in np.ndindex(fractions.shape):
+            result[position] = pick(float(fractions[position]))
     if keepdims:
         shape = tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
         result = reshape(result, (*fractions.shape, *shape))
@@ -223,6 +233,14 @@ def _picker(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
         return choose_elements("where", apply(OPS["isnan"], last), last, value)
 
     return pick
+
+
+def _pick_by_kernel(ordered: ndarray, out: ndarray, method: str, fraction: float) -> None:
+    """Write one quantile of each sorted line to ``out``, as a function of :func:`_picker` does."""
+    count = ordered.shape[-1]
+    low, weight = _neighbours(method, np.float64(count), fraction, np.floor, np.where)
+    below, above = (min(max(int(low) + step, 0), count - 1) for step in (0, 1))
+    write_quantile(ordered, out, below, above, float(weight), method in _CHOOSING)
 
 
 def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
