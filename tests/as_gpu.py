@@ -2,8 +2,9 @@
 
     PYTHONPATH=tests python -m pytest -p as_gpu tests/evaluate tests/algorithms
 
-The host may not compute, and kernels are divided as on a GPU of the Xe family. The plugin does not
-check that the calling thread stays out of device memory.
+The host may not compute, and kernels are divided as on a GPU of the Xe family. Device memory is out
+of the host's reach: whoever asks for its bytes at their own address gets a :class:`HostAccess`, and
+only commands of the queue copy it.
 """
 
 from __future__ import annotations
@@ -52,6 +53,38 @@ def _replace(old: Any, new: Any) -> None:
                     setattr(module, name, new)
 
 
+class HostAccess(AssertionError):
+    """The calling thread was about to read or write device memory at its own address."""
+
+
+def _refuse_host_access() -> None:
+    """Let nothing make a NumPy array over device memory, as none can be made on a GPU."""
+    from dparray.memory import blocks, segments, staging
+
+    def guarded(kind: type) -> property:
+        reach = kind.host_bytes.fget  # type: ignore[attr-defined]
+
+        def host_bytes(block: Any) -> Any:
+            if block.usm_type == "device":
+                raise HostAccess(
+                    f"{block!r} is device memory, which the host of a GPU cannot reach"
+                )
+            return reach(block)
+
+        return property(host_bytes)
+
+    for kind in (segments.Block, blocks.BorrowedBlock):
+        kind.host_bytes = guarded(kind)  # type: ignore[assignment,method-assign]
+    view = staging.host_view
+
+    def host_view(layout: Any) -> Any:
+        if layout.block.usm_type == "device":
+            raise HostAccess(f"a stage in device memory: {layout!r}")
+        return view(layout)
+
+    staging.host_view = host_view
+
+
 def play_gpu() -> None:
     """Treat every device of this process as a GPU, from here on."""
     import_module("dparray._evaluate.evaluate")  # those that have the functions under a name
@@ -69,6 +102,7 @@ def play_gpu() -> None:
     _replace(facts, gpu_facts)
     _replace(device_facts.is_cpu, lambda queue: False)
     _replace(tuning.device_type, lambda queue: "gpu")
+    _refuse_host_access()
 
 
 def pytest_sessionstart() -> None:

@@ -17,6 +17,7 @@ from dparray._compiler import compile
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
 from dparray._evaluate import background, limits
 from dparray._evaluate.plan import KernelLaunch
+from dparray._runtime import device_facts
 from dparray._type_keys import TypeKey, parse
 
 _LANGUAGE = {
@@ -87,12 +88,39 @@ def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
         return entry.kernel
     if launch.gain is not None and limits.compiles_in_background():
         return _obtain_later(launch, queue)
+    if _is_counted_by_calls(launch, queue):
+        return _obtain_after_calls(launch, queue)
     is_first = entry.elements == 0
     entry.elements += limits.counted_elements(launch.size)
     compiles = launch.must_compile or limits.is_worth_compiling(launch.size, entry.elements)
     if not compiles and not (is_first and limits.is_worth_loading(launch.size)):
         return None
     return _now(launch, compiles, queue)
+
+
+def _is_counted_by_calls(launch: KernelLaunch, queue: Any) -> bool:
+    """Return whether dpnp's kernels compute while another thread compiles: on a GPU, whose driver
+    takes longer for a module than its device for an operation on any array.
+    """
+    return (
+        not launch.must_compile
+        and queue is not None
+        and limits.compiles_in_background()
+        and not device_facts.is_cpu(queue)
+    )
+
+
+def _obtain_after_calls(launch: KernelLaunch, queue: Any) -> Any:
+    """The kernel if it is on disk; else it is asked for at the call that shows it is used again."""
+    entry = launch.entry
+    entry.calls += 1
+    entry.elements += limits.counted_elements(launch.size)
+    if entry.calls == 1 and limits.is_worth_loading(launch.size):
+        return _now(launch, False, queue)
+    if limits.is_worth_asking_after(entry.calls) and entry.is_asked_for != "compiler":
+        entry.is_asked_for = "compiler"
+        background.ask(partial(_make_ready, launch, queue, True, _hooks.asker()))
+    return None
 
 
 def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:

@@ -19,6 +19,9 @@ COMPILE_ELEMENTS = 1 << 17
 #: A structure met with fewer is compiled once so many elements went through dpnp's kernels.
 COMPILE_TOTAL_ELEMENTS = 1 << 21
 
+#: A structure that a GPU meets is compiled in the background from this call on.
+COMPILE_CALLS = 2
+
 #: A call of dpnp counts as at least so many: that is what it costs more than a launch.
 LEAST_CALL_ELEMENTS = 1 << 11
 
@@ -126,6 +129,11 @@ def is_worth_asking(lost: float) -> bool:
     kernel.
     """
     return config.fused_tier and lost >= cost_model.terms().compile / 8
+
+
+def is_worth_asking_after(calls: int) -> bool:
+    """Return whether to compile in the background for a GPU, ``calls`` having been made so far."""
+    return config.fused_tier and calls >= COMPILE_CALLS
 
 
 def counted_elements(size: int) -> int:

@@ -37,18 +37,20 @@ class KernelEntry:
         kernel: the compiled kernel, or ``None`` while there is none.
         source: its text.
         origin: ``"compiled"`` or ``"disk"``; empty while there is no kernel.
+        calls: how many computed without it so far, on devices where calls are counted.
         elements: how many elements were computed without it so far, small calls counted as more.
         lost: the seconds that computing without it took longer than with it, by the cost model.
         is_asked_for: ``"disk"`` once the background has been asked to look there, ``"compiler"``
             once it has been asked to compile it.
     """
 
-    __slots__ = ("elements", "is_asked_for", "kernel", "lost", "origin", "source")
+    __slots__ = ("calls", "elements", "is_asked_for", "kernel", "lost", "origin", "source")
 
     def __init__(self) -> None:
         self.kernel: Any = None
         self.source = ""
         self.origin = ""
+        self.calls = 0
         self.elements = 0
         self.lost = 0.0
         self.is_asked_for = ""

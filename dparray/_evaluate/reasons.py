@@ -70,6 +70,10 @@ def why_not_compiled(launch: KernelLaunch, elements: int) -> str:
             f"{kernel}; {entry.lost * 1e3:.1f} ms are lost so far, and it is compiled in the "
             f"background from {cost_model.terms().compile / 8 * 1e3:.0f} ms on"
         )
+    if entry.is_asked_for == "compiler":
+        return "its kernel is not there yet: it is compiled in the background"
+    if entry.calls:
+        return f"its kernel is compiled in the background from call {limits.COMPILE_CALLS} on"
     return (
         f"{elements} elements of this structure so far are not worth compiling: that takes "
         f"{limits.COMPILE_ELEMENTS} at once or {limits.COMPILE_TOTAL_ELEMENTS} in all"

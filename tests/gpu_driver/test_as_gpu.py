@@ -1,0 +1,101 @@
+"""What the plugin ``as_gpu`` makes of the CPU device, in a process of its own: a GPU's own ways."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import json, os, sys, warnings
+os.environ |= {"DPARRAY_BACKGROUND_COMPILE": "1"}
+import as_gpu
+as_gpu.play_gpu()
+import numpy as np
+import dparray as dp
+from dparray._array.ndarray import materialize
+from dparray._evaluate import background, limits
+from dparray.memory import copies, staging
+from tests.support import kernels_of
+
+report = {}
+
+def reach(view, usm_type):
+    x = dp.ones(4, dtype="float32", usm_type=usm_type)
+    try:
+        return view(materialize(x)).tolist()
+    except as_gpu.HostAccess:
+        return "refused"
+
+for name, view in (("array", copies.host_view), ("map", staging.host_view)):
+    report[name] = {usm: reach(view, usm) for usm in ("device", "shared")}
+
+with dp.config.override(fallback="error"):
+    x = dp.asarray(np.random.default_rng(0).normal(size=5001).astype("float32"))
+    index = dp.asarray(np.random.default_rng(0).integers(0, 5001, 900))
+    report["index"] = kernels_of(lambda: x[index])
+    expected = x.asnumpy()[index.asnumpy()]
+    report["index is right"] = bool(np.array_equal(x[index].asnumpy(), expected))
+    found = []
+    report["median"] = kernels_of(lambda: found.append(dp.median(x).item()))
+    report["median is right"] = abs(found[0] - float(np.median(x.asnumpy()))) < 1e-6
+
+    def calls(y):
+        found = []
+        for _ in range(5):
+            found.append([name for name in kernels_of(lambda: dp.eval(y * 2 + y - 1))])
+            background.wait()
+        return found
+
+    report["small"] = calls(x)
+    report["large"] = calls(dp.ones(limits.COMPILE_ELEMENTS, dtype="float64"))
+print(json.dumps(report))
+"""
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    folders = [str(ROOT), str(ROOT / "tests")]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_the_host_does_not_reach_device_memory(report: dict[str, Any]) -> None:
+    expected = {"device": "refused", "shared": [1.0, 1.0, 1.0, 1.0]}
+    assert report["array"] == report["map"] == expected
+
+
+def test_an_index_is_one_launch(report: dict[str, Any]) -> None:
+    assert report["index"] == ["gather"]
+    assert report["index is right"]
+
+
+def test_a_median_is_a_sort_and_one_kernel(report: dict[str, Any]) -> None:
+    assert report["median"] == ["quantile"]
+    assert report["median is right"]
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_an_expression_is_compiled_in_the_background_at_its_second_call(
+    report: dict[str, Any], size: str
+) -> None:
+    first, second, *later = report[size]
+    assert first == second == []  # dpnp computes
+    assert all(len(each) == 1 for each in later)
