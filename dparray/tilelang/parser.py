@@ -29,9 +29,10 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
 _UNCHAINED = (3, 4)
 _AGGREGATIONS = ("+", "*", ">", "<", "=")
 _NUMBERS = "a number has digits on both sides of its point: 1.0, 0.5"
-#: Deeper nesting is refused before Python's own stack is.
+#: Deeper nesting is refused before Python's own stack is full: by the parser, which needs several
+#: calls for each level, and by the walks over its tree.
 _DEEPEST = 40
-_MAX_TERMS = 200
+_MAX_HEIGHT = 240
 _MAX_DIGITS = 309  # of the largest float64
 
 
@@ -51,6 +52,7 @@ class _Parser:
         self.tokens = tokens(source)
         self.at = 0
         self.depth = 0
+        self.heights: dict[int, int] = {}  # of each Call, by id; the tree keeps all of them
 
     # -- tokens ------------------------------------------------------------------------------
 
@@ -324,29 +326,23 @@ class _Parser:
 
     def index_expression(self) -> Expression:
         left = self.index_product()
-        count = 0
         while self.is_next("+", "-"):
-            self.check_terms(count)
-            count += 1
             sign = self.take()
-            left = Call(sign.kind, (left, self.index_product()), sign.position)
+            left = self.made(sign.kind, (left, self.index_product()), sign.position)
         return left
 
     def index_product(self) -> Expression:
         left = self.index_unary()
-        count = 0
         while self.is_next("*", "/"):
-            self.check_terms(count)
-            count += 1
             sign = self.take()
-            left = Call(sign.kind, (left, self.index_unary()), sign.position)
+            left = self.made(sign.kind, (left, self.index_unary()), sign.position)
         return left
 
     def index_unary(self) -> Expression:
         token = self.token
         if token.kind == "-":
             self.take()
-            return Call("neg", (self.nested(self.index_unary),), token.position)
+            return self.made("neg", (self.nested(self.index_unary),), token.position)
         if token.kind == "(":
             self.take()
             inner = self.nested(self.index_expression)
@@ -357,7 +353,7 @@ class _Parser:
             number = self.integer(token)
             if self.is_next("IDX"):  # 2i
                 index = self.take()
-                return Call("*", (number, Index(index.text, index.position)), token.position)
+                return self.made("*", (number, Index(index.text, index.position)), token.position)
             return number
         if token.kind == "ID":
             self.take()
@@ -392,12 +388,18 @@ class _Parser:
 
     # -- expressions -------------------------------------------------------------------------
 
-    def check_terms(self, count: int) -> None:
-        """Refuse a chain of operators that is too long for Python's stack later."""
-        if count >= _MAX_TERMS:
+    def made(self, function: str, operands: tuple[Expression, ...], position: int) -> Call:
+        """Return a call; raise where the tree gets too high for Python's stack."""
+        height = 1 + max([self.heights.get(id(each), 0) for each in operands])
+        if height > _MAX_HEIGHT:
             raise self.refused(
-                f"the expression has more than {_MAX_TERMS} terms", "name parts of it first"
+                f"the expression has more than {_MAX_HEIGHT} operations, each an operand of the "
+                "next",
+                "name parts of it first",
             )
+        call = Call(function, operands, position)
+        self.heights[id(call)] = height
+        return call
 
     def integer(self, token: Token) -> Number:
         if len(token.text) > _MAX_DIGITS:
@@ -427,7 +429,7 @@ class _Parser:
             sign = self.take()
             first = self.nested(self.expression)
             self.expect(":", "after '?'", "a choice is: condition ? value : other")
-            condition = Call("?", (condition, first, self.binary(0)), sign.position)
+            condition = self.made("?", (condition, first, self.binary(0)), sign.position)
         return condition
 
     def binary(self, level: int) -> Expression:
@@ -441,9 +443,8 @@ class _Parser:
                     f"comparisons do not chain: {self.found()} follows a comparison",
                     "put parentheses around the first: (a < b) < c",
                 )
-            self.check_terms(count)
             sign = self.take()
-            left = Call(sign.kind, (left, self.binary(level + 1)), sign.position)
+            left = self.made(sign.kind, (left, self.binary(level + 1)), sign.position)
             count += 1
         return left
 
@@ -452,7 +453,7 @@ class _Parser:
         if token.kind in ("-", "~"):
             self.take()
             sign = "neg" if token.kind == "-" else "~"
-            return Call(sign, (self.nested(self.unary),), token.position)
+            return self.made(sign, (self.nested(self.unary),), token.position)
         if token.kind == "(":
             self.take()
             inner = self.nested(self.expression)
@@ -495,4 +496,4 @@ class _Parser:
         while self.accept(","):
             operands.append(self.nested(self.expression))
         self.expect(")", f"after the arguments of {name.text}")
-        return Call(name.text, tuple(operands), name.position)
+        return self.made(name.text, tuple(operands), name.position)

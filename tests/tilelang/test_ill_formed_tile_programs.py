@@ -475,7 +475,9 @@ def test_changed_programs_are_refused_or_right(first: int) -> None:
     [
         ("(" * 2000 + "I" + ")" * 2000, "nested more than"),
         ("-" * 5000 + "I", "nested more than"),
-        ("I" + " + I" * 20_000, "more than 200 terms"),
+        ("I" + " + I" * 20_000, "more than 240 operations"),
+        ("I ? I : " * 3000 + "I", "more than 240 operations"),
+        ("(" * 30 + "I" + (" + I" * 190 + ")") * 30, "more than 240 operations"),
         ("I * " + "1" * 10_000, "10000 digits"),
     ],
 )
