@@ -135,7 +135,9 @@ def describe_queue(queue: dpctl.SyclQueue) -> str:
 
 
 def _available() -> str:
-    found = [str(device.filter_string) for device in dpctl.get_devices()]
+    """The devices that can hold arrays, for errors; or why there is none."""
+    usable = [each for each in dpctl.get_devices() if unsupported_reason(each) is None]
+    found = [str(each.filter_string) for each in usable]
     return ", ".join(found) if found else f"none, {_cure_without_devices()}"
 
 
@@ -147,7 +149,11 @@ def _cure_without_devices() -> str:
             f"since ONEAPI_DEVICE_SELECTOR={selector} hides what SYCL has from it: unset it, "
             f"or choose by type alone, ONEAPI_DEVICE_SELECTOR='*:cpu'"
         )
-    return advices[-1]
+    unusable = [
+        f"{each.filter_string} ({each.name}) cannot hold arrays: {unsupported_reason(each)}; "
+        for each in dpctl.get_devices()
+    ]
+    return "".join(unusable) + advices[-1]
 
 
 class Device:
@@ -206,6 +212,9 @@ class Device:
                 f"device: {describe_device(queue.sycl_device)} ({queue.sycl_device.name}) cannot "
                 f"hold arrays: {reason}; use one of the devices that `dp.devices()` lists"
             )
+        reason = _default_is_unusable()
+        if reason is not None:
+            raise UnsupportedDeviceError(reason)
         self.sycl_queue = queue
 
     @property
@@ -440,6 +449,31 @@ def unsupported_reason(device: dpctl.SyclDevice) -> str | None:
     if not supports_usm(device, "device"):
         return "it has no USM device allocations (aspect usm_device_allocations)"
     return None
+
+
+@lru_cache(maxsize=1)
+def _default_is_unusable() -> str | None:
+    """Return the error where SYCL's default device cannot hold arrays, else ``None``.
+
+    dpctl's interface for C++, which dpnp is written with, allocates on that device when it is first
+    used, whatever device it is used for, and an error there ends the process.
+    """
+    try:
+        default = dpctl.select_default_device()
+    except dpctl.SyclDeviceCreationError:
+        return None
+    reason = unsupported_reason(default)
+    if reason is None:
+        return None
+    number = next(
+        n for n, each in enumerate(dpctl.get_devices()) if unsupported_reason(each) is None
+    )
+    return (
+        f"device: SYCL's default device {default.filter_string} ({default.name}) cannot hold "
+        f"arrays: {reason}; dpctl and dpnp need a default device that can. Hide it before the "
+        f"program starts: export ONEAPI_DEVICE_SELECTOR='*:{number}', or name another driver first "
+        "in OCL_ICD_FILENAMES"
+    )
 
 
 class DeviceList(list[Device]):

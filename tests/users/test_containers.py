@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import os
 import shutil
 import subprocess
@@ -9,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from dparray._runtime import drivers
 
 pytestmark = pytest.mark.process
 
@@ -84,6 +87,12 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, str | None], str]] = {
         {"HOME": "{home}", "DPARRAY_CACHE_DIR": "here"},
         "No such file or directory",
     ),
+    "PoCL is registered too": ((), {"OCL_ICD_FILENAMES": "{driver}:{pocl}"}, ""),
+    "PoCL is registered first, and hidden": (
+        (),
+        {"OCL_ICD_FILENAMES": "{pocl}:{driver}", "ONEAPI_DEVICE_SELECTOR": "*:1"},
+        "",
+    ),
 }
 
 
@@ -97,6 +106,14 @@ def test_a_program_runs_with_at_most_one_warning(name: str, tmp_path: Path) -> N
     assert not warning or done.stderr.startswith("<string>:14:")  # the first launch
     assert not (tmp_path / "there").exists()  # a relative XDG_CACHE_HOME is ignored
     assert not (home / "none").exists()  # no home directory is created
+
+
+def test_a_default_device_without_usm_is_an_error(tmp_path: Path) -> None:
+    """dpnp and dpctl would end the process when they are first called."""
+    variables: dict[str, str | None] = {"OCL_ICD_FILENAMES": "{pocl}:{driver}"}
+    done, _ = run(tmp_path, (), variables, "-c", PROGRAM)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "export ONEAPI_DEVICE_SELECTOR='*:1'" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -117,6 +134,14 @@ def test_commands_say_that_there_is_no_cache(
     assert "Traceback" not in done.stderr
 
 
+def pocl() -> str:
+    """Return PoCL's library, an OpenCL driver without USM; skip where it is not installed."""
+    found = os.environ.get("DPARRAY_TEST_POCL") or ctypes.util.find_library("pocl")
+    if not found or drivers.find_driver() is None:
+        pytest.skip("needs PoCL (libpocl2) and the CPU driver of the Python package")
+    return found
+
+
 def run(
     tmp_path: Path, before: tuple[str, ...], variables: dict[str, str | None], *arguments: str
 ) -> tuple[subprocess.CompletedProcess[str], Path]:
@@ -134,6 +159,8 @@ def run(
     for variable, value in variables.items():
         environment.pop(variable, None)
         if value is not None:
+            if "{pocl}" in value:
+                value = value.format(driver=drivers.find_driver(), pocl=pocl())
             environment[variable] = value.replace("{home}", str(home))
     if before[:1] == ("unshare",):
         probe = [*NO_USER, "true"] if before == NO_USER else [*before[:-1], "true"]
