@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _dtypes, _layout, config
+from dparray import _dtypes, _hooks, _layout, config
 from dparray._array.fresh import empty_on, from_host, full_scalar, made_small
 from dparray._array.ndarray import HOST_TYPES, SEQUENCES, ndarray
 from dparray._array.small import compute_small
@@ -165,8 +165,22 @@ def joined_at_once(sequence: Any) -> ndarray | None:
 
 
 def is_taken_from_host(value: Any) -> bool:
-    """Return whether it is a NumPy array and ``dp.config.host_operands`` lets it through."""
-    return isinstance(value, np.ndarray) and config.host_operands != "error"
+    """Return whether it is a NumPy array that is copied to the device without an error.
+
+    ``dp.config.host_operands`` allows it for all of them. Dask's own functions of chunks combine
+    chunks with NumPy arrays of positions, which are small, and whose users cannot convert them.
+    """
+    return isinstance(value, np.ndarray) and (
+        config.host_operands != "error" or _is_given_by_dask()
+    )
+
+
+def _is_given_by_dask() -> bool:
+    """Return whether a function of ``dask.array`` called dparray, not a function of its user's."""
+    if "dask.array" not in sys.modules:
+        return False
+    frame = _hooks.user_frame()
+    return frame is not None and frame.f_globals.get("__name__", "").startswith("dask.array.")
 
 
 def taken_from_host(function: str, name: str, value: np.ndarray, placement: Placement) -> ndarray:

@@ -35,7 +35,7 @@ def tell_array_backends(backends: ModuleType) -> None:
     backends.percentile_lookup.register(ndarray, backends.percentile)
     backends.numel_lookup.register(ndarray, backends._numel_arraylike)
     backends.nannumel_lookup.register(ndarray, _count_of_numbers)
-    backends.take_lookup.register(ndarray, dp.take)
+    backends.take_lookup.register(ndarray, _take)
     backends.to_numpy_dispatch.register(ndarray, lambda data, **options: data.asnumpy())
     backends.array_creation_dispatch.register_backend("dparray", _backend(backends))
 
@@ -48,6 +48,13 @@ def _einsum(*operands: Any, dtype: Any = None, **options: Any) -> ndarray:
 
 def _divide(x1: Any, x2: Any, out: Any = None, dtype: Any = None) -> ndarray:
     return _library().divide(x1, x2, out=out, dtype=dtype)
+
+
+def _take(x: ndarray, indices: Any, axis: int = 0) -> ndarray:
+    """Take elements at positions that Dask gives as a NumPy array."""
+    if isinstance(indices, np.ndarray):
+        indices = from_host(indices, x.sycl_queue, x.usm_type)
+    return x.take(indices, axis=axis)
 
 
 def _count_of_numbers(x: ndarray, **options: Any) -> ndarray:

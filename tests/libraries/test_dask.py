@@ -43,6 +43,15 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "stack": lambda d: da.stack([d, d]),
     "map_blocks": lambda d: d.map_blocks(dp.sqrt if isinstance(d._meta, dp.ndarray) else np.sqrt),
     "sin": lambda d: np.sin(d),
+    "nanargmax": lambda d: da.nanargmax(d, axis=0),
+    "argtopk": lambda d: da.argtopk(d, 2, axis=0),
+    "isin of numbers": lambda d: da.isin((d * 5).astype("i4"), [1, 2]),
+    "take": lambda d: da.take(d, [4, 1, 0], axis=0),
+    "array of positions": lambda d: d[:, np.array([7, 0, 1])],
+    "array of Dask as positions": lambda d: d[da.from_array(np.array([1, 2]))],
+    "NumPy mask of rows": lambda d: d[np.arange(6) % 2 == 0],
+    "vindex": lambda d: d.vindex[[1, 2], [3, 4]],
+    "insert": lambda d: da.insert(d, 2, 0, axis=0),
 }
 
 
@@ -55,6 +64,14 @@ def test_calls(name: str) -> None:
     np.testing.assert_allclose(
         result.asnumpy(), wanted.compute(scheduler="synchronous"), rtol=1e-12
     )
+
+
+def test_host_data_of_the_user_still_raises() -> None:
+    d = da.from_array(dp.asarray(VALUES), chunks=(3, 4), asarray=False)
+    picked = d.map_blocks(lambda chunk: chunk[np.array([0, 1])], dtype="f8", meta=d._meta)
+    for given in (d + np.ones(8), picked):
+        with pytest.raises(dp.HostConversionError):
+            given.compute(scheduler="synchronous")
 
 
 def test_with_threads() -> None:
