@@ -33,10 +33,11 @@ There are no comments. Every name is assigned once, before it is used.
 index is an integer inside of its axis and every constraint ``q < b`` holds as ``0 <= q < b``; there
 are no other bounds. Index expressions are affine, with exact fractions: ``i / 2`` is an index
 where ``i`` is even. The values of the valid points of an output element are added (``+``),
-multiplied (``*``), or the largest (``>``) or smallest (``<``) is taken, NaN aside; ``=`` says that
-there is one at most. Elements without a point are 0, or those of ``default``. What is computed in
-has the result's dtype: integers wrap, of booleans the sum is *or*. ``A == B ? C`` is ``C`` where
-the two are equal, else 0.
+multiplied (``*``), or the largest (``>``) or smallest (``<``) is taken, without NaN unless the
+attribute ``[[propagate_nan]]`` precedes the statement; ``=`` says that there is one at most.
+Elements without a point are 0, or those of ``default``. What is computed in has the result's
+dtype: integers wrap, of booleans the sum is *or*. ``A == B ? C`` is ``C`` where the two are equal,
+else 0.
 
 **Sizes** are integers known when shapes are: ``+ - * /`` (which truncates), comparisons, ``? :``
 and ``mod max min abs ceil floor recip broadcast match ident assert_...`` of literals and sizes.
@@ -69,7 +70,8 @@ from dparray.exceptions import (
 )
 from dparray.tilelang.function import TileFunction, function
 from dparray.tilelang.invocation import Invocation
-from dparray.tilelang.layers import avg_pool, conv, dense, max_pool
+from dparray.tilelang.layers import conv, dense
+from dparray.tilelang.pooling import avg_pool, max_pool
 from dparray.tilelang.values import TileWarning, floatx, set_floatx
 
 __all__ = [

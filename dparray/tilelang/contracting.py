@@ -136,7 +136,7 @@ class Lowered:
             ]
             if each.kind == "map":
                 result = self.mapped(lined)
-                if contracted.aggregation in "><" and contracted.dtype.kind == "f":
+                if ignores_nan(contracted):
                     result = without_nan(contracted.aggregation, result)
             else:
                 result = self.reduced_in_memory_order(lined, each.kept)
@@ -153,7 +153,13 @@ class Lowered:
             lined = [permute_dims(x, order) for x in lined]
         inner = tuple(at for at, axis in enumerate(order) if axis >= kept)
         contracted = self.contracted
-        result = reduced(contracted.aggregation, self.mapped(lined), inner, contracted.dtype)
+        result = reduced(
+            contracted.aggregation,
+            self.mapped(lined),
+            inner,
+            contracted.dtype,
+            contracted.propagates_nan,
+        )
         now = [axis for axis in order if axis < kept]
         if now != sorted(now):
             result = copy_of(permute_dims(result, [now.index(axis) for axis in range(kept)]))
@@ -257,8 +263,11 @@ class Lowered:
         """The result of what the kernel writes."""
         if not self.text.parts:
             return result
-        aggregation, dtype = self.contracted.aggregation, self.contracted.dtype
-        return reduced(aggregation, result, (len(self.shape),), dtype)
+        contracted = self.contracted
+        last = (len(self.shape),)
+        return reduced(
+            contracted.aggregation, result, last, contracted.dtype, contracted.propagates_nan
+        )
 
     def launch(self, result: ndarray, arrays: Sequence[ndarray]) -> None:
         """Submit its kernel."""
@@ -406,10 +415,10 @@ class _HostPlan:
                 for view, position in zip(views, self.positions, strict=False)
             ]
             values = _combined(contracted, parts)
+            if ignores_nan(contracted):
+                values = _without_nan(contracted.aggregation, values)
             if not self.is_single:
                 values = _folded(contracted.aggregation, values, self.starts, contracted.dtype)
-            elif contracted.aggregation in "><" and contracted.dtype.kind == "f":
-                values = _without_nan(contracted.aggregation, values)
         if len(self.written) == self.elements:
             return values
         if contracted.has_default:
@@ -443,10 +452,14 @@ def _folded(aggregation: str, values: np.ndarray, starts: np.ndarray, dtype: DTy
         fold = np.logical_or if aggregation in "+>" else np.logical_and
         return fold.reduceat(values, starts)
     if aggregation in "><":
-        if dtype.kind == "f":
-            values = _without_nan(aggregation, values)
         return (np.maximum if aggregation == ">" else np.minimum).reduceat(values, starts)
     return (np.add if aggregation == "+" else np.multiply).reduceat(values, starts, dtype=dtype)
+
+
+def ignores_nan(contracted: Contracted) -> bool:
+    """Return whether a contraction is a maximum or minimum of floats that leaves out NaN."""
+    is_extreme = contracted.aggregation in "><" and contracted.dtype.kind == "f"
+    return is_extreme and not contracted.propagates_nan
 
 
 def _without_nan(aggregation: str, values: np.ndarray) -> np.ndarray:
@@ -454,7 +467,13 @@ def _without_nan(aggregation: str, values: np.ndarray) -> np.ndarray:
     return np.where(values == values, values, values.dtype.type(worst))
 
 
-def reduced(aggregation: str, x: ndarray, axes: tuple[int, ...], dtype: DType) -> ndarray:
+def reduced(
+    aggregation: str,
+    x: ndarray,
+    axes: tuple[int, ...],
+    dtype: DType,
+    propagates_nan: bool = False,
+) -> ndarray:
     """Return an aggregation of array elements along axes; the accumulator has the dtype."""
     if dtype == BOOL:
         return (reductions.any if aggregation in "+>" else reductions.all)(x, axis=axes)
@@ -462,6 +481,8 @@ def reduced(aggregation: str, x: ndarray, axes: tuple[int, ...], dtype: DType) -
         return reductions.sum(x, axis=axes, dtype=dtype)
     if aggregation == "*":
         return reductions.prod(x, axis=axes, dtype=dtype)
+    if propagates_nan:
+        return (reductions.max if aggregation == ">" else reductions.min)(x, axis=axes)
     if dtype in (FLOAT32, FLOAT64) and x.size > limits.host_elements:
         name = "fmax" if aggregation == ">" else "fmin"
         return reductions.reduce_over(name, x, axes, dtype, None, False)

@@ -25,6 +25,9 @@ from dparray.tilelang.values import (
     shown,
 )
 
+#: The attribute of a statement whose maxima and minima are NaN if a value is, as in NumPy.
+PROPAGATE_NAN = "propagate_nan"
+
 #: No array has more elements along an axis.
 _LARGEST = 2**63 - 1
 
@@ -38,6 +41,7 @@ class Contracted(NamedTuple):
         domain: its loops; ``None`` if no element has a point.
         compared: the dtype that ``==`` compares in.
         has_default: the last operand is copied to elements without a point.
+        propagates_nan: a maximum or minimum with a NaN among its values is NaN.
     """
 
     text: str
@@ -49,6 +53,7 @@ class Contracted(NamedTuple):
     compared: DType
     dtype: DType
     has_default: bool
+    propagates_nan: bool = False
 
 
 class Scope(NamedTuple):
@@ -165,6 +170,7 @@ class _Contraction:
             compared,
             dtype,
             default is not None,
+            any(each.name == PROPAGATE_NAN for each in statement.attributes),
         )
         return self.builder.emit(
             "contract",

@@ -465,7 +465,9 @@ class Writer:
                     self.line(f"x{at}_{copy} = {of.converted(text, self.dtypes[at], wanted)}")
                 values.append(f"x{at}_{copy if varies else 0}")
             self.line(f"v{copy} = {self.value(values)}")
-            self.line(f"{name} = {of.accumulated(contracted.aggregation, name, f'v{copy}', dtype)}")
+            aggregation, propagates = contracted.aggregation, contracted.propagates_nan
+            total_now = of.accumulated(aggregation, name, f"v{copy}", dtype, propagates)
+            self.line(f"{name} = {total_now}")
 
     def value(self, values: list[str]) -> str:
         """Return the combination of loaded operands."""

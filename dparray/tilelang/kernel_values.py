@@ -82,11 +82,16 @@ def start(aggregation: str, dtype: DType) -> str:
     return f"{kind}({limits.min if aggregation == '>' else limits.max})"
 
 
-def accumulated(aggregation: str, total: str, value: str, dtype: DType) -> str:
+def accumulated(
+    aggregation: str, total: str, value: str, dtype: DType, propagates_nan: bool = False
+) -> str:
     """Return the accumulator after a value."""
     if aggregation == "=":
         return value
     if aggregation in "><":
+        if propagates_nan and dtype.kind == "f":
+            is_new = f"{value} {aggregation} {total} or {value} != {value}"
+            return f"{value} if {is_new} else {total}"
         return f"{value} if {value} {aggregation} {total} else {total}"
     if dtype == BOOL:
         return f"{total} {'|' if aggregation == '+' else '&'} {value}"

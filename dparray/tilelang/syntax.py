@@ -59,7 +59,7 @@ Expression = Number | Name | Index | Call
 
 
 class Attribute(NamedTuple):
-    """``[[name(parameters)]]`` before a statement: kept, without a meaning."""
+    """``[[name(parameters)]]`` before a statement: a note, except ``[[propagate_nan]]``."""
 
     name: str
     parameters: tuple[str, ...]

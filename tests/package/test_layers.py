@@ -52,7 +52,7 @@ BUDGETS = {
     "evaluate": 7_600,
     "array": 6_200,
     "kernels": 4_500,
-    "functions": 30_300,
+    "functions": 30_700,
     "compiled": 4_000,
     "shards": 2_400,
     "tools": 9_500,

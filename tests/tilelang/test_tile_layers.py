@@ -63,6 +63,138 @@ def test_convolutions(
 
 
 @pytest.mark.parametrize("channels", ["last", "first"])
+@pytest.mark.parametrize("groups", [2, 3, 6], ids=["2", "3", "depthwise"])
+@pytest.mark.parametrize("space", [(9, 8), (61, 40)], ids=["small", "large"])
+def test_convolutions_in_groups(space: Any, groups: int, channels: str) -> None:
+    random = np.random.default_rng(3)
+    filters = 6 if groups == 6 else 12
+    window, steps, apart, borders = (3, 2), (2, 1), (1, 2), ((1, 1), (0, 2))
+    x = random.integers(-4, 5, (2, *space, 6)).astype(np.float32)
+    w = random.integers(-4, 5, (*window, 6 // groups, filters)).astype(np.float32)
+    expected = np.concatenate(
+        [
+            sum(
+                part @ kernel[place]
+                for place, part in windows(image, window, steps, apart, borders, 0)
+            )
+            for image, kernel in zip(
+                np.split(x, groups, axis=-1), np.split(w, groups, axis=-1), strict=True
+            )
+        ],
+        axis=-1,
+    )
+    if channels == "first":
+        x, w = np.moveaxis(x, -1, 1), np.moveaxis(w, (-1, -2), (0, 1))
+        expected = np.moveaxis(expected, -1, 1)
+    found = tilelang.conv(
+        dp.asarray(x),
+        dp.asarray(w),
+        strides=steps,
+        padding=borders,
+        dilation=apart,
+        groups=groups,
+        channels=channels,
+    )
+    assert (found.asnumpy() == expected).all()
+
+
+def pooled(
+    x: np.ndarray, size: Any, steps: Any, apart: Any, borders: Any, ceil: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Maxima (NaN wins), their positions, and means, by a loop over windows."""
+    batch, height, width, channels = x.shape
+    counts = []
+    for length, wide, step, gap, (before, after) in zip(
+        (height, width), size, steps, apart, borders, strict=True
+    ):
+        rest = length + before + after - gap * (wide - 1) - 1
+        count = (-(-rest // step) if ceil else rest // step) + 1
+        counts.append(count - (ceil and (count - 1) * step >= length + before))
+    largest = np.empty((batch, *counts, channels), x.dtype)
+    means, positions = np.empty_like(largest, dtype=float), np.empty(largest.shape, np.int64)
+    for n, i, j, c in np.ndindex(largest.shape):
+        points = [
+            (row, column)
+            for row in (i * steps[0] - borders[0][0] + apart[0] * k for k in range(size[0]))
+            for column in (j * steps[1] - borders[1][0] + apart[1] * k for k in range(size[1]))
+            if 0 <= row < height and 0 <= column < width
+        ]
+        values = np.array([x[n, row, column, c] for row, column in points])
+        row, column = points[int(values.argmax())]
+        largest[n, i, j, c], positions[n, i, j, c] = values.max(), row * width + column
+        means[n, i, j, c] = values.mean()
+    return largest, positions, means
+
+
+POOLS = [
+    ((3, 2), (2, 2), (1, 1), ((1, 1), (0, 1)), False),
+    ((2, 2), (2, 3), (1, 1), ((0, 0), (0, 0)), True),
+    ((3, 3), (2, 2), (2, 1), ((2, 1), (1, 1)), True),
+    ((2, 3), (1, 2), (3, 2), ((0, 0), (1, 2)), False),
+    ((1, 1), (2, 1), (1, 1), ((0, 0), (0, 0)), False),
+]
+
+
+@pytest.mark.parametrize("on_host", [True, False], ids=["host", "kernels"])
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+@pytest.mark.parametrize("channels", ["last", "first"])
+@pytest.mark.parametrize("case", POOLS, ids=["plain", "ceil", "ceil-dilated", "dilated", "single"])
+def test_pooling_against_loops(
+    case: Any, channels: str, dtype: str, on_host: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not on_host:
+        monkeypatch.setattr(config, "host_tier", False)
+    size, steps, apart, borders, ceil = case
+    random = np.random.default_rng(4)
+    x = random.integers(-9, 3, (2, 8, 7, 3)).astype(dtype)
+    if dtype == "float32":
+        x[random.random(x.shape) < 0.02] = np.nan
+        x[random.random(x.shape) < 0.1] = -np.inf
+    expected = pooled(x, size, steps, apart, borders, ceil)
+    ours = dp.asarray(np.moveaxis(x, -1, 1) if channels == "first" else x)
+    given: dict[str, Any] = {
+        "strides": steps,
+        "padding": borders,
+        "dilation": apart,
+        "ceil": ceil,
+        "channels": channels,
+    }
+    values, positions = tilelang.max_pool(ours, size, indices=True, **given)
+    alone = tilelang.max_pool(ours, size, **given)
+    means = tilelang.avg_pool(ours, size, **given)
+    assert values.dtype == alone.dtype == dtype
+    assert positions.dtype == "int64"
+    found = [each.asnumpy() for each in (values, positions, means, alone)]
+    if channels == "first":
+        found = [np.moveaxis(each, 1, -1) for each in found]
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_allclose(found[2], expected[2], rtol=1e-6)
+    np.testing.assert_array_equal(found[3], expected[0])
+
+
+def test_means_that_count_padding() -> None:
+    x = dp.ones((1, 4, 5, 1), dtype="float32")
+    found = tilelang.avg_pool(x, 2, padding=1, ceil=True, count_padding=True)[0, :, :, 0]
+    np.testing.assert_allclose(
+        found.asnumpy(), [[0.25, 0.5, 0.5], [0.5, 1, 1], [0.25, 0.5, 0.5]], rtol=1e-6
+    )
+    beyond = tilelang.avg_pool(x, 3, strides=3, ceil=True, count_padding=True)
+    assert (beyond.asnumpy() == 1).all()
+
+
+def test_maxima_of_tile_programs_propagate_nan_where_an_attribute_says_so() -> None:
+    a = dp.asarray([[1.0, float("nan")], [3.0, 2.0]] * 20_000)
+    for text in ("M[i: N] = >(A[i, j]);", "M[i: N] = >(A[i, j]), i + j < 90000;"):
+        ignored = tilelang.function(f"function (A[N, K]) -> (M) {{ {text} }}")
+        kept = tilelang.function(f"function (A[N, K]) -> (M) {{ [[propagate_nan]] {text} }}")
+        for x in (a, a[:4]):
+            assert np.isnan(kept(x).asnumpy()[0])
+            assert ignored(x).asnumpy()[0] == 1
+            assert kept(x).asnumpy()[1] == ignored(x).asnumpy()[1] == 3
+
+
+@pytest.mark.parametrize("channels", ["last", "first"])
 def test_pooling(channels: str) -> None:
     x = np.random.default_rng(1).random((2, 7, 8, 3)).astype(np.float32)
     window, steps, borders = (3, 2), (2, 2), ((1, 1), (0, 1))
@@ -95,6 +227,14 @@ def test_what_does_not_fit_is_refused() -> None:
         tilelang.conv(x, dp.ones((3, 3, 3, 4)))
     with pytest.raises(dp.ShapeError, match="equally many"):
         tilelang.conv(x, dp.ones((3, 2, 4)))
+    with pytest.raises(dp.ShapeError, match="must divide"):
+        tilelang.conv(x, w, groups=3)
+    with pytest.raises(dp.ShapeError, match="1 channels in each of 2 groups"):
+        tilelang.conv(x, w, groups=2)
+    with pytest.raises(dp.ArgumentError, match="groups"):
+        tilelang.conv(x, w, groups=0)
+    with pytest.raises(dp.ArgumentError, match="without an element"):
+        tilelang.max_pool(dp.ones((1, 1, 1, 1)), 2, padding=1, dilation=2)
     with pytest.raises(dp.ShapeError, match="larger than 5"):
         tilelang.conv(x, w, dilation=4)
     with pytest.raises(dp.ShapeError, match="a batch"):
