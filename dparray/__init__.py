@@ -35,7 +35,7 @@ _drivers.prepare_tensor_alias()
 with _startup.explained():
     _drivers.prepare_devices()
     from dparray import _imports
-    from dparray._functions import guard as _boundary
+    from dparray._functions import error_boundary as _boundary
     from dparray._functions import missing_names as _missing_names
     from numpy import (
         bool_ as bool,

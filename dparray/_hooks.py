@@ -84,21 +84,21 @@ _apart = threading.local()
 
 
 @contextlib.contextmanager
-def untold() -> Iterator[None]:
+def events_disabled() -> Iterator[None]:
     """Tell no subscriber of what this thread does: measurements of the machine are no work of the
     program's, and would fill its log and its profile.
     """
-    before = getattr(_apart, "is_untold", False)
-    _apart.is_untold = True
+    before = getattr(_apart, "are_events_disabled", False)
+    _apart.are_events_disabled = True
     try:
         yield
     finally:
-        _apart.is_untold = before
+        _apart.are_events_disabled = before
 
 
 def emit(event: str, **values: Any) -> None:
     """Tell every subscriber that ``event`` happened."""
-    if getattr(_apart, "is_untold", False):
+    if getattr(_apart, "are_events_disabled", False):
         return
     for subscriber in tuple(subscribers):
         subscriber(event, **values)
@@ -174,7 +174,7 @@ def _kind_of(file: str) -> str:
     is_ours = file.startswith((_PACKAGE, _KERNELS, "<dparray")) or file in _BESIDE
     if not is_ours or file.startswith(_DEMO):
         return "program"
-    return "between" if file.endswith("guard.py") or file.startswith(_TELLING) else "ours"
+    return "between" if file.endswith("error_boundary.py") or file.startswith(_TELLING) else "ours"
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
@@ -211,17 +211,17 @@ def line_text(line: Line | None) -> str:
 
 
 #: The line and the function of dparray's that ask for work.
-Asker = tuple[Line | None, str]
-_NOBODY: Asker = (None, "")
+Caller = tuple[Line | None, str]
+_NOBODY: Caller = (None, "")
 
 
-def asker() -> Asker:
+def caller() -> Caller:
     """Who asks, for work that another thread does; nobody where no subscriber is told."""
     return (line_of(user_frame()), public_name()) if subscribers else _NOBODY
 
 
 @contextlib.contextmanager
-def on_behalf(by: Asker) -> Iterator[None]:
+def attributed_to(by: Caller) -> Iterator[None]:
     """Let what this thread does, which is dparray's own, be of the line that asked for it."""
     _apart.by = by
     try:
@@ -232,11 +232,12 @@ def on_behalf(by: Asker) -> Iterator[None]:
 
 def carried(call: Callable[[], _Result]) -> Callable[[], _Result]:
     """Return a call for another thread that is told of as this thread's, in its context."""
-    by, is_untold = asker(), getattr(_apart, "is_untold", False)
+    by, are_events_disabled = caller(), getattr(_apart, "are_events_disabled", False)
     context = contextvars.copy_context()
 
     def call_on_behalf() -> _Result:
-        with on_behalf(by), untold() if is_untold else contextlib.nullcontext():
+        quiet = events_disabled() if are_events_disabled else contextlib.nullcontext()
+        with attributed_to(by), quiet:
             return context.run(call)
 
     return call_on_behalf

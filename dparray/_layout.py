@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 Strides = tuple[int, ...]
 
 # Host views are NumPy arrays, and NumPy 1.26 has no more.
-MOST_DIMENSIONS = 32
+MAX_DIMENSIONS = 32
 #: Sizes are 64-bit integers, as NumPy's.
 MAX_ELEMENTS = 2**63 - 1
 
@@ -41,10 +41,8 @@ def check_shape(shape: Any) -> Shape:
             ) from None
     if extents and min(extents) < 0:
         raise ShapeError(f"shape: {extents} has a negative extent; extents are 0 or more")
-    if len(extents) > MOST_DIMENSIONS:
-        raise ShapeError(
-            f"shape: {len(extents)} dimensions; an array has at most {MOST_DIMENSIONS}"
-        )
+    if len(extents) > MAX_DIMENSIONS:
+        raise ShapeError(f"shape: {len(extents)} dimensions; an array has at most {MAX_DIMENSIONS}")
     return extents
 
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import from_host
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import write_out
-from dparray._array.executors import compute
-from dparray._array.fresh import from_host
+from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
-from dparray._functions.guard import guard
+from dparray._functions.error_boundary import guard
 from dparray._functions.joining import concat
 from dparray._functions.ranges import arange
 from dparray._functions.rearranging import roll

@@ -94,15 +94,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes
+from dparray._array.allocation import full_scalar
 from dparray._array.apply import apply, astype_array, operate, operate_into
-from dparray._array.fresh import full_scalar
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
-    beside,
     check_array,
     check_arrays,
     check_out,
     checked_scalar,
+    coerce_operands,
     foreign_operand,
     scalar_value,
 )
@@ -467,7 +467,7 @@ def _apply(
     values = list(operands)
     full_name = f"special.{name}"
     if not all(isinstance(value, ndarray | bool | int | float | complex) for value in values):
-        values = beside(full_name, parameters, values)
+        values = coerce_operands(full_name, parameters, values)
     for parameter, value in zip(parameters, values, strict=True):
         if not isinstance(value, ndarray | bool | int | float | complex | np.number | np.bool_):
             raise foreign_operand(full_name, parameter, value)

@@ -45,7 +45,7 @@ static PyObject *context;       /* in it NumPy warns of nothing */
 static PyObject *ufuncs;        /* NumPy's ufuncs: the numbers of operations */
 static PyObject *readers, *call_method, *host_bytes, *memory_word, *node_word, *pointer_word;
 static PyObject *allocate; /* memory of the pool */
-static PyObject *look, *materialize;
+static PyObject *host_view, *materialize;
 static PyObject *block_is_ready; /* of a block, and whether it is to be written */
 
 static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
@@ -57,7 +57,7 @@ static PyObject *slow_power, *slow_reflected_power, *slow_reflected_matmul;
 static PyObject *numpy_matmul, *numpy_square, *square_weight;
 
 #define MAX_OPERATIONS 256
-#define MOST_JOINED 64  /* more arrays are joined the general way */
+#define MAX_JOINED 64  /* more arrays are joined the general way */
 #define MAX_BROADCAST 8 /* the same of arrays that broadcast together */
 
 /* The elementwise operations of the graph: first those of operators, in the order of their slots. */
@@ -107,16 +107,16 @@ static npy_intp effective_size(PyArrayObject *x, npy_intp size)
 }
 
 /* The effective size of an array that is written. */
-static npy_intp counted_bytes(PyArrayObject *x)
+static npy_intp effective_write_size(PyArrayObject *x)
 {
     return effective_size(x, PyArray_SIZE(x));
 }
 
 /* The same of an operand: NumPy takes 2.5 times as long where elements are not contiguous. */
-static npy_intp counted(PyArrayObject *x)
+static npy_intp effective_read_size(PyArrayObject *x)
 {
     int is_whole = PyArray_FLAGS(x) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
-    return is_whole ? counted_bytes(x) : 5 * counted_bytes(x) / 2;
+    return is_whole ? effective_write_size(x) : 5 * effective_write_size(x) / 2;
 }
 
 /* Call the general way, a Python function. An array that was never initialized, as
@@ -173,7 +173,7 @@ static int is_plain(PyObject *index)
 
 
 /* What another way finds the right words for; an interrupt, say, goes on. */
-static int is_refusal(void)
+static int is_fallback_error(void)
 {
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
         return 0;
@@ -214,13 +214,13 @@ static int is_free_to_write(PyObject *x)
 }
 
 /* The host's view of an array that is about to be indexed: a large one gets its view here. A new
- * reference; NULL without an exception where the host may not look. */
+ * reference; NULL without an exception where the host may not read. */
 static PyObject *view_to_index(PyObject *x)
 {
     PyObject *seen = seen_of(x);
     if (seen || Py_TYPE(x) != array_type || !SLOT(x, at_block) || SLOT(x, at_block) == Py_None)
         return seen ? Py_NewRef(seen) : NULL;
-    PyObject *found = PyObject_CallFunctionObjArgs(look, x, NULL);
+    PyObject *found = PyObject_CallFunctionObjArgs(host_view, x, NULL);
     if (found == Py_None)
         Py_CLEAR(found);
     return found;
@@ -346,7 +346,7 @@ static PyObject *call_numpy(PyObject *owner, PyObject *function, PyObject *args)
     result = PyObject_Call(function, args, NULL);
     leave(result != NULL);
     if (!result)
-        is_refusal();
+        is_fallback_error();
     return result;
 }
 
@@ -373,14 +373,14 @@ static PyObject *silently(PyObject *owner, PyObject *function, PyObject *a, PyOb
     Py_XDECREF(out);
     leave(result != NULL);
     if (!result)
-        is_refusal();
+        is_fallback_error();
     return result;
 }
 
 /* --- the jobs --------------------------------------------------------------------------------- */
 
-static PyObject *noted(int at, PyObject *x, PyObject *y);
-static PyObject *noted_as(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y);
+static PyObject *lazy_operation(int at, PyObject *x, PyObject *y);
+static PyObject *lazy_operation_as(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y);
 
 #include "_fastpath_index.c"
 #include "_fastpath_operators.c"
@@ -477,7 +477,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"is_whole_device", &is_whole_device}, {"T", &slow_transposed},
         {"pow", &slow_power}, {"rpow", &slow_reflected_power}, {"rmatmul", &slow_reflected_matmul},
         {"numpy_square", &numpy_square}, {"square_weight", &square_weight},
-        {"allocate", &allocate}, {"look", &look}, {"is_ready", &block_is_ready}, {"materialize", &materialize}, {"Node", (PyObject **)&node_type},
+        {"allocate", &allocate}, {"host_view", &host_view}, {"is_ready", &block_is_ready}, {"materialize", &materialize}, {"Node", (PyObject **)&node_type},
         {"Scalar", (PyObject **)&scalar_type}, {"Canonical", (PyObject **)&canonical_type},
         {"pending_order", &slow_order}, {"placement", &placement}, {"holds", &holds_open},
         {"options", &options}, {"operations", &graph_operations},
@@ -512,7 +512,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
     joins_word = PyUnicode_InternFromString("joins");
     broadcasts_word = PyUnicode_InternFromString("broadcasts");
     struct { const char *name; PyObject **where; } words[] = {
-        {"_is_met", &met_word}, {"count", &count_word}, {"_done_at", &done_word},
+        {"_has_in_order_queue", &in_order_word}, {"count", &count_word}, {"_done_at", &done_word},
         {"_last", &last_word}, {"_launched_at", &launched_word}, {"_others_at", &others_word},
         {"before_launch", &before_launch_word},
         {"add_launch", &add_launch_word}, {"addressof_ref", &address_word},
@@ -523,7 +523,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
     if (!call_method)
         return NULL;
     struct { const char *name; Py_ssize_t *where; } slots[] = {
-        {"_on_host", &at_seen}, {"_block", &at_block}, {"_packed", &at_packed},
+        {"_host_view", &at_seen}, {"_block", &at_block}, {"_packed", &at_packed},
         {"sycl_queue", &at_queue}, {"usm_type", &at_usm_type}, {"_node_kept", &at_node},
         {"_alias", &at_alias}, {"_shape", &at_shape}, {"_dtype", &at_dtype}, {"_size", &at_size},
     };
@@ -592,7 +592,7 @@ static PyMethodDef functions[] = {
     {"T", transposed, METH_O, NULL},
     {"pending_order", pending_order, METH_O, NULL},
     {"Canonical", canonical, METH_VARARGS, NULL},
-    {"noted_fold", noted_fold, METH_VARARGS, NULL},
+    {"lazy_fold", lazy_fold, METH_VARARGS, NULL},
     {"known_launch", known_launch_of, METH_O, NULL},
     {"launch_known", (PyCFunction)(void (*)(void))launch_known, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},

@@ -28,7 +28,7 @@ static PyObject *parts_seen(PyObject *arrays, PyObject **owner)
         return NULL;
     Py_ssize_t count = is_list ? PyList_Size(arrays) : PyTuple_Size(arrays);
     npy_intp most = most_elements, size = 0;
-    if (count == 0 || count > MOST_JOINED)
+    if (count == 0 || count > MAX_JOINED)
         return NULL;
     PyObject *seen = PyTuple_New(count);
     for (Py_ssize_t at = 0; seen && at < count; at++) {
@@ -70,7 +70,7 @@ static int broadcast_is_small(PyObject *given, npy_intp most)
     Py_DECREF(together);
     for (int at = 0; at < count && 5 * size / 2 > most; at++) {
         PyArrayObject *x = AS_ARRAY(arrays[at]);
-        is_small &= (PyArray_SIZE(x) == size ? counted(x) : effective_size(x, size)) <= most;
+        is_small &= (PyArray_SIZE(x) == size ? effective_read_size(x) : effective_size(x, size)) <= most;
     }
     return is_small;
 }
@@ -148,7 +148,7 @@ static PyObject *compute_small(PyObject *module, PyObject *args, PyObject *named
         return copy ? make(owner, copy, NULL) : NULL;
     }
     Py_XDECREF(values);
-    if (!is_refusal())
+    if (!is_fallback_error())
         return NULL;
     Py_RETURN_NONE;
 }
@@ -173,7 +173,7 @@ static PyObject *view_small(PyObject *module, PyObject *args)
     if (is_view)
         return make(x, view, SLOT(x, at_block));
     Py_XDECREF(view);
-    if (PyErr_Occurred() && !is_refusal())
+    if (PyErr_Occurred() && !is_fallback_error())
         return NULL;
     Py_RETURN_NONE;
 }

@@ -184,7 +184,7 @@ static PyObject *of_chosen(PyObject *self, PyObject *seen, PyObject *index, PyOb
     if (found && Py_TYPE(found) == &PyArray_Type)
         return make(self, found, NULL);
     Py_XDECREF(found);
-    return is_refusal() ? general(slow_getitem, self, index, NULL) : NULL;
+    return is_fallback_error() ? general(slow_getitem, self, index, NULL) : NULL;
 }
 
 static PyObject *getitem_of(PyObject *self, PyObject *seen, PyObject *index)
@@ -203,7 +203,7 @@ static PyObject *getitem_of(PyObject *self, PyObject *seen, PyObject *index)
     }
     plain = plain_of(index);
     if (!plain) {
-        if (!is_refusal())
+        if (!is_fallback_error())
             return NULL;
         PyObject *chosen = chosen_of(self, seen, index, 0);
         if (chosen)
@@ -213,7 +213,7 @@ static PyObject *getitem_of(PyObject *self, PyObject *seen, PyObject *index)
     found = PyObject_GetItem(seen, plain);
     Py_DECREF(plain);
     if (!found) {
-        if (!is_refusal())
+        if (!is_fallback_error())
             return NULL;
         goto slow;
     }
@@ -228,7 +228,7 @@ static PyObject *getitem_of(PyObject *self, PyObject *seen, PyObject *index)
             Py_DECREF(found);
             PyObject *shared = view_to_share(self);
             if (!shared)
-                return is_refusal() ? general(slow_getitem, self, index, NULL) : NULL;
+                return is_fallback_error() ? general(slow_getitem, self, index, NULL) : NULL;
             PyObject *part = getitem_of(self, shared, index);
             Py_DECREF(shared);
             return part;
@@ -249,7 +249,7 @@ static PyObject *getitem(PyObject *self, PyObject *index)
     /* A reference of its own: another thread may give the array other memory meanwhile. */
     PyObject *seen = view_to_index(self);
     if (!seen)
-        return is_refusal() ? general(slow_getitem, self, index, NULL) : NULL;
+        return is_fallback_error() ? general(slow_getitem, self, index, NULL) : NULL;
     PyObject *found = getitem_of(self, seen, index);
     Py_DECREF(seen);
     return found;
@@ -308,7 +308,7 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
         return 0;
     char *element = element_at(target, index);
     if (source == value) {
-        if (element || counted_bytes(target) <= most_elements)
+        if (element || effective_write_size(target) <= most_elements)
             return write_silently(seen, index, value);
     } else if (element) {
         if (PyArray_NDIM(AS_ARRAY(source)))
@@ -324,7 +324,7 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
         done = source == value || PyArray_NDIM(AS_ARRAY(source)) == 0
                    ? write_silently(seen, index, source)
                    : 0;
-    else if (PyArray_SIZE(AS_ARRAY(part)) == 0 || counted_bytes(AS_ARRAY(part)) > most_elements)
+    else if (PyArray_SIZE(AS_ARRAY(part)) == 0 || effective_write_size(AS_ARRAY(part)) > most_elements)
         done = 0;
     else if (source == value || lie_apart(AS_ARRAY(part), AS_ARRAY(source)))
         done = write_silently(part, Py_Ellipsis, source);
@@ -382,7 +382,7 @@ static int write_now(PyObject *self, PyObject *index, PyObject *value)
     Py_XDECREF(plain);
     Py_XDECREF(seen);
     Py_XDECREF(source);
-    return !done && PyErr_Occurred() && !is_refusal() ? -1 : done;
+    return !done && PyErr_Occurred() && !is_fallback_error() ? -1 : done;
 }
 
 static int setitem(PyObject *self, PyObject *index, PyObject *value)

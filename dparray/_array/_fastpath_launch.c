@@ -4,11 +4,11 @@
 
 /* The arguments of a kernel with a few numbers in them: the addresses of all but the arrays and the
  * numbers of the expression never change. */
-#define MOST_ARGUMENTS 64
-#define MOST_NEW 8
+#define MAX_ARGUMENTS 64
+#define MAX_NEW 8
 static PyTypeObject *block_type;
 static Py_ssize_t block_slots[3], segment_slots[2]; /* pointer, segment, readers; used, written */
-static PyObject *in_order, *met_word, *order_of, *others_work, *note_recent, *lock_order, *unlock_order;
+static PyObject *in_order, *in_order_word, *order_of, *others_work, *note_recent, *lock_order, *unlock_order;
 static PyObject *count_word, *done_word, *last_word, *launched_word, *others_word;
 static PyObject *before_launch_word, *add_launch_word, *address_word;
 static void *(*submit_range)(void *, void *, void **, const int *, size_t, const size_t *, size_t,
@@ -22,12 +22,12 @@ typedef struct {
     PyObject *spec, *queue, *name, *new;
     void *kernel, *queue_at;
     size_t extents[3], local[3], dimensions, has_local, count;
-    int kinds[MOST_ARGUMENTS];
-    void *addresses[MOST_ARGUMENTS];
+    int kinds[MAX_ARGUMENTS];
+    void *addresses[MAX_ARGUMENTS];
     int arrays, reads, numbers, leaves, output;
     unsigned long thread; /* whose counters of groups are among the arguments, if any are */
-    struct { int at, slot; } array[MOST_ARGUMENTS];
-    struct { int at, number, type; } number[MOST_ARGUMENTS];
+    struct { int at, slot; } array[MAX_ARGUMENTS];
+    struct { int at, number, type; } number[MAX_ARGUMENTS];
 } known_launch;
 
 static void free_known(PyObject *capsule)
@@ -68,7 +68,7 @@ static PyObject *known_launch_of(PyObject *module, PyObject *spec)
         (known->has_local && !copy_bytes(local, known->local, sizeof known->local, &places)) ||
         !copy_bytes(kinds, known->kinds, sizeof known->kinds, &known->count) ||
         !copy_bytes(addresses, known->addresses, sizeof known->addresses, &places) ||
-        PyTuple_Size(known->new) > MOST_NEW) {
+        PyTuple_Size(known->new) > MAX_NEW) {
         PyMem_Free(known);
         Py_RETURN_NONE;
     }
@@ -168,7 +168,7 @@ static int submit_known(known_launch *known, void **addresses, PyObject *const *
 {
     PyObject *order = PyObject_CallFunctionObjArgs(order_of, known->queue, NULL);
     PyObject *done = NULL, *last = NULL, *after = NULL, *event = NULL, *noted_ = NULL;
-    void *events[MOST_ARGUMENTS], *reference = NULL;
+    void *events[MAX_ARGUMENTS], *reference = NULL;
     size_t count = 0;
     int found = -1;
     if (!order)
@@ -186,7 +186,7 @@ static int submit_known(known_launch *known, void **addresses, PyObject *const *
     if (!after || !PyList_CheckExact(after))
         goto out;
     count = PyList_Size(after);
-    if (count > MOST_ARGUMENTS) { /* Python's way has no limit */
+    if (count > MAX_ARGUMENTS) { /* Python's way has no limit */
         found = 0;
         goto out;
     }
@@ -200,7 +200,7 @@ static int submit_known(known_launch *known, void **addresses, PyObject *const *
             goto out;
     }
     /* No work is submitted with the interpreter's lock held, from the first queue in order on. */
-    if (PyDict_GetItemWithError(in_order, met_word) != Py_False) {
+    if (PyDict_GetItemWithError(in_order, in_order_word) != Py_False) {
         found = PyErr_Occurred() ? -1 : 0;
         goto out;
     }
@@ -264,10 +264,10 @@ static PyObject *launch_known(PyObject *module, PyObject *const *args, Py_ssize_
         return NULL;
     }
     PyObject *node = args[2], *arrays = SLOT(args[1], canonical_slots[0]);
-    PyObject *scalars = SLOT(args[1], canonical_slots[3]), *layouts[MOST_NEW] = {NULL};
-    void *addresses[MOST_ARGUMENTS];
-    union { float single; double whole; } values[MOST_ARGUMENTS];
-    PyObject *memory[MOST_ARGUMENTS];
+    PyObject *scalars = SLOT(args[1], canonical_slots[3]), *layouts[MAX_NEW] = {NULL};
+    void *addresses[MAX_ARGUMENTS];
+    union { float single; double whole; } values[MAX_ARGUMENTS];
+    PyObject *memory[MAX_ARGUMENTS];
     int made = (int)PyTuple_Size(known->new), is_done = 0;
     if (PART(node, QUEUE) != known->queue || PyList_Size(arrays) != known->leaves ||
         (known->thread && known->thread != PyThread_get_thread_ident()))
@@ -330,7 +330,7 @@ static PyObject *launch_known(PyObject *module, PyObject *const *args, Py_ssize_
 refused:
     for (int at = 0; at < made; at++)
         Py_XDECREF(layouts[at]);
-    if (is_done < 0 || (!is_done && !is_refusal()))
+    if (is_done < 0 || (!is_done && !is_fallback_error()))
         return NULL;
     return PyBool_FromLong(is_done);
 }

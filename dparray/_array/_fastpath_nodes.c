@@ -14,9 +14,9 @@ static const char *canonical_slot_names[] = {"arrays", "key", "numbers", "scalar
 static Py_ssize_t canonical_slots[4];
 #define PART(node, which) SLOT(node, node_slots[which])
 
-#define MOST_NOTES 64  /* of readers, before those that are gone are dropped */
-#define MOST_WEIGHT 512 /* as in `dparray/_evaluate/limits.py` */
-#define MOST_LEAVES 24
+#define MAX_NOTES 64  /* of readers, before those that are gone are dropped */
+#define MAX_WEIGHT 512 /* as in `dparray/_evaluate/limits.py` */
+#define MAX_LEAVES 24
 
 static int is_option(const char *name)
 {
@@ -117,7 +117,7 @@ static PyObject *readers_of(PyObject *node)
     if (!found)
         return NULL;
     Py_DECREF(found); /* the holder has it */
-    return PyList_CheckExact(found) && PyList_Size(found) <= MOST_NOTES ? found : NULL;
+    return PyList_CheckExact(found) && PyList_Size(found) <= MAX_NOTES ? found : NULL;
 }
 
 /* A number of Python's as an operand in floating point. */
@@ -176,7 +176,7 @@ static PyObject *noted_node(PyObject *op, PyObject *weight_of_op, PyObject *x, P
         goto refused;
     PyObject *loop = loop_of((PyObject *)dtype, count);
     weight += PyLong_AsLong(weight_of_op);
-    if (!loop || weight > MOST_WEIGHT || leaves > MOST_LEAVES)
+    if (!loop || weight > MAX_WEIGHT || leaves > MAX_LEAVES)
         goto refused;
     for (int which = 0; which < count; which++)
         if (nodes[which] && !(notes[which] = readers_of(nodes[which])))
@@ -240,17 +240,17 @@ failed:
     return made;
 refused:
     if (PyErr_Occurred())
-        is_refusal();
+        is_fallback_error();
     return NULL;
 }
 
-static PyObject *noted_as(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y)
+static PyObject *lazy_operation_as(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y)
 {
     return noted_node(op, weight_of_op, x, y, 0);
 }
 
-/* noted_fold(x, op, weight): the array of a fold of all elements; None where it is not this simple. */
-static PyObject *noted_fold(PyObject *module, PyObject *args)
+/* lazy_fold(x, op, weight): the array of a fold of all elements; None where it is not this simple. */
+static PyObject *lazy_fold(PyObject *module, PyObject *args)
 {
     PyObject *x, *op, *weight;
     if (!PyArg_ParseTuple(args, "OOO", &x, &op, &weight))
@@ -261,11 +261,11 @@ static PyObject *noted_fold(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *noted(int at, PyObject *x, PyObject *y)
+static PyObject *lazy_operation(int at, PyObject *x, PyObject *y)
 {
     if (at > OF_DIVIDE)
         return NULL;
-    return noted_as(PyList_GetItem(graph_operations, at), operations[at].weight, x, y);
+    return lazy_operation_as(PyList_GetItem(graph_operations, at), operations[at].weight, x, y);
 }
 
 /* --- forms of expressions ----------------------------------------------------------------------- */
@@ -288,7 +288,7 @@ static int add_pending(PyObject *order, PyObject *node, int depth)
 {
     if (place_of(order, node) >= 0)
         return 1;
-    if (depth > MOST_LEAVES || PyList_Size(order) >= MOST_NOTES)
+    if (depth > MAX_LEAVES || PyList_Size(order) >= MAX_NOTES)
         return 0;
     PyObject *operands = PART(node, OPERANDS);
     for (Py_ssize_t at = PyTuple_Size(operands); at-- > 0;) {
@@ -309,7 +309,7 @@ static PyObject *pending_order(PyObject *module, PyObject *roots)
         (PART(root, LAYOUT) != Py_None || add_pending(order, root, 0)))
         return order;
     Py_XDECREF(order);
-    if (!is_refusal())
+    if (!is_fallback_error())
         return NULL;
     return PyObject_CallFunctionObjArgs(slow_order, roots, NULL);
 }
@@ -354,11 +354,11 @@ static PyObject *canonical(PyObject *module, PyObject *args)
 {
     PyObject *order = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : NULL;
     PyObject *value = PyTuple_Size(args) == 2 ? PyTuple_GetItem(args, 1) : Py_None;
-    if (!order || !PyList_CheckExact(order) || value != Py_None || PyList_Size(order) > MOST_NOTES)
+    if (!order || !PyList_CheckExact(order) || value != Py_None || PyList_Size(order) > MAX_NOTES)
         return PyObject_Call((PyObject *)canonical_type, args, NULL);
     PyObject *arrays = PyList_New(0), *scalars = PyList_New(0), *numbers = PyDict_New();
     PyObject *key = PyList_New(0), *leaves = PyList_New(0), *made = NULL, *whole = NULL;
-    Py_ssize_t counts[2 * MOST_NOTES];
+    Py_ssize_t counts[2 * MAX_NOTES];
     int is_right = arrays && scalars && numbers && key && leaves;
     for (Py_ssize_t step = 0; is_right && step < PyList_Size(order); step++) {
         PyObject *node = PyList_GetItem(order, step);
@@ -381,12 +381,12 @@ static PyObject *canonical(PyObject *module, PyObject *args)
                 }
             } else {
                 Py_ssize_t place = place_of(leaves, operand);
-                if (place < 0 && (place = PyList_Size(leaves)) < 2 * MOST_NOTES) {
+                if (place < 0 && (place = PyList_Size(leaves)) < 2 * MAX_NOTES) {
                     number_ = number_of_leaf(PART(operand, LAYOUT), arrays, key);
                     counts[place] = number_;
                     is_right = number_ >= 0 && PyList_Append(leaves, operand) == 0 &&
                                add_number(numbers, operand, number_);
-                } else if (place < 2 * MOST_NOTES)
+                } else if (place < 2 * MAX_NOTES)
                     number_ = counts[place];
                 else
                     is_right = 0;
@@ -413,7 +413,7 @@ static PyObject *canonical(PyObject *module, PyObject *args)
     Py_XDECREF(key);
     Py_XDECREF(leaves);
     Py_XDECREF(whole);
-    if (!made && is_refusal())
+    if (!made && is_fallback_error())
         return PyObject_Call((PyObject *)canonical_type, args, NULL);
     return made;
 }

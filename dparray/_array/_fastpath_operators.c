@@ -97,8 +97,8 @@ static int are_small(struct operation *op, PyObject *x, PyObject *y, PyObject **
     if (*a && *b) {
         if (SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type))
             return 0;
-        *size = counted(AS_ARRAY(*a));
-        other = counted(AS_ARRAY(*b));
+        *size = effective_read_size(AS_ARRAY(*a));
+        other = effective_read_size(AS_ARRAY(*b));
         if (other > *size)
             *size = other;
         if (!PyArray_SAMESHAPE(AS_ARRAY(*a), AS_ARRAY(*b))) {
@@ -111,10 +111,10 @@ static int are_small(struct operation *op, PyObject *x, PyObject *y, PyObject **
         }
     } else if (*a && Py_TYPE(y) != array_type && is_scalar(y)) {
         *b = y;
-        *size = counted(AS_ARRAY(*a));
+        *size = effective_read_size(AS_ARRAY(*a));
     } else if (*b && Py_TYPE(x) != array_type && is_scalar(x)) {
         *a = x;
-        *size = counted(AS_ARRAY(*b));
+        *size = effective_read_size(AS_ARRAY(*b));
     } else
         return 0;
     return *size <= most;
@@ -140,7 +140,7 @@ static PyObject *binary(int at, PyObject *x, PyObject *y)
     Py_XINCREF(seen); /* as in getitem */
     Py_XINCREF(others);
     if (!are_small(op, x, y, &a, &b, &size))
-        result = noted(at, x, y);
+        result = lazy_operation(at, x, y);
     else if (is_ready(x, 0) && is_ready(y, 0))
         result = compute_now(op, Py_TYPE(x) == array_type ? x : y, a, b, size);
     Py_XDECREF(seen);
@@ -153,7 +153,7 @@ static PyObject *binary(int at, PyObject *x, PyObject *y)
 static int compute_into(struct operation *op, PyObject *out, PyObject *x, PyObject *y)
 {
     PyObject *target = seen_of(out), *given[] = {x, y}, *seen[2] = {NULL, NULL}, *result;
-    if (!target || op->into == Py_None || counted(AS_ARRAY(target)) > most_of(op->weight))
+    if (!target || op->into == Py_None || effective_read_size(AS_ARRAY(target)) > most_of(op->weight))
         return 0;
     for (int at = 0; at < 2 && given[at]; at++) {
         if (Py_TYPE(given[at]) == array_type) {
@@ -165,7 +165,7 @@ static int compute_into(struct operation *op, PyObject *out, PyObject *x, PyObje
             return 0;
     }
     if (!is_free_to_write(out) || !is_ready(x, 0) || (y && !is_ready(y, 0)))
-        return is_refusal() ? 0 : -1;
+        return is_fallback_error() ? 0 : -1;
     Py_INCREF(target);
     result = y ? silently(out, op->into, seen[0], seen[1], target)
                : silently(out, op->into, seen[0], target, NULL);
@@ -186,13 +186,13 @@ static PyObject *unary(int at, PyObject *x)
 {
     struct operation *op = &operations[at];
     PyObject *seen = seen_of(x), *result = NULL;
-    npy_intp size = seen ? counted(AS_ARRAY(seen)) : 0;
+    npy_intp size = seen ? effective_read_size(AS_ARRAY(seen)) : 0;
     Py_XINCREF(seen);
     if (seen && size <= most_of(op->weight)) {
         if (is_ready(x, 0))
             result = compute_now(op, x, seen, NULL, size);
     } else if (at == OF_NEGATIVE)
-        result = noted_as(PyList_GetItem(graph_operations, at), op->weight, x, NULL);
+        result = lazy_operation_as(PyList_GetItem(graph_operations, at), op->weight, x, NULL);
     Py_XDECREF(seen);
     return result || PyErr_Occurred() ? result : general(op->general, x, NULL, NULL);
 }
@@ -262,7 +262,7 @@ static PyObject *compare(PyObject *x, PyObject *y, int which)
 static int is_large(PyObject *x, PyObject *weight)
 {
     PyObject *seen = seen_of(x);
-    return !seen || counted(AS_ARRAY(seen)) > most_of(weight);
+    return !seen || effective_read_size(AS_ARRAY(seen)) > most_of(weight);
 }
 
 static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
@@ -282,7 +282,7 @@ static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
     }
     if (modulus == Py_None && Py_TYPE(x) == array_type && PyLong_CheckExact(y) &&
         PyLong_AsLongLongAndOverflow(y, &is_whole) == 2 && is_large(x, square_weight)) {
-        PyObject *result = noted_as(square, square_weight, x, NULL);
+        PyObject *result = lazy_operation_as(square, square_weight, x, NULL);
         if (result || PyErr_Occurred())
             return result;
     }
@@ -343,7 +343,7 @@ static PyObject *product(PyObject *x, PyObject *y)
         result = PyArray_MatrixProduct2(a, b, NULL);
         leave(result != NULL);
         if (!result)
-            is_refusal();
+            is_fallback_error();
     } else
         result = silently(x, numpy_matmul, a, b, NULL);
     return result ? make_of(x, result) : NULL;

@@ -11,24 +11,24 @@ import numpy as np
 
 from dparray import _dtypes, _hooks, _layout
 from dparray._array import fastpath
+from dparray._array.allocation import empty_on, full_scalar
 from dparray._array.assignment import assign, writable_layout, write_value
-from dparray._array.fresh import empty_on, full_scalar
+from dparray._array.host_fastpath import array_type, compute_small, view_small
 from dparray._array.ndarray import SEQUENCES, living_alias, ndarray
 from dparray._array.nodes import array_of_operation, node_of, register
 from dparray._array.operands import (
     WEAK_TYPES,
-    beside,
     check_fits,
     checked_out,
     checked_scalar,
+    coerce_operands,
+    dispatch_override,
     foreign_operand,
     is_shareable,
     is_taken_from_host,
     scalar_value,
-    taken_over,
     typed_scalars,
 )
-from dparray._array.small import array_type, compute_small, view_small
 from dparray._evaluate import host, host_operations, limits
 from dparray._graph.ops import (
     COMPARISONS,
@@ -67,12 +67,12 @@ def general_operation(op: Op) -> Callable[..., ndarray]:
     def operate_or_reduce(x1: Any, x2: Any) -> ndarray:
         """As above; x ** 2 is computed as a square, immediately up to a larger size."""
         if type(x1) is ndarray and type(x2) in (int, float) and x1.dtype.kind in "fc":
-            cheaper = op.simpler.get(x2)
+            cheaper = op.strength_reduced.get(x2)
             if cheaper is not None:
                 return OPERATIONS[OPS[cheaper]](x1)
         return defer(op, (x1, x2), None)
 
-    if op.simpler:
+    if op.strength_reduced:
         return operate_or_reduce
     by_arity: dict[int, Callable[..., ndarray]] = {1: operate_on_one, 2: operate_on_two}
     return by_arity.get(op.arity, operate)
@@ -140,7 +140,7 @@ def as_operand(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
     return with_axes(astype_array(with_axes(x, order), dtype, order="C"), back)
 
 
-def cut_to(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
+def cast_unsafe(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
     """``x`` in another dtype by the rule ``"unsafe"``: complex numbers lose their imaginary parts,
     because the user has asked for it.
     """
@@ -204,7 +204,7 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         elif type(value) in WEAK_TYPES:
             keys.append(WEAK_TYPES[type(value)])
         elif type(value) in SEQUENCES or is_shareable(value) or is_taken_from_host(value):
-            return apply(op, *beside(op.name, op.parameters, operands), out=out)
+            return apply(op, *coerce_operands(op.name, op.parameters, operands), out=out)
         elif (
             value is None
             and out is None
@@ -213,7 +213,7 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         ):
             return _compare_out_of_range(op, operands, out)
         elif hasattr(value, "__dparray_function__"):
-            return taken_over(op.name, operands, out=out)
+            return dispatch_override(op.name, operands, out=out)
         else:
             values[len(keys)], key = _scalar_operand(op, name, value, operands)
             keys.append(key)
@@ -250,8 +250,8 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
                 values[position] = checked_scalar(op.name, value, dtype)
     if op.refusal is not None and (why := op.refusal(loop[-1].kind, values[-1])):
         raise ArgumentError(f"{op.name}: {why}")
-    if op.simpler:
-        op, values, loop = _simpler(op, values, loop)
+    if op.strength_reduced:
+        op, values, loop = _strength_reduced(op, values, loop)
     if out is None:
         return array_of_operation(op, values, loop, shape, placement)
     return operate_into(out, op, values, loop, shape, placement)
@@ -334,7 +334,7 @@ def reduce_array(
         *scalars: the reduction's scalar operands.
     """
     op = Reduce(reduction, axes, keepdims)
-    if reduction.has_library and x._on_host is not None:
+    if reduction.has_library and x._host_view is not None:
         small = compute_small(lambda values: host_operations.reduced(op, values, scalars, loop), x)
         if small is not None:
             return small
@@ -347,15 +347,15 @@ def reduce_array(
 
 
 #: Notes a fold down in C, if there is the compiled module.
-note_fold: Callable[[ndarray, Reduce, int], ndarray | None] | None = None
+make_lazy_fold: Callable[[ndarray, Reduce, int], ndarray | None] | None = None
 _WHOLE: dict[tuple[str, int], Reduce] = {}
 
 
-def noted_fold(reduction: Reduction, x: ndarray) -> ndarray | None:
+def lazy_fold(reduction: Reduction, x: ndarray) -> ndarray | None:
     """Return a fold of all elements of an array that the host has not seen, in its own dtype:
     pending, by the compiled module; ``None`` where it is not simple or the host folds it at once.
     """
-    if note_fold is None or _hooks.subscribers or not x._size:
+    if make_lazy_fold is None or _hooks.subscribers or not x._size:
         return None
     if x._block is not None and x._size * x._dtype.itemsize <= 8 * limits.folded_elements:
         return None
@@ -363,7 +363,7 @@ def noted_fold(reduction: Reduction, x: ndarray) -> ndarray | None:
     op = _WHOLE.get(key)
     if op is None:
         op = _WHOLE[key] = Reduce(reduction, tuple(range(len(x._shape))), False)
-    return note_fold(x, op, WEIGHT)
+    return make_lazy_fold(x, op, WEIGHT)
 
 
 def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndarray:
@@ -396,17 +396,17 @@ def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> t
     return value, weak
 
 
-def _simpler(
+def _strength_reduced(
     op: Op, values: list[Any], loop: tuple[np.dtype[Any], ...]
 ) -> tuple[Op, list[Any], tuple[np.dtype[Any], ...]]:
     """The operation that NumPy makes of one with a constant last operand, where there is one."""
     *others, constant = values
     if isinstance(constant, ndarray) or not isinstance(others[0], ndarray):
         return op, values, loop
-    simpler = op.simpler.get(constant)
-    if simpler is None or loop[-1].kind not in "iufc" or others[0].dtype.kind == "b":
+    reduced = op.strength_reduced.get(constant)
+    if reduced is None or loop[-1].kind not in "iufc" or others[0].dtype.kind == "b":
         return op, values, loop  # NumPy's positive takes no truth values
-    return OPS[simpler], others, (*loop[: len(others)], loop[-1])
+    return OPS[reduced], others, (*loop[: len(others)], loop[-1])
 
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout, _placement
-from dparray._array.fresh import from_host
+from dparray._array.allocation import from_host
+from dparray._array.host_fastpath import write_small
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.nodes import host_number, node_of
 from dparray._array.operands import (
@@ -20,7 +21,6 @@ from dparray._array.operands import (
     shared,
     stack_nested,
 )
-from dparray._array.small import write_small
 from dparray._evaluate import writes
 from dparray._graph.node import Scalar
 from dparray._graph.ops import Op

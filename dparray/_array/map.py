@@ -13,7 +13,7 @@ import numpy as np
 
 from dparray import _hooks
 from dparray._array.ndarray import ndarray
-from dparray._evaluate.writes import settle_readers
+from dparray._evaluate.writes import flush_dependents
 from dparray._layout import Layout, shows_elements_twice
 from dparray._runtime import host_maps, queues
 from dparray.device import describe_queue
@@ -69,7 +69,7 @@ class Map:
         queue = x.sycl_queue
         hold = host_maps.Hold(layout, mode)
         host_maps.open_hold(
-            hold, layout, (lambda: settle_readers(layout.block)) if writes else _noop
+            hold, layout, (lambda: flush_dependents(layout.block)) if writes else _noop
         )
         try:
             self.mode = mode

@@ -85,9 +85,9 @@ class ndarray(Methods):
         "_alias",
         "_block",
         "_dtype",
+        "_host_view",
         "_node_kept",
         "_offset",
-        "_on_host",
         "_packed",
         "_shape",
         "_size",
@@ -107,9 +107,9 @@ class ndarray(Methods):
     _offset: int
     #: The values for the host to read when the queue is idle: a view of the memory, or the values
     #: themselves (they own their data) if they are in no USM memory yet. ``None`` of a pending
-    #: array, of a large one before it is first indexed (:func:`look`), and where the host may not
-    #: touch the memory.
-    _on_host: np.ndarray | None
+    #: array, of a large one before it is first indexed (:func:`host_view`), and where the host may
+    #: not touch the memory.
+    _host_view: np.ndarray | None
     #: As an argument of kernels, once one has been asked for: see :func:`packed`.
     _packed: PackedArray | None
     _shape: tuple[int, ...]
@@ -144,7 +144,7 @@ class ndarray(Methods):
         self._packed = None
         self.sycl_queue = block.queue
         self.usm_type = block.usm_type
-        self._on_host = _seen_by_host(self)
+        self._host_view = _view_for_host(self)
         return self
 
     @classmethod
@@ -153,7 +153,7 @@ class ndarray(Methods):
         self = new_object(cls)
         self._node_kept = node
         node.array = weakref.ref(self)
-        self._block = self._on_host = self._alias = self._packed = None
+        self._block = self._host_view = self._alias = self._packed = None
         self._shape = node.shape
         self._dtype = node.dtype
         self._size = node.size
@@ -164,13 +164,13 @@ class ndarray(Methods):
         return self
 
     @classmethod
-    def _computed(cls, values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str) -> ndarray:
+    def _from_host_value(cls, values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str) -> ndarray:
         """An array of values that the host has computed, which no other array has.
 
         They go to USM memory when something needs them there.
         """
         self = new_object(cls)
-        self._on_host = values
+        self._host_view = values
         self._block = self._packed = None
         self.sycl_queue = queue
         self.usm_type = usm_type
@@ -182,7 +182,7 @@ class ndarray(Methods):
         try:
             return self._shape
         except AttributeError:
-            self._shape = shape = self._on_host.shape  # type: ignore[union-attr]
+            self._shape = shape = self._host_view.shape  # type: ignore[union-attr]
             return shape
 
     @property
@@ -191,7 +191,7 @@ class ndarray(Methods):
         try:
             return self._dtype
         except AttributeError:
-            self._dtype = dtype = self._on_host.dtype  # type: ignore[union-attr]
+            self._dtype = dtype = self._host_view.dtype  # type: ignore[union-attr]
             return dtype
 
     @property
@@ -200,7 +200,7 @@ class ndarray(Methods):
         try:
             return self._size
         except AttributeError:
-            self._size = size = self._on_host.size  # type: ignore[union-attr]
+            self._size = size = self._host_view.size  # type: ignore[union-attr]
             return size
 
     @property
@@ -242,12 +242,12 @@ class ndarray(Methods):
     @property
     def is_pending(self) -> bool:
         """Whether the values are still an expression that nothing has asked for."""
-        return self._on_host is None and self._node.layout is None
+        return self._host_view is None and self._node.layout is None
 
     @property
     def is_only_on_host(self) -> bool:
         """Whether the host has computed the values and nothing has needed them in USM memory."""
-        return self._on_host is not None and self._on_host.base is None and self.size > 0
+        return self._host_view is not None and self._host_view.base is None and self.size > 0
 
     @property
     def ndim(self) -> int:
@@ -358,16 +358,16 @@ def packed(x: ndarray) -> PackedArray:
 # here: anything unusual falls through to the lazy path, which does all checks.
 
 
-def look(x: ndarray) -> np.ndarray | None:
+def host_view(x: ndarray) -> np.ndarray | None:
     """Return the host's view of an array that is about to be indexed; ``None`` if it may not
     look.
     """
-    if x._on_host is None and x._block is not None:
-        x._on_host = _seen_by_host(x, is_asked_for=True)
-    return x._on_host
+    if x._host_view is None and x._block is not None:
+        x._host_view = _view_for_host(x, is_asked_for=True)
+    return x._host_view
 
 
-def _seen_by_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
+def _view_for_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
     """The host's view of an array in memory; a large one gets its view when it is asked for."""
     if (
         (is_asked_for or x._size * min(x._dtype.itemsize, 8) <= 8 * limits.host_elements)
@@ -382,7 +382,7 @@ def _seen_by_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
 
 def _locate(x: ndarray) -> None:
     """Fill in the strides and the offset that an array has, or will have, in its block."""
-    seen = x._on_host
+    seen = x._host_view
     if seen is not None and seen.base is not None:
         x._strides = seen.strides
         x._offset = seen.__array_interface__["data"][0] - x.block.pointer
@@ -397,7 +397,7 @@ def _locate(x: ndarray) -> None:
 
 def _give_memory(x: ndarray) -> None:
     """Compute an array that is pending, or put values that the host has computed in memory."""
-    values = x._on_host
+    values = x._host_view
     if values is None:
         with dependents.lock:
             _give_pending_memory(x)
@@ -407,9 +407,9 @@ def _give_memory(x: ndarray) -> None:
     view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes, 0, values.strides)
     view[...] = values
     with dependents.lock:
-        if x._on_host is values:  # no other thread has been here meanwhile
+        if x._host_view is values:  # no other thread has been here meanwhile
             x._offset, x._strides = 0, view.strides
-            x._on_host, x._block = view, block
+            x._host_view, x._block = view, block
 
 
 # A view of a pending array is an expression of its own: that of views of the leaves. The two arrays
@@ -432,12 +432,12 @@ class _Alias:
 
 
 #: Of heavier expressions views are not made expressions of their own.
-_MOST_VIEWED_WEIGHT = 64
+_MAX_VIEWED_WEIGHT = 64
 
 
 def has_memory(x: ndarray) -> bool:
     """Return whether an array has been given memory; asks without giving it any."""
-    return x._block is not None or x._on_host is not None
+    return x._block is not None or x._host_view is not None
 
 
 def living_alias(x: ndarray) -> _Alias | None:
@@ -469,12 +469,12 @@ def _view_of_pending(
                 view = _with_reduced_axes(node, shape)
                 if view is None:
                     evaluate.compute_inner(node)
-                    if node.weight <= _MOST_VIEWED_WEIGHT and node.layout is None:
+                    if node.weight <= _MAX_VIEWED_WEIGHT and node.layout is None:
                         view = view_of(node, shape, strides, offset)
                 if view is not None:
                     if deferred_placement.nodes:
                         deferred_placement.note_as(node, view)
-                    result = ndarray._pending(_noted_inside(view))
+                    result = ndarray._pending(_registered(view))
                     x._alias = result._alias = _Alias(x, result, strides, offset)
                     return result
     give_memory(x)
@@ -501,13 +501,13 @@ def _with_reduced_axes(node: Node, shape: tuple[int, ...]) -> Node | None:
     return Node(op, node.operands, node.loop, shape, size, node.queue, node.usm_type)
 
 
-def _noted_inside(node: Node) -> Node:
+def _registered(node: Node) -> Node:
     """A new expression, all of it known to its operands; computed if it may not wait."""
     may_wait = True
     for inner in pending_order([node]):
         for operand in inner.operands:
             if type(operand) is Node:
-                may_wait &= dependents.note_reader(inner, operand)
+                may_wait &= dependents.add_dependent(inner, operand)
     if not may_wait:
         evaluate.evaluate(node)
     return node
@@ -536,7 +536,7 @@ def _bind(x: ndarray, block: Block, offset: int, strides: tuple[int, ...]) -> No
     x._alias = None
     x._offset, x._strides = offset, strides
     x._block = block
-    x._on_host = _seen_by_host(x)
+    x._host_view = _view_for_host(x)
 
 
 def take_layout_of(x: ndarray, view: ndarray) -> None:
@@ -547,7 +547,7 @@ def take_layout_of(x: ndarray, view: ndarray) -> None:
     for name in ("_node_kept", "_tensor_kept"):
         with contextlib.suppress(AttributeError):
             delattr(x, name)
-    x._on_host = _seen_by_host(x)
+    x._host_view = _view_for_host(x)
 
 
 def readable_layout(x: ndarray) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from dparray import _dtypes, _layout, _placement, config
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import deferred_placement, dependents, evaluate, host
-from dparray._evaluate.limits import MOST_LEAVES, MOST_WEIGHT
+from dparray._evaluate.limits import MAX_LEAVES, MAX_WEIGHT
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, WHERE, Op
 from dparray._graph.reductions import Reduce
@@ -74,7 +74,7 @@ def register(node: Node) -> Node:
     may_wait = config.lazy
     for operand in node.operands:
         if type(operand) is Node:
-            may_wait &= dependents.note_reader(node, operand)
+            may_wait &= dependents.add_dependent(node, operand)
     if not may_wait:
         evaluate.evaluate(node)
     return node
@@ -94,7 +94,7 @@ def node_of(
             (
                 operand._node
                 # Pending, or in memory; numbers that the host has computed are in none.
-                if operand._block is not None or operand._on_host is None
+                if operand._block is not None or operand._host_view is None
                 else _part(op, operand, shape)
             )
             if isinstance(operand, ndarray)
@@ -108,10 +108,10 @@ def node_of(
             if type(part) is Node and (part.axes is not None or op is CONVERT):
                 node.axes = _order_of(op, shape, [each for each in parts if type(each) is Node])
                 break
-    if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
+    if node.weight > MAX_WEIGHT or node.leaves > MAX_LEAVES:
         node.recount()
     wider = _WIDER if _placement.in_force else 1
-    if node.weight > MOST_WEIGHT * wider or node.leaves > MOST_LEAVES * wider:
+    if node.weight > MAX_WEIGHT * wider or node.leaves > MAX_LEAVES * wider:
         evaluate.evaluate(*(part for part in parts if type(part) is Node))
         node = Node(op, parts, loop, shape, node.size, *placement, node.axes)
     return node
@@ -131,7 +131,7 @@ def host_number(x: ndarray, dtype: np.dtype[Any] | None = None) -> Any:
     """Return the value of an array without dimensions that the host has computed and that is in no
     USM memory, converted to a dtype if one is given; of others ``None``.
     """
-    seen = x._on_host
+    seen = x._host_view
     if seen is None or seen.ndim or not x.is_only_on_host:
         return None
     if dtype is None or seen.dtype == dtype:

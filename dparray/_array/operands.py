@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, _layout, config
-from dparray._array.fresh import empty_on, from_host, full_scalar, made_small
+from dparray._array.allocation import empty_on, from_host, full_scalar, made_small
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import HOST_TYPES, SEQUENCES, ndarray
-from dparray._array.small import compute_small
 from dparray._placement import Placement, common_placement
 from dparray.device import copying_call, default_device
 from dparray.exceptions import (
@@ -49,7 +49,7 @@ def shared(value: Any) -> Any:
     return value
 
 
-def taken_over(function: str, arguments: Sequence[Any], **options: Any) -> Any:
+def dispatch_override(function: str, arguments: Sequence[Any], **options: Any) -> Any:
     """Return the result of a function by another class of arrays, such as arrays over several
     devices.
 
@@ -417,7 +417,7 @@ def typed_scalars(operands: Sequence[Any], device: Any) -> list[int]:
     ]
 
 
-def beside(function: str, names: Sequence[str], operands: Sequence[Any]) -> list[Any]:
+def coerce_operands(function: str, names: Sequence[str], operands: Sequence[Any]) -> list[Any]:
     """Operands with sequences made arrays beside the arrays among them; scalars stay scalars."""
     named = [(name, shared(value)) for name, value in zip(names, operands, strict=True)]
     arrays = [each for each in named if isinstance(each[1], ndarray)]

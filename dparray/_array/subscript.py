@@ -68,7 +68,7 @@ def _has_ellipsis(index: Any) -> bool:
 
 def _element(view: ndarray) -> ndarray:
     """A copy of what integers select: later writes to the array do not change it, as in NumPy."""
-    seen = view._on_host
+    seen = view._host_view
     if seen is not None and host.is_ready(view._block):
-        return ndarray._computed(seen.copy(), view.sycl_queue, view.usm_type)
+        return ndarray._from_host_value(seen.copy(), view.sycl_queue, view.usm_type)
     return copy_of(view)

@@ -39,7 +39,7 @@ def asnumpy(self: ndarray) -> np.ndarray:
         >>> dp.arange(3, dtype="int32").asnumpy()
         array([0, 1, 2], dtype=int32)
     """
-    values, openings = self._on_host, host_maps.openings
+    values, openings = self._host_view, host_maps.openings
     if values is not None and values.nbytes <= copies.COPY_PIECE and host.is_ready(self._block):
         copy = values.copy()
         if host_maps.openings == openings:
@@ -68,7 +68,7 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
             f"item: only an array of one element becomes a scalar; this has shape {self.shape}; "
             f"use x.item(i), or dp.asnumpy(x) for all of them"
         )
-    values = element._on_host
+    values = element._host_view
     if values is not None and host.is_ready(element._block):
         if _hooks.subscribers:
             place = element.sycl_queue

@@ -10,7 +10,7 @@ from dparray._codegen.indexing import element_strides
 from dparray._layout import Layout, reduced_shape
 
 # Of up to so many elements, indices that are not one stride apart are taken apart in one kernel.
-MOST_TAKEN_APART = 1 << 13
+MAX_TAKEN_APART = 1 << 13
 
 
 class Machine(NamedTuple):
@@ -78,7 +78,7 @@ def last_run(domain: Domain, layouts: Sequence[Layout]) -> Domain:
     start = len(axes) - 1
     if start <= 0:
         return domain
-    is_large = math.prod(shape) > MOST_TAKEN_APART
+    is_large = math.prod(shape) > MAX_TAKEN_APART
     walked = element_strides(layouts, shape) if is_large else []
     while start > 0:
         outer, inner = axes[start - 1], axes[start]

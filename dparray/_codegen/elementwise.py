@@ -74,15 +74,15 @@ SHORTEST_ROW, SHORTEST_SMALL_ROW, SMALL_ELEMENT = 64, 16, 2
 SHORTEST_STRIP, ALIKE = 512, 256
 # A work-item computes an element of each of so many strips, in a text of about so many steps. The
 # driver writes them out, and does not find neighbours in loops that it has not written out.
-MOST_STRIPS, FEWEST_STRIPS, MOST_STEPS_IN_STRIPS = 16, 4, 48
+MAX_STRIPS, MIN_STRIPS, MAX_STEPS_IN_STRIPS = 16, 4, 48
 
 # So many neighbouring elements a work-item computes where arrays are walked across their rows: a
 # line of a cache, which is read once so. Fewer elements in all are in the nearest caches.
 BLOCK = 16
-FEWEST_IN_BLOCKS = 1 << 15
+MIN_IN_BLOCKS = 1 << 15
 
 # Kernel parameters are limited to about a kilobyte on some devices; an array takes 40 bytes.
-MOST_ARRAYS = 20
+MAX_ARRAYS = 20
 
 
 class Block(NamedTuple):
@@ -193,7 +193,7 @@ def _range_of(
     return (-(-items // multiple) * multiple,), None if local is None else (local,)
 
 
-_MOST_MULTIPLIED = 1 << 31
+_MAX_MULTIPLIED = 1 << 31
 
 
 def reciprocal(divisor: int) -> tuple[int, int]:
@@ -223,7 +223,7 @@ def _block_of(
         is_small: whether small elements are stored.
     """
     last = len(extents) - 1
-    if last == 0 or math.prod(extents) < FEWEST_IN_BLOCKS:
+    if last == 0 or math.prod(extents) < MIN_IN_BLOCKS:
         return None
     steps = [[abs(stride) or math.inf for stride in column] for column in columns]
     if extents[last] < SHORTEST_ROW:
@@ -265,7 +265,7 @@ def _strips_of(
         steps: the operations.
         tuning: of the device.
     """
-    strips = min(MOST_STRIPS, MOST_STEPS_IN_STRIPS // steps)
+    strips = min(MAX_STRIPS, MAX_STEPS_IN_STRIPS // steps)
     row = extents[-1]
     # Rows that fill vectors are a dimension of the range where bytes would be gathered in strips.
     is_gathered = not all(cls[0] in "c0" for cls in classes)
@@ -275,8 +275,8 @@ def _strips_of(
     fewest = math.lcm(row, tuning.local_size or ROW_MULTIPLE)
     width = fewest * -(-SHORTEST_STRIP // fewest)
     width += fewest * (width % ALIKE == 0)
-    is_worth = math.prod(extents) >= max(FEWEST_IN_BLOCKS, width * strips)
-    is_worth &= strips >= FEWEST_STRIPS and tuning.elements == 1
+    is_worth = math.prod(extents) >= max(MIN_IN_BLOCKS, width * strips)
+    is_worth &= strips >= MIN_STRIPS and tuning.elements == 1
     return (strips, width // row) if is_worth else (0, 0)
 
 
@@ -351,7 +351,7 @@ def linearize(
         len(extents),
         len(extents) > 1 and (block is not None or rows > 0 or extents[-1] >= shortest_row),
         tuning.elements,
-        len(extents) > 1 and not (block or rows) and math.prod(shape) < _MOST_MULTIPLIED,
+        len(extents) > 1 and not (block or rows) and math.prod(shape) < _MAX_MULTIPLIED,
         block,
         strips,
     )

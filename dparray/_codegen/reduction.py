@@ -54,7 +54,7 @@ from dparray._codegen.reduction_forms import (
     CACHED_ELEMENTS,
     GROUPS_A_UNIT,
     ITEMS,
-    MOST_MERGED,
+    MAX_MERGED,
     UNROLLED,
     column_groups,
     form_of_loops,
@@ -221,7 +221,7 @@ def _program(
         trips = -(-blocks // chunks)
         chunks = -(-blocks // trips)
     merges_chunks = (
-        not (leaves_accumulators or is_short) and 1 < chunks <= MOST_MERGED and not calls_user
+        not (leaves_accumulators or is_short) and 1 < chunks <= MAX_MERGED and not calls_user
     )
     if form in ("lanes", "short rows"):
         total, local = (chunks if is_short else kept * chunks) * lanes, lanes

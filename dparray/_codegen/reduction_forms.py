@@ -16,7 +16,7 @@ from dparray._codegen.domain import Machine
 from dparray._codegen.elementwise import SMALL_ELEMENT
 from dparray._codegen.reduction_steps import (
     ACCUMULATORS,
-    MOST_STEPS_WRITTEN,
+    MAX_STEPS_WRITTEN,
     accumulator_bytes,
     is_reduction,
     power_of_two,
@@ -33,28 +33,28 @@ GROUPS_A_UNIT = 64
 # memory's speed, one vector a third of it).
 VECTORS = 16
 REGISTERS = 32
-FEWEST_GROUPS_A_UNIT = 4
+MIN_GROUPS_A_UNIT = 4
 # Up to so many elements a second launch, for chunks, costs more than walking fewer vectors.
-FEWEST_CHUNKED = 1 << 21
+MIN_CHUNKED = 1 << 21
 # Fewer elements in short rows are not worth the second launch, which merges what blocks leave.
-FEWEST_IN_SHORT_ROWS = 1 << 19
+MIN_IN_SHORT_ROWS = 1 << 19
 # Kernels of several loops gain nothing from more than these.
-FEWEST_VECTORS = 4
+MIN_VECTORS = 4
 # Reduced extents up to the first are unrolled; up to the second one work-item folds them all, but
 # where they are on the inner axes and give each lane of a group so many (measured: sums of rows of
 # 128 take 0.4 of the time, `x / x.sum(axis=1, keepdims=True)` 0.25).
 UNROLLED = 16
 SERIAL = 256
-LEAST_TRIPS = 4
+MIN_TRIPS = 4
 # Rows of more than are unrolled and at most so many are folded several by a group, where there are
 # many: its barrier and its merge are then those of all of them.
-MOST_IN_ROW = 1024
+MAX_IN_ROW = 1024
 # Up to so many elements, several loops walk them in a cache.
 CACHED_ELEMENTS = 1 << 19
 # So few elements in all are folded without a second launch, although items then work in sequence.
 ALONE = 2048
 # More chunks are merged by another kernel, which has more than one group for an output.
-MOST_MERGED = 1024
+MAX_MERGED = 1024
 
 # On a GPU: the reduced rows of a chunk of columns, at least; the vectors of neighbouring outputs
 # that an item folds, at the most (an item with more waits longer, and hides no latency that others
@@ -128,10 +128,10 @@ def choose(of: Question, machine: Machine) -> Form:
         return _gpu_form(of.kept_extents, count, of.columns, machine, of.is_whole, most)
     if (
         not (of.is_whole or of.stores_elements or of.calls_user or of.leaves_accumulators)
-        and (UNROLLED < count <= MOST_IN_ROW or (count == UNROLLED and are_small(of.arrays)))
+        and (UNROLLED < count <= MAX_IN_ROW or (count == UNROLLED and are_small(of.arrays)))
         and lanes <= count
         and any(column[-1] == 1 for column in of.columns)
-        and kept >= FEWEST_GROUPS_A_UNIT * machine.compute_units * lanes
+        and kept >= MIN_GROUPS_A_UNIT * machine.compute_units * lanes
         and lanes * (lanes + 1) * accumulator_bytes(of.steps) <= machine.local_memory
     ):
         return Form("rows", 1, 1, lanes)
@@ -166,7 +166,7 @@ def wanted_groups(machine: Machine, lanes: int) -> int:
     """Return the groups that fill the device and balance its units."""
     if not machine.sub_group:
         return GROUPS_A_UNIT * machine.compute_units
-    return min(MOST_MERGED, max(1, GPU_WAVES * machine.resident_items // lanes))
+    return min(MAX_MERGED, max(1, GPU_WAVES * machine.resident_items // lanes))
 
 
 def _gpu_form(
@@ -183,7 +183,7 @@ def _gpu_form(
     if count <= UNROLLED:
         return Form("items", 1, 1, lanes)
     if kept == 1 or any(column[-1] == 1 for column in columns):
-        if count <= MOST_IN_ROW or kept * sub_group >= machine.resident_items:
+        if count <= MAX_IN_ROW or kept * sub_group >= machine.resident_items:
             return Form("sub-groups", 1, 1, lanes)
         most = max(1, count // (lanes * ACCUMULATORS["lanes"]))
         wanted = -(-wanted_groups(machine, lanes) // kept)
@@ -220,18 +220,18 @@ def _cpu_form(
         return "items", 1, 1
     inner_is_reduced = any(column[-1] == 1 for column in columns) or kept == 1
     has_rows = row >= machine.lanes  # a group of columns has as many neighbours
-    fills_lanes = inner_is_reduced and count >= LEAST_TRIPS * machine.lanes
+    fills_lanes = inner_is_reduced and count >= MIN_TRIPS * machine.lanes
     if fills_lanes or (count > SERIAL and (inner_is_reduced or not has_rows)):
         most = max(1, count // (machine.lanes * ACCUMULATORS["lanes"] * 4))
         return "lanes", 1, 1 if is_whole else min(most, -(-wanted // kept))
     if not has_rows or (len(kept_extents) == 1 and count <= UNROLLED):
         return "items", 1, 1
-    vectors = min(FEWEST_VECTORS if is_whole else most_vectors, power_of_two(row // machine.lanes))
+    vectors = min(MIN_VECTORS if is_whole else most_vectors, power_of_two(row // machine.lanes))
     balanced = vectors
-    fewest_groups = FEWEST_GROUPS_A_UNIT * machine.compute_units
+    fewest_groups = MIN_GROUPS_A_UNIT * machine.compute_units
     while balanced > 1 and column_groups(kept_extents, machine.lanes * balanced) < fewest_groups:
         balanced //= 2
-    is_enough = balanced >= min(vectors, FEWEST_VECTORS) and kept * count <= FEWEST_CHUNKED
+    is_enough = balanced >= min(vectors, MIN_VECTORS) and kept * count <= MIN_CHUNKED
     if is_whole or is_enough or count < 2 * SERIAL:
         return "columns", balanced, 1
     groups = column_groups(kept_extents, machine.lanes * vectors)
@@ -255,7 +255,7 @@ def has_short_rows(
         len(kept_extents) == len(extents) == 1
         and 1 < row < (machine.sub_group or machine.lanes)
         and math.lcm(row, machine.lanes) <= VECTORS * machine.lanes
-        and row * count >= FEWEST_IN_SHORT_ROWS
+        and row * count >= MIN_IN_SHORT_ROWS
         and any(any(kept) and any(column) for kept, column in read)
         and all(
             list(kept) == [1] and list(column) == [row]
@@ -281,4 +281,4 @@ def column_groups(kept_extents: Sequence[int], width: int) -> int:
 def most_vectors(steps: Sequence[Any]) -> int:
     """As many vectors of outputs as a work-item has registers and the text has lines for."""
     sets = sum(len(step[1][0].accumulators) for step in steps if is_reduction(step))
-    return power_of_two(max(1, min(VECTORS, REGISTERS // sets, MOST_STEPS_WRITTEN // len(steps))))
+    return power_of_two(max(1, min(VECTORS, REGISTERS // sets, MAX_STEPS_WRITTEN // len(steps))))

@@ -13,7 +13,7 @@ from dparray._graph.reductions import Reduction
 # Independent accumulators of a work-item, which hide the latency of additions, by the form; fewer
 # where a loop has many steps, which are written out once for each.
 ACCUMULATORS = {"lanes": 8, "rows": 2, "sub-groups": 4}
-MOST_STEPS_WRITTEN = 48
+MAX_STEPS_WRITTEN = 48
 
 
 # The letters, over the reduced dimension, of an array that short rows fill without a gap.

@@ -20,7 +20,7 @@ from dparray._codegen.reduction_positions import (
 from dparray._codegen.reduction_steps import (
     ACCUMULATORS,
     FLAT,
-    MOST_STEPS_WRITTEN,
+    MAX_STEPS_WRITTEN,
     ReductionStructure,
     accumulator_dtypes,
     is_reduction,
@@ -42,7 +42,7 @@ from dparray._codegen.values import (
     scalar_lines,
     store,
 )
-from dparray._graph.reductions import GROWTH, MOST_UNSETTLED
+from dparray._graph.reductions import GROWTH, MAX_UNSETTLED
 
 _ASSIGNMENT = re.compile(r"\s*(\w+) = ")
 
@@ -284,7 +284,7 @@ class Text:
         # Settled ones have several sums, which hide it too; copies cost more than they gain.
         if not walk.folded or self._settled(walk) or self.structure.form not in ACCUMULATORS:
             return 1
-        most = MOST_STEPS_WRITTEN // max(1, len(walk.steps))
+        most = MAX_STEPS_WRITTEN // max(1, len(walk.steps))
         return max(1, min(ACCUMULATORS[self.structure.form], most))
 
     def _merge_copies(self, folded: Sequence[int], copies: int) -> None:
@@ -322,7 +322,7 @@ class Text:
                 "while until < trips:",
                 "    done = until",
                 f"    until = done * {GROWTH} if done > 0 else int64({GROWTH})",
-                f"    most = done + {MOST_UNSETTLED}",
+                f"    most = done + {MAX_UNSETTLED}",
                 "    until = until if until < most else most",
                 "    until = until if until < trips else trips",
                 "    if done > 0:",

@@ -48,7 +48,7 @@ _ENTRY_NAME = re.compile(_KEY.pattern + re.escape(_SUFFIX))
 _TEMPORARY_NAME = re.compile(rf"(?:{_KEY.pattern}|{_SECRET})\.\w+" + re.escape(_TEMPORARY))
 _SECRET_SIZE = _DIGEST_SIZE = 32
 # No entry comes near it; a larger file is none.
-_MOST_BYTES = 1 << 30
+_MAX_BYTES = 1 << 30
 # A temporary file this old was left by a process that died while it wrote.
 _ABANDONED_SECONDS = 3600.0
 # The clock of an entry's last use is moved at most this often, to spare writes.
@@ -209,7 +209,7 @@ def _read(path: Path, private: bool = False) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:  # without the layers of `open`, which a process's first launches wait for
         status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
             raise OSError(f"{path} is no entry")
         _check_owner(path, status)
         if private and status.st_mode & (stat.S_IRGRP | stat.S_IROTH):

@@ -331,7 +331,7 @@ def _lower_fence(context: Any, builder: Any, signature: Any, arguments: Any) -> 
 # --- private and local arrays ---------------------------------------------------------------------
 
 
-_MOST_ELEMENTS = 2**31 - 1
+_MAX_ELEMENTS = 2**31 - 1
 
 
 def _extents(what: str, shape: Any) -> tuple[int, ...]:
@@ -341,7 +341,7 @@ def _extents(what: str, shape: Any) -> tuple[int, ...]:
             f"{what}: the shape is a constant integer or a tuple of them; got {shape}"
         )
     extents = tuple(int(part.literal_value) for part in parts)
-    if functools.reduce(operator.mul, extents, 1) > _MOST_ELEMENTS:
+    if functools.reduce(operator.mul, extents, 1) > _MAX_ELEMENTS:
         raise TypingError(f"{what}: it has 2**31 - 1 elements at most; got the shape {extents}")
     return extents
 
@@ -381,7 +381,7 @@ class _LocalArray(CallableTemplate):
 
 # LLVM takes zeros that are stored as one value apart, element by element: in minutes, if there are
 # ten thousands. Its own limit, up to which it does so, is as large.
-_MOST_ELEMENTS_OF_A_VALUE = 1024
+_MAX_ELEMENTS_OF_A_VALUE = 1024
 
 
 @registry.lower(PrivateArray, types.VarArg(types.Any))
@@ -389,7 +389,7 @@ def _lower_private_array(context: Any, builder: Any, signature: Any, arguments: 
     extents = _extents("PrivateArray", signature.args[0])
     storage = _storage(context, signature.return_type, extents)
     is_filled = len(signature.args) > 2 and signature.args[2].literal_value
-    if storage.count <= _MOST_ELEMENTS_OF_A_VALUE:
+    if storage.count <= _MAX_ELEMENTS_OF_A_VALUE:
         memory = cgutils.alloca_once(builder, storage, zfill=is_filled)
     else:
         with builder.goto_entry_block():

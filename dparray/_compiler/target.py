@@ -60,7 +60,7 @@ _ENUMERATIONS = (AddressSpace, MemoryOrder, MemoryScope)
 _OPERATORS = frozenset(
     each for each in vars(operator).values() if isinstance(each, BuiltinFunctionType)
 )
-_MOST_SIGNATURES = 4096
+_MAX_SIGNATURES = 4096
 _OTHER_CHARACTERS = re.compile(r"[^\w.$<>]", re.ASCII)
 
 #: Typing and lowering of device code's operations, beside Numba's own.
@@ -187,7 +187,7 @@ class TypingContext(typing.BaseContext):
             # What overloads are compiled to is noted down where they are typed.
             implementation = None if known is None else function._impl_keys.get(known.args)
             if implementation in _OPERATORS:
-                if len(self._signatures) == _MOST_SIGNATURES:
+                if len(self._signatures) == _MAX_SIGNATURES:
                     self._signatures.clear()
                 self._signatures[function, args] = known
         else:

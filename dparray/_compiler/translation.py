@@ -102,7 +102,7 @@ _SUB_GROUP_NUMBERS = {
 # Instructions that cost more than a choice, or must not be reached: they stay behind their
 # condition.
 _NOT_CHOSEN = ("call", "load", "store", "udiv", "sdiv", "urem", "srem", "br ", "fdiv", ":")
-_MOST_CHOSEN = 4
+_MAX_CHOSEN = 4
 
 
 def translated(source: str, types: Sequence[str]) -> tuple[str, str]:
@@ -465,7 +465,7 @@ class _Function(Writer):
             values.append(self.to(value, kind).text)
         self.lines, self.block = before, start
         texts = [line for *_, lines in parts for line in lines]
-        if len(texts) <= _MOST_CHOSEN and not any(
+        if len(texts) <= _MAX_CHOSEN and not any(
             word in line for line in texts for word in _NOT_CHOSEN
         ):
             self.lines += texts

@@ -89,7 +89,9 @@ class BoundPlan:
         """Make the launch of the compiled module, if the kernel is there by now."""
         found = step.launches[0]
         kernel, packed = found.entry.kernel, found.packed
-        if not limits.uses_kernels or kernel is None or packed is None or in_order.is_met():
+        if not limits.uses_kernels or kernel is None or packed is None:
+            return
+        if in_order.has_in_order_queue():
             return
         ready = kernel.ready.get((self.queue, found.global_range, found.local_range))
         if ready is not None and make_launch is not None:

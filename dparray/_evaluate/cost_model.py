@@ -87,7 +87,7 @@ RUN, LONG_RUN, CLEARLY = 5e-9, 64, 8
 FOLDED_ROW = 10e-9
 
 #: Bounds of the sizes that follow from the terms.
-FEWEST_AT_ONCE, MOST_AT_ONCE, MOST_FOLDED = 1 << 13, 160_000, 1 << 21
+MIN_AT_ONCE, MAX_AT_ONCE, MAX_FOLDED = 1 << 13, 160_000, 1 << 21
 
 
 def elements_at_once(terms: Terms) -> int:
@@ -96,7 +96,7 @@ def elements_at_once(terms: Terms) -> int:
     found = (launch + terms.wake) / operations
     if 3 * 8 * found > NEAR_BYTES * terms.cores:  # two operands and a result
         found = (launch * COLD + terms.wake) / operations
-    return min(max(round(found), FEWEST_AT_ONCE), MOST_AT_ONCE)
+    return min(max(round(found), MIN_AT_ONCE), MAX_AT_ONCE)
 
 
 def share_of(weight: int) -> float:
@@ -113,7 +113,7 @@ def elements_folded_at_once(terms: Terms) -> int:
     An addition whose result stays in a register costs half of one that is stored.
     """
     found = 2 * (terms.launch * AWAITED + terms.wake) / terms.operation
-    return min(max(round(found), FEWEST_AT_ONCE), MOST_FOLDED)
+    return min(max(round(found), MIN_AT_ONCE), MAX_FOLDED)
 
 
 def _host_bytes(nbytes: int, terms: Terms) -> float:

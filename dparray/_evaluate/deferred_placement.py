@@ -20,7 +20,7 @@ nodes: dict[int, tuple[weakref.ref[Node], Policy]] = {}
 
 
 class Binder(NamedTuple):
-    """The functions that carry out policies; ``_scheduling.bind`` sets them.
+    """The functions that carry out policies; ``_scheduling.executor`` sets them.
 
     Attributes:
         compute: computes pending nodes by a policy; false if that leaves them as they are.

@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from dparray._evaluate.fusion import is_worth_storing
-from dparray._evaluate.limits import MOST_SIBLINGS, STORING_WEIGHT
+from dparray._evaluate.limits import MAX_SIBLINGS, STORING_WEIGHT
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import WEIGHT, Reduce
 from dparray._runtime import host_maps
@@ -15,7 +15,7 @@ from dparray._runtime.host_maps import lock as lock
 from dparray.memory.blocks import SHARED
 
 # Above this many notes of readers, those that are computed or gone are dropped.
-MOST_READERS = 64
+MAX_READERS = 64
 
 
 def externally_referenced(roots: Sequence[Node], order: Sequence[Node] | None = None) -> list[Node]:
@@ -83,7 +83,7 @@ def siblings_of(order: Sequence[Node]) -> list[Node]:
                 and type(other.op) is Reduce
                 and other.op.axes == op.axes
                 and _is_same(other.operands[0], walked)
-                and count < MOST_SIBLINGS
+                and count < MAX_SIBLINGS
             ):
                 found[id(other)] = other
                 count += 1
@@ -95,7 +95,7 @@ def _is_same(operand: Any, walked: Node) -> bool:
     return operand is walked or (operand.layout is not None and operand.layout == walked.layout)
 
 
-def note_reader(node: Node, operand: Node) -> bool:
+def add_dependent(node: Node, operand: Node) -> bool:
     """Remember that a pending node reads ``operand``; false if that lies in shared memory."""
     holder: Any = operand if operand.layout is None else operand.layout.block
     if host_maps.holds and operand.layout is not None:
@@ -109,7 +109,7 @@ def note_reader(node: Node, operand: Node) -> bool:
             holder.users = readers
         else:
             holder.readers = readers
-    elif len(readers) > MOST_READERS:
+    elif len(readers) > MAX_READERS:
         readers[:] = [
             reference
             for reference in readers

@@ -72,12 +72,12 @@ def execute(
         for step in plan.steps:
             _execute_step(step, queue, slots, arrays, scalars, nodes)
     except MemoryError as error:
-        error.args = (f"{error}. {_told_of(plan, step, leaves)}",)
+        error.args = (f"{error}. {_event_details(plan, step, leaves)}",)
         raise
     return slots
 
 
-def _told_of(plan: Plan, step: Step, leaves: Sequence[Layout]) -> str:
+def _event_details(plan: Plan, step: Step, leaves: Sequence[Layout]) -> str:
     """Which arrays the memory of a step was for, and which the expression holds."""
     wanted = ", ".join(f"{dtype} of shape {shape}" for _, shape, dtype, *_ in step.new)
     held = ", ".join(f"{leaf.dtype} of shape {leaf.shape}" for leaf in leaves)

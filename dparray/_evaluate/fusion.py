@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from dparray._codegen.domain import Domain, Machine, last_run
-from dparray._codegen.elementwise import MOST_ARRAYS, can_generate
+from dparray._codegen.elementwise import MAX_ARRAYS, can_generate
 from dparray._codegen.reduction import can_reduce, is_generated, is_row_cached
 from dparray._evaluate.limits import STORING_WEIGHT
 from dparray._evaluate.slots import is_overwritten
@@ -20,7 +20,7 @@ from dparray._graph.reductions import WEIGHT, Reduce
 CACHE_BYTES = 1 << 18
 
 #: Elements whose computation costs more than this are not computed again in a later loop.
-MOST_WEIGHT_AGAIN = 64
+MAX_WEIGHT_AGAIN = 64
 
 
 class Position(Enum):
@@ -236,7 +236,7 @@ def _split_loops(
             if node.op is not None and len(loops_of[id(node)]) > 1
         )
         if (
-            weight > MOST_WEIGHT_AGAIN
+            weight > MAX_WEIGHT_AGAIN
             or kernel.first_domain is not domain
             or not is_row_cached(domain, kernel.walked, machine, CACHE_BYTES)
         ):
@@ -289,10 +289,10 @@ def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> lis
 
 def _over_the_limit(order: Sequence[Node], roots: Sequence[Node], others: int) -> list[Node]:
     """An inner node to be stored so that the kernel's arguments are few enough."""
-    if sum(root.leaves for root in roots) + others <= MOST_ARRAYS:
+    if sum(root.leaves for root in roots) + others <= MAX_ARRAYS:
         return []
     leaves = {id(leaf) for node in order for leaf in _leaves(node)}
-    if len(leaves) + others <= MOST_ARRAYS:
+    if len(leaves) + others <= MAX_ARRAYS:
         return []
     asked = set(map(id, roots))
     inner = [node for node in order if id(node) not in asked]

@@ -76,7 +76,7 @@ _step_silence = _StepSilence()
 
 #: Raised by NumPy for operands that it does not take, and below where NumPy's function is not the
 #: operation. They go another way, which finds the right words.
-REFUSALS = (TypeError, ValueError, IndexError, OverflowError, RuntimeError, MemoryError)
+FALLBACK_ERRORS = (TypeError, ValueError, IndexError, OverflowError, RuntimeError, MemoryError)
 
 
 def call(function: Callable[..., Any], *args: Any, owner: Any = None) -> Any:
@@ -90,7 +90,7 @@ def call(function: Callable[..., Any], *args: Any, owner: Any = None) -> Any:
     start = time.perf_counter() if _hooks.is_tracing else 0.0
     try:
         result = _silence.run(function, *args)
-    except REFUSALS:
+    except FALLBACK_ERRORS:
         return None
     if start and result is not None:
         _emit_call(function, args, result, start, owner)
@@ -111,19 +111,19 @@ def eager_function(op: Op) -> Callable[..., Any]:
     """Return a function that computes the operation on host arrays and Python scalars, as its ufunc
     does.
 
-    It raises one of ``REFUSALS`` where another way is to be taken.
+    It raises one of ``FALLBACK_ERRORS`` where another way is to be taken.
     """
     ufunc, is_right = op.ufunc, _kinds_of_ufunc(op)
     if is_right is None:
         return ufunc
-    simpler = {constant: OPS[name].ufunc for constant, name in op.simpler.items()}
+    reduced = {constant: OPS[name].ufunc for constant, name in op.strength_reduced.items()}
 
     def checked(*operands: Any) -> Any:
         kinds = [*map(_kind, operands[: op.arity])]
         if not is_right(*kinds):
             raise TypeError(f"{op.name}: not for the host")
-        if simpler and type(operands[1]) in (int, float) and ("f" in kinds or "c" in kinds):
-            made = simpler.get(operands[1])
+        if reduced and type(operands[1]) in (int, float) and ("f" in kinds or "c" in kinds):
+            made = reduced.get(operands[1])
             if made is not None:
                 x = operands[0]
                 return made(x if kinds[0] in "fc" else x.astype(np.float64))
@@ -137,14 +137,14 @@ def keeps_dtype(op: Op) -> bool:
     """Return whether the result of floats of one dtype has that dtype, and the operation an
     output.
     """
-    return not op.simpler and "d" * op.arity + "->d" in op.ufunc.types
+    return not op.strength_reduced and "d" * op.arity + "->d" in op.ufunc.types
 
 
 def in_place(op: Op) -> Callable[..., Any] | None:
     """Return the same with an output, or ``None`` where the operation has no function for that."""
     if op.ufunc in _NAMES_OUTPUT:
         return _into(op)
-    return None if op.simpler else eager_function(op)
+    return None if op.strength_reduced else eager_function(op)
 
 
 #: Ufuncs that want their output by its name.

@@ -27,7 +27,7 @@ HEAP_BYTES = 1 << 17
 
 #: So many times an element is written turn by turn where it is repeated, and so many bytes in all:
 #: each turn walks the whole result.
-_MOST_TURNS, _WIDEST_TURN = 4, 16
+_MAX_TURNS, _WIDEST_TURN = 4, 16
 
 
 def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any], order: Any = "C") -> np.ndarray:
@@ -280,7 +280,7 @@ def _copy(out: np.ndarray, source: np.ndarray) -> None:
     is_repeated = source.ndim > 1 and source.shape == out.shape and source.strides[-1] == 0
     if (
         is_repeated
-        and out.shape[-1] <= _MOST_TURNS
+        and out.shape[-1] <= _MAX_TURNS
         and out.shape[-1] * out.itemsize <= _WIDEST_TURN
         and not np.may_share_memory(out, source)
     ):

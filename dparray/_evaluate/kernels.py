@@ -91,7 +91,7 @@ def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
     if _is_counted_by_calls(launch, queue):
         return _obtain_after_calls(launch, queue)
     is_first = entry.elements == 0
-    entry.elements += limits.counted_elements(launch.size)
+    entry.elements += limits.effective_call_size(launch.size)
     compiles = launch.must_compile or limits.is_worth_compiling(launch.size, entry.elements)
     if not compiles and not (is_first and limits.is_worth_loading(launch.size)):
         return None
@@ -114,12 +114,12 @@ def _obtain_after_calls(launch: KernelLaunch, queue: Any) -> Any:
     """The kernel if it is on disk; else it is asked for at the call that shows it is used again."""
     entry = launch.entry
     entry.calls += 1
-    entry.elements += limits.counted_elements(launch.size)
+    entry.elements += limits.effective_call_size(launch.size)
     if entry.calls == 1 and limits.is_worth_loading(launch.size):
         return _now(launch, False, queue)
     if limits.is_worth_asking_after(entry.calls) and entry.is_asked_for != "compiler":
         entry.is_asked_for = "compiler"
-        background.ask(partial(_make_ready, launch, queue, True, _hooks.asker()))
+        background.ask(partial(_make_ready, launch, queue, True, _hooks.caller()))
     return None
 
 
@@ -128,23 +128,23 @@ def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
     entry, gain = launch.entry, launch.gain
     assert gain is not None
     is_first = entry.elements == 0
-    entry.elements += limits.counted_elements(launch.size)
+    entry.elements += limits.effective_call_size(launch.size)
     entry.lost += max(gain, 0.0)
     if limits.is_worth_waiting(gain, entry.lost) and config.fused_tier:
         return _now(launch, True, queue)
     if entry.is_asked_for != "compiler" and limits.is_worth_asking(entry.lost):
         entry.is_asked_for = "compiler"
-        background.ask(partial(_make_ready, launch, queue, True, _hooks.asker()))
+        background.ask(partial(_make_ready, launch, queue, True, _hooks.caller()))
     elif is_first and gain > 0 and limits.is_worth_loading(launch.size):
         entry.is_asked_for = "disk"
-        background.ask(partial(_make_ready, launch, queue, False, _hooks.asker()))
+        background.ask(partial(_make_ready, launch, queue, False, _hooks.caller()))
     return None
 
 
-def _make_ready(launch: KernelLaunch, queue: Any, compiles: bool, by: _hooks.Asker) -> None:
+def _make_ready(launch: KernelLaunch, queue: Any, compiles: bool, by: _hooks.Caller) -> None:
     """Obtain a kernel and build it for a queue's device, in the background."""
     if launch.entry.kernel is None:
-        with _hooks.on_behalf(by):
+        with _hooks.attributed_to(by):
             kernel = _now(launch, compiles, queue, keeps=False)
             if kernel is not None:
                 if queue is not None:

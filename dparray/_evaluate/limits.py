@@ -23,18 +23,18 @@ COMPILE_TOTAL_ELEMENTS = 1 << 21
 COMPILE_CALLS = 2
 
 #: A call of dpnp counts as at least so many: that is what it costs more than a launch.
-LEAST_CALL_ELEMENTS = 1 << 11
+MIN_CALL_ELEMENTS = 1 << 11
 
 #: A structure met for the first time with this many elements is looked up in the disk cache.
 LOAD_ELEMENTS = 1 << 13
 
 #: A pending expression with more operations or leaves than these computes its operands first, so
 #: that a loop of a million steps holds neither memory nor graph.
-MOST_WEIGHT = 512
-MOST_LEAVES = 24
+MAX_WEIGHT = 512
+MAX_LEAVES = 24
 
 #: So many pending reductions are computed beside one of the same memory that is needed.
-MOST_SIBLINGS = 4
+MAX_SIBLINGS = 4
 
 #: A value of at least this weight that is referenced from outside is stored when it is computed for
 #: another, since storing it costs about as much as this many additions.
@@ -60,7 +60,7 @@ def set_host_elements(count: int) -> None:
     folded = cost_model.elements_folded_at_once(cost_model.terms())
     folded_elements = max(count, folded) if count else 0
     weights = {1, *(op.weight for op in OPS.values())}
-    least = min(count, cost_model.FEWEST_AT_ONCE)
+    least = min(count, cost_model.MIN_AT_ONCE)
     at_once.update({each: max(least, int(count * cost_model.share_of(each))) for each in weights})
 
 
@@ -136,9 +136,9 @@ def is_worth_asking_after(calls: int) -> bool:
     return config.fused_tier and calls >= COMPILE_CALLS
 
 
-def counted_elements(size: int) -> int:
+def effective_call_size(size: int) -> int:
     """As how many elements a call of dpnp counts that computes ``size``."""
-    return max(size, LEAST_CALL_ELEMENTS)
+    return max(size, MIN_CALL_ELEMENTS)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dparray import config
-from dparray._codegen.elementwise import MOST_ARRAYS
+from dparray._codegen.elementwise import MAX_ARRAYS
 from dparray._codegen.reduction import is_generated
 from dparray._evaluate import cost_model, limits
 from dparray._evaluate.plan import KernelLaunch
@@ -30,7 +30,7 @@ def why_stored(node: Node, root: Node) -> str:
     if not is_generated(root):
         assert root.op is not None
         return f"it is needed by {root.op.name}, which is not generated"
-    return f"a kernel takes at most {MOST_ARRAYS} arrays"
+    return f"a kernel takes at most {MAX_ARRAYS} arrays"
 
 
 def why_not_generated(node: Node) -> str:

@@ -61,7 +61,7 @@ Outputs = list[tuple[Any, Layout]]
 #: The kernels of structures. With their plans all are dropped when there are many, as the driver
 #: keeps half a megabyte and more for each kernel.
 entries: dict[Any, KernelEntry] = {}
-MOST_ENTRIES = 1024
+MAX_ENTRIES = 1024
 #: What drops all else that holds kernels of structures.
 when_forgotten: list[Callable[[], None]] = []
 
@@ -71,7 +71,7 @@ def entry_of(structure: Any, fp_contract: bool) -> KernelEntry:
     key = structure, fp_contract
     entry = entries.get(key)
     if entry is None:
-        if len(entries) >= MOST_ENTRIES:
+        if len(entries) >= MAX_ENTRIES:
             forget()
         entry = entries.setdefault(key, KernelEntry())
     return entry
@@ -175,7 +175,7 @@ class _Scheduler:
         if self.target is not None:
             self._write()
         elif self._is_for_host(self.roots[0].size, self.roots[0].usm_type, self.roots):
-            self._on_host([*self.held, *self.roots])
+            self._host_view([*self.held, *self.roots])
         else:
             self._compute(self.roots, "")
         asked = [slot_of(layout_of(root)) for root in self.roots]
@@ -194,7 +194,7 @@ class _Scheduler:
         gain = 0.0 if is_pending else self._gain_of_copy(value, target)
         if not gain and self._is_for_host(prod(target.shape), self.usm_type, roots):
             instead = self._beside_work(roots, (value, target))
-            self._on_host(self.held, [(value, target)], instead=instead)
+            self._host_view(self.held, [(value, target)], instead=instead)
             return
         if is_pending:
             part = self._next(roots, self.held, True)
@@ -227,7 +227,7 @@ class _Scheduler:
             if id(node) in inside and id(node) not in asked and node.layout is None
         ]
         if self._is_for_host(roots[0].size, roots[0].usm_type, roots):
-            self._on_host([*held, *roots], stored_because=stored_because)
+            self._host_view([*held, *roots], stored_because=stored_because)
             return
         while roots:
             part = self._next(roots, held, False)
@@ -440,7 +440,7 @@ class _Scheduler:
 
     # Values that are computed without one kernel for all of them.
 
-    def _on_host(
+    def _host_view(
         self,
         nodes: Sequence[Node],
         stores: Sequence[tuple[Any, Layout]] = (),
@@ -626,7 +626,7 @@ class _Scheduler:
             return False
         most = limits.host_elements
         if limits.chooses():
-            most = min(most, cost_model.FEWEST_AT_ONCE)
+            most = min(most, cost_model.MIN_AT_ONCE)
         if max([size, *walked]) <= most:
             return True
         if not limits.chooses():
@@ -667,7 +667,7 @@ class _Scheduler:
             and id(node) not in inside
             and any(reduces(node, each, domain) for each in walked)
         ]
-        return found[: limits.MOST_SIBLINGS]
+        return found[: limits.MAX_SIBLINGS]
 
 
 def _is_known_to_host(node: Node) -> bool:

@@ -8,10 +8,10 @@ from typing import Any
 from dparray import _hooks, _placement
 from dparray._evaluate import deferred_placement
 from dparray._evaluate.dependents import (
+    add_dependent,
     externally_referenced,
     is_referenced,
     lock,
-    note_reader,
     siblings_of,
 )
 from dparray._evaluate.evaluate import compute, evaluate
@@ -65,7 +65,7 @@ def _note_again(block: Block, readers: Any) -> None:
 
 def _store(value: Node | Scalar, target: Layout, is_owned: bool) -> None:
     """Write a value, with the lock held."""
-    settle_readers(target.block, value)
+    flush_dependents(target.block, value)
     if type(value) is not Node or is_owned:
         is_lost = False
     else:
@@ -102,10 +102,10 @@ def _read_back(value: Node, target: Layout) -> None:
     The copy is only made if the value is asked for, or before the target is written again.
     """
     value.become(CONVERT, Node.leaf(target, value.queue, value.usm_type))
-    note_reader(value, value.operands[0])  # type: ignore[arg-type]
+    add_dependent(value, value.operands[0])  # type: ignore[arg-type]
 
 
-def settle_readers(block: Block, value: Node | Scalar | None = None) -> None:
+def flush_dependents(block: Block, value: Node | Scalar | None = None) -> None:
     """Compute the pending nodes that read ``block``, which is about to be written.
 
     Nodes that are computed with the write, as operands of ``value``, stay pending unless they read
@@ -156,7 +156,7 @@ def settle_blocks(blocks: Iterable[Block]) -> None:
     for block in blocks:
         if block.readers:
             with lock:
-                settle_readers(block)
+                flush_dependents(block)
 
 
 def share(block: Block) -> None:
@@ -166,7 +166,7 @@ def share(block: Block) -> None:
     if host_maps.holds:
         host_maps.before_sharing(block)
     with lock:
-        settle_readers(block)
+        flush_dependents(block)
         block.readers = SHARED
         if block.segment is not None:
             block.segment.is_shared = True

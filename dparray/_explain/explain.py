@@ -35,7 +35,7 @@ from dparray._explain import svg as graph
 from dparray._graph.node import Node, pending_order
 from dparray._jit.function import JitFunction
 from dparray._profile.report import explain_function
-from dparray._scheduling import bind
+from dparray._scheduling import executor
 from dparray._scheduling.trace import PlacedExpression
 from dparray.device import describe_queue
 from dparray.memory.blocks import planned_layout
@@ -316,9 +316,9 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         return Explanation(*what, False, (), (), True, ran=ran, made_by=made_by)
     placed = None
     if deferred_placement.nodes and (policy := deferred_placement.policy_of(x._node)) is not None:
-        placed = bind.planned(policy, [array._node for array in arrays])
+        placed = executor.planned(policy, [array._node for array in arrays])
     plan = _Explanation([array._node for array in arrays])
-    is_small = x._on_host is not None and 0 < x.size <= limits.host_elements and not others
+    is_small = x._host_view is not None and 0 < x.size <= limits.host_elements and not others
     return Explanation(
         x.shape,
         x.dtype.name,

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import astype_array, choose_elements
 from dparray._array.assignment import assign
-from dparray._array.executors import compute
-from dparray._array.fresh import empty_on, from_host
+from dparray._array.dispatch import compute
+from dparray._array.host_fastpath import compute_small, put_small, take_small
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
     check_array,
@@ -23,7 +24,6 @@ from dparray._array.operands import (
     shared,
     taken_from_host,
 )
-from dparray._array.small import compute_small, put_small, take_small
 from dparray._evaluate import limits
 from dparray._functions.indexing import nonzero
 from dparray._placement import common_placement, placement_of

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
+from dparray._array.allocation import from_host
 from dparray._array.assignment import assign
-from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.joining import on_one_queue, resize

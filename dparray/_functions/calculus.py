@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array, copy_of
 from dparray._array.assignment import assign
-from dparray._array.executors import compute
-from dparray._array.fresh import empty_on
+from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, scalar_value
 from dparray._functions.creation import full

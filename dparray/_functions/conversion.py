@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array, copy_of, cut_to
+from dparray._array.allocation import chosen_placement, empty_array, from_host, placed_like
+from dparray._array.apply import apply, astype_array, cast_unsafe, copy_of
 from dparray._array.assignment import assign
-from dparray._array.fresh import chosen_placement, empty_array, from_host, placed_like
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, materialize, ndarray
 from dparray._array.operands import (
     arrays_inside,
@@ -23,7 +24,6 @@ from dparray._array.operands import (
     shared_inside,
     stack_nested,
 )
-from dparray._array.small import compute_small
 from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
 from dparray._functions.public import public
@@ -503,7 +503,7 @@ def astype(
         is_by_columns = _layout.order_like(x.shape, x.strides, x.itemsize, order) is not None
         order = "F" if is_by_columns else "C"
     if x.dtype.kind == "c" and wanted.kind != "c":
-        x = cut_to(x, wanted)  # a view of the real parts, if these are wanted as they are
+        x = cast_unsafe(x, wanted)  # a view of the real parts, if these are wanted as they are
     if order == "K":
         return astype_array(x, wanted, copy, order)
     return rearranged(x, wanted, order, True if copy else None, None, None, None)

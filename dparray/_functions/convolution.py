@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array.executors import compute
+from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_arrays
 from dparray._functions.manipulation import reshape

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _layout, config
-from dparray._array.apply import operate
-from dparray._array.assignment import assign
-from dparray._array.fresh import (
+from dparray._array.allocation import (
     axes_like,
     chosen_placement,
     empty_array,
@@ -21,6 +19,9 @@ from dparray._array.fresh import (
     made_small,
     placed_like,
 )
+from dparray._array.apply import operate
+from dparray._array.assignment import assign
+from dparray._array.host_fastpath import TAKEN_BY, compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
@@ -30,7 +31,6 @@ from dparray._array.operands import (
     scalar_value,
     shared,
 )
-from dparray._array.small import TAKEN_BY, compute_small
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._graph.ops import CONVERT
@@ -105,7 +105,7 @@ def empty(
 
 
 #: Larger arrays are made at once, so that an error of memory comes from the line that asks for it.
-_MOST_PENDING_BYTES = 1 << 30
+_MAX_PENDING_BYTES = 1 << 30
 
 
 def may_wait(placement: Placement, size: int, dtype: np.dtype[Any]) -> bool:
@@ -116,7 +116,7 @@ def may_wait(placement: Placement, size: int, dtype: np.dtype[Any]) -> bool:
     """
     return (
         config.lazy
-        and limits.host_elements < size <= _MOST_PENDING_BYTES // dtype.itemsize
+        and limits.host_elements < size <= _MAX_PENDING_BYTES // dtype.itemsize
         and supports_usm(placement.queue.sycl_device, placement.usm_type)
     )
 
@@ -147,7 +147,7 @@ def filled(
     if is_plain and is_made_by_host(prod(shape), *placement):
         values = np.empty(shape, dtype)
         values.fill(checked_scalar(function, value, dtype))
-        return ndarray._computed(values, *placement)
+        return ndarray._from_host_value(values, *placement)
     array = empty_array(placement, shape, dtype, order, like)
     assign(array, value, function)
     return array

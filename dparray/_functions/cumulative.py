@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import empty_on
 from dparray._array.apply import astype_array
 from dparray._array.assignment import write_out
-from dparray._array.executors import compute
-from dparray._array.fresh import empty_on
+from dparray._array.dispatch import compute
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, check_out
-from dparray._array.small import compute_small
 from dparray._functions.public import public
 from dparray._functions.reductions import accumulator_of, check_numeric, float_of
 from dparray._placement import placement_of

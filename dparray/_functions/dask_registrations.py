@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array.fresh import from_host
+from dparray._array.allocation import from_host
 from dparray._array.ndarray import materialize, ndarray
 from dparray._kernel.function import KernelFunction
 from dparray.device import default_device

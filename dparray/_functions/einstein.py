@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import astype_array, cut_to
+from dparray._array.apply import astype_array, cast_unsafe
 from dparray._array.assignment import write_out
-from dparray._array.executors import compute
+from dparray._array.dispatch import compute
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
-from dparray._array.small import compute_small
 from dparray._evaluate import limits
 from dparray._functions.ufunc_options import ordered
 from dparray._placement import common_placement
@@ -125,7 +125,7 @@ def einsum(
     if out is None and order != "K":
         return ordered(result, order, parts)
     if out is not None and casting == "unsafe":
-        result = cut_to(result, out.dtype)
+        result = cast_unsafe(result, out.dtype)
     return write_out("einsum", result, out)
 
 

@@ -10,17 +10,17 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import OPERATIONS, apply, as_operand, operate
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.nodes import array_of_operation
 from dparray._array.operands import (
-    beside,
     check_array,
     checked_scalar,
+    coerce_operands,
+    dispatch_override,
     foreign_operand,
     scalar_value,
-    taken_over,
 )
-from dparray._array.small import compute_small
 from dparray._functions.creation import zeros_like
 from dparray._functions.inspection import result_type
 from dparray._functions.operands import converted
@@ -297,10 +297,10 @@ def where(
             )
             loop = (_dtypes.bool, x1.dtype, x1.dtype, x1.dtype)
             return array_of_operation(WHERE, (condition, x1, x2), loop, x1.shape, placement)
-    taken = taken_over("where", (condition, x1, x2))
+    taken = dispatch_override("where", (condition, x1, x2))
     if taken is not NotImplemented:
         return taken
-    condition, x1, x2 = beside("where", ("condition", "x1", "x2"), (condition, x1, x2))
+    condition, x1, x2 = coerce_operands("where", ("condition", "x1", "x2"), (condition, x1, x2))
     named = (("condition", condition), ("x1", x1), ("x2", x2))
     placed = [(name, value) for name, value in named if isinstance(value, ndarray)]
     for name, value in named:
@@ -377,7 +377,7 @@ def clip(
     """
     min, max = min if a_min is None else a_min, max if a_max is None else a_max
     if hasattr(x, "__dparray_function__"):
-        return taken_over("clip", (x, min, max), out=out)
+        return dispatch_override("clip", (x, min, max), out=out)
     check_casting("clip", casting)
     is_plain = where is True and dtype is None and casting == DEFAULT_CASTING and str(order) == "K"
     if out is not None or not is_plain:

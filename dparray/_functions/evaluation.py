@@ -44,14 +44,14 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
     """
     if len(arrays) == 1 and type(arrays[0]) is ndarray and depends_on is _NO_EVENTS:
         (x,) = arrays
-        if x._on_host is None and x._node.layout is None:
+        if x._host_view is None and x._node.layout is None:
             mark = _hooks.latest_work()
             evaluate.evaluate(x._node)
             _hooks.note_call("eval", mark, x)
         return
     pending = []
     for number, x in enumerate(arrays):
-        if type(x) is ndarray and x._on_host is not None:
+        if type(x) is ndarray and x._host_view is not None:
             continue
         if not isinstance(x, ndarray):
             raise HostConversionError(

@@ -12,9 +12,9 @@ from typing import Any
 
 from dparray import _placement
 from dparray._array.ndarray import materialize, ndarray
-from dparray._functions import guard
+from dparray._functions import error_boundary
 from dparray._placement import Policy
-from dparray._scheduling import bind, device_costs, places
+from dparray._scheduling import device_costs, executor, places
 from dparray._scheduling.places import PolicyStep
 from dparray.device import Device
 
@@ -52,7 +52,7 @@ def called_together(
     return _moved(result, policy, f"the result of {name}", home)
 
 
-guard.when_apart.append(called_together)
+error_boundary.when_apart.append(called_together)
 
 
 def _arrays_in(value: Any) -> list[ndarray]:
@@ -101,7 +101,7 @@ def _moved(value: Any, policy: Policy, what: str, queue: Any) -> Any:
     if isinstance(value, ndarray):
         if value.sycl_queue == queue:
             return value
-        bind.note_call(policy, what, materialize(value), value.sycl_queue, queue)
+        executor.note_call(policy, what, materialize(value), value.sycl_queue, queue)
         return value.to_device(queue)
     if isinstance(value, tuple | list):
         parts = [_moved(part, policy, what, queue) for part in value]

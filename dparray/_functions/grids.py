@@ -11,7 +11,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
-from dparray._array.executors import compute, compute_at_once
+from dparray._array.dispatch import compute, compute_at_once
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays
 from dparray._functions.attributes import is_weak

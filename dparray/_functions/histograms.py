@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
+from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import apply, astype_array, choose_elements
-from dparray._array.executors import compute
-from dparray._array.fresh import empty_on, from_host
+from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._evaluate.evaluate import host_may_compute

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array, choose_elements, cut_to
+from dparray._array.allocation import from_host
+from dparray._array.apply import apply, astype_array, cast_unsafe, choose_elements
 from dparray._array.assignment import assign, write_out
-from dparray._array.executors import compute, compute_at_once
-from dparray._array.fresh import from_host
+from dparray._array.dispatch import compute, compute_at_once
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
     check_array,
@@ -27,7 +28,6 @@ from dparray._array.operands import (
     scalar_value,
     shared,
 )
-from dparray._array.small import compute_small
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._functions.creation import full
@@ -553,10 +553,10 @@ def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = T
         values = (
             src if isinstance(src, ndarray) else asarray(src, dst.dtype, **placement_keywords(dst))
         )
-        src = choose_elements("copyto", mask, cut_to(values, dst.dtype), dst)
+        src = choose_elements("copyto", mask, cast_unsafe(values, dst.dtype), dst)
         _layout.broadcast_shapes("copyto", [dst.shape, src.shape])
     elif isinstance(src, ndarray) and src.dtype.kind == "c":
-        src = cut_to(src, dst.dtype)
+        src = cast_unsafe(src, dst.dtype)
     assign(dst, src, "copyto")
 
 
@@ -589,7 +589,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         weak = [_dtypes.promotion_key(x) for x in choices if not isinstance(x, ndarray)]
         dtype = _dtypes.promote([*(x.dtype for x in arrays), *weak])
         choices = [
-            cut_to(x, dtype)
+            cast_unsafe(x, dtype)
             if isinstance(x, ndarray)
             else full((), x, dtype, **placement_keywords(arrays[0]))
             for x in choices

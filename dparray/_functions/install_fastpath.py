@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from dparray import _hooks, _placement, config
-from dparray._array import apply, fastpath, small
+from dparray._array import apply, fastpath, host_fastpath
 from dparray._array.apply import NUMBERS, OPERATIONS, general_operation
-from dparray._array.ndarray import look, materialize, ndarray
+from dparray._array.ndarray import host_view, materialize, ndarray
 from dparray._codegen.canonical import Canonical
 from dparray._evaluate import bound_plan, evaluate, host, limits, writes
 from dparray._functions import products, protocols
@@ -42,18 +42,18 @@ def install(module: Any) -> None:
         "ndarray": ndarray,
         "working": queues.working,
         "at_once": limits.at_once,
-        "scalar_types": set(small.SCALARS),
+        "scalar_types": set(host_fastpath.SCALARS),
         "context": context,
         "traced_call": host.call,
         "array_ufunc": protocols.array_ufunc,
         "numpy_matmul": np.matmul,
         "numpy_square": np.square,
         "square_weight": OPS["square"].weight,
-        "heap_elements": small.HEAP_ELEMENTS,
+        "heap_elements": host_fastpath.HEAP_ELEMENTS,
         "allocate": pool.allocate,
         "one_core_products": products.ONE_CORE_PRODUCTS,
         "small_product": products._small_product,
-        "look": look,
+        "host_view": host_view,
         "is_ready": lambda block, writes: host.is_ready(block, writes),
         "materialize": materialize,
         "Node": Node,
@@ -118,7 +118,7 @@ def install(module: Any) -> None:
 
     vars(evaluate).update(Canonical=module.Canonical, pending_order=module.pending_order)
     vars(writes).update(pending_order=module.pending_order)
-    apply.note_fold = module.noted_fold
+    apply.make_lazy_fold = module.lazy_fold
     bound_plan.make_launch = module.known_launch
     bound_plan.launch_bound = module.launch_known
     follow()
@@ -130,7 +130,7 @@ def install(module: Any) -> None:
 
 def _kept_types(op: Op) -> str:
     """The type characters of floats of which operands and result have the same dtype."""
-    if op.simpler:
+    if op.strength_reduced:
         return ""
     return "".join(each for each in "dfD" if each * op.arity + "->" + each in op.ufunc.types)
 

@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, _layout
-from dparray._array.fresh import chosen_placement, empty_on, from_host
+from dparray._array.allocation import chosen_placement, empty_on, from_host
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array
 from dparray._array.printing import corner, summary_threshold

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, cut_to
+from dparray._array.allocation import empty_on, from_host, order_by_columns
+from dparray._array.apply import apply, cast_unsafe
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on, from_host, order_by_columns
+from dparray._array.host_fastpath import SCALARS, compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
@@ -23,7 +24,6 @@ from dparray._array.operands import (
     foreign_operand,
     is_taken_from_host,
 )
-from dparray._array.small import SCALARS, compute_small
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._functions.manipulation import (
@@ -431,7 +431,7 @@ def _joined(
     start = 0
     for x in parts:
         stop = start + x.shape[axis]
-        assign(result[_layout.at_axis(axis, slice(start, stop))], cut_to(x, chosen), function)
+        assign(result[_layout.at_axis(axis, slice(start, stop))], cast_unsafe(x, chosen), function)
         start = stop
     if out is not None:
         assign(out, result, function)
@@ -600,7 +600,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
     return tuple(front[position] for position in range(front.shape[0]))
 
 
-_MOST_EMPTY_SECTIONS = 1 << 20
+_MAX_EMPTY_SECTIONS = 1 << 20
 
 
 @public()
@@ -633,10 +633,10 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
     except TypeError:
         bounds = [0, *(operator.index(at) for at in indices_or_sections), extent]
     else:
-        if not 1 <= sections <= extent + _MOST_EMPTY_SECTIONS:
+        if not 1 <= sections <= extent + _MAX_EMPTY_SECTIONS:
             raise ShapeError(
                 f"array_split: {sections} sections of {extent} elements; there must be 1 or more, "
-                f"and at most {_MOST_EMPTY_SECTIONS} empty ones"
+                f"and at most {_MAX_EMPTY_SECTIONS} empty ones"
             )
         each, larger = divmod(extent, sections)
         bounds = [part * each + min(part, larger) for part in range(sections + 1)]

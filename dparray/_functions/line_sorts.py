@@ -22,7 +22,7 @@ import numpy as np
 AT_ONCE, BESIDE = 1 << 16, 16
 
 #: The least elements for which another thread is worth its start.
-FEWEST_FOR_THREADS = 1 << 17
+MIN_FOR_THREADS = 1 << 17
 
 #: The shortest lines that are sorted by vectors: of values of 32 bits as numbers that hold the
 #: position, and of 64 bits; shorter ones NumPy's stable sort compares and moves as quickly.
@@ -100,7 +100,7 @@ def _line_by_line(
         parts = [source[first, :, last].swapaxes(1, 2) for source in given]
         function(parts, target[first, :, last].swapaxes(1, 2))
 
-    threads = cores if out.size >= FEWEST_FOR_THREADS else 1
+    threads = cores if out.size >= MIN_FOR_THREADS else 1
     _shared_out(compute, list(_pieces(*shape)), threads)
     if not np.may_share_memory(target, out):
         np.copyto(out, target.reshape(out.shape))

@@ -9,9 +9,9 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
-from dparray._array.small import compute_small
 from dparray._functions.mathematics import as_array
 from dparray._functions.operands import arrays_of, as_float
 from dparray._functions.public import public

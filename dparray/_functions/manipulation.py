@@ -9,9 +9,9 @@ import numpy as np
 
 from dparray import _layout
 from dparray._array.apply import copy_of, with_axes
+from dparray._array.host_fastpath import compute_small, view_small
 from dparray._array.ndarray import as_method, ndarray, take_layout_of
 from dparray._array.operands import check_arrays, foreign_operand
-from dparray._array.small import compute_small, view_small
 from dparray._functions.public import public
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, AxisError, ShapeError
@@ -400,8 +400,8 @@ def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
     target = _layout.check_view_shape(shape)
     strides = _layout.broadcast_strides("broadcast_to", x.shape, x.strides, target)
     view = x._view(target, strides, x.offset)
-    if view._on_host is not None and view is not x:
-        view._on_host.flags.writeable = not (0 in strides and view.size)
+    if view._host_view is not None and view is not x:
+        view._host_view.flags.writeable = not (0 in strides and view.size)
     return view
 
 

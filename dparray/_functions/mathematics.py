@@ -12,7 +12,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, as_operand, astype_array, choose_elements, copy_of
 from dparray._array.assignment import assign
-from dparray._array.executors import compute
+from dparray._array.dispatch import compute
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array
 from dparray._functions.creation import full

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import chosen_placement, empty_on, is_made_by_host, made_small
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
-from dparray._array.fresh import chosen_placement, empty_on, is_made_by_host, made_small
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_array
-from dparray._array.small import compute_small
 from dparray._evaluate import limits
 from dparray._functions.conversion import placed
 from dparray._functions.creation import checked_dtype, filled, may_wait, ones, zeros_like
@@ -89,7 +89,7 @@ def eye(
         is_one = apply(OPS["equal"], apply(OPS["add"], rows, k) if k else rows, columns)
         return astype_array(is_one, chosen, copy=False)
     if order in ("C", "A", "K") and is_made_by_host(prod(shape), *placement):
-        return ndarray._computed(np.eye(shape[0], shape[1], k, chosen), *placement)
+        return ndarray._from_host_value(np.eye(shape[0], shape[1], k, chosen), *placement)
     array = filled(placement, shape, chosen, order, 0, "eye")
     row, column = max(0, -k), max(0, k)
     length = min(shape[0] - row, shape[1] - column)

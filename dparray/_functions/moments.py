@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
+from dparray._array.allocation import from_host
 from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import write_out
-from dparray._array.fresh import from_host
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, scalar_value
 from dparray._evaluate.host import FOLDS, deviation_by, variance_by

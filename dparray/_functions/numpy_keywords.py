@@ -2,8 +2,8 @@
 
 The standard takes most arguments by position only; NumPy's documentation gives each a name, and
 programs use it: ``dp.allclose(a=x, b=y)``. Keywords that a function does not take are translated
-before the call (:mod:`dparray._functions.guard`), so other calls cost nothing. Arguments of NumPy
-that are left out on purpose raise an error that gives the reason.
+before the call (:mod:`dparray._functions.error_boundary`), so other calls cost nothing. Arguments
+of NumPy that are left out on purpose raise an error that gives the reason.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import empty_on, from_host, order_by_columns
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
-from dparray._array.executors import compute, compute_at_once
-from dparray._array.fresh import empty_on, from_host, order_by_columns
+from dparray._array.dispatch import compute, compute_at_once
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.creation import full_like

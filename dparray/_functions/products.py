@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout, _placement
+from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
-from dparray._array.executors import compute
-from dparray._array.fresh import empty_on
-from dparray._array.ndarray import as_method, look, ndarray
+from dparray._array.dispatch import compute
+from dparray._array.host_fastpath import array_type, compute_small, is_ready
+from dparray._array.ndarray import as_method, host_view, ndarray
 from dparray._array.nodes import array_of_operation
-from dparray._array.operands import check_arrays, check_fits, check_out, taken_over
-from dparray._array.small import array_type, compute_small, is_ready
+from dparray._array.operands import check_arrays, check_fits, check_out, dispatch_override
 from dparray._evaluate import host, limits
-from dparray._functions.core_options import (
+from dparray._functions.creation import zeros_like
+from dparray._functions.gufunc_options import (
     are_default,
     product_with_options,
     single_axis,
     spreads_over,
     with_kept_axis,
 )
-from dparray._functions.creation import zeros_like
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import (
     broadcast_to,
@@ -209,7 +209,7 @@ def matmul(
             pending = _pending_product(x1, x2)
             if pending is not None:
                 return pending
-    taken = taken_over("matmul", (x1, x2), out=out)
+    taken = dispatch_override("matmul", (x1, x2), out=out)
     if taken is not NotImplemented:
         return taken
     x1, x2 = _pair("matmul", x1, x2)
@@ -257,7 +257,7 @@ def _small_product(x1: Any, x2: Any) -> ndarray | None:
     """The product of small vectors or matrices, computed by the host at once, or ``None``."""
     if type(x1) is not ndarray or type(x2) is not ndarray:
         return None
-    first, second = look(x1), look(x2)
+    first, second = host_view(x1), host_view(x2)
     if (
         first is None
         or second is None
@@ -274,7 +274,7 @@ def _small_product(x1: Any, x2: Any) -> ndarray | None:
     values = host.call(np.matmul, first, second, owner=x1)
     if values is None:
         return None
-    return ndarray._computed(
+    return ndarray._from_host_value(
         values if type(values) is array_type else np.asarray(values), x1.sycl_queue, x1.usm_type
     )
 

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from dparray import config
+from dparray._array.allocation import from_host
 from dparray._array.apply import OPERATIONS, copy_of
 from dparray._array.assignment import assign
-from dparray._array.fresh import from_host
+from dparray._array.host_fastpath import SCALARS
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
@@ -27,7 +28,6 @@ from dparray._array.operands import (
     is_taken_from_host,
     warn_of_host_copy,
 )
-from dparray._array.small import SCALARS
 from dparray._functions.operands import placement_keywords
 from dparray.device import Device, default_device, sub_device_path
 from dparray.exceptions import DeviceError, HostConversionError

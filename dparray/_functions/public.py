@@ -19,9 +19,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_arrays, check_out, taken_over
-from dparray._array.small import compute_small
+from dparray._array.operands import check_array, check_arrays, check_out, dispatch_override
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,7 +55,7 @@ def public(
             "general": function,
             "ndarray": ndarray,
             "small": small,
-            "taken_over": taken_over,
+            "dispatch_override": dispatch_override,
         }
         source = _source(function.__name__, parameters, arrays, small is not None, tuple(takes))
         code = getattr(function, "__code__")  # noqa: B009
@@ -91,7 +91,7 @@ def _source(
     others = " or ".join(f"hasattr({each}, '__dparray_function__')" for each in arrays)
     lines.append(f"    if {foreign}:")
     lines.append(f"        if {others}:")
-    lines.append(f"            return taken_over({name!r}, ({operands}){options})")
+    lines.append(f"            return dispatch_override({name!r}, ({operands}){options})")
     if len(arrays) == 1:
         lines.append(f"        {arrays[0]} = check_array({name!r}, {arrays[0]!r}, {arrays[0]})")
     else:

@@ -9,9 +9,10 @@ from typing import Any, cast
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import write_out
-from dparray._array.fresh import empty_on
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
@@ -20,7 +21,6 @@ from dparray._array.operands import (
     is_taken_from_host,
     scalar_value,
 )
-from dparray._array.small import compute_small
 from dparray._functions.creation import filled
 from dparray._functions.cumulative import cumsum
 from dparray._functions.indexing import take_along_axis

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array, choose_elements, with_axes
-from dparray._array.assignment import assign
-from dparray._array.fresh import (
+from dparray._array.allocation import (
     chosen_placement,
     empty_on,
     from_host,
     is_made_by_host,
     made_small,
 )
+from dparray._array.apply import apply, astype_array, choose_elements, with_axes
+from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_arrays, checked_scalar, foreign_operand, scalar_value
@@ -106,7 +106,7 @@ def arange(
     if is_made_by_host(length, *placement):
         values = np.arange(start, stop, step, dtype=chosen)
         if values.shape == (length,):
-            return ndarray._computed(values, *placement)
+            return ndarray._from_host_value(values, *placement)
     return _ramp(placement, length, start, step, chosen)
 
 
@@ -232,7 +232,7 @@ def linspace(
     chosen = checked_dtype(dtype, placement, loop)
     if not arrays and is_made_by_host(length, *placement) and chosen.kind in "fc":
         made, step = np.linspace(start, stop, length, endpoint, True, chosen)  # type: ignore[call-overload]
-        values = ndarray._computed(made if made.base is None else made.copy(), *placement)
+        values = ndarray._from_host_value(made if made.base is None else made.copy(), *placement)
         return (values, _step(step, placement)) if retstep else values
     counted = arange(length, dtype=real, sycl_queue=placement.queue, usm_type=placement.usm_type)
     # As NumPy computes them, so that the last bits are the same.

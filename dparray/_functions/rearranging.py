@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
+from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import copy_of
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on, from_host
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, has_memory, materialize, ndarray
 from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
-from dparray._array.small import compute_small
 from dparray._evaluate import limits
 from dparray._functions.manipulation import broadcast_to, reshape, swapaxes
 from dparray._functions.public import public
@@ -124,7 +124,7 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
     if small is not None:
         return small
     x = check_array("roll", "x", x)
-    shift, axis = _on_host(x, "shift", shift), _on_host(x, "axis", axis)
+    shift, axis = _host_view(x, "shift", shift), _host_view(x, "axis", axis)
     if axis is None:
         flat = reshape(x, (x.size,))
         total = shift if isinstance(shift, int) else sum(shift)
@@ -159,7 +159,7 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
     return result
 
 
-def _on_host(x: ndarray, name: str, value: Any) -> Any:
+def _host_view(x: ndarray, name: str, value: Any) -> Any:
     """Integers that decide where elements go, from the queue of ``x`` if they are in an array."""
     if isinstance(value, float | np.generic):  # NumPy cuts off what is behind the point
         return int(value)

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array, choose_elements, noted_fold, reduce_array
+from dparray._array.allocation import empty_on
+from dparray._array.apply import apply, astype_array, choose_elements, lazy_fold, reduce_array
 from dparray._array.assignment import assign, write_out
-from dparray._array.fresh import empty_on
+from dparray._array.host_fastpath import fold_whole
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
     check_out,
     checked_scalar,
     scalar_value,
 )
-from dparray._array.small import fold_whole
 from dparray._evaluate.host import FOLDS
 from dparray._functions.operands import as_mask
 from dparray._functions.public import public
@@ -241,8 +241,8 @@ def sum(
     """
     if where is not True or initial is not None:
         return _from_initial("sum", sum, a, axis, dtype, out, keepdims, initial, where)
-    if dtype is None and out is None and axis is None and not keepdims and a._on_host is None:
-        noted = noted_fold(REDUCTIONS["sum"], a)
+    if dtype is None and out is None and axis is None and not keepdims and a._host_view is None:
+        noted = lazy_fold(REDUCTIONS["sum"], a)
         if noted is not None:
             return noted
     return reduce_over("sum", a, axis, accumulator_of(a, dtype, out), out, keepdims)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.executors import compute
-from dparray._array.fresh import empty_on
+from dparray._array.allocation import empty_on
+from dparray._array.dispatch import compute
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array
-from dparray._array.small import compute_small
 from dparray._functions.creation import full
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import stack

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
-from dparray._array.executors import compute
-from dparray._array.fresh import empty_on
+from dparray._array.dispatch import compute
+from dparray._array.host_fastpath import SCALARS, compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_arrays
-from dparray._array.small import SCALARS, compute_small
 from dparray._functions.creation import full, ones
 from dparray._functions.cumulative import cumulative_sum
 from dparray._functions.indexing import nonzero

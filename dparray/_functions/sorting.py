@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _hooks, _layout, config
+from dparray._array.allocation import empty_on
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
-from dparray._array.executors import compute
-from dparray._array.fresh import empty_on
+from dparray._array.dispatch import compute
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
-from dparray._array.small import compute_small
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.line_sorts import (
     argsort_lines,

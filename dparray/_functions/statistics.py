@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
+from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array
-from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.manipulation import (

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign, write_out
-from dparray._array.executors import compute
-from dparray._array.fresh import empty_on, from_host
+from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out, checked_scalar, is_taken_from_host
 from dparray._functions import bits, elementwise, mathematics, products

@@ -8,12 +8,18 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import choose_elements, cut_to, real_parts
+from dparray._array.allocation import empty_on, from_host
+from dparray._array.apply import cast_unsafe, choose_elements, real_parts
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on, from_host
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import beside, check_array, check_fits, check_out, taken_over
-from dparray._array.small import compute_small
+from dparray._array.operands import (
+    check_array,
+    check_fits,
+    check_out,
+    coerce_operands,
+    dispatch_override,
+)
 from dparray._functions.operands import as_mask, converted
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError
@@ -74,12 +80,12 @@ def compute_with_options(
     Nothing is written before all results are known to fit. ``outs`` has an array or ``None`` for
     each result; the other arguments are those of :func:`apply_with_options`.
     """
-    taken = taken_over(function, operands, **_named_options(outs, where, dtype))
+    taken = dispatch_override(function, operands, **_named_options(outs, where, dtype))
     if taken is not NotImplemented:
         return taken if isinstance(taken, tuple) else (taken,)
     check_casting(function, casting)
     order = check_order(function, order)
-    operands = tuple(beside(function, parameters, operands))
+    operands = tuple(coerce_operands(function, parameters, operands))
     if not any(isinstance(value, ndarray) for value in operands):
         given = next((out for out in outs if isinstance(out, ndarray)), None)
         place = None if given is None else placement_of(given)
@@ -118,7 +124,7 @@ def compute_with_options(
     for result, out in zip(results, outs, strict=True):
         if out is not None:
             check_fits(function, result.shape, result.dtype, out, casting, broadcasts=True)
-            result = cut_to(result, out.dtype)
+            result = cast_unsafe(result, out.dtype)
         if mask is not None:
             result = choose_elements(function, mask, result, 0 if out is None else out)
         if out is not None:
@@ -149,7 +155,7 @@ def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:
 
     def compute_quickly(*operands: Any) -> ndarray:
         if any(isinstance(x, list | tuple) for x in operands):
-            operands = tuple(beside(name, parameters, operands))
+            operands = tuple(coerce_operands(name, parameters, operands))
         if by_numpy is not None:
             small = compute_small(by_numpy, *operands, broadcasts=True)
             if small is not None:
@@ -390,7 +396,7 @@ def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
         with np.errstate(all="ignore"):
             return wanted.type(value.real if wanted.kind not in "bc" else value)
     if value.dtype.kind == "c" and wanted.kind == "b":
-        return cut_to(value, wanted)
+        return cast_unsafe(value, wanted)
     return converted(value if wanted.kind == "c" else real_parts(value), wanted)
 
 

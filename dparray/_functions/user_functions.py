@@ -22,9 +22,9 @@ from typing import Any, overload
 import numpy as np
 
 from dparray import _dtypes
+from dparray._array.allocation import full_scalar
 from dparray._array.apply import astype_array, operate, operate_into, reduce_array
 from dparray._array.assignment import write_out
-from dparray._array.fresh import full_scalar
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,

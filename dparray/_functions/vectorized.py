@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.fresh import empty_on
+from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays
 from dparray._functions import bits, elementwise, mathematics

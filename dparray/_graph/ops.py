@@ -49,7 +49,8 @@ class Op:
             and imaginary part, and the imaginary part that was found.
         comparison: ``"equality"`` or ``"order"`` of an operation that compares: an operand that no
             element can be equal to has one answer, in both for integers beyond the dtype.
-        simpler: by a constant last operand, the name of the operation that NumPy makes of it.
+        strength_reduced: maps a constant last operand to the name of the cheaper operation that
+            NumPy makes of it.
         refusal: why a constant last operand is refused, from the kind of the result and from it;
             empty where it is not.
         host_kinds: whether the ufunc is right for host operands of these kinds, where that is not
@@ -80,7 +81,7 @@ class Op:
     is_device_only: bool = False
     imaginary: Callable[[Any, Any, Any, Any], Any] | None = None
     comparison: str = ""
-    simpler: Mapping[float, str] = field(default_factory=dict)
+    strength_reduced: Mapping[float, str] = field(default_factory=dict)
     refusal: Callable[[str, Any], str] | None = None
     host_kinds: Callable[..., bool] | None = None
     samples: tuple[str, ...] = ()
@@ -374,7 +375,7 @@ _ROWS = (
         weight=16,
         kinds="iuf",
         integer="{T}(integer_power({0}, {1}))",
-        simpler={2: "square", 0.5: "sqrt", 1: "positive"},
+        strength_reduced={2: "square", 0.5: "sqrt", 1: "positive"},
         refusal=_refused_power,
         host_kinds=lambda x1, x2: "b" not in (kinds := x1 + x2) or "f" in kinds or "c" in kinds,
         host={"i": _power_of_integers},

@@ -24,7 +24,7 @@ WEIGHT = 64
 
 #: Between two settlements accumulators grow by so many times, and by so many elements at the most.
 GROWTH = 8
-MOST_UNSETTLED = 128
+MAX_UNSETTLED = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,7 +229,7 @@ _SMALLER, _LARGER = "{A}(2.0**-30)", "{A}(2.0**30)"
 # of `k` of the `weight` elements, that is `weight / k` at most, as (Cauchy's inequality)
 # `S >= k * (centre - mean)**2 / (1 - k / weight)`: whatever the elements are, it is `GROWTH` at
 # most in a work-item, near 1 when that has many, and the lanes of a group where they merge. And
-# the error is small, as no sum is longer than `MOST_UNSETTLED` and sums of sums are short.
+# the error is small, as no sum is longer than `MAX_UNSETTLED` and sums of sums are short.
 # Equal elements have no distance from the first: their variance is exactly 0.
 #
 # Halves of the elements are folded, so that distances are finite. The sum of the distances is

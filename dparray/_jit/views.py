@@ -10,8 +10,9 @@ from typing import Any
 import dpctl
 import numpy as np
 
-from dparray._array.fresh import from_host
-from dparray._array.ndarray import look, materialize, ndarray
+from dparray._array.allocation import from_host
+from dparray._array.ndarray import host_view as idle_host_view
+from dparray._array.ndarray import materialize, ndarray
 from dparray._evaluate.writes import settle_blocks
 from dparray._jit.inference import Items, Value
 from dparray._layout import shows_elements_twice
@@ -31,7 +32,7 @@ def host_view(x: ndarray) -> np.ndarray:
     Pending values of the array, and those that read its memory, are computed first; work on the
     memory is waited for.
     """
-    view = x._on_host
+    view = x._host_view
     block = x._block
     if view is not None and not host_maps.holds:
         if block is None:
@@ -50,7 +51,7 @@ def _slow_view(x: ndarray) -> np.ndarray:
         host_maps.before_write(layout)
     settle_blocks((layout.block,))
     queues.wait_to_write(layout.block)
-    view = look(x)
+    view = idle_host_view(x)
     if view is None or shows_elements_twice(layout.shape, layout.strides):
         view = copies.host_view(layout)
         if shows_elements_twice(layout.shape, layout.strides):
@@ -80,7 +81,7 @@ def result_of(
                 offset = x.offset + _address(value) - _address(view)
                 return x._view(value.shape, value.strides, offset, value.dtype)
         if value.nbytes <= _MAX_HOST_RESULT:
-            return ndarray._computed(value.copy(), queue, _usm_type(arrays))
+            return ndarray._from_host_value(value.copy(), queue, _usm_type(arrays))
         return from_host(value, queue, _usm_type(arrays))
     if isinstance(value, tuple):
         kinds = expected.items if isinstance(expected, Items) else (None,) * len(value)
@@ -90,7 +91,7 @@ def result_of(
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(expected, Value) and not expected.is_weak and not expected.ndim:
         # The uncompiled function returns an element of an array, which is an array.
-        return ndarray._computed(np.array(value, expected.dtype), queue, _usm_type(arrays))
+        return ndarray._from_host_value(np.array(value, expected.dtype), queue, _usm_type(arrays))
     return value
 
 

@@ -302,7 +302,7 @@ def bandwidth_of(queue: Any) -> float | None:
     """
     if queue not in _bandwidths:
         try:
-            with _hooks.untold():
+            with _hooks.events_disabled():
                 x = creation.ones(_MEASURED, dtype="float32", sycl_queue=queue)
                 compute(x)
                 layout = Layout(x.block, x.offset, x.shape, x.strides, x.dtype)

@@ -25,7 +25,7 @@ class _All(Event):
 
     __slots__ = ("by", "events")
 
-    def __init__(self, events: Sequence[Event], by: _hooks.Asker) -> None:
+    def __init__(self, events: Sequence[Event], by: _hooks.Caller) -> None:
         super().__init__((), None, events[-1].queue)
         self.events, self.by = events, by
 
@@ -34,18 +34,18 @@ class _All(Event):
         return all(event.done for event in self.events)
 
     def wait(self) -> None:
-        with _hooks.on_behalf(self.by):
+        with _hooks.attributed_to(self.by):
             for event in self.events:
                 event.wait()
 
 
 def after(events: Sequence[Event], held: Sequence[host_maps.Hold], do: Callable[[], Any]) -> None:
     """Run a task when events are done, then release the memory that is held for it."""
-    by = _hooks.asker()
+    by = _hooks.caller()
 
     def done_by_this_thread() -> None:
         host_maps.take_over(held)
-        with _hooks.on_behalf(by):
+        with _hooks.attributed_to(by):
             do()
 
     made = _All(events, by).before_others(done_by_this_thread)

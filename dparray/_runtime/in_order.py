@@ -31,9 +31,9 @@ from dpctl.utils import SequentialOrderManager
 from dparray._runtime import submission, waiting
 
 #: The longest pause between two checks of work, in seconds.
-MOST_PAUSE = 5e-4
+MAX_PAUSE = 5e-4
 
-_is_met = False
+_has_in_order_queue = False
 _refuse: Callable[[], object] | None = None
 lock = threading.RLock()
 _in_driver = threading.Lock()
@@ -43,24 +43,24 @@ when_met: list[Callable[[], None]] = []
 
 
 @lru_cache(maxsize=256)
-def meet(queue: dpctl.SyclQueue) -> None:
+def register_queue(queue: dpctl.SyclQueue) -> None:
     """Record that work is about to be submitted to ``queue``."""
-    global _is_met
-    if queue.is_in_order and not _is_met:
-        _is_met = True
+    global _has_in_order_queue
+    if queue.is_in_order and not _has_in_order_queue:
+        _has_in_order_queue = True
         submission.let_go_of_interpreter()
         _tell_of_it()
 
 
-def is_met() -> bool:
+def has_in_order_queue() -> bool:
     """Return whether an in-order queue has been used, or all device use is forbidden."""
-    return _is_met
+    return _has_in_order_queue
 
 
 def refuse_with(refuse: Callable[[], object]) -> None:
     """Call ``refuse``, which raises, instead of every later build, wait or foreign call."""
-    global _is_met, _refuse
-    _is_met, _refuse = True, refuse
+    global _has_in_order_queue, _refuse
+    _has_in_order_queue, _refuse = True, refuse
     _tell_of_it()
 
 
@@ -122,7 +122,7 @@ def wait_for(events: Sequence[dpctl.SyclEvent], is_long: bool = False) -> None:
     global _in_driver
     if not events:
         return
-    if _is_met:
+    if _has_in_order_queue:
         check()
         for event in events:
             _wait_while(event, _not_started)
@@ -169,7 +169,7 @@ def _wait_while(event: dpctl.SyclEvent, holds: Callable[[dpctl.SyclEvent], bool]
     pause = 0.0
     while holds(event):
         time.sleep(pause)
-        pause = min(2 * pause + 1e-5, MOST_PAUSE)
+        pause = min(2 * pause + 1e-5, MAX_PAUSE)
 
 
 def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
@@ -179,8 +179,8 @@ def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
 
 def foreign_calls(queue: dpctl.SyclQueue) -> AbstractContextManager[None]:
     """Return a context for calls of dpctl and dpnp that submit work to ``queue`` or wait for it."""
-    meet(queue)
-    return _one_at_a_time(queue) if _is_met else _unlocked
+    register_queue(queue)
+    return _one_at_a_time(queue) if _has_in_order_queue else _unlocked
 
 
 @contextmanager

@@ -110,7 +110,7 @@ class Ready(NamedTuple):
     takes_local: bool
 
 
-_MOST_READY = 1024
+_MAX_READY = 1024
 
 
 def _made_ready(
@@ -123,7 +123,7 @@ def _made_ready(
     """Build a kernel and check a range; stored with the kernel, since a lookup is cheaper."""
     built: Built = kernel.built_for(queue)
     check_range(kernel.name, queue, global_range, local_range)
-    if len(kernel.ready) >= _MOST_READY:
+    if len(kernel.ready) >= _MAX_READY:
         kernel.ready.clear()
     size, local, extents = global_range, local_range, None
     if built.most_in_group:

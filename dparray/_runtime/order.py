@@ -23,7 +23,7 @@ import dpctl
 from dpctl.utils import SequentialOrderManager, _order_manager, _seq_order_keeper
 from dpctl.utils._order_manager import _SequentialOrderManager
 
-from dparray._runtime.in_order import long_work, meet, wait_for
+from dparray._runtime.in_order import long_work, register_queue, wait_for
 
 # Reentrant: the garbage collector may run a user's finalizer, which may launch, while it is held.
 lock = threading.RLock()
@@ -240,7 +240,7 @@ def order_of(queue: dpctl.SyclQueue) -> Any:
     if type(order) is not Order:
         make_ready()
         order = SequentialOrderManager[queue]
-        meet(queue)
+        register_queue(queue)
         order.__class__ = Order  # The same object, since another thread may be adding work to it.
     return order
 

@@ -19,12 +19,12 @@ _PIECE_STEP = 2**16
 
 #: Work-items of a group on a CPU, which runs them in a loop: this size makes the start of the loop
 #: cheap. Groups are smaller if there would be too few of them for the cores.
-MOST_IN_GROUP, FEWEST_IN_GROUP = 4096, 64
+MAX_IN_GROUP, MIN_IN_GROUP = 4096, 64
 GROUPS_FOR_EACH_UNIT = 16
 
 #: Smaller in three dimensions if the inner two have this many: the driver vectorizes the inner two
 #: and loops over the first (measured: 0.65 to 0.75 of the time of the largest groups).
-MOST_IN_CUBE, FEWEST_INNER = 256, 32
+MAX_IN_CUBE, MIN_INNER = 256, 32
 
 #: Groups that cover part of a row are multiples of the vector length.
 VECTOR = 16
@@ -35,7 +35,7 @@ VECTOR = 16
 GOOD_MULTIPLE, GOOD_ROW = 64, 512
 
 #: Ranges on other devices are rounded to multiples of these if that adds little.
-MULTIPLE, LEAST_ROUNDED = 64, 1024
+MULTIPLE, MIN_ROUNDED = 64, 1024
 
 
 class Rounded(NamedTuple):
@@ -60,16 +60,16 @@ def on_cpu(size: Sequence[int], limit: int, units: int) -> Rounded:
     """
     total = prod(size)
     is_good = len(size) == 1 and total % GOOD_MULTIPLE == 0 and total >= GOOD_ROW
-    if is_good or limit < VECTOR or total <= FEWEST_IN_GROUP:
+    if is_good or limit < VECTOR or total <= MIN_IN_GROUP:
         return Rounded(tuple(size), None)
-    wanted = max(total // (GROUPS_FOR_EACH_UNIT * units), FEWEST_IN_GROUP)
-    left = min(wanted, limit, MOST_IN_GROUP) // VECTOR * VECTOR
+    wanted = max(total // (GROUPS_FOR_EACH_UNIT * units), MIN_IN_GROUP)
+    left = min(wanted, limit, MAX_IN_GROUP) // VECTOR * VECTOR
     rounded: list[int] = []
     local: list[int] = []
     for extent in reversed(size):
         inner = prod(local)
-        if len(local) == 2 and inner >= FEWEST_INNER:
-            left = max(min(left, MOST_IN_CUBE // inner), 1)
+        if len(local) == 2 and inner >= MIN_INNER:
+            left = max(min(left, MAX_IN_CUBE // inner), 1)
         part = -(-extent // -(-extent // left))  # pieces of nearly equal size
         if part < extent and not local:
             part = -(-part // VECTOR) * VECTOR
@@ -82,7 +82,7 @@ def on_cpu(size: Sequence[int], limit: int, units: int) -> Rounded:
 def elsewhere(size: Sequence[int]) -> Rounded:
     """Return a range for another device."""
     rounded = (
-        -(-extent // MULTIPLE) * MULTIPLE if extent >= LEAST_ROUNDED else extent for extent in size
+        -(-extent // MULTIPLE) * MULTIPLE if extent >= MIN_ROUNDED else extent for extent in size
     )
     return Rounded(tuple(rounded), None)
 

@@ -165,7 +165,7 @@ def _settled(key: Any, measures: bool, measure: Any, made: Any) -> Any:
             except (ValueError, TypeError):
                 if not measures:
                     return made()
-                with _hooks.untold():
+                with _hooks.events_disabled():
                     found = measure()
                 cache.save(name, json.dumps(list(found)).encode())
             _known[key] = found
@@ -213,14 +213,14 @@ def _measured(queue: Any) -> Speeds:
 
 #: Each rate is the best of as many calls as take so long: what else the machine does only makes
 #: them longer.
-_MEASURED_FOR, _FEWEST_CALLS = 0.25, 8
+_MEASURED_FOR, _MIN_CALLS = 0.25, 8
 
 
 def _fastest(call: Callable[[], Any], seconds: float = _MEASURED_FOR) -> float:
     best = timing.least(call, 1)
     until = time.perf_counter() + seconds
     calls = 0
-    while calls < _FEWEST_CALLS or time.perf_counter() < until:
+    while calls < _MIN_CALLS or time.perf_counter() < until:
         best = min(best, timing.least(call, 1))
         calls += 1
     return best

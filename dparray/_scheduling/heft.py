@@ -17,7 +17,7 @@ from dparray._scheduling.timeline import build
 
 #: The longest that planning may take: seconds for each step, or a share of the time it plans.
 SECONDS_OF_A_STEP = 20e-6
-MOST_SHARE = 0.05
+MAX_SHARE = 0.05
 
 #: The time to build a schedule, in seconds for each task, on a fast processor (slow ones take three
 #: times as long), and where memory is limited. No clock is read: it would decide the plan.
@@ -25,7 +25,7 @@ _SECONDS_OF_A_TASK = 4e-6
 _SECONDS_OF_A_LIMITED_TASK = 10e-6
 
 #: Several devices are taken if they are faster by so much than one: costs are estimates.
-LEAST_GAIN = 0.05
+MIN_GAIN = 0.05
 
 
 def solve(problem: Problem) -> Schedule:
@@ -50,7 +50,7 @@ def _solved(problem: Problem) -> tuple[Schedule, Sequence[int]]:
     budget = SECONDS_OF_A_STEP * count
     trial = count * (_SECONDS_OF_A_LIMITED_TASK if machine.is_limited else _SECONDS_OF_A_TASK)
     if single is not None:
-        budget = max(budget, MOST_SHARE * single.finish)
+        budget = max(budget, MAX_SHARE * single.finish)
         if trial * (devices + 1) > budget:
             return single, range(count)
     order = by_rank(problem)
@@ -59,9 +59,9 @@ def _solved(problem: Problem) -> tuple[Schedule, Sequence[int]]:
         assert single is not None
         best = single
     if single is None:
-        budget = max(budget, MOST_SHARE * best.finish)
+        budget = max(budget, MAX_SHARE * best.finish)
     best = _searched(problem, order, best, int(budget / trial) - 2 * devices)
-    if single is not None and single.finish * (1 - LEAST_GAIN) <= best.finish:
+    if single is not None and single.finish * (1 - MIN_GAIN) <= best.finish:
         return single, range(count)
     return best, order
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dparray import _placement, config
 from dparray._placement import Policy
-from dparray._scheduling import bind as bind
+from dparray._scheduling import executor as executor
 from dparray._scheduling.places import PolicyStep
 from dparray._scheduling.trace import PlacedExpression, records
 from dparray.device import Device

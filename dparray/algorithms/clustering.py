@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dparray import _dtypes
-from dparray._array.fresh import empty_on
+from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._kernel.launch import call_kernel
@@ -24,8 +24,8 @@ from dparray.kernels.kmeans import (
 __all__ = ["kmeans_assign", "kmeans_update"]
 
 _LONGEST_CHAIN = 256
-_FEWEST_GROUPS = 32
-_MOST_GROUPS = 4096
+_MIN_GROUPS = 32
+_MAX_GROUPS = 4096
 
 
 def _check(function: str, points: Any, centroids: Any) -> tuple[ndarray, ndarray]:
@@ -149,7 +149,7 @@ def kmeans_update(
     capacity = min(rows, device.local_mem_size // 2 // (lanes * dtype.itemsize))
     # A chain of additions as short as that of a pairwise sum, but no more groups than the last
     # kernel adds up quickly; with few points, at least eight for each work-item.
-    groups = max(_FEWEST_GROUPS, min(n // (_LONGEST_CHAIN * lanes), _MOST_GROUPS))
+    groups = max(_MIN_GROUPS, min(n // (_LONGEST_CHAIN * lanes), _MAX_GROUPS))
     groups = min(groups, -(-n // (8 * lanes)))
     partials = empty_on(placement, (groups, rows), dtype)
     moved = empty_on(placement, centroids.shape, dtype)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dparray import _dtypes
+from dparray._array.allocation import from_host
 from dparray._array.apply import apply, astype_array, choose_elements
-from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._graph.ops import OPS
 from dparray._kernel.launch import call_kernel

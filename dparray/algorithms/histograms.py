@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array.fresh import from_host
+from dparray._array.allocation import from_host
 from dparray._array.ndarray import ndarray
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes
+from dparray._array.allocation import empty_on
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
 from dparray._kernel.decorators import device_func, kernel
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     import dpctl
 
 # Up to so many elements, NumPy scans an array on the host in the time of a launch.
-FEWEST_ELEMENTS = 1 << 15
+MIN_ELEMENTS = 1 << 15
 # A tile and its results stay in the cache of a core.
 _TILE_BYTES = 1 << 18
 # Work-items for each compute unit, at least, so that its threads share the work evenly.
 _ITEMS_A_UNIT = 8
 # A work-item takes so many bytes of neighbouring lines across memory, at least.
-_FEWEST_COLUMN_BYTES = 256
+_MIN_COLUMN_BYTES = 256
 
 
 def runs_scans(queue: dpctl.SyclQueue) -> bool:
@@ -49,7 +49,7 @@ def has_scan(op: str, x: ndarray, loop: np.dtype[Any]) -> bool:
     launch.
     """
     return (
-        x.size >= FEWEST_ELEMENTS
+        x.size >= MIN_ELEMENTS
         and op in OPERATIONS
         and x.dtype.kind in "biuf"
         and loop.kind in "iuf"
@@ -138,7 +138,7 @@ def _scan_whole(
 
 def _scan_columns(op: str, x: ndarray, out: ndarray, length: int, width: int) -> None:
     blocks = x.size // (length * width)
-    vector = _FEWEST_COLUMN_BYTES // out.itemsize
+    vector = _MIN_COLUMN_BYTES // out.itemsize
     share = max(1, width * blocks // _most_items(out))
     share = min(-(-share // vector) * vector, width)
     scanning = _column_scan(op, out.dtype)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array import fastpath
-from dparray._array.fresh import chosen_placement, empty_on, is_made_by_host
+from dparray._array.allocation import chosen_placement, empty_on, is_made_by_host
 from dparray._array.ndarray import ndarray
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
@@ -242,7 +242,7 @@ def _random(
         words = np.empty(4 * blocks, np.uint32)
         fastpath.module.philox_words(*map(int, start), words)
         made = by_numpy(words, np.dtype(dtype))[:size]
-        return ndarray._computed(np.array(made.reshape(extents)), *placement)
+        return ndarray._from_host_value(np.array(made.reshape(extents)), *placement)
     blocks = rounded_up(blocks)
     # Kernels write whole blocks; the result is a view of as much as was asked for.
     whole = empty_on(placement, (blocks * per_block,), np.dtype(dtype))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes
+from dparray._array.allocation import empty_on
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._kernel.decorators import device_func, kernel
 from dparray._kernel.function import KernelFunction

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
+from dparray._array.allocation import empty_on
 from dparray._array.apply import astype_array, reduce_array
-from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._graph.reductions import REDUCTIONS

@@ -15,17 +15,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dparray import _dtypes, _hooks
+from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import reduce_array
 from dparray._array.assignment import assign
-from dparray._array.executors import host_views
-from dparray._array.fresh import empty_on, from_host
+from dparray._array.dispatch import host_views
 from dparray._array.ndarray import materialize, ndarray
 from dparray._evaluate import background, cost_model, limits
 from dparray._graph.reductions import REDUCTIONS
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement, placement_of
-from dparray.algorithms.line_scans import FEWEST_ELEMENTS, chain_memory, chain_of, runs_scans
+from dparray.algorithms.line_scans import MIN_ELEMENTS, chain_memory, chain_of, runs_scans
 from dparray.algorithms.ranges import kernel_of
 from dparray.kernel_api import NdRange
 from dparray.kernels import compact
@@ -43,14 +43,14 @@ _TILE = 1 << 15
 
 def is_large_mask(x: ndarray, mask: ndarray) -> bool:
     """Return whether a mask fits the first axes of ``x``, and selecting is worth a launch."""
-    return mask.size >= FEWEST_ELEMENTS and mask.shape == x.shape[: mask.ndim]
+    return mask.size >= MIN_ELEMENTS and mask.shape == x.shape[: mask.ndim]
 
 
 def can_locate(x: ndarray) -> bool:
     """Return whether kernels are there for the positions of elements of ``x``, and worth their
     launch.
     """
-    return x.size >= FEWEST_ELEMENTS and runs_scans(x.sycl_queue)
+    return x.size >= MIN_ELEMENTS and runs_scans(x.sycl_queue)
 
 
 def can_select(x: ndarray, mask: ndarray) -> bool:
@@ -122,11 +122,11 @@ class _Later:
                 empty_on(self._placement, (1,), self._key[1]),
                 _TILE,
             )
-            background.ask(partial(self._make_ready, arguments, _hooks.asker()))
+            background.ask(partial(self._make_ready, arguments, _hooks.caller()))
         return True
 
-    def _make_ready(self, arguments: tuple[Any, ...], by: _hooks.Asker) -> None:
-        with _hooks.on_behalf(by):
+    def _make_ready(self, arguments: tuple[Any, ...], by: _hooks.Caller) -> None:
+        with _hooks.attributed_to(by):
             kernel_of(_with_claims, compact.make_select_kernel).make_ready(1, *arguments)
         self._all[self._key] = None
 

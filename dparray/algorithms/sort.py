@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array.executors import compute
+from dparray._array.dispatch import compute
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.nodes import positions
 from dparray._kernel.decorators import device_func

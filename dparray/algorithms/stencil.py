@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from dparray._array.fresh import empty_on
+from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._kernel.launch import call_kernel

@@ -41,7 +41,7 @@ _LOCAL = 256
 # The counts of a group take at most this share of the local memory, so that two groups fit.
 _LOCAL_MEMORY_SHARE = 2
 # The kernels count in 32 bits.
-_MOST_COUNTED = (1 << 31) - 1
+_MAX_COUNTED = (1 << 31) - 1
 
 
 def uses_tiles(queue: dpctl.SyclQueue) -> bool:
@@ -101,7 +101,7 @@ def _functions(op: str, dtype: type) -> tuple[DeviceFunction, DeviceFunction]:
 
 def counts_in_tiles(x: ndarray) -> bool:
     """Return whether an array is counted by the kernels of this module."""
-    return uses_tiles(x.sycl_queue) and x.size <= _MOST_COUNTED
+    return uses_tiles(x.sycl_queue) and x.size <= _MAX_COUNTED
 
 
 def count_in_bins(x: ndarray, edges: ndarray, scale: Any, margin: Any, where: Placement) -> ndarray:

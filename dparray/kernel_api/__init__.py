@@ -365,7 +365,7 @@ def atomic_fence(memory_order: MemoryOrder, memory_scope: MemoryScope) -> None:
 # --- ranges ---------------------------------------------------------------------------------------
 
 
-_MOST_ITEMS = 2**63
+_MAX_ITEMS = 2**63
 
 
 def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
@@ -391,16 +391,16 @@ def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
                 f"{what}: dimension {dimension} must be positive; got {number}. An empty range "
                 "has nothing to run: test the size before the launch"
             )
-        if number >= _MOST_ITEMS:
+        if number >= _MAX_ITEMS:
             raise KernelRangeError(
                 f"{what}: dimension {dimension} has {number} work-items; indices have 64 bits and "
-                f"end at {_MOST_ITEMS - 1}. Let each work-item do several elements"
+                f"end at {_MAX_ITEMS - 1}. Let each work-item do several elements"
             )
         checked.append(number)
-    if (total := prod(checked)) >= _MOST_ITEMS:
+    if (total := prod(checked)) >= _MAX_ITEMS:
         raise KernelRangeError(
             f"{what}: {' x '.join(map(str, checked))} are {total} work-items; indices have 64 bits "
-            f"and end at {_MOST_ITEMS - 1}. Let each work-item do several elements"
+            f"and end at {_MAX_ITEMS - 1}. Let each work-item do several elements"
         )
     return tuple(checked)
 
@@ -422,7 +422,7 @@ class Range(tuple[int, ...]):
 
     def __new__(cls, *extents: Any) -> Range:
         """Return a range of one to three extents."""
-        if len(extents) == 1 and type(extents[0]) is int and 0 < extents[0] < _MOST_ITEMS:
+        if len(extents) == 1 and type(extents[0]) is int and 0 < extents[0] < _MAX_ITEMS:
             return tuple.__new__(cls, extents)  # the common case, without the checks
         while len(extents) > 1 and extents[-1] is None:
             extents = extents[:-1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dparray._array.apply import astype_array
-from dparray._array.executors import compute
+from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._placement import Placement

@@ -11,9 +11,9 @@ from numpy.linalg import LinAlgError
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import scalar_value
-from dparray._array.small import compute_small
 from dparray._functions import reductions
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import expand_dims, moveaxis

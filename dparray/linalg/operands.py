@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array import executors
+from dparray._array import dispatch
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._placement import common_placement
@@ -53,7 +53,7 @@ def compute(
     """Return the results of NumPy's function on a CPU device, of dpnp's on any other."""
     for name, x in arrays:
         refuse_half(function, name, x)
-    small = executors.compute_at_once(by_numpy, arrays)
+    small = dispatch.compute_at_once(by_numpy, arrays)
     if small is not None:
         return small
     placement = common_placement(function, arrays)
@@ -72,7 +72,7 @@ def compute(
         # MKL takes no steps of 0.
         return x.copy() if _layout.shows_elements_twice(x.shape, x.strides) else x
 
-    return executors.compute(function, arrays, host=host, dpnp=on_floats)
+    return dispatch.compute(function, arrays, host=host, dpnp=on_floats)
 
 
 def default_float(x: ndarray) -> np.dtype[Any]:

@@ -48,7 +48,7 @@ def send(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
 
 def _copy(layout: Layout, target: Layout) -> None:
     start = time.perf_counter()
-    with _hooks.untold():
+    with _hooks.events_disabled():
         copies.copy_by_host(layout, target)
     if _hooks.subscribers:
         _hooks.emit(

@@ -10,7 +10,7 @@ names, ``algorithms`` and what is below.
 import sys as _sys
 import typing as _typing
 
-from dparray._functions.guard import guard as _guard
+from dparray._functions.error_boundary import guard as _guard
 from dparray.random import global_state
 from dparray.random.generator import Generator
 from dparray.random.global_state import *

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import from_host
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import write_out
-from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.creation import zeros

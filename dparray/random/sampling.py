@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import from_host
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
-from dparray._array.fresh import from_host
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
-from dparray._array.small import compute_small
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import reshape
 from dparray._functions.sorting import argsort

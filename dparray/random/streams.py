@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on, from_host
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_fits, scalar_value
-from dparray._array.small import compute_small
 from dparray._functions.manipulation import broadcast_to, reshape
 from dparray._functions.protocols import unpickled_device
 from dparray._functions.reductions import all as all_of

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
-from dparray._array.fresh import from_host
+from dparray._array.allocation import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray.exceptions import ArgumentError, ShapeError

@@ -12,9 +12,9 @@ from math import gcd
 from typing import NamedTuple
 
 #: Points that the search for a first one looks at.
-_MOST_STEPS = 2_000_000
+_MAX_STEPS = 2_000_000
 #: Inequalities derived at one level; beyond them only the tightest of each direction are kept.
-_MOST_DERIVED = 400
+_MAX_DERIVED = 400
 
 
 class Inequality(NamedTuple):
@@ -103,7 +103,7 @@ def eliminate(
                 )
         levels.append(level)
         rest = _reduced(free)
-        if len(rest) > _MOST_DERIVED:
+        if len(rest) > _MAX_DERIVED:
             rest = _least(rest, variable)
     return levels[::-1], rest
 
@@ -118,7 +118,7 @@ def _least(inequalities: list[Inequality], size: int) -> list[Inequality]:
         (each for each in inequalities if each.is_derived),
         key=lambda each: (sum(map(bool, each.coefficients)), max(map(abs, each.coefficients))),
     )
-    return given + derived[:_MOST_DERIVED]
+    return given + derived[:_MAX_DERIVED]
 
 
 def value(inequality: Inequality, point: Sequence[int]) -> int:
@@ -184,7 +184,7 @@ def has_point(inequalities: Sequence[Inequality], size: int) -> bool:
         return True
     while ranges:
         steps += 1
-        if steps > _MOST_STEPS:
+        if steps > _MAX_STEPS:
             return True
         for now in ranges[-1]:
             point.append(now)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from dparray import config
+from dparray._array.allocation import from_host, is_made_by_host
 from dparray._array.apply import astype_array, copy_of
-from dparray._array.executors import host_views
-from dparray._array.fresh import from_host, is_made_by_host
+from dparray._array.dispatch import host_views
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import array_of_node, index_along
 from dparray._codegen.intrinsics import flat, half, half_bits, half_value
@@ -34,14 +34,14 @@ from dparray.kernel_api import NdRange, Range
 from dparray.memory.pool import allocate
 from dparray.tilelang.contraction import Contracted
 from dparray.tilelang.expression import expression_of
-from dparray.tilelang.kernel_text import MOST_ACROSS, Text, text_of
+from dparray.tilelang.kernel_text import MAX_ACROSS, Text, text_of
 from dparray.tilelang.kernel_values import memory
 from dparray.tilelang.points import Points, enumerated, linear
 from dparray.tilelang.recognised import Aligned, Operations, aligned, line_up, product
 from dparray.tilelang.values import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 
 #: Contractions of so many points at most are computed by the host, where it can.
-MOST_HOST_POINTS = 16_384
+MAX_HOST_POINTS = 16_384
 
 Computed = Callable[..., ndarray]
 Strides = tuple[tuple[int, ...], ...]
@@ -87,7 +87,7 @@ class Lowered:
         self.alignment = alignment
         self.shape = tuple(size for _, size in contracted.space.output)
         self._texts: dict[Strides, Text] = {}
-        self._on_host: _HostPlan | None = None
+        self._host_view: _HostPlan | None = None
         self._kernels: dict[Strides, tuple[KernelFunction, tuple[int, ...]]] = {}
         self._ranges: dict[Any, Range | NdRange] = {}
         self._operations: dict[Any, tuple[Contraction, tuple[int, ...], tuple[int, ...]]] = {}
@@ -99,7 +99,7 @@ class Lowered:
         )
         domain = contracted.domain
         points = 0 if domain is None else prod(self.shape) * max(1, domain.points)
-        self.is_small = points <= MOST_HOST_POINTS
+        self.is_small = points <= MAX_HOST_POINTS
 
     @property
     def is_view(self) -> bool:
@@ -207,14 +207,14 @@ class Lowered:
 
     def host_plan(self) -> _HostPlan | None:
         """Return the points as the host computes with them; ``None`` if there are too many."""
-        if self._on_host is None:
+        if self._host_view is None:
             domain = self.contracted.domain
             assert domain is not None
-            points = enumerated(domain, MOST_HOST_POINTS)
+            points = enumerated(domain, MAX_HOST_POINTS)
             if points is None:
                 return None
-            self._on_host = _HostPlan(self.contracted, points)
-        return self._on_host
+            self._host_view = _HostPlan(self.contracted, points)
+        return self._host_view
 
     @cached_property
     def text(self) -> Text:
@@ -345,7 +345,7 @@ def _range_on(queue: Any, text: Text) -> Range | NdRange:
     most = min(queue.sycl_device.max_work_group_size, 2048)
     *rows, across, lanes = text.items
     along = max(each for each in range(1, lanes + 1) if lanes % each == 0 and each <= most)
-    width = max(1, min(MOST_ACROSS, most // along, across))
+    width = max(1, min(MAX_ACROSS, most // along, across))
     whole = -(-across // width) * width
     return NdRange((*rows, whole, lanes), (*[1] * len(rows), width, along))
 

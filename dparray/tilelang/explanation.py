@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dparray.tilelang.contracting import MOST_HOST_POINTS, Lowered
+from dparray.tilelang.contracting import MAX_HOST_POINTS, Lowered
 
 _REASONS = {
     "map": "every index is a bare variable, and nothing is aggregated: an elementwise operation on "
@@ -16,7 +16,7 @@ _REASONS = {
     "nothing": "no element has a valid index: zeros, or the default",
     "kernel": "the index expressions need loops of their own: one work-item for each output "
     "element, or for each tile of them",
-    "host": f"at most {MOST_HOST_POINTS} points, and the host may compute in such memory: a launch "
+    "host": f"at most {MAX_HOST_POINTS} points, and the host may compute in such memory: a launch "
     "would cost more than the work",
 }
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes
+from dparray._array.allocation import is_made_by_host
 from dparray._array.assignment import assign
-from dparray._array.fresh import is_made_by_host
 from dparray._array.ndarray import ndarray
 from dparray._placement import Placement, common_placement, placement_of
 from dparray.device import default_device, queue_of
@@ -32,7 +32,7 @@ class CacheInfo(NamedTuple):
     size: int
 
 
-_MOST_PLANS = 256
+_MAX_PLANS = 256
 
 
 class TileFunction:
@@ -163,7 +163,7 @@ class TileFunction:
                 [_value_of(name, each) for name, each in zip(self.inputs, values, strict=True)]
             )
         )
-        if len(self._plans) >= _MOST_PLANS:
+        if len(self._plans) >= _MAX_PLANS:
             self._plans.popitem(last=False)
         self._plans[key] = plan
         return plan

@@ -19,7 +19,7 @@ from dparray.tilelang.domain import Domain
 from dparray.tilelang.values import DType
 
 #: Most work-items of one launch, with room below what drivers count to.
-MOST_ITEMS = 1 << 30
+MAX_ITEMS = 1 << 30
 #: Elements of a tile that a work-item keeps in registers.
 _TILES = (16, 8, 12, 6, 4)
 #: Floats in the longest vectors of CPUs.
@@ -30,15 +30,15 @@ _MANY_POINTS = 4096
 _SHARES = 1024
 _LONG_LANES = 256
 #: Distances of elements up to which they are in the text: compilers make wide loads of them.
-_MOST_LITERAL_DISTANCE = 32
+_MAX_LITERAL_DISTANCE = 32
 #: Most work-items of a group along the last but one extent.
-MOST_ACROSS = 64
+MAX_ACROSS = 64
 #: Work-items from which on further dimensions of the output are loops.
 _ENOUGH_ITEMS = 1 << 14
 #: Loops of so many steps have them in the text: compilers keep what they walk in registers.
-_MOST_LITERAL = 64
+_MAX_LITERAL = 64
 #: Copies of the body that short loops are written out to.
-_MOST_COPIES = 12
+_MAX_COPIES = 12
 
 
 class Text(NamedTuple):
@@ -174,7 +174,7 @@ class Writer:
         """Return a product with a distance in memory."""
         if factor in (1, -1):
             return text if factor == 1 else f"-{text}"
-        is_literal = abs(factor) <= _MOST_LITERAL_DISTANCE
+        is_literal = abs(factor) <= _MAX_LITERAL_DISTANCE
         return f"{text} * {factor if is_literal else self.number(factor)}"
 
     def tiled_variable(self) -> int | None:
@@ -240,12 +240,12 @@ class Writer:
         for at in range(self.rank):
             if at not in self.lanes and extents[at] <= 1:
                 self.line(f"i{at} = 0")
-        if lanes > MOST_ITEMS:
+        if lanes > MAX_ITEMS:
             items = self.indices_of_cut_dimension(lanes, [extents[at] for at in others])
         else:
             items, across = (lanes,), -1
             # In groups, the last but one extent is rounded up, by less than a group has.
-            if len(others) > 1 and lanes * (extents[others[-1]] + MOST_ACROSS) <= MOST_ITEMS:
+            if len(others) > 1 and lanes * (extents[others[-1]] + MAX_ACROSS) <= MAX_ITEMS:
                 items = (extents[others[-1]], lanes)
                 self.grouped = lanes < _LONG_LANES
                 if self.grouped:
@@ -255,13 +255,13 @@ class Writer:
                 across = others.pop()
             if self.tile is not None and len(others) > 1:
                 largest = max(others, key=lambda at: extents[at])
-                if _ENOUGH_ITEMS <= extents[largest] * prod(items) <= MOST_ITEMS:
+                if _ENOUGH_ITEMS <= extents[largest] * prod(items) <= MAX_ITEMS:
                     items = (extents[largest], *items)
                     self.walk(others, largest, extents)
                     others = []
             if others:
                 rows = prod(extents[at] for at in others)
-                launched = min(rows, MOST_ITEMS // prod(items))
+                launched = min(rows, MAX_ITEMS // prod(items))
                 items = (launched, *items)
                 if launched < rows:
                     end = self.number(rows)
@@ -359,11 +359,11 @@ class Writer:
 
     def indices_of_cut_dimension(self, lanes: int, extents: list[int]) -> tuple[int, ...]:
         """Return the same where one dimension has more elements than a launch has work-items."""
-        width = min(1 << 20, MOST_ITEMS)
+        width = min(1 << 20, MAX_ITEMS)
         size = self.number(lanes)
         everything = lanes * prod(extents)
         self.line(f"first = int64(item.get_id(0)) * {width} + int64(item.get_id(1))")
-        step = MOST_ITEMS // width
+        step = MAX_ITEMS // width
         rows = -(-everything // width)
         self.line(f"for at in range(first, {self.number(everything)}, {step * width}):")
         self.depth += 1
@@ -415,7 +415,7 @@ class Writer:
             return
         level = self.domain.loops[at]
         known = _known_range(level)
-        if known is not None and len(known) <= _MOST_LITERAL and not self.parts:
+        if known is not None and len(known) <= _MAX_LITERAL and not self.parts:
             self.line(f"for w{variable} in range({known.start}, {known.stop}):")
             self.depth += 1
             self.loops(total, at + 1)
@@ -555,7 +555,7 @@ def _unrolled(domain: Domain, copies: int) -> dict[int, range]:
         if known is None:
             break
         copies *= len(known)
-        if copies > _MOST_COPIES:
+        if copies > _MAX_COPIES:
             break
         found[at] = known
     return found

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._array.allocation import from_host
 from dparray._array.apply import astype_array, copy_of
-from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions import elementwise as ew

@@ -10,8 +10,8 @@ from typing import Any
 
 from numpy import float32, uint32, uint64
 
+from dparray._array.allocation import empty_on
 from dparray._array.apply import copy_of
-from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._kernel.decorators import kernel
 from dparray._placement import Placement

@@ -9,12 +9,12 @@ from math import prod
 
 import numpy as np
 
+from dparray._array.allocation import is_made_by_host
 from dparray._array.apply import astype_array, copy_of
-from dparray._array.fresh import is_made_by_host
 from dparray._array.ndarray import ndarray
 from dparray._functions.manipulation import reshape
 from dparray._placement import Placement
-from dparray.tilelang.contracting import MOST_HOST_POINTS, Lowered, lowered
+from dparray.tilelang.contracting import MAX_HOST_POINTS, Lowered, lowered
 from dparray.tilelang.contraction import Contracted
 from dparray.tilelang.domain import Form, Space, domain_of
 from dparray.tilelang.values import DTYPES, FLOAT16, DType, Tensor
@@ -55,7 +55,7 @@ def sum_of_products(
     queue, usm_type = arrays[0].sycl_queue, arrays[0].usm_type
     if dtype is None or not points:
         return None
-    if points <= MOST_HOST_POINTS and is_made_by_host(0, queue, usm_type):
+    if points <= MAX_HOST_POINTS and is_made_by_host(0, queue, usm_type):
         return None
     lined = []
     kept = []

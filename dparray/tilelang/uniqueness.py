@@ -7,14 +7,14 @@ from dparray.tilelang.domain import Domain
 from dparray.tilelang.points import enumerated
 
 #: Valid sets up to this size are counted; beyond, a second point is searched for.
-_MOST_COUNTED = 200_000
+_MAX_COUNTED = 200_000
 
 
 def is_single_valued(domain: Domain) -> bool:
     """Return whether no output element has two points; exact."""
     if all(_runs_once(domain, at) for at in range(len(domain.loops))):
         return True
-    points = enumerated(domain, _MOST_COUNTED)
+    points = enumerated(domain, _MAX_COUNTED)
     if points is not None:
         return bool((points.counts <= 1).all())
     return not any(_has_pair(domain, at) for at in range(len(domain.loops)))

@@ -171,7 +171,7 @@ def test_several_reductions_of_one_loop(shape: tuple[int, ...], axes: tuple[int,
 def test_chunks_are_merged_by_the_last_group(
     shape: tuple[int, ...], axes: tuple[int, ...], chunks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reduction_forms, "FEWEST_CHUNKED", 1)
+    monkeypatch.setattr(reduction_forms, "MIN_CHUNKED", 1)
     x = values(*shape)
     array = leaf(x)
     names = ("sum", "var", "argmax")

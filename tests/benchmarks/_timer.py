@@ -16,12 +16,12 @@ from dparray._evaluate import background
 
 _SHORTEST_BATCH = 200e-6
 _LONGEST_BATCH = 200
-_FEWEST_ROUNDS = 5
-_MOST_ROUNDS = 201
+_MIN_ROUNDS = 5
+_MAX_ROUNDS = 201
 # Before a batch that takes less, calls are not timed for so long, but for so many at most.
 _COLD_MATTERS = 20e-3
 _WARM_SECONDS = 2e-3
-_MOST_WARM_CALLS = 8
+_MAX_WARM_CALLS = 8
 _SLOW = 0.25
 _ROUNDS_IF_SLOW = 3
 
@@ -84,15 +84,15 @@ def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[st
         calls[name] = 1 if candidate.alone else min(fitting, _LONGEST_BATCH)
         is_short = once < _COLD_MATTERS and not candidate.alone
         fitting = int(_WARM_SECONDS / max(once, 1e-9)) + 1
-        warm_calls[name] = min(fitting, _MOST_WARM_CALLS) if is_short else 0
-        rounds[name] = _ROUNDS_IF_SLOW if once > _SLOW else _MOST_ROUNDS
+        warm_calls[name] = min(fitting, _MAX_WARM_CALLS) if is_short else 0
+        rounds[name] = _ROUNDS_IF_SLOW if once > _SLOW else _MAX_ROUNDS
     times: dict[str, list[float]] = {name: [] for name in candidates}
     collects = gc.isenabled()
     gc.disable()
     try:
         deadline = time.perf_counter() + budget
-        for done in range(_MOST_ROUNDS):
-            if done >= _FEWEST_ROUNDS and time.perf_counter() > deadline:
+        for done in range(_MAX_ROUNDS):
+            if done >= _MIN_ROUNDS and time.perf_counter() > deadline:
                 break
             for name, candidate in candidates.items():
                 if done < rounds[name]:

@@ -24,7 +24,7 @@ from tests.benchmarks import examples
 from tests.benchmarks._registry import Benchmark, Row, Settings, complete, finish, row
 from tests.benchmarks._timer import Candidate
 
-_MOST_PAIRS = 1 << 24
+_MAX_PAIRS = 1 << 24
 _CLUSTERS = 16
 
 
@@ -201,7 +201,7 @@ def _points(settings: Settings, size: int) -> Iterator[Row]:
         lambda: algorithms.kmeans_update(points, labels, centroids),
         numpy=lambda: [np.bincount(found, plane, _CLUSTERS) for plane in (*host, None)],
     )
-    count = isqrt(min(size, _MOST_PAIRS))
+    count = isqrt(min(size, _MAX_PAIRS))
     few = np.ascontiguousarray(host[:, :count].T)
     some, mass = (
         dp.asarray(few, device=settings.device),

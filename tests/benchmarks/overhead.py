@@ -16,7 +16,7 @@ import dpnp
 
 import dparray as dp
 from dparray import _hooks, config
-from dparray._evaluate.limits import COMPILE_TOTAL_ELEMENTS, LEAST_CALL_ELEMENTS
+from dparray._evaluate.limits import COMPILE_TOTAL_ELEMENTS, MIN_CALL_ELEMENTS
 from dparray._runtime.launch import launch
 from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
 from tests.benchmarks._short_ways import ABOVE as ABOVE_NUMPY
@@ -26,7 +26,7 @@ from tests.benchmarks._timer import Candidate
 #: Limit of a call's cost above the launch.
 ABOVE = 10e-6
 _ELEMENTS = 64
-_CALLS_BEFORE = COMPILE_TOTAL_ELEMENTS // LEAST_CALL_ELEMENTS + 1
+_CALLS_BEFORE = COMPILE_TOTAL_ELEMENTS // MIN_CALL_ELEMENTS + 1
 
 #: Calls with two float arrays, a mask, and an array for the result.
 CALLS: dict[str, Callable[[Any, Any, Any, Any, Any], Any]] = {

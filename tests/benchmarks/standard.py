@@ -28,8 +28,8 @@ from tests.benchmarks._timer import Candidate
 from tests.benchmarks.operators import operands as operands_of
 
 #: Elements of the arrays; matrices that are decomposed have so many rows.
-_MOST_ELEMENTS = 1_000_000
-_MOST_ROWS = 256
+_MAX_ELEMENTS = 1_000_000
+_MAX_ROWS = 256
 
 BEGIN, END = "<!-- bench standard: begin -->", "<!-- bench standard: end -->"
 
@@ -205,7 +205,7 @@ def _host_arrays(size: int) -> dict[str, Any]:
     """NumPy arrays by the names that the calls use, of about ``size`` elements."""
     random = np.random.default_rng(1)
     side = isqrt(size)
-    rows = min(side, _MOST_ROWS)
+    rows = min(side, _MAX_ROWS)
     uniform = random.uniform(0.1, 0.9, (2, size)).astype(np.float32)
     square = random.uniform(0.1, 0.9, (rows, rows)).astype(np.float32)
     matrix = np.ascontiguousarray(uniform[0, : side * side].reshape(side, side))
@@ -267,7 +267,7 @@ def _where(call: Callable[[], Any]) -> str:
 
 def rows(settings: Settings) -> Iterator[Row]:
     """A row for each function; of the sizes asked for, the largest that is not above a million."""
-    size = min(max(settings.sizes), _MOST_ELEMENTS)
+    size = min(max(settings.sizes), _MAX_ELEMENTS)
     queue = settings.device.sycl_queue
     host = _host_arrays(size)
     ours = _arrays(host, size, lambda x: dp.asarray(x, sycl_queue=queue), sycl_queue=queue)
@@ -338,7 +338,7 @@ def markdown(found: Sequence[Row], machine: dict[str, Any]) -> str:
         f"and dpnp ({len(found)} functions)</summary>",
         "",
         f"`dparray bench standard`, {machine['date'][:10]}, medians of one run on "
-        f"{found[0].size:_} elements (matrices that are decomposed: {_MOST_ROWS} rows), float32 "
+        f"{found[0].size:_} elements (matrices that are decomposed: {_MAX_ROWS} rows), float32 "
         f"where the function takes floats, on {machine['usable_cores']} cores of an "
         f"{machine['cpu']} (load {machine['load']:.1f}). A ratio above 1: dparray is faster; of "
         f"{len(faster)} functions that compute and that NumPy has, {won} are. *Fused kernel*: "

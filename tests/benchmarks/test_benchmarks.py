@@ -37,7 +37,7 @@ SETTINGS = Settings(dp.Device("cpu"), (9,), 0.0)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fewest calls that give a median."""
     monkeypatch.setattr(_timer, "_SHORTEST_BATCH", 0.0)
-    monkeypatch.setattr(_timer, "_FEWEST_ROUNDS", 2)
+    monkeypatch.setattr(_timer, "_MIN_ROUNDS", 2)
     monkeypatch.setattr(launch, "_PROCESSES", 2)
 
 
@@ -267,9 +267,9 @@ def test_candidates_are_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> No
     order: list[str] = []
     candidates = {name: Candidate(lambda name=name: order.append(name)) for name in "ab"}
     found = _timer.measure(candidates, 0.0)
-    warm = 1 + _timer._MOST_WARM_CALLS
-    assert "".join(order) == "aaaabbbb" + ("a" * warm + "b" * warm) * _timer._FEWEST_ROUNDS
-    assert {timing.rounds for timing in found.values()} == {_timer._FEWEST_ROUNDS}
+    warm = 1 + _timer._MAX_WARM_CALLS
+    assert "".join(order) == "aaaabbbb" + ("a" * warm + "b" * warm) * _timer._MIN_ROUNDS
+    assert {timing.rounds for timing in found.values()} == {_timer._MIN_ROUNDS}
 
 
 def test_a_median_ignores_an_outlier(monkeypatch: pytest.MonkeyPatch) -> None:

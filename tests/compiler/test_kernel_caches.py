@@ -331,7 +331,7 @@ def test_memory_keeps_a_bounded_number_of_kernels(
 def test_a_kernel_on_many_queues_stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
     from dparray._runtime import launch
 
-    monkeypatch.setattr(launch, "_MOST_READY", 3)
+    monkeypatch.setattr(launch, "_MAX_READY", 3)
     scale = make_scale(7)
     device = dp.Device("cpu").sycl_device
     for _ in range(8):

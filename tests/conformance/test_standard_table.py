@@ -57,7 +57,7 @@ def test_the_readme_names_the_standards_functions() -> None:
 @pytest.mark.slow
 def test_each_function_is_compared_and_has_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_timer, "_SHORTEST_BATCH", 0.0)
-    monkeypatch.setattr(_timer, "_FEWEST_ROUNDS", 2)
+    monkeypatch.setattr(_timer, "_MIN_ROUNDS", 2)
     rows = list(standard.rows(Settings(dp.Device("cpu"), (9, 9), 0.0)))
     assert [row.case for row in rows] == NAMES
     assert {row.size for row in rows} == {9}

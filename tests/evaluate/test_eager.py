@@ -168,7 +168,7 @@ def test_memory_keeps_a_bounded_number_of_kernels(monkeypatch: pytest.MonkeyPatc
         return sum(type(each) is KernelEntry for each in gc.get_objects())
 
     others = alive()
-    monkeypatch.setattr(schedule, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(schedule, "MAX_ENTRIES", 3)
     for _ in range(3):
         for found, values in zip(programs(dp.asarray(A)), wanted, strict=True):
             np.testing.assert_allclose(found.asnumpy(), values, rtol=1e-6)

@@ -59,7 +59,7 @@ def test_a_structure_that_comes_back_is_compiled() -> None:
 
 def test_a_structure_of_few_elements_is_compiled_when_it_comes_back_often() -> None:
     a = dp.asarray(values(10))
-    often = limits.COMPILE_TOTAL_ELEMENTS // limits.LEAST_CALL_ELEMENTS
+    often = limits.COMPILE_TOTAL_ELEMENTS // limits.MIN_CALL_ELEMENTS
     with dp.config.override(lazy=False, host_tier=False), counted() as events:
         for _ in range(often + 1):
             dp.atan2(a, a)
@@ -150,7 +150,7 @@ def test_a_long_loop_holds_neither_graph_nor_memory() -> None:
     x, wanted = a * 1, a.asnumpy()
     for step in range(20_000):
         x = x * 0.999 + a
-        assert x._node.weight <= limits.MOST_WEIGHT
+        assert x._node.weight <= limits.MAX_WEIGHT
         if step % 1000 == 0:
             assert dp.memory.stats().in_use - before < 100_000
     for _ in range(20_000):

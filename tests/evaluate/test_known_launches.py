@@ -47,7 +47,8 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return found[-1]
 
     monkeypatch.setattr(bound_plan, "launch_bound", noted)
-    monkeypatch.setattr(in_order, "_is_met", False)  # other files' queues in order are at rest
+    # Other files' queues in order are at rest.
+    monkeypatch.setattr(in_order, "_has_in_order_queue", False)
     bound_plan.forget()
     return found
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._codegen.reduction_forms import FEWEST_IN_SHORT_ROWS
+from dparray._codegen.reduction_forms import MIN_IN_SHORT_ROWS
 from tests.support import counts, launched, same, values
 
 pytestmark = pytest.mark.usefixtures("fused")
@@ -21,7 +21,7 @@ NAMES = ("sum", "max", "var", "argmax", "any", "prod")
 
 def rows_for(columns: int) -> int:
     """The least rows that are walked in blocks."""
-    return -(-FEWEST_IN_SHORT_ROWS // columns)
+    return -(-MIN_IN_SHORT_ROWS // columns)
 
 
 def check(name: str, host: np.ndarray, given: Any, axis: Any = 0) -> None:

@@ -11,8 +11,8 @@ import pytest
 import dparray as dp
 from dparray._codegen import elementwise
 from dparray._codegen.elementwise import (
-    FEWEST_IN_BLOCKS,
-    MOST_STRIPS,
+    MAX_STRIPS,
+    MIN_IN_BLOCKS,
     SHORTEST_ROW,
     SHORTEST_SMALL_ROW,
     SHORTEST_STRIP,
@@ -68,7 +68,7 @@ def test_rows_of_any_length(name: str, columns: int) -> None:
 @pytest.mark.parametrize("columns", [3, 31])
 def test_as_many_rows_as_blocks_have_or_some_more(columns: int, dtype: str) -> None:
     width = 16 * columns * -(-SHORTEST_STRIP // (16 * columns))
-    block = max(width * MOST_STRIPS, FEWEST_IN_BLOCKS) // columns
+    block = max(width * MAX_STRIPS, MIN_IN_BLOCKS) // columns
     for rows in (0, 1, block - 1, block, block + 1, 2 * block - 1, 5 * block + width // columns):
         host = values((rows, columns), dtype)
         row = values((columns,), dtype, seed=1)
@@ -81,7 +81,7 @@ def test_what_walks_in_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     host = values((30_000, 3), "uint8")
     x = dp.asarray(host)
     same(x ^ x[0], host ^ host[0])
-    assert found == [MOST_STRIPS]
+    assert found == [MAX_STRIPS]
     long, wanted = x, host
     for number in range(1, 6):
         long, wanted = (long ^ x[number]) & x[0], (wanted ^ host[number]) & host[0]

@@ -49,7 +49,7 @@ def _process_without_queues_in_order(request: pytest.FixtureRequest) -> None:
 
     From then on a process takes longer ways, which are not counted here.
     """
-    if in_order.is_met():
+    if in_order.has_in_order_queue():
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         run = subprocess.run(
             [*command, f"{Path(__file__)}::{request.node.name}"], capture_output=True, text=True

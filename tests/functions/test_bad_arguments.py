@@ -1,6 +1,6 @@
 """Every public function with every argument wrong, in turn: one of our errors, never another's.
 
-What fails inside leaves the namespace through :mod:`dparray._functions.guard`.
+What fails inside leaves the namespace through :mod:`dparray._functions.error_boundary`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._functions import guard
+from dparray._functions import error_boundary
 
 NAMESPACES = {
     "dp": dp,
@@ -179,7 +179,7 @@ def test_a_mistake_of_ours_is_not_said_to_be_the_argument() -> None:
 
     mistaken.__module__ = "dparray.lib"
     owner = types.SimpleNamespace(mistaken=mistaken)
-    guard.guard(owner)
+    error_boundary.guard(owner)
     assert owner.mistaken is not mistaken
     with pytest.raises(NameError, match="no_such_name"):
         owner.mistaken(3)

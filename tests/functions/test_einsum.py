@@ -32,7 +32,7 @@ def operand(names: str, dtype: str, random: Any) -> np.ndarray:
 def test_contractions_are_numpys(
     subscripts: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sums, "MOST_HOST_POINTS", -1)
+    monkeypatch.setattr(sums, "MAX_HOST_POINTS", -1)
     random = np.random.default_rng(1)
     given = subscripts.split("->")[0].split(",")
     operands = [operand(names, dtype, random) for names in given]
@@ -45,7 +45,7 @@ def test_contractions_are_numpys(
 
 
 def test_axes_of_one_element_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sums, "MOST_HOST_POINTS", -1)
+    monkeypatch.setattr(sums, "MAX_HOST_POINTS", -1)
     x, y = np.arange(12.0).reshape(3, 4), np.arange(3.0).reshape(3, 1)
     found = dp.einsum("ij,ij->j", dp.asarray(x), dp.asarray(y))
     np.testing.assert_allclose(found.asnumpy(), np.einsum("ij,ij->j", x, y))

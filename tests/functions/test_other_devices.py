@@ -15,7 +15,7 @@ import pytest
 
 import dparray as dp
 from dparray import _dtypes, _placement
-from dparray._array import fresh
+from dparray._array import allocation
 from dparray._compiler import kernel as kernel_module
 from dparray._evaluate import host
 from dparray._graph.ops import OPS
@@ -30,7 +30,7 @@ def forget_answers() -> None:
     _placement.check_dtype.cache_clear()
     device_facts.computes_in_double.cache_clear()
     host.can_compute.cache_clear()
-    fresh._usual[:] = None, None, False
+    allocation._usual[:] = None, None, False
 
 
 @pytest.fixture

@@ -44,9 +44,9 @@ def test_values_that_are_pending_are_folded_by_a_kernel(queue: Any) -> None:
 
 def test_how_many_elements_are_folded_at_once_follows_the_model() -> None:
     with dp.config.override(cost_model={"launch": 1.0}):
-        assert limits.folded_elements == cost_model.MOST_FOLDED
+        assert limits.folded_elements == cost_model.MAX_FOLDED
     with dp.config.override(cost_model={"launch": 1e-9, "wake": 1e-9}):
-        assert limits.folded_elements == cost_model.FEWEST_AT_ONCE
+        assert limits.folded_elements == cost_model.MIN_AT_ONCE
     with limits.force("fused"):
         assert limits.folded_elements == 0
 

@@ -1,6 +1,6 @@
 """Random programs for as long as asked: ``make stress ARGS="--minutes 60 --seed 1"``.
 
-The runtime keeps each kernel until the process ends, so a process that has reached ``MOST_MEMORY``
+The runtime keeps each kernel until the process ends, so a process that has reached ``MAX_MEMORY``
 hands over to a new one, which goes on with the next seed and the kernels on disk. Whether anything
 else is kept is seen when a process ends: it runs programs again that build no kernel any more.
 
@@ -349,7 +349,7 @@ KERNEL_BYTES = 1_200_000
 #: What may be added to that, for the pieces that free memory is in.
 SLACK = 200e6
 #: A process that holds more hands over to a new one.
-MOST_MEMORY = 3.5e9
+MAX_MEMORY = 3.5e9
 #: So many of the last programs are run again so often; what is held may grow by so much from the
 #: second time to the last. What damages or refuses kernels is left out.
 AGAIN, TIMES, AGAIN_SLACK = 20, 6, 8e6
@@ -422,13 +422,13 @@ class SoFar:
 
 #: Threads hang that use fewer seconds of processor time in so many of waiting: those that use more
 #: have a small share of a busy machine. Beyond so many of processor time they go round in circles.
-HUNG, PATIENCE, MOST_WORK = 0.25, 120, 600
+HUNG, PATIENCE, MAX_WORK = 0.25, 120, 600
 
 
 def have_ended(workers: Sequence[threading.Thread]) -> bool:
     """Wait for threads; false if they hang."""
     began = time.process_time()
-    while time.process_time() - began < MOST_WORK:
+    while time.process_time() - began < MAX_WORK:
         before = time.process_time()
         for _ in range(PATIENCE):  # short waits: a process that is stopped for a while has not hung
             for worker in workers:
@@ -491,7 +491,7 @@ def stress(minutes: float, seed: int, threads: int = 3, so_far: SoFar | None = N
                 if in_use:
                     print("memory of arrays that are gone is in use")
                     return 1
-                is_full = seen[-1][0] > MOST_MEMORY
+                is_full = seen[-1][0] > MAX_MEMORY
         if grown(seen) or kept(range(max(first, seed - AGAIN), seed), folder, built):
             return 1
     done.kernels += built.count

@@ -17,7 +17,7 @@ from dparray.tilelang.parser import parse
 from dparray.tilelang.syntax import Assignment, Call, Index, Name, Number
 
 REACH = 5000
-MOST_POINTS = 300_000
+MAX_POINTS = 300_000
 
 
 class Refused(Exception):
@@ -219,7 +219,7 @@ def valid(names: list[str], limits: list[Any]) -> np.ndarray:
     points = np.zeros((1, 0), np.int64)
     for at, n in enumerate(names):
         values = np.arange(low[n], high[n] + 1)
-        if len(points) * len(values) > MOST_POINTS:
+        if len(points) * len(values) > MAX_POINTS:
             raise TooLarge
         last = np.tile(values, len(points))
         points = np.column_stack([np.repeat(points, len(values), axis=0), last])

@@ -106,7 +106,7 @@ def test_random_programs_agree_as_pending_values(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(config, "host_tier", False)
-    monkeypatch.setattr(contracting, "MOST_HOST_POINTS", -1)
+    monkeypatch.setattr(contracting, "MAX_HOST_POINTS", -1)
     with limits.force("fused"):
         assert difference(seed) is None
 
@@ -115,7 +115,7 @@ def main(first: int, last: int, tier: str) -> None:
     """Try the programs of some seeds: as small arrays are computed, by kernels, or pending."""
     config.host_tier = not tier
     if tier == "pending":
-        contracting.MOST_HOST_POINTS = -1
+        contracting.MAX_HOST_POINTS = -1
     with limits.force("fused") if tier == "pending" else nullcontext():
         for number in range(first, last):
             wrong = difference(number)

@@ -556,7 +556,7 @@ def test_outputs_with_more_elements_than_a_launch_has_work_items(
     x = dp.arange(1, 41, dtype="float32")
     expected = tilelang.function(source)(x).asnumpy()
     monkeypatch.setattr(config, "host_tier", False)
-    monkeypatch.setattr("dparray.tilelang.kernel_text.MOST_ITEMS", most)
+    monkeypatch.setattr("dparray.tilelang.kernel_text.MAX_ITEMS", most)
     function = tilelang.function(source)
     assert (function(x).asnumpy() == expected).all()
 

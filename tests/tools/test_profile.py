@@ -241,11 +241,11 @@ def test_work_of_our_own_threads_is_of_the_line_that_asked() -> None:
     kernel = SimpleNamespace(name="made")
 
     def compile_for(by: Any) -> None:
-        with _hooks.on_behalf(by):
+        with _hooks.attributed_to(by):
             _hooks.emit("compile", kernel=kernel, seconds=0.1, origin="compiled")
 
     with dp.profile() as p:
-        thread = threading.Thread(target=compile_for, args=(_hooks.asker(),))
+        thread = threading.Thread(target=compile_for, args=(_hooks.caller(),))
         thread.start()
         thread.join()
     (record,) = p.events
@@ -354,7 +354,7 @@ def test_measurements_of_the_machine_are_no_work_of_the_program(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     queue = dp.Device("cpu").sycl_queue
-    with dp.config.override(log=True), dp.profile() as p, _hooks.untold():
+    with dp.config.override(log=True), dp.profile() as p, _hooks.events_disabled():
         layout = allocate(queue, "device", (16,), np.dtype(np.float64))
         timing.addition(queue, layout)()
     assert p.events == ()

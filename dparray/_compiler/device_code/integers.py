@@ -440,7 +440,7 @@ for _amount in _WIDE:
 # --- rounding -------------------------------------------------------------------------------------
 # Typing sends integers through float64, which holds 53 bits.
 
-_MOST_DIGITS = 18  # 10 to the power of it is the largest that an int64 holds
+_MAX_DIGITS = 18  # 10 to the power of it is the largest that an int64 holds
 
 
 @overload(round, target=TARGET)
@@ -465,7 +465,7 @@ def _round_to_digits(x: Any, digits: Any) -> Any:
         number, unit = wide(x), wide(1)
         if digits >= 0:
             return number
-        if digits < -_MOST_DIGITS:
+        if digits < -_MAX_DIGITS:
             return wide(0)
         for _ in range(-digits):
             unit *= wide(10)

@@ -31,7 +31,7 @@ _INT32 = ir.IntType(32)
 _INT64 = ir.IntType(64)
 # A vector has as many elements as fit into so many bytes, and at most as many as SPIR-V allows.
 _VECTOR_BYTES = 64
-_MOST_LANES = 16
+_MAX_LANES = 16
 # Vectors that are combined independently of each other, which hides the latency of an operation.
 _ACCUMULATORS = 4
 
@@ -43,7 +43,7 @@ def _vector(dtype: Any) -> VectorType:
 
 def lanes_of(dtype: Any) -> int:
     """Return the elements in a vector of numbers of a type of Numba's."""
-    return min(_MOST_LANES, _VECTOR_BYTES * 8 // int(dtype.bitwidth))
+    return min(_MAX_LANES, _VECTOR_BYTES * 8 // int(dtype.bitwidth))
 
 
 # --- operations on vectors ------------------------------------------------------------------------

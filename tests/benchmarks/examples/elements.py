@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.fresh import empty_on
+from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._kernel.launch import call_kernel

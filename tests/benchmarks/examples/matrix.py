@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from dparray import _dtypes, _layout
-from dparray._array.fresh import empty_on
+from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._kernel.launch import call_kernel

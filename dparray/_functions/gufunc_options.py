@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dparray import _layout
-from dparray._array.apply import cut_to
+from dparray._array.apply import cast_unsafe
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_arrays, check_fits, check_out
@@ -91,7 +91,7 @@ def product_with_options(
         return ordered(result, order, (x1, x2))
     spreads = not third and spreads_over(result.shape, out.shape, counts[2])
     check_fits(function, result.shape, result.dtype, out, casting, spreads)
-    assign(out, cut_to(result, out.dtype), function)
+    assign(out, cast_unsafe(result, out.dtype), function)
     return out
 
 

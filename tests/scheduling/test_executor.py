@@ -11,7 +11,7 @@ import pytest
 
 import dparray as dp
 from dparray._evaluate import deferred_placement, limits
-from dparray._scheduling import bind, heft
+from dparray._scheduling import executor, heft
 from dparray._scheduling.problem import Copy, NoRoom, Step
 from tests.scheduling.graphs import MB, check, machine, random_problem
 from tests.support import values
@@ -278,7 +278,8 @@ def test_what_little_memory_drops_is_there_until_then(memory: int) -> None:
         at: list[set[int]] = [
             set() if value.home is None else {value.home} for value in problem.values
         ]
-        for action, last in zip(schedule.actions, bind._last_uses(problem, schedule), strict=True):
+        last_uses = executor._last_uses(problem, schedule)
+        for action, last in zip(schedule.actions, last_uses, strict=True):
             if isinstance(action, Step):
                 task = problem.tasks[action.task]
                 assert all(action.device in at[value] for value in task.reads)

@@ -16,7 +16,7 @@ from types import FunctionType, TracebackType
 from typing import Any
 
 from dparray import exceptions
-from dparray._array.operands import taken_over
+from dparray._array.operands import dispatch_override
 from dparray._functions import numpy_keywords
 from dparray._hooks import note_call, recent
 from dparray.exceptions import (
@@ -92,7 +92,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
                 note_call(function.__name__, mark, args[:1] if result is None else result)
             return result
         except HostConversionError:
-            taken = taken_over(function.__name__, args, **kwargs)
+            taken = dispatch_override(function.__name__, args, **kwargs)
             if taken is NotImplemented:
                 raise
             return taken

@@ -1,7 +1,8 @@
 """The executor of a chapter's function: decided here, for all of them.
 
 Few elements that no work writes are computed before anything is checked, by
-:func:`dparray._array.small.compute_small`. For all others :func:`compute` asks, in this order:
+:func:`dparray._array.host_fastpath.compute_small`. For all others :func:`compute` asks, in this
+order:
 
 1. *kernel*: a kernel of ours, where one is made for such operands;
 2. *host*: NumPy, in the memory of arrays on a CPU device, where that was measured to be faster;
@@ -19,9 +20,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dparray import _hooks, config
-from dparray._array import small
+from dparray._array import host_fastpath
+from dparray._array.allocation import from_host
 from dparray._array.assignment import assign
-from dparray._array.fresh import from_host
 from dparray._array.ndarray import materialize, ndarray
 from dparray._evaluate import host as host_executor
 from dparray._evaluate import limits, writes
@@ -96,7 +97,7 @@ def compute(
         if made is not None:
             return made
     placement = common_placement(name, arrays) if arrays else placement_of(out)
-    told = _told_of(name, arrays, placement) if _hooks.subscribers else {}
+    told = _event_details(name, arrays, placement) if _hooks.subscribers else {}
     mark = _hooks.latest_work()
     if either is not None:
         host, dpnp = partial(either, np), partial(either, exchange.dpnp)
@@ -127,7 +128,7 @@ def compute_at_once(host: Function | None, arrays: Named) -> Any:
     first = arrays[0][1]
     queue, usm_type, size, views = first.sycl_queue, first.usm_type, 0, []
     for _, x in arrays:
-        view = x._on_host
+        view = x._host_view
         if view is None or x.sycl_queue is not queue or x.usm_type != usm_type:
             return None
         size += view.size
@@ -136,7 +137,8 @@ def compute_at_once(host: Function | None, arrays: Named) -> Any:
         host is None
         or size > limits.host_elements
         or _hooks.subscribers
-        or not (small.is_ready(*(x for _, x in arrays)) and device_facts.computes_in_double(queue))
+        or not host_fastpath.is_ready(*(x for _, x in arrays))
+        or not device_facts.computes_in_double(queue)
     ):
         return None
     results = host_executor.call(host, *views, owner=first)
@@ -150,13 +152,13 @@ def compute_at_once(host: Function | None, arrays: Named) -> Any:
 
 def _result_at_once(result: Any, views: list[np.ndarray], queue: Any, usm_type: str) -> ndarray:
     values = np.asarray(result)
-    if values.size > small.HEAP_ELEMENTS or values.dtype.char not in small.NUMBERS:
+    if values.size > host_fastpath.HEAP_ELEMENTS or values.dtype.char not in host_fastpath.NUMBERS:
         return from_host(values, queue, usm_type)
     is_shared = values.base is not None or any(values is view for view in views)
-    return ndarray._computed(values.copy("K") if is_shared else values, queue, usm_type)
+    return ndarray._from_host_value(values.copy("K") if is_shared else values, queue, usm_type)
 
 
-def _told_of(name: str, arrays: Named, placement: Placement) -> dict[str, str]:
+def _event_details(name: str, arrays: Named, placement: Placement) -> dict[str, str]:
     """The record of a call by another executor than a kernel: why, and the result's memory."""
     operands = ", ".join(
         f"{x.dtype} of shape {x.shape}" + " (not contiguous)" * (not x.flags.c_contiguous)
@@ -235,7 +237,7 @@ def _host_views_to_write(
     layouts = [materialize(x) for x in (*unseen, out)]
     if host_maps.holds:
         host_maps.before_write(layouts[-1])
-    writes.settle_readers(out.block)
+    writes.flush_dependents(out.block)
     queues.wait_to_write(out.block)
     views = copies.host_views(out.sycl_queue, *layouts, **told)
     if views is None:
@@ -246,14 +248,14 @@ def _host_views_to_write(
 
 def _seen(x: ndarray) -> np.ndarray | None:
     """The host's view of an array, if it may read that now."""
-    view = x._on_host
+    view = x._host_view
     return view if view is not None and host_executor.is_ready(x._block) else None
 
 
 def _by_dpt(function: Function, call: _Call) -> Any:
     name, arrays, placement, out, told = call
     if out is not None:
-        writes.settle_readers(out.block)
+        writes.flush_dependents(out.block)
     tensors = [x._tensor for x in arrays]
     wrap = partial(_array_of_tensor, queue=placement.queue)
     found = library_call(name, function, tensors, (), {}, wrap, **told)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array import fastpath
-from dparray._array.ndarray import config_values, look, ndarray
+from dparray._array.ndarray import config_values, host_view, ndarray
 from dparray._evaluate import host, limits
 from dparray._runtime import queues
 
@@ -43,13 +43,13 @@ def fold_whole(name: str, x: ndarray, keepdims: bool) -> ndarray | None:
         or not is_ready(x)
     ):
         return None
-    seen = look(x)
+    seen = host_view(x)
     if seen is None or not seen.flags.c_contiguous:
         return None
     value = host.call(host.FOLDS[name], seen, None, keepdims, owner=x)
     if value is None:
         return None
-    return ndarray._computed(np.asarray(value), x.sycl_queue, x.usm_type)
+    return ndarray._from_host_value(np.asarray(value), x.sycl_queue, x.usm_type)
 
 
 def is_ready(x: ndarray, *others: Any) -> bool:
@@ -83,7 +83,7 @@ def take_small(x: ndarray, index: ndarray) -> ndarray | None:
     """Return a few elements or rows of an array of any size, or ``None``; the caller knows the
     count.
     """
-    seen, positions = look(x), look(index)
+    seen, positions = host_view(x), host_view(index)
     if (
         seen is None
         or positions is None
@@ -95,12 +95,12 @@ def take_small(x: ndarray, index: ndarray) -> ndarray | None:
     values = host.call(operator.getitem, seen, positions, owner=x)
     if values is None:
         return None
-    return ndarray._computed(np.asarray(values), x.sycl_queue, x.usm_type)
+    return ndarray._from_host_value(np.asarray(values), x.sycl_queue, x.usm_type)
 
 
 def put_small(x: ndarray, index: ndarray, value: Any) -> bool:
     """Write to elements that a mask or positions select of a small array; false if not done."""
-    target, chosen = x._on_host, index._on_host
+    target, chosen = x._host_view, index._host_view
     if (
         target is None
         or chosen is None
@@ -113,7 +113,7 @@ def put_small(x: ndarray, index: ndarray, value: Any) -> bool:
     source: Any
     dtype = target.dtype
     if type(value) is ndarray:
-        source = value._on_host
+        source = value._host_view
         if (
             source is None
             or value.sycl_queue is not x.sycl_queue

@@ -97,7 +97,7 @@ def from_host(
     if is_made_by_host(values.size, queue, check_usm_type(usm_type)):
         if _hooks.subscribers:
             _hooks.emit("copy", source="host", target=queue, nbytes=values.size * target.itemsize)
-        return ndarray._computed(np.array(values, target, order="K"), queue, usm_type)
+        return ndarray._from_host_value(np.array(values, target, order="K"), queue, usm_type)
     axes = _layout.order_of_copy(values.shape, values.strides)
     result = empty_on(Placement(queue, check_usm_type(usm_type)), values.shape, target, axes)
     seen = result
@@ -146,7 +146,7 @@ def made_small(
             return None
     if type(shape) is int:
         size = shape
-    elif type(shape) is tuple and len(shape) <= _layout.MOST_DIMENSIONS:
+    elif type(shape) is tuple and len(shape) <= _layout.MAX_DIMENSIONS:
         size = 1
         for extent in shape:
             if type(extent) is not int or extent < 0:
@@ -167,7 +167,7 @@ def made_small(
         _usual[:] = device, queue, is_plain and is_made_by_host(0, queue, "device")
     if not _usual[2]:
         return None
-    return ndarray._computed(make(shape, chosen), _usual[1], "device")
+    return ndarray._from_host_value(make(shape, chosen), _usual[1], "device")
 
 
 def empty_array(
@@ -189,5 +189,5 @@ def empty_array(
     elif order != "C" and like is not None:
         axes = axes_like(like, len(shape), order)
     if axes is None and is_made_by_host(prod(shape), *placement):
-        return ndarray._computed(np.empty(shape, dtype), *placement)
+        return ndarray._from_host_value(np.empty(shape, dtype), *placement)
     return empty_on(placement, shape, dtype, axes)

@@ -19,7 +19,7 @@ from dparray._graph.node import Node, Scalar, pending_order
 from dparray._layout import Layout
 from dparray._placement import Policy
 from dparray._runtime import host_maps
-from dparray._scheduling import device_costs, heft, moving, places, timeline
+from dparray._scheduling import device_costs, heft, places, timeline, transfers
 from dparray._scheduling.cut import CutStep, additions, apart, branches, cut
 from dparray._scheduling.problem import (
     Copy,
@@ -73,7 +73,7 @@ class Binding(NamedTuple):
 
 #: Bindings by what decides them; all are dropped when there are many.
 bindings: dict[Any, Binding] = {}
-_MOST_BINDINGS = 1024
+_MAX_BINDINGS = 1024
 _hooks.when_set("executor", bindings.clear)
 
 
@@ -178,12 +178,12 @@ def bound(policy: Policy, asked: Asked) -> Binding:
         seen.add(tuple(map(id, first)))
         steps = cut(order, roots, held, first, numbers, traits)
         binding = _scheduled(policy, asked, steps, queues, stands, wanted, machine)
-        if best is None or binding.schedule.finish < best.schedule.finish * (1 - heft.LEAST_GAIN):
+        if best is None or binding.schedule.finish < best.schedule.finish * (1 - heft.MIN_GAIN):
             best = binding
     assert best is not None
     best = best._replace(planning=time.perf_counter() - started)
     if key is not None:
-        if len(bindings) >= _MOST_BINDINGS:
+        if len(bindings) >= _MAX_BINDINGS:
             bindings.clear()
         bindings[key] = best
     return best
@@ -351,9 +351,9 @@ def _run(policy: Policy, asked: Asked, binding: Binding, retried: tuple[str, ...
                 places.check_there(target)
                 layout = at[action.value][action.source]
                 if action.nbytes or action.because == "result":
-                    at[action.value][action.target] = moving.copied(layout, target)
+                    at[action.value][action.target] = transfers.copied(layout, target)
                 else:
-                    at[action.value][action.target] = moving.lent(layout, target)
+                    at[action.value][action.target] = transfers.lent(layout, target)
                 clock.copy(action)
             else:
                 del at[action.value][action.place]
@@ -404,7 +404,7 @@ def _computed(
                     value = leaf_numbers[id(part)]
                 layout = at[value].get(place)
                 if layout is None:
-                    layout = moving.positions_on(arrays[value], queue)
+                    layout = transfers.positions_on(arrays[value], queue)
                 copy = leaves[id(part)] = Node.leaf(layout, queue, part.usm_type)
             parts.append(copy)
         assert node.op is not None
@@ -420,7 +420,7 @@ def _computed(
         if each.layout is None:
             evaluate.compute(pending_order([each]), [each])
     made = [each.layout for each in results]
-    moving.ordered_after(queue, [leaf.layout for leaf in leaves.values()])
+    transfers.ordered_after(queue, [leaf.layout for leaf in leaves.values()])
     return made  # type: ignore[return-value]
 
 
@@ -429,7 +429,7 @@ def bring(policy: Policy, layout: Layout, queue: Any) -> Layout:
     source = layout.block.queue
     places.check_there(source)
     note_call(policy, "a value that is written", layout, source, queue)
-    return moving.copied(layout, queue)
+    return transfers.copied(layout, queue)
 
 
 def note_call(policy: Policy, what: str, layout: Layout, source: Any, target: Any) -> None:
