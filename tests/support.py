@@ -131,13 +131,13 @@ def kernels_of(compute: Callable[[], Any]) -> list[str]:
 def lowered_modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is compiled from now to the end of the test, as text before LLVM's passes."""
     found: list[str] = []
-    optimise = passes._optimise
+    optimised = passes._optimised
 
-    def noted(module: Any) -> None:
+    def noted(module: Any) -> str:
         found.append(str(module))
-        optimise(module)
+        return optimised(module)
 
-    monkeypatch.setattr(passes, "_optimise", noted)
+    monkeypatch.setattr(passes, "_optimised", noted)
     return found
 
 

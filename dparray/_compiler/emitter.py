@@ -723,7 +723,7 @@ _ALIGNMENTS = re.compile(r"(?<=, align )(?:128|256|512|1024)$", re.MULTILINE)
 
 def writable(text: str) -> str:
     """Return the text of a module as the back end writes it rightly."""
-    text = _ALIGNMENTS.sub("64", text)
+    text = _ALIGNMENTS.sub("64", _MEETINGS.sub("", text))
     ids, computed = of_items = _ids_and_computed(text, _IDS)
     if _GROUP_ID in text:
         of_items = _ids_and_computed(text, _IDS_OF_ITEMS)
@@ -733,6 +733,78 @@ def writable(text: str) -> str:
     text = _DISJUNCTIONS.sub(r"= or i1 \1, \2", text)
     text = _with_plain_cuts(_with_plain_extensions(_with_known_widths(text)))
     return expanded(_FLOATS_OF_SIGNS.sub(_choose_float, _with_uncounted_loops(text)))
+
+
+# --- what work-items do together ------------------------------------------------------------------
+# LLVM's passes let a loop go back to its beginning from several places, as where they sink a store
+# that one of two branches has. Intel's CPU driver takes such a loop for two, one in the other, and
+# work-items that go back by different ways no longer meet in a group function of the loop. A call
+# that no pass may copy keeps one such place; it is not written.
+
+_MEET = "@dparray.meet()"
+_MEETINGS = re.compile(rf"^(?:  (?:tail )?call|declare) void {re.escape(_MEET)}.*\n", re.MULTILINE)
+_CONVERGENT_GROUPS = re.compile(r"^attributes (#\d+) = \{[^}\n]* convergent ", re.MULTILINE)
+_NAMED = r"(@[-\w.$]+|@\"[^\"]*\")\("
+_DECLARED = re.compile(rf"^declare [^@\n]*{_NAMED}(.*)$", re.MULTILINE)
+_DEFINED = re.compile(rf"^define [^@\n]*{_NAMED}")
+_CALLED = re.compile(rf"^  (?:%\S+ = )?(?:tail )?call [^@\n]*{_NAMED}", re.MULTILINE)
+
+
+def with_meetings(text: str) -> str:
+    """The text of a module in which loops that work-items do together go back from one place."""
+    groups = set(_CONVERGENT_GROUPS.findall(text))
+    together = {
+        name
+        for name, rest in _DECLARED.findall(text)
+        if groups & set(rest.split()) and "__spirv_Atomic" not in name
+    }
+    if not together:
+        return text
+    calls = {
+        defined[1]: set(_CALLED.findall(function[2]))
+        for function in _FUNCTION.finditer(text)
+        if (defined := _DEFINED.match(function[1]))
+    }
+    while more := {name for name, called in calls.items() if called & together} - together:
+        together |= more
+    meeting = _FUNCTION.sub(lambda of: of[1] + _with_one_way_back(of[2], together), text)
+    attributes = "convergent nounwind willreturn memory(inaccessiblemem: readwrite)"
+    return f"{meeting}\ndeclare void {_MEET} {attributes}\n"
+
+
+def _with_one_way_back(body: str, together: set[str]) -> str:
+    """The lines of a function; ``together`` are the functions that work-items call together."""
+    if "\n  switch " in body or together.isdisjoint(_CALLED.findall(body)):
+        return body
+    function = _Function(body.splitlines())
+    lines, added = function.lines, []
+    calling = {
+        function.labels[at]
+        for at, line in enumerate(lines)
+        if (called := _CALLED.match(line)) and called[1] in together
+    }
+    for number, loop in enumerate(function.loops()):
+        if calling.isdisjoint(loop.blocks):
+            continue
+        back = f"%dparray.back.{number}"
+        added.append(f"{back[1:]}:")
+        for name, (at, operation, _) in function.definitions.items():
+            if operation != "phi" or function.labels[at] != loop.header:
+                continue
+            incoming = _INCOMING.findall(lines[at])
+            kind = lines[at].split(" = phi ")[1].split(" [ ")[0]
+            again = [f"[ {value}, {place} ]" for value, place in incoming if place in loop.latches]
+            first = [
+                f"[ {each}, {place} ]" for each, place in incoming if place not in loop.latches
+            ]
+            added.append(f"  {back}.{at} = phi {kind} {', '.join(again)}")
+            lines[at] = f"  {name} = phi {kind} {', '.join([*first, f'[ {back}.{at}, {back} ]'])}"
+        for label in loop.latches:
+            end = function.ends[label]
+            target = rf"label {re.escape(loop.header)}(?=,|$)"
+            lines[end] = re.sub(target, f"label {back}", lines[end])
+        added += [f"  call void {_MEET}", f"  br label {loop.header}"]
+    return "\n".join([*lines, *added, ""])
 
 
 # --- vectors --------------------------------------------------------------------------------------
@@ -957,6 +1029,16 @@ def optimise(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> Non
     cleaning.run(module, builder)
 
 
+def optimised(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> str:
+    """Return the text of a module, optimised, as the back end writes it rightly."""
+    text = str(module)
+    meeting = with_meetings(text)
+    if meeting != text:
+        module = binding.parse_assembly(meeting)
+    optimise(binding, machine, module, speed)
+    return writable(str(module))
+
+
 def _machine(binding: Any) -> Any:
     """A new one: each writes one module, and it takes 1 ms to make."""
     return binding.Target.from_triple(TRIPLE).create_target_machine(opt=SPEED)
@@ -964,9 +1046,7 @@ def _machine(binding: Any) -> Any:
 
 def _optimised(binding: Any, machine: Any, text: str) -> str:
     head = f'target datalayout = "{machine.target_data}"\ntarget triple = "{TRIPLE}"\n'
-    module = binding.parse_assembly(head + text)
-    optimise(binding, machine, module)
-    return writable(str(module))
+    return optimised(binding, machine, binding.parse_assembly(head + text))
 
 
 def _written(binding: Any, machine: Any, text: str, wanted: int) -> bytes:

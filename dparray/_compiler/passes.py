@@ -73,9 +73,8 @@ def finished(module: Any, entry: str) -> str:
     for variable in module.global_variables:
         if variable.name.startswith(_ENVIRONMENTS) or not variable.is_declaration:
             variable.linkage = "internal"
-    _optimise(module)
-    return emitter.writable(str(module))
+    return _optimised(module)
 
 
-def _optimise(module: Any) -> None:
-    emitter.optimise(llvm, _machine(), module, SPEED)
+def _optimised(module: Any) -> str:
+    return emitter.optimised(llvm, _machine(), module, SPEED)

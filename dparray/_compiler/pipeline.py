@@ -256,6 +256,20 @@ def _is_assertion(block: Any) -> bool:
 # of the condition at two places, or in another order, and a group that does not meet is undefined.
 
 
+def _in_order(statements: Sequence[Any]) -> list[Any]:
+    """Return statements with those that assign to phis ordered by the stack's places.
+
+    Numba keeps the phis of a block in a set, so their order is arbitrary; all are before its end.
+    """
+
+    def place(statement: Any) -> int:
+        target = statement.target.name if isinstance(statement, ir.Assign) else ""
+        return int(target.rpartition(".")[2]) if target.startswith("$phi") else -1
+
+    (*rest, last) = statements
+    return [*sorted(rest, key=place), last]
+
+
 class _Likeness:
     """Whether statements are copies of others, but for the names of temporary variables."""
 
@@ -267,7 +281,7 @@ class _Likeness:
     def are_alike(self, first: Sequence[Any], second: Sequence[Any]) -> bool:
         return len(first) == len(second) and all(
             a.loc.line == b.loc.line and self._are_alike(a, b)
-            for a, b in zip(first, second, strict=True)
+            for a, b in zip(_in_order(first), _in_order(second), strict=True)
         )
 
     def _are_alike(self, a: Any, b: Any) -> bool:
@@ -301,11 +315,14 @@ class _Likeness:
             )
         if isinstance(a, ir.Jump):
             return self._go_alike(a.target, b.target)
+        if isinstance(a, ir.Return):
+            return self._are_alike(a.value, b.value)
         if isinstance(a, int | float | str | complex | NoneType):
             return bool(a == b)
         return a is b
 
     def _go_alike(self, first: int, second: int) -> bool:
+        first, second = (_destination(self.blocks, label) for label in (first, second))
         if first == second or (first, second) in self.pairs:
             return True
         self.pairs.add((first, second))
@@ -328,6 +345,21 @@ def _calls(body: Sequence[Any]) -> bool:
         and each.value.func.name not in truths
         for each in body
     )
+
+
+def _destination(blocks: dict[int, Any], label: int) -> int:
+    """The label of the first block with statements on the way from a block.
+
+    From Python 3.12 on, an empty block is between the copy of a condition and the loop's body.
+    """
+    passed: set[int] = set()
+    while label not in passed:
+        passed.add(label)
+        (*rest, last) = blocks[label].body
+        if rest or not isinstance(last, ir.Jump):
+            break
+        label = last.target
+    return label
 
 
 def _starts(blocks: dict[int, Any]) -> set[int]:
@@ -380,11 +412,12 @@ class _MergeConditions(FunctionPass):
                 at = len(block.body) - len(condition)
                 if label <= start or at < 0 or not isinstance(block.terminator, ir.Branch):
                     continue
-                if not _Likeness(blocks).are_alike(condition, block.body[at:]):
+                likeness = _Likeness(blocks)
+                if not likeness.are_alike(condition, block.body[at:]):
                     continue
-                if _calls(condition) or any(
-                    _calls(blocks[each].body) for each in block.terminator.get_targets()
-                ):
+                # Blocks are in the order of the program: those between are the loop's.
+                last = max([label, *(copied for _, copied in likeness.pairs)])
+                if any(_calls(blocks[each].body) for each in blocks if start <= each <= last):
                     block.body[at:] = [ir.Jump(start, block.terminator.loc)]
                     merged = True
         if merged:

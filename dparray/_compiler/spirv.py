@@ -35,6 +35,9 @@ class Scope(IntEnum):
     SUB_GROUP = 3
     INVOCATION = 4
 
+    # In LLVM IR a scope is its number. Python 3.10 would print the member's name.
+    __str__ = int.__repr__
+
 
 _SCOPES = {
     MemoryScope.WORK_ITEM: Scope.INVOCATION,

@@ -867,11 +867,63 @@ def continues_for_ever(item: dp.NdItem, out: Any) -> None:
     out[item.get_global_id(0)] = c
 
 
-@pytest.mark.xfail(
-    sys.version_info >= (3, 12),
-    reason="the bytecode of loops differs there: a barrier may still be in two places",
-    strict=False,
-)
+@dp.kernel
+def continues_before_a_later_barrier(item: dp.NdItem, out: Any) -> None:
+    group, x = item.get_group(), item.get_local_id(0)
+    c, n = 0, 0
+    while n < 3:
+        n += 1
+        if n == 2:
+            c += 1
+        dp.group_barrier(group)
+        if x & 1:
+            continue
+        c += n
+    out[item.get_global_id(0)] = c
+
+
+@dp.device_func
+def steps_of_a_group(group: Any, x: Any) -> Any:
+    c, n = 0, 0
+    while dp.any_of_group(group, n < x):
+        n += 1
+        if (x + n) % 3 == 0:
+            continue
+        c += n
+    return c
+
+
+@dp.kernel
+def continues_in_a_function(item: dp.NdItem, out: Any) -> None:
+    out[item.get_global_id(0)] = steps_of_a_group(item.get_group(), item.get_local_id(0))
+
+
+@dp.kernel
+def continues_at_a_choice(item: dp.NdItem, out: Any) -> None:
+    group, x = item.get_group(), item.get_local_id(0)
+    c, n = 0, 0
+    while dp.any_of_group(group, (n < x if x > 2 else n < 1)):
+        n += 1
+        if x & 1:
+            continue
+        c += n
+    out[item.get_global_id(0)] = c
+
+
+@dp.kernel
+def continues_in_the_last_statement(item: dp.NdItem, out: Any) -> None:
+    # Each copy of the condition has a copy of the return.
+    group, x, i = item.get_group(), item.get_local_id(0), item.get_global_id(0)
+    c, n = 0, 0
+    out[i] = c
+    while dp.any_of_group(group, n < x):
+        n += 1
+        if (x + n) % 3 == 0:
+            continue
+        c += n
+        out[i] = c
+
+
 @pytest.mark.parametrize("size", [4, 12, 64])
 @pytest.mark.parametrize(
     "kernel",
@@ -881,6 +933,10 @@ def continues_for_ever(item: dp.NdItem, out: Any) -> None:
         continues_behind_a_barrier,
         continues_in_a_nest,
         continues_for_ever,
+        continues_before_a_later_barrier,
+        continues_in_a_function,
+        continues_at_a_choice,
+        continues_in_the_last_statement,
     ],
 )
 def test_work_items_that_continue_meet_the_others(kernel: Any, size: int) -> None:
