@@ -231,6 +231,7 @@ _MATMUL = contraction(
     "a matrix product has a library: NumPy's BLAS on a CPU device, oneMKL elsewhere",
     lambda: "",
     lambda shape: shape[-1],
+    is_library=True,
 )
 
 

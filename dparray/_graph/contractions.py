@@ -32,15 +32,17 @@ class Contraction(Op):
         alone: computes it from the layouts of its arrays in memory into a contiguous layout.
         reason: why, for :func:`dparray.explain`.
         source: gives the text of the kernel that computes it alone.
-        terms: how many products an element is the sum of, by the shape of the first operand;
-            ``None`` where that does not follow from it.
+        terms: how many values an element combines, by the shape of the first operand.
+        is_library: whether a library computes it alone, as fast as matrix products are; else a
+            generated kernel does, which takes about an addition for each value.
     """
 
     whole: int = 0
     alone: Callable[[Sequence[Any], Any], None] | None = None
     reason: str = ""
     source: Callable[[], str] | None = None
-    terms: Callable[[tuple[int, ...]], int] | None = None
+    terms: Callable[[tuple[int, ...]], int] = len
+    is_library: bool = False
 
 
 def contraction(
@@ -51,7 +53,8 @@ def contraction(
     alone: Callable[[Sequence[Any], Any], None],
     reason: str,
     source: Callable[[], str],
-    terms: Callable[[tuple[int, ...]], int] | None = None,
+    terms: Callable[[tuple[int, ...]], int],
+    is_library: bool = False,
 ) -> Contraction:
     """Return a contraction of arrays of any real dtype."""
     return Contraction(
@@ -66,4 +69,5 @@ def contraction(
         reason=reason,
         source=source,
         terms=terms,
+        is_library=is_library,
     )

@@ -182,7 +182,7 @@ def additions(node: Node) -> float:
     assert op is not None
     walked = [part for part in node.operands if type(part) is Node]
     if isinstance(op, Contraction):
-        return float(node.size * walked[0].shape[-1]) if walked[0].shape else float(node.size)
+        return float(node.size * op.terms(walked[0].shape))
     if isinstance(op, Reduce):
         return float(walked[0].size * max(1, op.weight // WEIGHT))
     return float(node.size * op.weight)

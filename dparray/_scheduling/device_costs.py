@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import inf, prod
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,27 +149,79 @@ def speeds_of(queue: Any, measures: bool = True) -> Speeds:
     said = declared.get(queue)
     if said is not None:
         return said.speeds
-    found: Speeds = _settled(("speeds", *_kind(queue)), measures, lambda: _measured(queue), Speeds)
+    found: Speeds = _settled(
+        _key_of(queue),
+        measures,
+        lambda: _measured(queue),
+        Speeds,
+        lambda speeds: _is_refuted(queue, speeds),
+    )
     return found
 
 
-def _settled(key: Any, measures: bool, measure: Any, made: Any) -> Any:
+def _key_of(queue: Any) -> tuple[Any, ...]:
+    return "speeds", *_kind(queue)
+
+
+def _settled(key: Any, measures: bool, measure: Any, made: Any, is_refuted: Any) -> Any:
     """The measurement of a key: known to this process, on disk, or taken now."""
     with _lock:
         found = _known.get(key)
         if found is None:
             name = hashlib.sha256(repr((key, _VERSION, platform.node())).encode()).hexdigest()
-            text = cache.load(name)
+            text = None if key in _doubted else cache.load(name)
             try:
                 found = made(*map(float, json.loads(text or b"")))
+                if not all(0 <= rate < inf for rate in found) or not found[0]:
+                    raise ValueError("no rates")
             except (ValueError, TypeError):
-                if not measures:
-                    return made()
+                found = None
+            if measures:
                 with _hooks.events_disabled():
-                    found = measure()
-                cache.save(name, json.dumps(list(found)).encode())
+                    if found is None or is_refuted(found):
+                        found = measure()
+                        cache.save(name, json.dumps(list(found)).encode())
+            elif found is None:
+                return made()
+            else:
+                return found  # not kept: it has not been checked
             _known[key] = found
         return found
+
+
+#: Rates on disk are measured again where the device is seen to be faster by so much. They were
+#: measured while other programs kept it busy.
+_REFUTING = 1.5
+
+_doubted: set[Any] = set()
+
+
+def doubt(queue: Any) -> bool:
+    """Measure the rates of a device again when they are needed next; return whether they will be.
+
+    Called where steps took much longer or shorter than estimated. Happens once for a kind of
+    device in a process, since the device may be busy with other programs.
+    """
+    if queue in declared:
+        return False
+    key = _key_of(queue)
+    with _lock:
+        if key in _doubted:
+            return False
+        _doubted.add(key)
+        _known.pop(key, None)
+    return True
+
+
+def _is_refuted(queue: Any, speeds: Speeds) -> bool:
+    """Return whether a device is seen to be faster than rates from disk, which takes some 10 ms."""
+    own = queues.beside(queue)
+    single = np.dtype(np.float32)
+    chain = _fastest(_run(own, _sum_of(own, _CHAINED, single, _CHAIN)), 0.0)
+    if _CHAIN * _CHAINED / _beyond(chain, speeds.launch) > _REFUTING * speeds.single:
+        return True
+    memory = _fastest(_run(own, _sum_of(own, _LARGE, single, 1)), 0.0)
+    return 2 * _LARGE * single.itemsize / _beyond(memory, speeds.launch) > _REFUTING * speeds.memory
 
 
 @lru_cache(maxsize=64)
@@ -302,7 +354,16 @@ def link_of(source: Any, target: Any, measures: bool = True) -> Link:
         return Link()
     kinds = sorted((_kind(source), _kind(target)))
     key = ("link", *kinds, same_context)
-    found_ = _settled(key, measures, lambda: _measured_link(source, target), _Measured)
+    found_ = _settled(
+        key,
+        measures,
+        lambda: _measured_link(source, target),
+        _Measured,
+        lambda link: (
+            _LARGE_COPY / _seconds_of_copy(source, target, _LARGE_COPY, 0.0)
+            > _REFUTING * link.bandwidth
+        ),
+    )
     # Copies between contexts go through the host, one after the other.
     channel = channel_of(frozenset((source, target))) if same_context else 0
     return Link(found_.latency, found_.bandwidth, channel)
@@ -319,20 +380,24 @@ def channel_of(key: Any) -> int:
 
 
 def _measured_link(source: Any, target: Any) -> _Measured:
-    times = []
-    for nbytes in (_SMALL_COPY, _LARGE_COPY):
-        layout = _leaf(source, (nbytes // 4,), np.dtype(np.float32)).layout
-        assert layout is not None
+    small, large = (_seconds_of_copy(source, target, n) for n in (_SMALL_COPY, _LARGE_COPY))
+    return _Measured(small, (_LARGE_COPY - _SMALL_COPY) / _beyond(large, small))
+
+
+def _seconds_of_copy(
+    source: Any, target: Any, nbytes: int, seconds: float = _MEASURED_FOR
+) -> float:
+    layout = _leaf(source, (nbytes // 4,), np.dtype(np.float32)).layout
+    assert layout is not None
+    queues.wait(source)
+
+    def run() -> None:
+        copies.copy_to_queue(layout, target, "device")
+        queues.wait(target)
         queues.wait(source)
 
-        def run(layout: Any = layout) -> None:
-            copies.copy_to_queue(layout, target, "device")
-            queues.wait(target)
-            queues.wait(source)
-
-        run()
-        times.append(_fastest(run))
-    return _Measured(times[0], (_LARGE_COPY - _SMALL_COPY) / _beyond(times[1], times[0]))
+    run()
+    return _fastest(run, seconds)
 
 
 # Steps.
@@ -346,7 +411,7 @@ class Work(NamedTuple):
         reduced: those of them that reductions read.
         single, double: additions in float32 or shorter, and in float64.
         single_function, double_function: of functions as many as they are counted for.
-        single_product, double_product: multiplications in contractions.
+        single_product, double_product: multiplications in matrix products.
         calls: operations, of those that are no kernel each a call.
     """
 
@@ -386,11 +451,11 @@ def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> W
             if id(part) not in inside or not is_fused:
                 read[id(part)] = part.size * part.dtype.itemsize
         if isinstance(op, Contraction):
-            sizes = [part.size for part in operands[: op.whole or 2]]
-            count = prod(sizes) * max(node.size, 1)
-            if op.terms is not None:
-                count = (node.size * op.terms(operands[0].shape)) ** 2
-            counts[f"{width}_product"] += count**0.5
+            points = node.size * op.terms(operands[0].shape)
+            if op.is_library:
+                counts[f"{width}_product"] += points
+            else:
+                counts[width] += points * op.whole
         elif isinstance(op, Reduce):
             walked = operands[0]
             counts["reduced"] += walked.size * walked.dtype.itemsize

@@ -373,7 +373,13 @@ def _run(policy: Policy, asked: Asked, binding: Binding, retried: tuple[str, ...
     for done in binding.schedule.steps:
         places.note_busy(queues[done.device], done.finish)
     found = described(policy, asked, binding, clock, retried)
-    records.append(Measuring(found, measured))
+
+    def doubt(number: int) -> None:
+        action = binding.schedule.actions[number]
+        if isinstance(action, Step) and device_costs.doubt(queues[action.device]):
+            bindings.clear()
+
+    records.append(Measuring(found, measured, doubt))
 
 
 def _computed(

@@ -124,6 +124,14 @@ class PlacedExpression:
         """The bytes of all copies."""
         return sum(each.nbytes for each in self.copies)
 
+    @property
+    def times_estimate(self) -> float | None:
+        """How many times the estimate the measured steps took; ``None`` if none was measured."""
+        known = [(each.finish - each.start, each.measured) for each in self.steps]
+        estimate = sum(seconds for seconds, took in known if took is not None)
+        took = sum(took for _, took in known if took is not None)
+        return took / estimate if estimate and took else None
+
     def __str__(self) -> str:
         used = len({step.device for step in self.steps})
         took = "" if self.measured is None else f", took {_ms(self.measured)} ms"
@@ -138,6 +146,8 @@ class PlacedExpression:
             f"of {format_bytes(self.nbytes_copied)}, "
             f"{_ms(self.seconds)} ms by the estimate{took}"
         ]
+        if self.times_estimate is not None:
+            lines.append(f"the measured steps took {self.times_estimate:.2g} times the estimate")
         if alone:
             lines.append(f"one device alone: {alone}")
         lines += [f"without {name}, which vanished" for name in self.retried]
@@ -186,12 +196,31 @@ class PlacedExpression:
         return f"{self.svg()}<pre>{escape(str(self))}</pre>"
 
 
-class Measuring:
-    """Seconds that are known only when the work is done: they are read when they are asked for."""
+#: Steps that take so many times their estimate, or that part of it, refute the rates behind it.
+_DISAGREEING = 4.0
 
-    def __init__(self, found: PlacedExpression, seconds: dict[int, Callable[[], float | None]]):
+#: Shorter steps say little of rates, in seconds.
+_LONG = 1e-3
+
+
+class Measuring:
+    """Seconds that are known only when the work is done: they are read when they are asked for.
+
+    Args:
+        found: the record.
+        seconds: by number of the work a function that reads them.
+        doubt: called with the number of a step that took far more or less than its estimate.
+    """
+
+    def __init__(
+        self,
+        found: PlacedExpression,
+        seconds: dict[int, Callable[[], float | None]],
+        doubt: Callable[[int], None] | None = None,
+    ) -> None:
         self._found = found
         self._seconds = seconds
+        self._doubt = doubt
 
     def read(self) -> PlacedExpression:
         """Return the record with what is known by now."""
@@ -200,10 +229,19 @@ class Measuring:
             for number, read in list(self._seconds.items()):
                 took = read()
                 if took is not None:
-                    work[number] = replace(work[number], measured=took)
+                    done = work[number] = replace(work[number], measured=took)
                     del self._seconds[number]
+                    if self._doubt and _disagrees(done, took):
+                        self._doubt(number)
             self._found = replace(self._found, work=tuple(work))
         return self._found
+
+
+def _disagrees(work: PlacedWork, took: float) -> bool:
+    """Return whether a step took far more or less time than its estimate."""
+    ratio = took / max(work.finish - work.start, 1e-9)
+    is_near = 1 / _DISAGREEING < ratio < _DISAGREEING
+    return work.kind == "step" and took > _LONG and not is_near
 
 
 #: The last expressions that policies bound, the latest at the end.

@@ -98,8 +98,8 @@ class Lowered:
             and FLOAT16 not in (contracted.dtype, *dtypes)
         )
         domain = contracted.domain
-        points = 0 if domain is None else prod(self.shape) * max(1, domain.points)
-        self.is_small = points <= MAX_HOST_POINTS
+        self._points = 0 if domain is None else prod(self.shape) * max(1, domain.points)
+        self.is_small = self._points <= MAX_HOST_POINTS
 
     @property
     def is_view(self) -> bool:
@@ -321,6 +321,7 @@ class Lowered:
                 self._alone,
                 "a contraction with no other operation in its kernel: " + self.contracted.text,
                 lambda: self.text.source,
+                lambda _: -(-self._points // prod(self._shape_in_kernel)),
             )
             found = self._operations[strides] = op, axes, numbers
         return found

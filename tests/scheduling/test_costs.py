@@ -1,0 +1,113 @@
+"""Estimates of steps: the work they count, and the rates they use."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import dparray as dp
+from dparray._scheduling import device_costs
+from dparray._scheduling.trace import Measuring, PlacedExpression, PlacedWork
+
+#: Rates by which only arithmetic takes time.
+RATES = {"launch": 1e-12, "memory": 1e18, "reduction": 1e18, "single": 1e9, "single_product": 1e9}
+
+
+def _estimate(text: str, *shapes: tuple[int, ...]) -> float:
+    device = dp.testing.SimulatedDevice("counting", RATES)
+    arrays = [dp.zeros(shape, dtype="float32", device=device) + 1 for shape in shapes]
+    dp.eval(*arrays)
+    with dp.placement("fastest", devices=[device, dp.testing.SimulatedDevice("slow", 1e-6)]):
+        found = dp.explain(dp.tilelang.function(text)(*arrays)).placed
+    return found.seconds * 1e9
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "additions"),
+    [
+        (
+            "function (I[N], K[T]) -> (O) { O[x: N - T + 1] = +(I[x + t] * K[t]); }",
+            ((40_999,), (1000,)),
+            2 * 40_000 * 1000,
+        ),
+        ("function (I[N]) -> (O) { O[x: N - 499] = +(I[x + t]), t < 500; }", ((40_499,),), 2e7),
+        (
+            "function (A[M, L], B[L, N]) -> (C) { C[i, j: M, N] = +(A[i, k] * B[k, j]); }",
+            ((100, 200), (200, 300)),
+            6e6,
+        ),
+    ],
+    ids=["convolution", "window", "product"],
+)
+def test_contractions_count_the_points_of_their_domain(
+    text: str, shapes: tuple[tuple[int, ...], ...], additions: float
+) -> None:
+    assert 0.8 * additions < _estimate(text, *shapes) < 1.5 * additions
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """The rates on disk, none in the process, and a device that measures 50 G/s."""
+    files: dict[str, bytes] = {}
+    monkeypatch.setattr(device_costs, "_known", {})
+    monkeypatch.setattr(device_costs, "_doubted", set())
+    monkeypatch.setattr(
+        device_costs, "cache", SimpleNamespace(load=files.get, save=files.__setitem__)
+    )
+    monkeypatch.setattr(
+        device_costs, "_measured", lambda queue: device_costs.Speeds(1e-5, *[50e9] * 8)
+    )
+    return files
+
+
+QUEUE: Any = dp.Device("cpu").sycl_queue
+
+
+@pytest.mark.parametrize(
+    "rates",
+    [
+        [1e-5, *[1e6] * 8],  # far below what the device does now
+        [1e-5, *[-1.0] * 8],
+        [1e-5, *[float("nan")] * 8],
+        [1e-5, *[float("inf")] * 8],
+        [0.0, *[50e9] * 8],
+        [1e-5],
+        "text",
+    ],
+)
+def test_implausible_rates_on_disk_are_measured_again(disk: dict[str, bytes], rates: Any) -> None:
+    device_costs.speeds_of(QUEUE)
+    (name,) = disk
+    disk[name] = json.dumps(rates).encode()
+    device_costs._known.clear()
+    assert device_costs.speeds_of(QUEUE).single == 50e9
+    assert json.loads(disk[name])[3] == 50e9
+
+
+def test_rates_that_steps_disagree_with_are_measured_again_once(
+    disk: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_costs, "_is_refuted", lambda queue, speeds: False)
+    device_costs.speeds_of(QUEUE)
+    (name,) = disk
+    disk[name] = json.dumps([1e-5, *[60e9] * 8]).encode()
+    device_costs._known.clear()
+    assert device_costs.speeds_of(QUEUE).single == 60e9
+    assert device_costs.doubt(QUEUE)
+    assert device_costs.speeds_of(QUEUE).single == 50e9
+    assert not device_costs.doubt(QUEUE)
+
+
+@pytest.mark.parametrize(("took", "doubts"), [(0.011, []), (0.5, [0]), (0.002, [0])])
+def test_the_trace_compares_times_with_estimates(took: float, doubts: list[int]) -> None:
+    step = PlacedWork("step", "cpu", "1. add", 8, 0.0, 0.01)
+    found: list[int] = []
+    record = Measuring(
+        PlacedExpression("fastest", ("cpu",), (step,), 0.01), {0: lambda: took}, found.append
+    ).read()
+    assert record.times_estimate == pytest.approx(took / 0.01)
+    assert f"took {took / 0.01:.2g} times the estimate" in str(record)
+    assert found == doubts
