@@ -47,6 +47,19 @@ _CHECKED_MODULES = ("dparray._functions.elementwise", "dparray._kernel", "dparra
 when_apart: list[Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = []
 
 
+def called_apart(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Return the result of a function whose operands are on several queues, where a policy brings
+    them together; else ``NotImplemented``.
+    """
+    for call_together in when_apart:
+        result = call_together(function, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    return NotImplemented
+
+
 def guard(owner: Any, names: Iterable[str] | None = None) -> None:
     """Replace the functions of a module or a class by ones that let only our errors out.
 
@@ -97,11 +110,10 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
                 raise
             return taken
         except ExecutionPlacementError:
-            for call_together in when_apart:
-                result = call_together(function, args, kwargs)
-                if result is not NotImplemented:
-                    return result
-            raise
+            result = called_apart(function, args, kwargs)
+            if result is NotImplemented:
+                raise
+            return result
         except _MEANT:
             raise
         except _STRAY as error:

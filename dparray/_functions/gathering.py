@@ -35,7 +35,8 @@ def called_together(
     if policy is None or len(arrays) < 2:
         return NotImplemented
     name = function.__name__
-    written = kwargs.get("out")
+    # A Tile function's ``out`` may be a sequence or a mapping of arrays.
+    written = next(iter(_arrays_in(kwargs.get("out"))), None)
     if written is None and name in _WRITE_FIRST:
         written = arrays[0]
     if isinstance(written, ndarray):
@@ -44,7 +45,12 @@ def called_together(
         queue = _chosen(policy, name, arrays)
     result = function(
         *_moved(args, policy, f"an operand of {name}", queue),
-        **_moved(kwargs, policy, f"an operand of {name}", queue),
+        **{
+            key: value
+            if key == "out"  # never a copy, which nobody would read
+            else _moved(value, policy, f"an operand of {name}", queue)
+            for key, value in kwargs.items()
+        },
     )
     if isinstance(written, ndarray):
         return result

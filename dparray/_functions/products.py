@@ -202,9 +202,6 @@ def matmul(
             *(out, axes, dtype, casting, order),
         )
     if out is None:
-        small = _small_product(x1, x2)
-        if small is not None:
-            return small
         if _placement.in_force and type(x1) is type(x2) is ndarray:
             pending = _pending_product(x1, x2)
             if pending is not None:

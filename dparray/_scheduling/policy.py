@@ -31,10 +31,12 @@ class PlacementControl:
     A policy can be a function too: it is called with each :class:`PolicyStep`, in order, and gives
     the device.
 
-    Functions that make no expression (sorting, FFT, linear algebra but for matrix products) run on
-    one device: under a policy, operands on other queues are copied to where most bytes lie. Kernels
-    that users launch, indexing with an array and random generators follow their data under every
-    policy.
+    Element-wise operations, reductions, ``matmul`` and contractions of Tile are steps, of any size.
+    A policy is not asked about anything else while all operands are on one queue. Functions that
+    make no expression (sorting, FFT, linear algebra except ``matmul``) and Tile functions run on
+    one device: operands on several queues are copied to one of them, for which the policy is
+    asked once. Kernels that users launch, indexing with an array and random generators follow
+    their data under every policy.
 
     Args:
         policy: ``"follow"``, ``"fastest"``, or a function.

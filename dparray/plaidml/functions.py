@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dparray import _placement
 from dparray.plaidml.devices import Context, Device, Shape, Tensor, dtype_of
 from dparray.plaidml.exceptions import InvalidArgument, PlaidMLError
 from dparray.tilelang.function import TileFunction
@@ -133,9 +134,11 @@ class Invoker:
             raise InvalidArgument(f"no tensor is bound to the output {missing[0]!r}: set_output")
         tensors = [each for each in self._inputs.values() if isinstance(each, Tensor)]
         queues = [each.device.queue for each in (*tensors, *self._outputs.values())]
-        if any(queue != queues[0] for queue in queues):
+        is_apart = any(queue != queues[0] for queue in queues)
+        if is_apart and _placement.policy_in_force() is None:
             raise PlaidMLError(
-                "Cross device functions not supported: all tensors of a run lie on one device"
+                "Cross device functions not supported: all tensors of a run must be on one device. "
+                'Copy them there, or let a policy do it: with dp.placement("fastest")'
             )
         targets = {name: self._outputs[name].array for name in self._function.outputs}
         submitted = self._function.tile.submitted(*values, out=targets, device=queues[0])

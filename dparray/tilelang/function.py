@@ -13,9 +13,16 @@ from dparray import _dtypes
 from dparray._array.allocation import is_made_by_host
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
+from dparray._functions.guard import called_apart
 from dparray._placement import Placement, common_placement, placement_of
 from dparray.device import default_device, queue_of
-from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
+from dparray.exceptions import (
+    ArgumentError,
+    DTypeError,
+    ExecutionPlacementError,
+    HostConversionError,
+    ShapeError,
+)
 from dparray.tilelang.bind import Bound, bind, check
 from dparray.tilelang.explanation import TileExplanation, explained
 from dparray.tilelang.invocation import Invocation
@@ -79,10 +86,22 @@ class TileFunction:
 
         Raises:
             TileError: the program does not fit the inputs; the class says how.
-            ExecutionPlacementError: the arrays are on different queues.
+            ExecutionPlacementError: the arrays are on different queues, and no policy of
+                :func:`dparray.placement` is in force.
             HostConversionError: an input is a NumPy array.
             ArgumentError: inputs are missing or unknown.
         """
+        try:
+            return self._called(args, out, device, named)
+        except ExecutionPlacementError:
+            result = called_apart(self, args, {**named, "out": out, "device": device})
+            if result is NotImplemented:
+                raise
+            return result
+
+    def _called(
+        self, args: tuple[Any, ...], out: Any, device: Any, named: Mapping[str, Any]
+    ) -> Any:
         values = args if len(args) == len(self.inputs) and not named else self._ordered(args, named)
         key, arrays = self._key(values)
         placement = self._placement(arrays, device, values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
+from typing import Any
 
 import dpctl
 import numpy as np
@@ -178,6 +179,77 @@ def test_a_policy_sees_each_step_and_must_give_a_device_of_those(pair: list[dp.D
     with pytest.raises(dp.DeviceError, match=r"chose .* for step 1, which is none of"):
         pending.asnumpy()
     deferred_placement.nodes.clear()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x + 1,
+        lambda x: x @ x,
+        dp.sin,
+        dp.sum,
+        dp.mean,
+        lambda x: x[1:] - x[:-1],
+        lambda x: x.astype("float32"),
+    ],
+)
+def test_a_policy_is_asked_about_small_steps(pair: list[dp.Device], call: Any) -> None:
+    asked = []
+
+    def last(step: dp.PolicyStep) -> dp.Device:
+        asked.append(step)
+        return step.devices[-1]
+
+    x = dp.ones((3, 3), device=pair[0])
+    with dp.placement(last, devices=pair):
+        result = call(x)
+        dp.eval(result)
+    assert len(asked) == 1
+    assert result.device == pair[0]
+
+
+SUMS = """function (A[N, M], B[M]) -> (O, S) {
+    O = A + B; S[i: N] = +(A[i, j] * B[j]), j < M; }"""
+
+
+@pytest.mark.parametrize("policy", ["fastest", "in turn"])
+def test_a_tile_function_brings_its_inputs_together(pair: list[dp.Device], policy: str) -> None:
+    host, (a, b) = _arrays(pair)
+    add = dp.tilelang.function(SUMS)
+    into = [
+        dp.zeros(SHAPE, "float32", device=pair[1]),
+        dp.zeros(SHAPE[:1], "float32", device=pair[1]),
+    ]
+    with dp.placement(policy if policy == "fastest" else _in_turn()):  # type: ignore[arg-type]
+        found = add(a, b[0])
+        named = add(B=b[0], A=a)
+        add(a, b[0], out={"O": into[0], "S": into[1]})
+    wanted = host[0] + host[1][0], host[0] @ host[1][0]
+    for results in (found, named, into):
+        for result, expected in zip(results, wanted, strict=True):
+            np.testing.assert_allclose(result.asnumpy(), expected, rtol=1e-3, atol=1e-4)
+    assert found[0].device == pair[0]
+    assert dp.placement.trace()
+    with pytest.raises(dp.ExecutionPlacementError, match=r"B = B\.to_device"):
+        add(a, b[0])
+
+
+def test_plaidml_runs_tensors_of_several_devices_under_a_policy(pair: list[dp.Device]) -> None:
+    import dparray.plaidml as plaidml
+
+    context = plaidml.Context()
+    devices = [plaidml.Device(context, place) for place in pair]
+    shape = plaidml.Shape(context, plaidml.DType.FLOAT32, 5)
+    tensors = [plaidml.Tensor(devices[n], shape) for n in (0, 1, 1)]
+    for tensor, number in zip(tensors[:2], (2.0, 3.0), strict=True):
+        tensor.array[:] = number
+    add = plaidml.Function("function (A, B) -> (O) { O = A * B; }")
+    given = {"A": tensors[0], "B": tensors[1]}, {"O": tensors[2]}
+    with pytest.raises(plaidml.exceptions.PlaidMLError, match=r"dp\.placement"):
+        plaidml.run(context, add, *given)
+    with dp.placement("fastest"):
+        plaidml.run(context, add, *given)
+    assert tensors[2].array.tolist() == [6.0] * 5
 
 
 def test_a_policy_that_is_none_is_an_error() -> None:
