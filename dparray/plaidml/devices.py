@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import enum
+import warnings
 import weakref
 from collections.abc import Iterator
 from math import prod
@@ -297,6 +298,13 @@ class Tensor:
         view = View(self.array.map(mode), mode == "rw")
         try:
             yield view
+            if view.is_lost:
+                warnings.warn(
+                    "plaidml: a view of a tensor was assigned to and left without "
+                    "view.writeback(), so nothing was written to the tensor; add "
+                    "view.writeback() at the end of the block",
+                    stacklevel=4,
+                )
         finally:
             if view._values is not None:
                 view._end()

@@ -14,12 +14,13 @@ class View:
     """The elements of a tensor as a sequence, row by row.
 
     What is assigned reaches the tensor by :meth:`writeback`, after which the view is dead; a view
-    that is left without it writes nothing back.
+    that is left without it writes nothing back, and warns if something was assigned.
     """
 
     def __init__(self, opened: Any, preserves: bool) -> None:
         self._map = opened
         self._shape = opened.values.shape
+        self._is_changed = False
         values = opened.values
         self._values: Any = values.copy() if preserves else np.empty_like(values)
 
@@ -62,6 +63,7 @@ class View:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         index, flat = self._index(key), self._live().reshape(-1)
+        self._is_changed = True
         if not isinstance(index, slice):
             flat[index] = value
             return
@@ -79,6 +81,7 @@ class View:
         given = np.asarray(source)
         if given.size != values.size:
             raise InvalidArgument(f"{given.size} elements for a view of {values.size}")
+        self._is_changed = True
         values.reshape(-1)[...] = given.reshape(-1)
 
     def copy_to_ndarray(self, target: Any) -> None:
@@ -96,6 +99,11 @@ class View:
         """Write what was assigned to the tensor, and end the view."""
         self._map.values[...] = self._live()
         self._end()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether elements were assigned that no :meth:`writeback` has written to the tensor."""
+        return self._is_changed and self._values is not None
 
     def _end(self) -> None:
         self._values = None
