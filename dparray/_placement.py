@@ -58,13 +58,19 @@ _configured = _FOLLOW
 
 #: How many policies other than "follow" are in force, in all threads: zero is what is asked first.
 in_force = 0
+#: How many of them are functions. Each step is theirs to place, so the compiled fast path, which
+#: computes small arrays where they are, rests meanwhile. "fastest" would choose the same.
+functions_in_force = 0
 _counting = threading.Lock()
 
 
 def _count(policy: Policy, step: int) -> None:
-    global in_force
+    global in_force, functions_in_force
     with _counting:
         in_force += step * (policy.choose != "follow")
+        functions_in_force += step * callable(policy.choose)
+    if callable(policy.choose):
+        _hooks.option_was_set("functions_in_force")
 
 
 def policy_in_force() -> Policy | None:

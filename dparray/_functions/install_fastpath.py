@@ -114,7 +114,8 @@ def install(module: Any) -> None:
 
     def follow() -> None:
         """Set the options that the module reads in every call."""
-        module.follow(config.host_tier, limits.host_elements, _hooks.is_tracing)
+        is_on = config.host_tier and not _placement.functions_in_force
+        module.follow(is_on, limits.host_elements, _hooks.is_tracing)
 
     vars(evaluate).update(Canonical=module.Canonical, pending_order=module.pending_order)
     vars(writes).update(pending_order=module.pending_order)
@@ -125,6 +126,7 @@ def install(module: Any) -> None:
     _hooks.when_set("host_tier", follow)
     _hooks.when_set("executor", follow)
     _hooks.when_set("tracing", follow)
+    _hooks.when_set("functions_in_force", follow)
     is_installed = True
 
 

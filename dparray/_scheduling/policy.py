@@ -31,8 +31,9 @@ class PlacementControl:
     A policy can be a function too: it is called with each :class:`PolicyStep`, in order, and gives
     the device.
 
-    Element-wise operations, reductions, ``matmul`` and contractions of Tile are steps, of any size.
-    A policy is not asked about anything else while all operands are on one queue. Functions that
+    Element-wise operations, reductions, ``matmul`` and contractions of Tile are steps. A function
+    is asked about each; ``"fastest"`` leaves small arrays of one CPU queue to NumPy. A policy is
+    not asked about anything else while all operands are on one queue. Functions that
     make no expression (sorting, FFT, linear algebra except ``matmul``) and Tile functions run on
     one device: operands on several queues are copied to one of them, for which the policy is
     asked once. Kernels that users launch, indexing with an array and random generators follow
