@@ -201,11 +201,10 @@ def matmul(
             *("matmul", _cores_of_matrices, matmul, (x1, x2)),
             *(out, axes, dtype, casting, order),
         )
-    if out is None:
-        if _placement.in_force and type(x1) is type(x2) is ndarray:
-            pending = _pending_product(x1, x2)
-            if pending is not None:
-                return pending
+    if out is None and _placement.in_force and type(x1) is type(x2) is ndarray:
+        pending = _pending_product(x1, x2)
+        if pending is not None:
+            return pending
     taken = dispatch_override("matmul", (x1, x2), out=out)
     if taken is not NotImplemented:
         return taken
