@@ -49,7 +49,7 @@ BUDGETS = {
     "graph": 1_950,
     "codegen": 3_300,
     "compiler": 20_000,
-    "evaluate": 7_600,
+    "evaluate": 7_750,
     "array": 6_200,
     "kernels": 4_500,
     "functions": 30_700,
