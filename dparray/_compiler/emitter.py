@@ -210,9 +210,7 @@ def _with_hidden_places(text: str, ids: set[str], computed: set[str]) -> str:
 
 # The back end writes these as calls of OpenCL's functions, and Intel's CPU driver takes what a
 # function gives for another number in each work-item: a loop up to the lesser of two numbers that
-# are the same for all is run with masks then (a convolution takes 4 times as long). LLVM makes some
-# of 2 or 3 bits, where it counts the steps of a loop up to a masked number: the back end compares
-# no such integers.
+# are the same for all is run with masks then (a convolution takes 4 times as long).
 _EXTREMES = re.compile(
     r"^  (?P<name>%\S+) = (?:tail )?call (?P<type>i\d+) @llvm\.(?P<which>[su]m(?:in|ax))"
     r"\.i\d+\(i\d+ (?:range\([^)]*\) )?(?P<a>[^\s,]+), i\d+ (?:range\([^)]*\) )?(?P<b>[^\s,)]+)\)"
@@ -226,21 +224,6 @@ def _chosen(found: re.Match[str]) -> str:
     a, b, kind = found["a"], found["b"], found["type"]
     is_first = f"%dparray.order.{found.start()}"
     order = _ORDERS[found["which"]]
-    if kind not in _UNCHANGED:
-        extend = "sext" if order.startswith("s") else "zext"
-        wide = [f"%dparray.wide.{found.start()}.{side}" for side in "ab"]
-        lines = [
-            f"  {name} = {extend} {kind} {side} to i64\n"
-            for name, side in zip(wide, (a, b), strict=True)
-        ]
-        a, b = wide
-        chosen = f"%dparray.chosen.{found.start()}"
-        lines += [
-            f"  {is_first} = icmp {order} i64 {a}, {b}\n",
-            f"  {chosen} = select i1 {is_first}, i64 {a}, i64 {b}\n",
-            f"  {found['name']} = trunc i64 {chosen} to {kind}",
-        ]
-        return "".join(lines)
     return (
         f"  {is_first} = icmp {order} {kind} {a}, {b}\n"
         f"  {found['name']} = select i1 {is_first}, {kind} {a}, {kind} {b}"
@@ -723,7 +706,7 @@ _ALIGNMENTS = re.compile(r"(?<=, align )(?:128|256|512|1024)$", re.MULTILINE)
 
 def writable(text: str) -> str:
     """Return the text of a module as the back end writes it rightly."""
-    text = _ALIGNMENTS.sub("64", _MEETINGS.sub("", text))
+    text = _without_odd_integers(_ALIGNMENTS.sub("64", _MEETINGS.sub("", text)))
     ids, computed = of_items = _ids_and_computed(text, _IDS)
     if _GROUP_ID in text:
         of_items = _ids_and_computed(text, _IDS_OF_ITEMS)
@@ -805,6 +788,152 @@ def _with_one_way_back(body: str, together: set[str]) -> str:
             lines[end] = re.sub(target, f"label {back}", lines[end])
         added += [f"  call void {_MEET}", f"  br label {loop.header}"]
     return "\n".join([*lines, *added, ""])
+
+
+# --- odd integers ---------------------------------------------------------------------------------
+# LLVM counts the steps of a loop up to a masked number in as many bits as the mask has, and cuts
+# numbers to what is used of them. The back end compares no integers of fewer than 8 bits, and those
+# of other odd widths need an extension that not all drivers have. So they are kept in 8, 16, 32 or
+# 64 bits, of which those above are zeros.
+
+_ODD = r"i(?:[2-7]|9|1[0-57-9]|2\d|3[013-9]|4\d|5\d|6[0-3])"
+_HAS_ODD = re.compile(rf"(?<![^\s(]){_ODD}(?![\w.])")
+_ODD_RESULT = re.compile(r"^  (%\S+) = (.*)$")
+_ODD_EXTENSION = re.compile(r"^([sz])ext (?:nneg )?i(\d+) (\S+) to i(\d+)$")
+_ODD_CUT = re.compile(r"^trunc (?:nuw |nsw )*i(\d+) (\S+) to i(\d+)$")
+_ODD_ORDER = re.compile(rf"^icmp (?:samesign )?(\w+) ({_ODD}) ([^\s,]+), (\S+)$")
+_ODD_CHOICE = re.compile(rf"^(select i1 [^\s,]+, )({_ODD}) ([^\s,]+), {_ODD} (\S+)$")
+_ODD_PHI = re.compile(rf"^phi ({_ODD}) (.*)$")
+_ODD_FREEZE = re.compile(rf"^freeze ({_ODD}) (\S+)$")
+_ODD_ARITHMETIC = re.compile(
+    rf"^(?P<operation>add|sub|mul|shl|xor|and|or|lshr|ashr|[us]div|[us]rem) "
+    rf"(?:nuw |nsw |exact |disjoint )*(?P<type>{_ODD}) (?P<a>[^\s,]+), (?P<b>\S+)$"
+)
+_ODD_EXTREME = re.compile(
+    rf"^(?:tail )?call (?P<type>{_ODD}) @llvm\.(?P<which>[su]m(?:in|ax))\.i\d+"
+    rf"\({_ODD} (?:range\([^)]*\) )?(?P<a>[^\s,]+), {_ODD} (?:range\([^)]*\) )?(?P<b>[^\s,)]+)\).*$"
+)
+_OVERFLOWING = frozenset(("add", "sub", "mul", "shl", "xor"))
+
+
+def _standard_width(bits: int) -> int:
+    """The width of the integer that keeps one of some bits; that of a Boolean is 1."""
+    return 1 if bits == 1 else next(each for each in (8, 16, 32, 64) if bits <= each)
+
+
+class _OddLine:
+    """The lines that stand for one that has integers of odd widths.
+
+    Attributes:
+        name: of the result.
+        lines: those before the last, which makes the result.
+    """
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
+        self.number = number
+        self.lines: list[str] = []
+
+    def add(self, text: str) -> str:
+        """Add an instruction and return the name of its result."""
+        name = f"%dparray.odd.{self.number}.{len(self.lines)}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def operand(self, value: str, bits: int, *, signed: bool = False) -> str:
+        """Return an integer in its standard width: extended by its sign, or by zeros."""
+        if re.fullmatch(r"-?\d+", value):
+            number = int(value) % (1 << bits)
+            return str(number - (1 << bits) if signed and number >> (bits - 1) else number)
+        width = _standard_width(bits)
+        if not signed or width == bits:
+            return value
+        shifted = self.add(f"shl i{width} {value}, {width - bits}")
+        return self.add(f"ashr i{width} {shifted}, {width - bits}")
+
+    def masked(self, text: str, bits: int) -> list[str]:
+        """Return all lines; the last cuts what an instruction gives to some bits."""
+        width = _standard_width(bits)
+        if width != bits:
+            text = f"and i{width} {self.add(text)}, {(1 << bits) - 1}"
+        return [*self.lines, f"  {self.name} = {text}"]
+
+    def extension(self, sign: str, source: int, value: str, target: int) -> list[str]:
+        """Return the lines of ``sext`` or ``zext``."""
+        value = self.operand(value, source, signed=sign == "s")
+        start, end = _standard_width(source), _standard_width(target)
+        extended = (
+            f"{sign}ext i{start} {value} to i{end}" if start < end else f"or i{end} {value}, 0"
+        )
+        return self.masked(extended, target)
+
+    def cut(self, source: int, value: str, target: int) -> list[str]:
+        """Return the lines of ``trunc``."""
+        start, end = _standard_width(source), _standard_width(target)
+        return self.masked(
+            f"trunc i{start} {value} to i{end}" if end < start else f"or i{end} {value}, 0", target
+        )
+
+    def arithmetic(self, operation: str, bits: int, a: str, b: str) -> list[str]:
+        """Return the lines of an operation on two integers."""
+        signed = operation in ("ashr", "sdiv", "srem")
+        a = self.operand(a, bits, signed=signed)
+        b = self.operand(b, bits, signed=signed and operation != "ashr")
+        text = f"{operation} i{_standard_width(bits)} {a}, {b}"
+        if signed or operation in _OVERFLOWING:
+            return self.masked(text, bits)
+        return [*self.lines, f"  {self.name} = {text}"]
+
+    def order(self, order: str, bits: int, a: str, b: str) -> str:
+        """Return a comparison."""
+        a, b = (self.operand(each, bits, signed=order.startswith("s")) for each in (a, b))
+        return f"icmp {order} i{_standard_width(bits)} {a}, {b}"
+
+
+def _without_odd_integers(text: str) -> str:
+    """The text of a module whose integers have 1, 8, 16, 32 or 64 bits."""
+    if not _HAS_ODD.search(text):
+        return text
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines()):
+        lines += _with_standard_integers(line, number) if _HAS_ODD.search(line) else [line]
+    return "\n".join([*lines, ""])
+
+
+def _with_standard_integers(line: str, number: int) -> list[str]:
+    result = _ODD_RESULT.match(line)
+    if not result:
+        return [] if line.startswith("declare ") and "@llvm." in line else [line]
+    name, rest = result.groups()
+    one = _OddLine(name, number)
+    if found := _ODD_EXTENSION.match(rest):
+        return one.extension(found[1], int(found[2]), found[3], int(found[4]))
+    if found := _ODD_CUT.match(rest):
+        return one.cut(int(found[1]), found[2], int(found[3]))
+    if found := _ODD_ARITHMETIC.match(rest):
+        return one.arithmetic(found["operation"], int(found["type"][1:]), found["a"], found["b"])
+    if found := _ODD_ORDER.match(rest):
+        text = one.order(found[1], int(found[2][1:]), found[3], found[4])
+        return [*one.lines, f"  {name} = {text}"]
+    if found := _ODD_EXTREME.match(rest):
+        bits = int(found["type"][1:])
+        a, b = (one.operand(found[side], bits) for side in "ab")
+        is_first = one.add(one.order(_ORDERS[found["which"]], bits, found["a"], found["b"]))
+        width = _standard_width(bits)
+        return [*one.lines, f"  {name} = select i1 {is_first}, i{width} {a}, i{width} {b}"]
+    if found := _ODD_CHOICE.match(rest):
+        bits = int(found[2][1:])
+        a, b = (f"i{_standard_width(bits)} {one.operand(each, bits)}" for each in found.group(3, 4))
+        return [f"  {name} = {found[1]}{a}, {b}"]
+    if found := _ODD_PHI.match(rest):
+        bits = int(found[1][1:])
+        incoming = (
+            f"[ {one.operand(value, bits)}, {place} ]" for value, place in _INCOMING.findall(rest)
+        )
+        return [f"  {name} = phi i{_standard_width(bits)} {', '.join(incoming)}"]
+    if found := _ODD_FREEZE.match(rest):
+        return [f"  {name} = freeze i{_standard_width(int(found[1][1:]))} {found[2]}"]
+    return [line]
 
 
 # --- vectors --------------------------------------------------------------------------------------

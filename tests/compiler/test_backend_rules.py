@@ -748,6 +748,107 @@ def test_values_that_change_places_in_loops(kind: str, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
 
 
+_ODD_OPERATIONS = {
+    "add": lambda a, b, n: a + b,
+    "sub nsw": lambda a, b, n: a - b,
+    "mul": lambda a, b, n: a * b,
+    "shl": lambda a, b, n: a << b % n,
+    "lshr": lambda a, b, n: a % 2**n >> b % n,
+    "ashr": lambda a, b, n: a >> b % n,
+    "xor": lambda a, b, n: a ^ b,
+    "and": lambda a, b, n: a & b,
+    "or": lambda a, b, n: a | b,
+    "udiv": lambda a, b, n: a % 2**n // (b % 2**n or 1),
+    "urem": lambda a, b, n: a % 2**n % (b % 2**n or 1),
+    "smin": lambda a, b, n: min(a, b),
+    "smax": lambda a, b, n: max(a, b),
+    "umin": lambda a, b, n: min(a % 2**n, b % 2**n),
+    "umax": lambda a, b, n: max(a % 2**n, b % 2**n),
+    "slt": lambda a, b, n: -(a < b),
+    "uge": lambda a, b, n: -(a % 2**n >= b % 2**n),
+    "eq": lambda a, b, n: -(a == b),
+}
+
+
+def _odd_integers(bits: int) -> str:
+    """A kernel of which each work-item computes all of these of two integers of odd widths."""
+    lines = [
+        "  %id = call spir_func i64 @_Z13get_global_idj(i32 0)",
+        *(f"  %at.{x} = getelementptr i64, ptr addrspace(1) %{x}, i64 %id" for x in "ab"),
+        *(f"  %whole.{x} = load i64, ptr addrspace(1) %at.{x}" for x in "ab"),
+        *(f"  %cut.{x} = trunc i64 %whole.{x} to i{bits}" for x in "ab"),
+        f"  %is.zero = icmp eq i{bits} %cut.b, 0",
+        f"  %divisor = select i1 %is.zero, i{bits} 1, i{bits} %cut.b",
+        f"  %by = urem i{bits} %cut.b, {bits % 2**bits}",
+        "  br label %again",
+        "again:",
+        f"  %first = phi i{bits} [ %cut.a, %entry ], [ %same, %again ]",
+        f"  %same = freeze i{bits} %first",
+        "  br i1 false, label %again, label %end",
+        "end:",
+        "  %row = mul i64 %id, ROWS",
+    ]
+    for at, name in enumerate(_ODD_OPERATIONS):
+        kind = f"i{bits}"
+        if name in ("slt", "uge", "eq"):
+            lines += [f"  %bit.{at} = icmp {name} {kind} %first, %cut.b"]
+            lines += [f"  %r.{at} = sext i1 %bit.{at} to {kind}"]
+        elif name[1:] in ("min", "max"):
+            call = f"call {kind} @llvm.{name}.{kind}({kind} %first, {kind} %cut.b)"
+            lines += [f"  %r.{at} = {call}"]
+        else:
+            is_shift = name.endswith(("shl", "shr"))
+            other = "%by" if is_shift else "%divisor" if name.startswith("u") else "%cut.b"
+            lines += [f"  %r.{at} = {name} {kind} %first, {other}"]
+        lines += [
+            f"  %n.{at} = add i64 %row, {at}",
+            f"  %to.{at} = getelementptr i64, ptr addrspace(1) %out, i64 %n.{at}",
+            f"  %long.{at} = sext {kind} %r.{at} to i64",
+            f"  store i64 %long.{at}, ptr addrspace(1) %to.{at}",
+        ]
+    given = ", ".join(f"ptr addrspace(1) %{name}" for name in ("a", "b", "out"))
+    return "\n".join(
+        [
+            'target triple = "spirv64-unknown-unknown"',
+            "declare spir_func i64 @_Z13get_global_idj(i32)",
+            *(
+                f"declare i{bits} @llvm.{name}.i{bits}(i{bits}, i{bits})"
+                for name in ("smin", "smax", "umin", "umax")
+            ),
+            f"define spir_kernel void @k({given}) {{",
+            "entry:",
+            *(line.replace("ROWS", str(len(_ODD_OPERATIONS))) for line in lines),
+            "  ret void",
+            "}",
+            "",
+        ]
+    )
+
+
+@pytest.mark.parametrize("bits", [2, 3, 7, 9, 24, 33, 63])
+def test_integers_of_odd_widths_are_kept_in_standard_ones(bits: int) -> None:
+    def signed(value: int) -> int:
+        return (value + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+
+    ends = [0, 1, 2, 3, -1, -2, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), 2**62 + 5]
+    pairs = [(a, b) for a in ends for b in ends]
+    a, b = (dp.asarray(each, dtype="int64") for each in zip(*pairs, strict=True))
+    out = dp.zeros((len(pairs), len(_ODD_OPERATIONS)), dtype="int64")
+    text = emitter.writable(_odd_integers(bits))
+    assert not re.search(rf"\bi{bits}\b", text)
+    dp.raw_kernel(emission.emit(text), "k")[len(pairs)](a, b, out)
+    wanted = [
+        [signed(compute(signed(x), signed(y), bits)) for compute in _ODD_OPERATIONS.values()]
+        for x, y in pairs
+    ]
+    # A shift's distance is the unsigned number modulo the width.
+    for row, (x, y) in zip(wanted, pairs, strict=True):
+        for at, (name, compute) in enumerate(_ODD_OPERATIONS.items()):
+            if name.endswith(("shl", "shr")):
+                row[at] = signed(compute(signed(x), y % 2**bits, bits))
+    np.testing.assert_array_equal(out.asnumpy(), wanted)
+
+
 @dp.kernel
 def one_of_some(item: dp.Item, x: Any, out: Any) -> None:
     i = item.get_id(0)

@@ -34,6 +34,10 @@ def test_loops_that_exchange_numbers_are_not_vectorized(seed: int) -> None:
     compare(make_case(seed))
 
 
+def test_a_loop_counted_in_two_bits_is_written() -> None:
+    compare(make_case(62240))
+
+
 def test_random_programs_on_each_queue(queue: Any) -> None:
     compare(make_case(5), queue)
 
