@@ -241,22 +241,44 @@ static PyObject *view_to_share(PyObject *x)
 
 /* --- results ---------------------------------------------------------------------------------- */
 
-/* An array like another, of which the host sees `seen`; takes that reference. */
-static PyObject *make(PyObject *like, PyObject *seen, PyObject *block)
+static void put(PyObject *x, Py_ssize_t offset, PyObject *value)
+{
+    PyObject *before = SLOT(x, offset);
+    if (before != value) {
+        SLOT(x, offset) = Py_XNewRef(value);
+        Py_XDECREF(before);
+    }
+}
+
+/* A new array in a place, of which neither values nor an expression are set: the constructor, as
+ * `ndarray._new` in Python. */
+static PyObject *new_array(PyObject *queue, PyObject *usm_type)
 {
     PyObject *made = PyType_GenericAlloc(array_type, 0);
-    if (!made) {
-        Py_DECREF(seen);
+    if (!made)
         return NULL;
-    }
-    SLOT(made, at_seen) = seen;
-    SLOT(made, at_block) = Py_NewRef(block ? block : Py_None);
+    SLOT(made, at_seen) = Py_NewRef(Py_None);
+    SLOT(made, at_block) = Py_NewRef(Py_None);
     SLOT(made, at_packed) = Py_NewRef(Py_None);
-    SLOT(made, at_queue) = Py_XNewRef(SLOT(like, at_queue));
-    SLOT(made, at_usm_type) = Py_XNewRef(SLOT(like, at_usm_type));
-    /* Nothing that an array refers to refers back, so the collector of cycles need not walk it:
-     * that takes a list of arrays longer than to make them. */
-    PyObject_GC_UnTrack(made);
+    SLOT(made, at_alias) = Py_NewRef(Py_None);
+    SLOT(made, at_queue) = Py_XNewRef(queue);
+    SLOT(made, at_usm_type) = Py_XNewRef(usm_type);
+    return made;
+}
+
+/* A buffer in the place of another array, of which the host sees `seen`; takes that reference. */
+static PyObject *make(PyObject *like, PyObject *seen, PyObject *block)
+{
+    PyObject *made = new_array(SLOT(like, at_queue), SLOT(like, at_usm_type));
+    if (made) {
+        put(made, at_seen, seen);
+        if (block)
+            put(made, at_block, block);
+        /* Nothing that an array refers to refers back, so the collector of cycles need not walk it:
+         * that takes a list of arrays longer than to make them. */
+        PyObject_GC_UnTrack(made);
+    }
+    Py_DECREF(seen);
     return made;
 }
 
@@ -273,15 +295,6 @@ static PyObject *make_of(PyObject *like, PyObject *values)
         values = whole;
     }
     return make(like, values, NULL);
-}
-
-static void put(PyObject *x, Py_ssize_t offset, PyObject *value)
-{
-    PyObject *before = SLOT(x, offset);
-    if (before != value) {
-        SLOT(x, offset) = Py_XNewRef(value);
-        Py_XDECREF(before);
-    }
 }
 
 static void put_static(PyObject **place, PyObject *value)

@@ -287,6 +287,21 @@ static int write_silently(PyObject *target, PyObject *index, PyObject *value)
     return is_done;
 }
 
+/* Whether an array is the part of another one that an index selects, as after x[1:] += 1: then
+ * nothing is to be written. No memory is read. */
+static int is_that_part(PyObject *self, PyArrayObject *target, PyObject *index, PyObject *value)
+{
+    PyObject *block = SLOT(self, at_block), *source = seen_of(value);
+    if (!source || !block || block == Py_None || SLOT(value, at_block) != block ||
+        PyArray_DESCR(AS_ARRAY(source)) != PyArray_DESCR(target))
+        return 0;
+    PyObject *part = PyObject_GetItem((PyObject *)target, index);
+    int is_same = part && Py_TYPE(part) == &PyArray_Type &&
+                  lie_alike(AS_ARRAY(part), AS_ARRAY(source));
+    Py_XDECREF(part);
+    return is_same;
+}
+
 /* Write to a part of what the host sees: 1 if it is done, 0 if not, which may be an exception. */
 static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject *value)
 {
@@ -301,6 +316,10 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
         if (!source || SLOT(value, at_queue) != SLOT(self, at_queue) ||
             PyArray_SIZE(AS_ARRAY(source)) == 0 ||
             (PyArray_ISCOMPLEX(AS_ARRAY(source)) && !PyArray_ISCOMPLEX(target)))
+            return 0;
+        if (is_that_part(self, target, index, value))
+            return 1;
+        if (PyErr_Occurred())
             return 0;
     } else if (!holds(target, value))
         return 0;
@@ -328,9 +347,6 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
         done = 0;
     else if (source == value || lie_apart(AS_ARRAY(part), AS_ARRAY(source)))
         done = write_silently(part, Py_Ellipsis, source);
-    else if (PyArray_DESCR(AS_ARRAY(source)) == PyArray_DESCR(target) &&
-             lie_alike(AS_ARRAY(part), AS_ARRAY(source))) /* as after x[1:] += 1 */
-        done = 1;
     else { /* NumPy takes x[::2] = x[:n] for an assignment that needs no copy */
         PyObject *apart = PyArray_NewCopy(AS_ARRAY(source), NPY_KEEPORDER);
         done = apart ? write_silently(part, Py_Ellipsis, apart) : 0;

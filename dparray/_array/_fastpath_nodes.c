@@ -215,7 +215,7 @@ static PyObject *noted_node(PyObject *op, PyObject *weight_of_op, PyObject *x, P
     for (int which = 0; which < count; which++)
         if (notes[which] && PyList_Append(notes[which], reference) < 0)
             goto failed;
-    made = PyType_GenericAlloc(array_type, 0);
+    made = new_array(PART(node, QUEUE), PART(node, USM_TYPE));
     PyObject *holder = made ? PyWeakref_NewRef(made, NULL) : NULL;
     if (!holder) {
         Py_CLEAR(made);
@@ -224,15 +224,9 @@ static PyObject *noted_node(PyObject *op, PyObject *weight_of_op, PyObject *x, P
     put(node, node_slots[ARRAY], holder);
     Py_DECREF(holder);
     put(made, at_node, node);
-    put(made, at_block, Py_None);
-    put(made, at_seen, Py_None);
-    put(made, at_alias, Py_None);
-    put(made, at_packed, Py_None);
     put(made, at_shape, PART(node, SHAPE));
     put(made, at_dtype, PART(node, DTYPE));
     put(made, at_size, PART(node, SIZE));
-    put(made, at_queue, PART(node, QUEUE));
-    put(made, at_usm_type, PART(node, USM_TYPE));
 failed:
     Py_XDECREF(reference);
     Py_XDECREF(parts);

@@ -1,7 +1,17 @@
 """The array: its state, its memory, and its views.
 
 An array is a layout (shape, strides, offset, dtype) over a block of USM memory that was allocated
-on one queue. Views share the block.
+on one queue. Views share the block. It is in one of three states:
+
+buffer              The values exist. They are in a block; or the fast path has computed them on the
+                    host (`_block` is ``None``, `_host_view` owns them), and they get a block when
+                    something needs one: memory of the pool costs more than a small operation.
+lazy                There is an expression, `_node_kept`, and no memory.
+view of a lazy      The same, and an `_alias` that says where the elements will be in the memory of
+array               the array that it is a view of.
+
+:func:`has_memory` is true of a buffer, :func:`living_alias` finds a view of a lazy array. States
+change in one direction: evaluation makes buffers of the others.
 """
 
 from __future__ import annotations
@@ -125,6 +135,23 @@ class ndarray(Methods):
     _put_advanced: Callable[[Any, Any], None]
 
     @classmethod
+    def _new(
+        cls, queue: dpctl.SyclQueue, usm_type: str, block: Block | None, host_view: Any = None
+    ) -> ndarray:
+        """The constructor of every array; `new_array` in `_fastpath.c` is the same, compiled.
+
+        The three below call it, one for each way to a state: of a layout and of values on the host
+        (a buffer), and of an expression (lazy, or a view of a lazy array).
+        """
+        self = new_object(cls)
+        self.sycl_queue = queue
+        self.usm_type = usm_type
+        self._block = block
+        self._host_view = host_view
+        self._alias = self._packed = None
+        return self
+
+    @classmethod
     def _from_layout(
         cls,
         block: Block,
@@ -133,47 +160,35 @@ class ndarray(Methods):
         strides: tuple[int, ...],
         dtype: np.dtype[Any],
     ) -> ndarray:
-        """The one gate through which every array is made."""
-        self = new_object(cls)
-        self._block = block
+        """A buffer: a layout over memory."""
+        self = cls._new(block.queue, block.usm_type, block)
         self._offset = offset
         self._shape = shape
         self._strides = strides
         self._dtype = dtype
         self._size = prod(shape)
-        self._packed = None
-        self.sycl_queue = block.queue
-        self.usm_type = block.usm_type
         self._host_view = _view_for_host(self)
         return self
 
     @classmethod
-    def _pending(cls, node: Node) -> ndarray:
-        """An array whose values are still an expression."""
-        self = new_object(cls)
-        self._node_kept = node
-        node.array = weakref.ref(self)
-        self._block = self._host_view = self._alias = self._packed = None
-        self._shape = node.shape
-        self._dtype = node.dtype
-        self._size = node.size
-        self.sycl_queue = node.queue
-        self.usm_type = node.usm_type
-        if _hooks.subscribers:
-            _hooks.emit("defer", array=self)
-        return self
-
-    @classmethod
     def _from_host_value(cls, values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str) -> ndarray:
-        """An array of values that the host has computed, which no other array has.
+        """A buffer of values that the host has computed, which no other array has.
 
         They go to USM memory when something needs them there.
         """
-        self = new_object(cls)
-        self._host_view = values
-        self._block = self._packed = None
-        self.sycl_queue = queue
-        self.usm_type = usm_type
+        return cls._new(queue, usm_type, None, values)
+
+    @classmethod
+    def _pending(cls, node: Node) -> ndarray:
+        """A lazy array: its values are still an expression."""
+        self = cls._new(node.queue, node.usm_type, None)
+        self._node_kept = node
+        node.array = weakref.ref(self)
+        self._shape = node.shape
+        self._dtype = node.dtype
+        self._size = node.size
+        if _hooks.subscribers:
+            _hooks.emit("defer", array=self)
         return self
 
     @property
@@ -337,12 +352,13 @@ def materialize(x: ndarray) -> Layout:
     """Where the values of an array lie; computes them if they are pending."""
     if x._packed is not None:
         return x._packed.layout
-    if x._block is not None:
-        try:
-            return Layout(x._block, x._offset, x._shape, x._strides, x._dtype)
-        except AttributeError:  # something is read off the host's view when it is asked for
-            pass
-    return Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
+    if x._block is None:
+        _give_memory(x)
+    try:
+        return Layout(x._block, x._offset, x._shape, x._strides, x._dtype)
+    except AttributeError:
+        _fill_slots(x)
+        return Layout(x._block, x._offset, x._shape, x._strides, x._dtype)
 
 
 def packed(x: ndarray) -> PackedArray:
@@ -380,12 +396,18 @@ def _view_for_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
     return None
 
 
+def _fill_slots(x: ndarray) -> None:
+    """Fill in the layout of an array in memory, which its host view shows."""
+    seen: Any = x._host_view
+    x._shape, x._strides, x._dtype, x._size = seen.shape, seen.strides, seen.dtype, seen.size
+    x._offset = seen.__array_interface__["data"][0] - x._block.pointer
+
+
 def _locate(x: ndarray) -> None:
     """Fill in the strides and the offset that an array has, or will have, in its block."""
     seen = x._host_view
     if seen is not None and seen.base is not None:
-        x._strides = seen.strides
-        x._offset = seen.__array_interface__["data"][0] - x.block.pointer
+        _fill_slots(x)
         return
     alias = living_alias(x) if seen is None else None
     if alias is not None and alias.view() is x:
