@@ -175,7 +175,7 @@ class _Scheduler:
         if self.target is not None:
             self._write()
         elif self._is_for_host(self.roots[0].size, self.roots[0].usm_type, self.roots):
-            self._host_view([*self.held, *self.roots])
+            self._on_host([*self.held, *self.roots])
         else:
             self._compute(self.roots, "")
         asked = [slot_of(layout_of(root)) for root in self.roots]
@@ -194,7 +194,7 @@ class _Scheduler:
         gain = 0.0 if is_pending else self._gain_of_copy(value, target)
         if not gain and self._is_for_host(prod(target.shape), self.usm_type, roots):
             instead = self._beside_work(roots, (value, target))
-            self._host_view(self.held, [(value, target)], instead=instead)
+            self._on_host(self.held, [(value, target)], instead=instead)
             return
         if is_pending:
             part = self._next(roots, self.held, True)
@@ -227,7 +227,7 @@ class _Scheduler:
             if id(node) in inside and id(node) not in asked and node.layout is None
         ]
         if self._is_for_host(roots[0].size, roots[0].usm_type, roots):
-            self._host_view([*held, *roots], stored_because=stored_because)
+            self._on_host([*held, *roots], stored_because=stored_because)
             return
         while roots:
             part = self._next(roots, held, False)
@@ -440,7 +440,7 @@ class _Scheduler:
 
     # Values that are computed without one kernel for all of them.
 
-    def _host_view(
+    def _on_host(
         self,
         nodes: Sequence[Node],
         stores: Sequence[tuple[Any, Layout]] = (),

@@ -124,7 +124,7 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
     if small is not None:
         return small
     x = check_array("roll", "x", x)
-    shift, axis = _host_view(x, "shift", shift), _host_view(x, "axis", axis)
+    shift, axis = _on_host(x, "shift", shift), _on_host(x, "axis", axis)
     if axis is None:
         flat = reshape(x, (x.size,))
         total = shift if isinstance(shift, int) else sum(shift)
@@ -159,7 +159,7 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
     return result
 
 
-def _host_view(x: ndarray, name: str, value: Any) -> Any:
+def _on_host(x: ndarray, name: str, value: Any) -> Any:
     """Integers that decide where elements go, from the queue of ``x`` if they are in an array."""
     if isinstance(value, float | np.generic):  # NumPy cuts off what is behind the point
         return int(value)

@@ -220,7 +220,7 @@ class Recorder:
         if local.begun:
             local.begun[-1][1].extend(found)
 
-    def _host_view(
+    def _on_host(
         self,
         local: _Thread,
         frame: Any,

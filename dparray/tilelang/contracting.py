@@ -87,7 +87,7 @@ class Lowered:
         self.alignment = alignment
         self.shape = tuple(size for _, size in contracted.space.output)
         self._texts: dict[Strides, Text] = {}
-        self._host_view: _HostPlan | None = None
+        self._on_host: _HostPlan | None = None
         self._kernels: dict[Strides, tuple[KernelFunction, tuple[int, ...]]] = {}
         self._ranges: dict[Any, Range | NdRange] = {}
         self._operations: dict[Any, tuple[Contraction, tuple[int, ...], tuple[int, ...]]] = {}
@@ -207,14 +207,14 @@ class Lowered:
 
     def host_plan(self) -> _HostPlan | None:
         """Return the points as the host computes with them; ``None`` if there are too many."""
-        if self._host_view is None:
+        if self._on_host is None:
             domain = self.contracted.domain
             assert domain is not None
             points = enumerated(domain, MAX_HOST_POINTS)
             if points is None:
                 return None
-            self._host_view = _HostPlan(self.contracted, points)
-        return self._host_view
+            self._on_host = _HostPlan(self.contracted, points)
+        return self._on_host
 
     @cached_property
     def text(self) -> Text:

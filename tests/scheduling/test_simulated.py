@@ -35,7 +35,7 @@ def _branches(x: dp.ndarray, count: int = 3) -> dp.ndarray:
     return total
 
 
-def _host_view(x: np.ndarray, count: int = 3) -> np.ndarray:
+def _on_host(x: np.ndarray, count: int = 3) -> np.ndarray:
     total = np.zeros(x.shape[1])
     for number in range(count):
         part = x.astype("float64") * (number + 1)
@@ -52,7 +52,7 @@ def test_a_processor_and_two_gpus_share_the_work() -> None:
     x = dp.asarray(host, device=devices[0])
     with dp.placement("fastest", devices=devices):
         result = _branches(x, 6)
-        np.testing.assert_allclose(result.asnumpy(), _host_view(host, 6), atol=2e-2)
+        np.testing.assert_allclose(result.asnumpy(), _on_host(host, 6), atol=2e-2)
     record = dp.placement.trace()[-1]
     assert {step.device for step in record.steps} >= {"gpu0", "gpu1"}
     assert record.seconds <= 0.8 * min(seconds for _, seconds in record.alone)
@@ -150,7 +150,7 @@ def test_a_small_accelerator_is_given_what_it_has_room_for() -> None:
     x = dp.asarray(host, device=devices[0])
     with dp.placement("fastest", devices=devices):
         result = _branches(x, 4)
-        np.testing.assert_allclose(result.asnumpy(), _host_view(host, 4), atol=2e-2)
+        np.testing.assert_allclose(result.asnumpy(), _on_host(host, 4), atol=2e-2)
     tiny = SimulatedDevice("tiny", FAST, 50e9, memory=1000)
     with dp.placement("fastest", devices=[tiny]):
         pending = x + x.sum()
@@ -209,7 +209,7 @@ def test_what_a_vanished_device_had_computed_is_computed_again() -> None:
     with dp.placement(lambda step: step.devices[-1], devices=devices):
         result = _branches(x, 2)
         gpu.vanish(after=1)
-        np.testing.assert_allclose(result.asnumpy(), _host_view(host, 2), atol=2e-2)
+        np.testing.assert_allclose(result.asnumpy(), _on_host(host, 2), atol=2e-2)
     record = dp.placement.trace()[-1]
     assert record.retried == ("gpu",)
     assert {step.device for step in record.steps} == {"cpu"}
