@@ -19,7 +19,11 @@ _NO_EVENTS: tuple[()] = ()
 
 
 def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
-    """Compute pending arrays now: the work is submitted, the host does not wait for it.
+    """Submit the work of pending arrays now; kernels are not waited for.
+
+    On a CPU device the calling thread computes some work itself, by NumPy: matrix products, sorts,
+    small arrays, and expressions whose kernel is not compiled yet. There it waits until earlier
+    work on the same memory is done, and returns with the result.
 
     Arrays of one shape on one queue are computed by one kernel. The arrays need not be on one
     queue; those that are computed already stay as they are.
