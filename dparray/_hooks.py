@@ -162,6 +162,8 @@ _KERNELS = str(Path(__file__).parents[1] / "kernels") + "/"
 _DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # a program like a user's
 # They run a function of the program's and tell of it: the call is not theirs.
 _TELLING = (_PACKAGE + "_explain/", _PACKAGE + "_profile/")
+# They call a public function with the arguments of a call that the program made.
+_CALLING = ("_functions/error_boundary.py", "_functions/gathering.py")
 _BESIDE = {contextlib.__file__, functools.__file__, threading.__file__}
 
 
@@ -175,7 +177,7 @@ def _kind_of(file: str) -> str:
     is_ours = file.startswith((_PACKAGE, _KERNELS, "<dparray")) or file in _BESIDE
     if not is_ours or file.startswith(_DEMO):
         return "program"
-    return "between" if file.endswith("error_boundary.py") or file.startswith(_TELLING) else "ours"
+    return "between" if file.endswith(_CALLING) or file.startswith(_TELLING) else "ours"
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:

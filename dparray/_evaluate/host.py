@@ -372,7 +372,9 @@ def _kinds_of_ufunc(op: Op) -> Callable[..., bool] | None:
 
 def _emit_call(function: Any, args: Sequence[Any], result: Any, start: float, owner: Any) -> None:
     """Report a call of a NumPy function on the calling thread to the subscribers."""
-    name = getattr(function, "__name__", "") or type(function).__name__
+    name = getattr(function, "__name__", "")
+    if not hasattr(np, name):  # a function of dparray's own stands in for NumPy's
+        name = _hooks.public_name() or name
     arrays = {id(each): each for each in (*args, result) if isinstance(each, np.ndarray)}
     _hooks.emit(
         "host",
