@@ -232,7 +232,10 @@ class Explanation:
         ran = ", ".join(self.ran)
         if self.made_by:
             return f"\n{self.made_by} ran: {ran}"
-        return f"\nran last on its queue, for this array or others: {ran}"
+        return (
+            "\nthe call that wrote this array is not remembered (a view, a kernel of yours, or one "
+            f"of many calls ago); the last work on its queue, oldest first: {ran}"
+        )
 
     def svg(self) -> str:
         """Return the graph as a picture: arrays on top, each step of the computation in its
