@@ -74,6 +74,15 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[_DRIVERS] = both
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getoption("dist") != "loadfile":
+        return None
+    from tests.scheduler import FileScheduling  # pytest-xdist need not be installed
+
+    return FileScheduling(config, log)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     for key in (_cache_dir, _drivers_dir):
         if key in config.stash:
