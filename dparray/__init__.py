@@ -225,6 +225,7 @@ with _startup.explained():
     if _typing.TYPE_CHECKING:
         from dparray import (
             fft as fft,
+            onnx as onnx,
             plaidml as plaidml,
             random as random,
             sharding as sharding,
@@ -249,6 +250,7 @@ with _startup.explained():
 
     _later = {
         "fft": "dparray.fft",
+        "onnx": "dparray.onnx",
         "plaidml": "dparray.plaidml",
         "random": "dparray.random",
         "sharding": "dparray.sharding",

@@ -31,6 +31,7 @@ Every error derives from :class:`DparrayError` and from the matching Python clas
     |  |- TileTypeError (TypeError)  a value of the wrong kind or dtype
     |  `- TileIndexError (IndexError)  an index set that is empty, unbounded or ambiguous
     |- PlaidMLError (RuntimeError)  an error of dparray.plaidml
+    |- OnnxError (ValueError)  an invalid ONNX model, or inputs that do not fit it
     `- UnsupportedFeatureError (NotImplementedError)  a feature that is not supported
 
 A message contains the value given, the values allowed, and a one-line fix.
@@ -68,6 +69,7 @@ __all__ = [
     "KernelTypeWarning",
     "MapError",
     "MemoryError",
+    "OnnxError",
     "PlaidMLError",
     "ShapeError",
     "ShardingError",
@@ -306,6 +308,16 @@ class TileIndexError(TileError, IndexError):
 
 class PlaidMLError(DparrayError, RuntimeError):
     """An error of :mod:`dparray.plaidml`; ``dparray.plaidml.exceptions`` has its subclasses."""
+
+
+class OnnxError(DparrayError, ValueError):
+    """An invalid ONNX model, or inputs that it cannot be computed for.
+
+    Attributes:
+        is_located: whether the message names the node that raised it.
+    """
+
+    is_located = False
 
 
 class UnsupportedFeatureError(DparrayError, NotImplementedError):

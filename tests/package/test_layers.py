@@ -36,6 +36,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("kernels", "_kernel algorithms"),
     ("functions", "_functions fft linalg random special lib testing tilelang plaidml"),
     ("compiled", "_jit"),
+    ("models", "onnx"),
     ("shards", "sharding dask"),
     ("tools", "_simulator _explain _notebook _profile __init__ cli __main__"),
 )
@@ -54,6 +55,7 @@ BUDGETS = {
     "kernels": 4_500,
     "functions": 30_700,
     "compiled": 4_000,
+    "models": 4_500,
     "shards": 2_400,
     "tools": 9_500,
 }

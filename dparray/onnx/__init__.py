@@ -1,0 +1,59 @@
+"""ONNX models in array programs: inputs and outputs are arrays, on any SYCL device.
+
+``model = dp.onnx.load("m.onnx")`` checks a model and folds its constants; ``model(x)`` computes it
+on the queue of its weights. It is for models within array programs (prepare, infer, and go on on
+one queue), not for serving or for language models. Needs the packages ``onnx`` and ``ml_dtypes``.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from dparray.exceptions import OnnxError
+from dparray.onnx.explanation import ModelExplanation, NodePlan
+from dparray.onnx.registry import operator
+
+if TYPE_CHECKING:
+    from dparray.onnx.model import Model, ValueInfo, load
+    from dparray.onnx.operators import SupportedOperator, supported
+
+#: Imported when first asked for, since they need packages that dparray does not depend on.
+_LATER = {
+    "Model": "model",
+    "ValueInfo": "model",
+    "load": "model",
+    "SupportedOperator": "operators",
+    "supported": "operators",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    for needed in ("onnx", "ml_dtypes"):
+        try:
+            importlib.import_module(needed)
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"dparray.onnx.{name} needs the package {needed!r}: "
+                "pip install 'onnx>=1.21' ml_dtypes",
+                name=error.name,
+            ) from None
+    importlib.import_module("dparray.onnx.rows")
+    value = getattr(importlib.import_module(f"dparray.onnx.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+__all__ = [
+    "Model",
+    "ModelExplanation",
+    "NodePlan",
+    "OnnxError",
+    "SupportedOperator",
+    "ValueInfo",
+    "load",
+    "operator",
+    "supported",
+]

@@ -1,0 +1,172 @@
+"""Check a model before it is computed, and inputs before they meet it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from dparray.exceptions import OnnxError
+from dparray.onnx.graph import Graph, Node, standard_function
+from dparray.onnx.registry import standard_domain
+from dparray.onnx.tensors import check_external, numpy_dtype
+
+#: How deep graphs may lie within each other.
+MAX_DEPTH = 100
+
+
+def opsets(proto: Any) -> dict[str, int]:
+    """Return the version of each domain; raise for one that the standard does not have yet."""
+    if not proto.HasField("graph"):
+        raise OnnxError("this is not an ONNX model: it has no graph")
+    made = {standard_domain(each.domain): int(each.version) for each in proto.opset_import}
+    made.setdefault("", 1)
+    newest = onnx.defs.onnx_opset_version()
+    if not 1 <= made[""] <= newest:
+        raise OnnxError(
+            f"the model is written for opset {made['']}; onnx {onnx.__version__} knows "
+            f"opsets 1 to {newest}: install a newer one, or export the model for opset {newest}"
+        )
+    return made
+
+
+def functions(proto: Any) -> dict[tuple[str, str, str], Any]:
+    """Return the functions of a model by domain, name and overload; none may call itself."""
+    made = {
+        (standard_domain(f.domain), f.name, getattr(f, "overload", "")): f for f in proto.functions
+    }
+    done: set[Any] = set()
+
+    def visit(key: Any, path: tuple[Any, ...]) -> None:
+        if key in path:
+            names = " -> ".join(name for _, name, _ in (*path, key))
+            raise OnnxError(f"the function {key[1]!r} calls itself: {names}")
+        if key in done:
+            return
+        for node in _nodes(made[key].node):
+            called = (standard_domain(node.domain), node.op_type, getattr(node, "overload", ""))
+            if called in made:
+                visit(called, (*path, key))
+        done.add(key)
+
+    for key in made:
+        visit(key, ())
+    return made
+
+
+def _nodes(nodes: Any, depth: int = 0) -> Iterator[Any]:
+    if depth > MAX_DEPTH:
+        raise OnnxError(f"graphs lie within each other more than {MAX_DEPTH} deep")
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            yield from _nodes(attribute.g.node, depth + 1)
+            for graph in attribute.graphs:
+                yield from _nodes(graph.node, depth + 1)
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    for node in _nodes(graph.node):
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            if attribute.HasField("g"):
+                yield from attribute.g.initializer
+
+
+def weights(proto: Any, folder: Path | None, max_bytes: int) -> int:
+    """Return the bytes of the weights, after a check of where their data is."""
+    total = 0
+    for each in _tensors(proto.graph):
+        if each.data_location == onnx.TensorProto.EXTERNAL:
+            check_external(each, folder)
+        if any(size < 0 for size in each.dims):
+            raise OnnxError(f"tensor {each.name!r}: shape {list(each.dims)} has a negative size")
+        dtype = numpy_dtype(each.data_type)
+        total += math.prod(each.dims) * (0 if dtype.kind == "O" else dtype.itemsize)
+    if total > max_bytes:
+        raise OnnxError(
+            f"the weights have {total:,} bytes, more than max_bytes, {max_bytes:,}; pass a larger "
+            "max_bytes to dp.onnx.load if that is meant"
+        )
+    return total
+
+
+def names(graph: Graph, outer: frozenset[str] = frozenset()) -> None:
+    """Check that each value is computed once, and before it is used."""
+    known = {*graph.inputs, *graph.constants}
+    for node in graph.nodes:
+        for name in node.inputs:
+            if name and name not in known and name not in outer:
+                raise OnnxError(f"node {node.label}: its input {name!r} is not computed before it")
+        for inner in node.graphs:
+            names(inner, outer | known)
+        for name in node.outputs:
+            if name and name in known:
+                raise OnnxError(f"node {node.label}: its output {name!r} is defined twice")
+            known.add(name)
+    for name in graph.outputs:
+        if name not in known and name not in outer:
+            raise OnnxError(f"the output {name!r} is not computed by any node")
+
+
+def supported(graph: Graph, model: Any) -> None:
+    """Raise for the operators that dparray does not have, all in one message."""
+    missing = [node for node in graph.all_nodes() if not _is_supported(node, model)]
+    for function in model.functions.values():
+        opset = {standard_domain(each.domain): each.version for each in function.opset_import}
+        inner = (Node(each, {**model.opset, **opset}, model) for each in _nodes(function.node))
+        missing += [node for node in inner if not _is_supported(node, model)]
+    if missing:
+        kinds: dict[str, list[Node]] = {}
+        for node in missing:
+            kinds.setdefault(f"{node.domain or 'ai.onnx'}::{node.operator}", []).append(node)
+        listed = ", ".join(
+            f"{kind} (opset {found[0].version}, {len(found)} nodes, first {found[0].label})"
+            for kind, found in sorted(kinds.items())
+        )
+        raise OnnxError(
+            f"the model has operators that dparray does not have: {listed}; write them with "
+            '@dp.onnx.operator("Name", domain="...")'
+        )
+
+
+def _is_supported(node: Node, model: Any) -> bool:
+    if node.row() is not None or model.function_of(node) is not None:
+        return True
+    return bool(standard_function(node, None))
+
+
+def inputs(given: Mapping[str, Any], declared: Sequence[Any]) -> None:
+    """Check inputs against the declared dtypes, ranks and sizes; one name is one size."""
+    sizes: dict[str, tuple[int, str]] = {}
+    for info in declared:
+        if info.name not in given or info.dtype is None:
+            continue
+        x = given[info.name]
+        if not hasattr(x, "dtype"):
+            raise OnnxError(f"the input {info} was given {type(x).__name__}, not an array")
+        is_text = info.dtype == object and x.dtype.kind in "OUST"
+        if x.dtype != info.dtype and not is_text:
+            fix = f'x.astype("{info.dtype}")'
+            raise OnnxError(f"the input {info} was given {x.dtype}; convert it: {fix}")
+        if info.shape is None:
+            continue
+        if x.ndim != len(info.shape):
+            raise OnnxError(f"the input {info} was given the shape {list(x.shape)}")
+        for size, wanted in zip(x.shape, info.shape, strict=True):
+            if isinstance(wanted, int) and wanted != size:
+                raise OnnxError(f"the input {info} was given the shape {list(x.shape)}")
+            if isinstance(wanted, str):
+                before, first = sizes.setdefault(wanted, (size, info.name))
+                if before != size:
+                    raise OnnxError(
+                        f"the input {info} was given the shape {list(x.shape)}, but {wanted} is "
+                        f"{before} in the input {first!r}"
+                    )

@@ -1,0 +1,355 @@
+"""Nodes and graphs of a model, decoded once, and the pass that computes them."""
+
+from __future__ import annotations
+
+import math
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto
+
+from dparray._dtypes import SUPPORTED
+from dparray.exceptions import DparrayError, OnnxError
+from dparray.onnx import functions as dp
+from dparray.onnx.recorder import NeedsHostValue, Recorder, Traced
+from dparray.onnx.registry import HOST, ROWS, Call, Row, is_traced, standard_domain
+from dparray.onnx.tensors import dense, tensor
+
+#: Constants that were folded at load and are larger than this are computed at each call instead.
+MAX_FOLDED_BYTES = 1 << 20
+
+
+class TooLargeToFold(Exception):
+    """A constant that is computed at the first call instead of at load."""
+
+
+class Node:
+    """A node, its attributes decoded once.
+
+    Attributes:
+        operator, domain, version: which operator it is, of which opset.
+        inputs, outputs: names of values; ``""`` for one that is absent.
+        attributes: by name; graphs are `Graph` objects.
+        number: its position in the model's graph; -1 in inner graphs, whose work counts for the
+            node around them.
+        cache: what rows made of its constants.
+    """
+
+    def __init__(self, proto: Any, opsets: Mapping[str, int], model: Any) -> None:
+        self.proto, self.model = proto, model
+        self.operator, self.domain = proto.op_type, standard_domain(proto.domain)
+        self.version = opsets.get(self.domain, 1)
+        self.inputs, self.outputs = list(proto.input), list(proto.output)
+        self.number = -1
+        self.cache: dict[Any, Any] = {}
+        self.attributes: dict[str, Any] = {}
+        for attribute in proto.attribute:
+            self.attributes[attribute.name] = _attribute(attribute, opsets, model)
+
+    @property
+    def label(self) -> str:
+        """The operator and the name, for messages."""
+        name = f"{self.domain}::{self.operator}" if self.domain else self.operator
+        return f"{name} {self.proto.name!r}" if self.proto.name else name
+
+    @property
+    def graphs(self) -> list[Graph]:
+        """The graphs among the attributes."""
+        return [value for value in self.attributes.values() if isinstance(value, Graph)]
+
+    def row(self) -> Row | None:
+        """Return the row that computes this node; a function of the model comes first."""
+        if self.model.function_of(self) is not None:
+            return None
+        key = (self.domain, self.operator)
+        found = self.model.own_rows.get(key) or ROWS.get(key)
+        return None if found is None or found.since > self.version else found
+
+
+def _attribute(attribute: Any, opsets: Mapping[str, int], model: Any) -> Any:
+    if attribute.type == AttributeProto.GRAPH:
+        return Graph(attribute.g, opsets, model)
+    if attribute.type == AttributeProto.TENSOR:
+        return tensor(attribute.t, model.folder)
+    if attribute.type == AttributeProto.SPARSE_TENSOR:
+        return dense(attribute.sparse_tensor, model.folder)
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, list | tuple) and value and isinstance(value[0], bytes):
+        return [each.decode() for each in value]
+    return value
+
+
+class Graph:
+    """A graph: names of inputs and outputs, constants by name, and nodes in their order."""
+
+    def __init__(self, proto: Any, opsets: Mapping[str, int], model: Any) -> None:
+        self.model = model
+        self.inputs = [value.name for value in proto.input]
+        self.outputs = [value.name for value in proto.output]
+        self.constants = {each.name: tensor(each, model.folder) for each in proto.initializer}
+        for sparse in proto.sparse_initializer:
+            self.constants[sparse.values.name] = dense(sparse, model.folder)
+        self.weights = {name: x for name, x in self.constants.items() if name not in self.inputs}
+        self.nodes = [Node(each, opsets, model) for each in proto.node]
+        self._last_use: dict[str, int] | None = None
+
+    def all_nodes(self) -> Iterator[Node]:
+        """Iterate over the nodes of this graph and of those in attributes."""
+        for node in self.nodes:
+            yield node
+            for graph in node.graphs:
+                yield from graph.all_nodes()
+
+    def free_names(self) -> set[str]:
+        """Return the names that graphs around this one define."""
+        own = {*self.inputs, *self.constants, *(o for node in self.nodes for o in node.outputs)}
+        used = {*self.outputs, *(i for node in self.nodes for i in _reads(node))}
+        return used - own - {""}
+
+    def fold(self) -> int:
+        """Compute the nodes that depend on constants alone; return how many there are."""
+        run = Run(self.model, Recorder(self.model.device, self.model.placed), folding=True)
+        left: list[Node] = []
+        for node in self.nodes:
+            for graph in node.graphs:
+                graph.fold()
+            row = node.row()
+            on_host = row is not None and not (row.is_on_device or row.reads_graphs)
+            if (
+                on_host
+                and row
+                and not row.is_random
+                and all(name in self.constants or not name for name in node.inputs)
+            ):
+                values = [self.constants.get(name) for name in node.inputs]
+                try:
+                    results = run.node(node, values, self.constants)
+                except TooLargeToFold:
+                    left.append(node)
+                    continue
+                if all(isinstance(each, np.ndarray | np.generic) for each in results):
+                    made = zip(node.outputs, results, strict=False)
+                    self.constants.update((name, np.asarray(x)) for name, x in made if name)
+                    self.model.folded.append(node)
+                    continue
+            left.append(node)
+        self.nodes = left
+        return len(self.model.folded)
+
+    def last_use(self) -> dict[str, int]:
+        """Return by name the position of the last node that reads the value."""
+        if self._last_use is None:
+            self._last_use = {i: k for k, node in enumerate(self.nodes) for i in _reads(node)}
+        return self._last_use
+
+    def run(self, run: Run, inputs: Mapping[str, Any], scope: Any = None) -> list[Any]:
+        """Compute the graph.
+
+        Args:
+            run: the pass through the model.
+            inputs: the values of the inputs.
+            scope: the values of the graphs around; None for the outermost, whose values are
+                dropped after their last use.
+        """
+        own = {**self.constants, **inputs}
+        values: Any = own if scope is None else ChainMap(own, *getattr(scope, "maps", [scope]))
+        last = self.last_use() if scope is None else {}
+        for position, node in enumerate(self.nodes):
+            given = [values[name] if name else None for name in node.inputs]
+            for name, value in zip(node.outputs, run.node(node, given, values), strict=False):
+                if name:
+                    own[name] = value
+            for name in node.inputs:
+                if last.get(name) == position and name not in self.outputs:
+                    own.pop(name, None)
+        return [values.get(name) for name in self.outputs]
+
+
+def _reads(node: Node) -> list[str]:
+    return [*node.inputs, *(name for graph in node.graphs for name in graph.free_names())]
+
+
+class Run:
+    """One pass through a model: rows compute its nodes, and a recorder notes the device's calls."""
+
+    def __init__(self, model: Any, recorder: Recorder, folding: bool = False) -> None:
+        self.model, self.device, self._folding = model, recorder, folding
+
+    def node(self, node: Node, values: list[Any], scope: Any) -> tuple[Any, ...]:
+        """Compute a node; an error names it."""
+        outer = self.device.label
+        if outer < 0:
+            self.device.label = node.number
+        try:
+            with np.errstate(all="ignore"):
+                result = self._call(node, values, scope)
+        except (NeedsHostValue, TooLargeToFold):
+            raise
+        except OnnxError as error:
+            raise error if error.is_located else self._located(node, values, error) from error
+        except DparrayError as error:
+            if isinstance(error, dp.exceptions.ExecutionPlacementError):
+                raise  # its message has the line that moves the data
+            raise self._located(node, values, error) from error
+        except (
+            ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError,
+            NotImplementedError, RecursionError, RuntimeError, TypeError, ValueError,
+        ) as error:  # fmt: skip
+            row = node.row()
+            if row is not None and row.is_users:
+                raise  # an error of a user's function is the user's
+            raise self._located(node, values, error) from error
+        finally:
+            self.device.label = outer
+        return result if isinstance(result, tuple) else (result,)
+
+    def _located(self, node: Node, values: list[Any], error: BaseException) -> OnnxError:
+        given = ", ".join(
+            f"{name} {_described(value)}{self.model.producer_of(name)}"
+            for name, value in zip(node.inputs, values, strict=False)
+            if name
+        )
+        text = str(error) or type(error).__name__
+        located = OnnxError(f"node {node.label}: {text}; its inputs: {given or 'none'}")
+        located.is_located = True
+        return located
+
+    def _call(self, node: Node, values: list[Any], scope: Any) -> Any:
+        row = node.row()
+        if row is None:
+            return self.model.function_graph(node, values).run(self, values)
+        if row.is_users:
+            arrays = [self.device.place(value) for value in values]
+            return self.device.call(row.function, Call(node, self.device, self), *arrays)
+        on_device = row.is_on_device or any(map(is_traced, values))
+        if on_device and any(_only_on_host(value) for value in values):
+            on_device = False
+            values = [
+                Call(node, HOST, self).host(x) if isinstance(x, Traced) else x for x in values
+            ]
+        if row.is_on_device and on_device:
+            values = [self.device.place(value) for value in values]
+        return row.function(Call(node, self.device if on_device else HOST, self, scope), *values)
+
+    @staticmethod
+    def is_device_dtype(dtype: Any) -> bool:
+        """Whether arrays on the device may have a dtype."""
+        return np.dtype(dtype) in DEVICE_DTYPES
+
+    def check_size(self, shape: Any, dtype: Any) -> None:
+        """Raise if an array would be too large: of the model, or to be folded at load."""
+        if any(size < 0 for size in shape):
+            raise OnnxError(f"the shape {tuple(shape)} has a negative size")
+        count = math.prod(int(size) for size in shape) * np.dtype(dtype).itemsize
+        if count > self.model.max_bytes:
+            raise OnnxError(
+                f"an array of {count:,} bytes is larger than max_bytes, {self.model.max_bytes:,}; "
+                "pass a larger max_bytes to dp.onnx.load if that is meant"
+            )
+        if self._folding and count > MAX_FOLDED_BYTES:
+            raise TooLargeToFold
+
+
+def _only_on_host(value: Any) -> bool:
+    """Whether no device has the dtype of a value: text, and numbers narrower than 8 bits."""
+    dtype = getattr(value, "dtype", None)
+    return isinstance(value, np.ndarray) and dtype not in DEVICE_DTYPES
+
+
+def _described(value: Any) -> str:
+    if value is None:
+        return "absent"
+    if isinstance(value, list):
+        return f"sequence of {len(value)}"
+    shape = getattr(value, "shape", ())
+    return f"{getattr(value, 'dtype', type(value).__name__)}{list(shape)}"
+
+
+DEVICE_DTYPES = SUPPORTED
+
+
+class FunctionGraph:
+    """A function of the model or of the standard, its attributes filled in for one node."""
+
+    def __init__(self, function: Any, node: Node, model: Any) -> None:
+        given = {each.name: each for each in node.proto.attribute}
+        for attribute in function.attribute_proto:
+            given.setdefault(attribute.name, attribute)
+        if onnx.defs.has(node.operator, node.domain):
+            schema = onnx.defs.get_schema(node.operator, node.version, node.domain)
+            for name, declared in schema.attributes.items():
+                if declared.default_value.name:
+                    given.setdefault(name, declared.default_value)
+        proto = onnx.GraphProto()
+        proto.node.extend(_filled(each, given) for each in function.node)
+        proto.input.extend(onnx.ValueInfoProto(name=name) for name in function.input)
+        proto.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
+        opsets = {standard_domain(each.domain): each.version for each in function.opset_import}
+        self.graph = Graph(proto, {**model.opset, **opsets}, model)
+
+    def run(self, run: Run, values: list[Any]) -> tuple[Any, ...]:
+        """Compute the function; inputs that are not given are absent."""
+        names = self.graph.inputs
+        values = [*values, *[None] * (len(names) - len(values))]
+        return tuple(self.graph.run(run, dict(zip(names, values, strict=True))))
+
+
+def _filled(node: Any, given: Mapping[str, Any]) -> Any:
+    """Return a node of a function with the attributes of its caller in place of references."""
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    del made.attribute[:]
+    for attribute in node.attribute:
+        if not attribute.ref_attr_name:
+            made.attribute.add().CopyFrom(attribute)
+            graph = made.attribute[-1].g
+            if made.attribute[-1].type == AttributeProto.GRAPH:
+                inner = [_filled(each, given) for each in graph.node]
+                del graph.node[:]
+                graph.node.extend(inner)
+        elif attribute.ref_attr_name in given:
+            made.attribute.add().CopyFrom(given[attribute.ref_attr_name])
+            made.attribute[-1].name = attribute.name
+    return made
+
+
+def standard_function(node: Node, values: list[Any] | None) -> Any:
+    """Return the body that the standard gives for a node's operator, or None.
+
+    ``values`` are the inputs, on whose types some bodies depend; None asks whether there is one.
+    """
+    if not onnx.defs.has(node.operator, node.domain):
+        return None
+    try:
+        schema: Any = onnx.defs.get_schema(node.operator, node.version, node.domain)
+    except Exception:
+        return None  # an operator that this opset has not yet
+    if schema.has_function:
+        return schema.function_body
+    if not schema.has_context_dependent_function or values is None:
+        return schema.has_context_dependent_function or None
+    types = [_type_text(value) for value in values]
+    proto = node.proto.SerializeToString()
+    if node.version in getattr(schema, "context_dependent_function_opset_versions", []):
+        body = schema.get_context_dependent_function_with_opset_version(node.version, proto, types)
+    else:
+        body = schema.get_context_dependent_function(proto, types)
+    function = onnx.FunctionProto()
+    function.ParseFromString(body)
+    return function
+
+
+def _type_text(value: Any) -> Any:
+    if value is None:
+        return onnx.TypeProto().SerializeToString()
+    if isinstance(value, list):
+        made = onnx.TypeProto()
+        made.sequence_type.elem_type.ParseFromString(_type_text(value[0] if value else None))
+        return made.SerializeToString()
+    code = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(value.dtype))
+    return onnx.helper.make_tensor_type_proto(code, value.shape).SerializeToString()

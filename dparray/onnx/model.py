@@ -1,0 +1,403 @@
+"""Models: checked and placed at load, called with arrays, computed by recorded plans."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from dparray.exceptions import ArgumentError, OnnxError
+from dparray.onnx import checks, folding
+from dparray.onnx import functions as dp
+from dparray.onnx.explanation import ModelExplanation, explained
+from dparray.onnx.graph import DEVICE_DTYPES, FunctionGraph, Graph, Node, Run, standard_function
+from dparray.onnx.recorder import NeedsHostValue, Recorder, Traced
+from dparray.onnx.registry import Row, standard_domain
+from dparray.onnx.tensors import numpy_dtype
+
+#: Plans are kept for as many combinations of shapes and dtypes.
+MAX_PLANS = 32
+#: Inputs on the host with at most as many elements may select a plan by their values.
+MAX_PINNED_ELEMENTS = 16
+
+Plan = Callable[..., list[Any]]
+
+
+@dataclass(frozen=True)
+class ValueInfo:
+    """An input or output as the model declares it.
+
+    Attributes:
+        name: as in the model.
+        dtype: a NumPy dtype, or None for a sequence or an unknown type.
+        shape: sizes, names of sizes, or None for a size that is not declared; None in the place of
+            the tuple if the rank is not declared.
+    """
+
+    name: str
+    dtype: np.dtype[Any] | None
+    shape: tuple[int | str | None, ...] | None
+
+    def __str__(self) -> str:
+        dtype = "any" if self.dtype is None else self.dtype.name
+        shape = (
+            ""
+            if self.shape is None
+            else f"[{', '.join('?' if d is None else str(d) for d in self.shape)}]"
+        )
+        return f"{self.name}: {dtype}{shape}"
+
+
+class Model:
+    """A loaded model. Call it with arrays in the order of ``inputs``, or by name with `run`.
+
+    The first call with new shapes records a plan; later calls replay it. Results are pending where
+    dparray's functions leave them pending.
+
+    Attributes:
+        inputs, outputs: as the model declares them; inputs with a default are not required.
+        operators: names of the operators and the number of their nodes.
+        weights: the constants of the model by name, as NumPy arrays on the host.
+        nbytes: the bytes of the weights.
+        opset: the version of each domain that the model was written for.
+        device: where weights, and inputs from the host, are placed; None is the default device.
+    """
+
+    def __init__(
+        self,
+        proto: Any,
+        folder: Path | None,
+        device: Any,
+        operators: Mapping[str, Callable[..., Any]] | None,
+        max_bytes: int | None,
+    ) -> None:
+        self.folder, self.device = folder, device
+        if max_bytes is None:
+            max_bytes = dp.empty(0, device=device).sycl_queue.sycl_device.global_mem_size
+        self.max_bytes = int(max_bytes)
+        self.own_rows = _own_rows(operators)
+        self.opset = checks.opsets(proto)
+        self.functions = checks.functions(proto)
+        self.nbytes = checks.weights(proto, folder, self.max_bytes)
+        self.placed: dict[int, tuple[Any, Any]] = {}
+        self.folded: list[Node] = []
+        self.merged: dict[int, str] = {}
+        self.graph = Graph(proto.graph, self.opset, self)
+        self.nodes = list(self.graph.nodes)
+        for number, node in enumerate(self.nodes):
+            node.number = number
+        self._producers = {
+            name: node.label for node in self.graph.all_nodes() for name in node.outputs if name
+        }
+        checks.names(self.graph)
+        checks.supported(self.graph, self)
+        self.operators = _counted(self.graph)
+        self.weights = dict(self.graph.weights)
+        self.inputs = tuple(
+            _value_info(each) for each in proto.graph.input if each.name not in self.graph.constants
+        )
+        self.outputs = tuple(_value_info(each) for each in proto.graph.output)
+        self._optional = tuple(
+            _value_info(each) for each in proto.graph.input if each.name in self.graph.constants
+        )
+        folding.merge_batch_norms(self.graph, self)
+        self.graph.fold()
+        self._plans: OrderedDict[Any, Plan | None] = OrderedDict()
+        self._recorders: dict[Any, Recorder] = {}
+        self._pinned: set[str] = set()
+        self._lock = threading.RLock()
+
+    # -- what rows and graphs ask ------------------------------------------------------------------
+
+    def producer_of(self, name: str) -> str:
+        """Return which node computes a value, for messages."""
+        return f" (from {self._producers[name]})" if name in self._producers else ""
+
+    def function_of(self, node: Node) -> Any:
+        """Return the model's own function that a node calls, or None."""
+        if not self.functions:
+            return None
+        return self.functions.get((node.domain, node.operator, getattr(node.proto, "overload", "")))
+
+    def function_graph(self, node: Node, values: list[Any]) -> FunctionGraph:
+        """Return the function of a node, its attributes filled in."""
+        key = ("function", *(None if x is None else str(getattr(x, "dtype", "")) for x in values))
+        if key not in node.cache:
+            function = self.function_of(node) or standard_function(node, values)
+            if function is None:
+                raise OnnxError(f"opset {node.version} has no operator {node.operator}")
+            node.cache[key] = FunctionGraph(function, node, self)
+        made: FunctionGraph = node.cache[key]
+        return made
+
+    # -- calls -------------------------------------------------------------------------------------
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Compute the outputs for inputs in their order; one output, or a tuple of several."""
+        if len(arrays) != len(self.inputs):
+            raise OnnxError(
+                f"the model has {len(self.inputs)} inputs ({', '.join(map(str, self.inputs))}), "
+                f"and {len(arrays)} were given"
+            )
+        made = self._compute(dict(zip([each.name for each in self.inputs], arrays, strict=True)))
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Compute the outputs by name for inputs by name.
+
+        Args:
+            inputs: dparray arrays on the model's queue, or host data, which is copied there.
+
+        Raises:
+            OnnxError: an input is missing, unknown, or of another type than the model declares; or
+                a node cannot compute its inputs.
+            ExecutionPlacementError: an array is on another queue than the weights.
+        """
+        known = [each.name for each in (*self.inputs, *self._optional)]
+        for name in inputs:
+            if name not in known:
+                raise OnnxError(f"there is no input {name!r}; the inputs are {', '.join(known)}")
+        for each in self.inputs:
+            if each.name not in inputs:
+                raise OnnxError(f"the input {each} is missing")
+        made = self._compute(dict(inputs))
+        return dict(zip([each.name for each in self.outputs], made, strict=True))
+
+    def _compute(self, inputs: dict[str, Any]) -> list[Any]:
+        inputs = {
+            name: x if isinstance(x, dp.ndarray) else _on_host(name, x)
+            for name, x in inputs.items()
+        }
+        key = self._key(inputs)
+        if key not in self._plans:
+            return self._first(inputs)
+        plan = self._plans[key]
+        if plan is None:
+            return self._pass(inputs, Recorder(self.device, self.placed), record=False)[1]
+        return plan(*(self._placed(name, x) for name, x in inputs.items()))
+
+    def _key(self, inputs: Mapping[str, Any]) -> Any:
+        return tuple([
+            (name, x.dtype, x.shape, x.tobytes())
+            if name in self._pinned and self._may_pin(x)
+            else (name, getattr(x, "dtype", None), getattr(x, "shape", None))
+            for name, x in inputs.items()
+        ])  # fmt: skip
+
+    @staticmethod
+    def _may_pin(x: Any) -> bool:
+        is_small = isinstance(x, np.ndarray) and x.size <= MAX_PINNED_ELEMENTS
+        return is_small and x.dtype.kind in "iub" and x.dtype in DEVICE_DTYPES
+
+    def _placed(self, name: str, x: Any) -> Any:
+        """Copy an input from the host to the device; a pinned one stays."""
+        if not isinstance(x, np.ndarray) or x.dtype not in DEVICE_DTYPES:
+            return x
+        if name in self._pinned and self._may_pin(x):
+            return x
+        return dp.asarray(x, device=self.device)
+
+    def _first(self, inputs: dict[str, Any]) -> list[Any]:
+        """Compute with inputs of new shapes, and keep the plan."""
+        checks.inputs(inputs, (*self.inputs, *self._optional))
+        with self._lock:
+            while True:
+                free = [
+                    name for name, x in inputs.items()
+                    if self._may_pin(x) and name not in self._pinned
+                ]  # fmt: skip
+                recorder = Recorder(self.device, self.placed, free)
+                try:
+                    plan, outputs = self._pass(inputs, recorder, record=True)
+                    break
+                except NeedsHostValue as needed:
+                    self._pinned |= needed.names
+            key = self._key(inputs)
+            self._plans[key], self._recorders[key] = plan, recorder
+            while len(self._plans) > MAX_PLANS:
+                old, _ = self._plans.popitem(last=False)
+                del self._recorders[old]
+        return outputs
+
+    def _pass(
+        self, inputs: dict[str, Any], recorder: Recorder, record: bool, watch: Any = None
+    ) -> tuple[Plan | None, list[Any]]:
+        recorder.is_recording = record
+        values, heads = {}, []
+        for name, x in inputs.items():
+            placed = self._placed(name, x)
+            if isinstance(placed, dp.ndarray):
+                values[name] = recorder.input(name, placed)
+                heads.append(values[name])
+            else:
+                values[name] = placed
+                heads.append(Traced(recorder, None, f"host{len(heads)}"))
+                is_value = isinstance(placed, np.ndarray) and name in self._pinned
+                recorder.is_recording &= is_value
+        results = self.graph.run(Run(self, recorder), values)
+        outputs = [_output(recorder, x) for x in results]
+        plan = recorder.compiled(heads, outputs, watch) if recorder.is_recording else None
+        return plan, [_plain(x) for x in outputs]
+
+    def explain(self, *arrays: Any, **named: Any) -> ModelExplanation:
+        """Return how the model is computed for inputs, by node; the inputs are computed with.
+
+        Called by :func:`dparray.explain`.
+        """
+        if len(arrays) > len(self.inputs):
+            raise OnnxError(f"the model has {len(self.inputs)} inputs, {len(arrays)} were given")
+        names = [each.name for each in self.inputs]
+        inputs = {**dict(zip(names, arrays, strict=False)), **named}
+        if not inputs:
+            return explained(self, None)
+        outputs = self.run(inputs)
+        key = self._key(
+            {n: x if isinstance(x, dp.ndarray) else _on_host(n, x) for n, x in inputs.items()}
+        )
+        return explained(self, self._recorders.get(key), list(outputs.values()))
+
+    def profiled(self, inputs: dict[str, Any], watch: Callable[[int, Any], Any]) -> Plan | None:
+        """Return a plan that calls ``watch(number of the node, value)`` for each result."""
+        self.run(inputs)  # finds the pinned inputs, and compiles kernels
+        inputs = {n: x if isinstance(x, dp.ndarray) else _on_host(n, x) for n, x in inputs.items()}
+        placed = [self._placed(name, x) for name, x in inputs.items()]
+        plan = self._pass(inputs, Recorder(self.device, self.placed), True, watch)[0]
+        return None if plan is None else lambda: plan(*placed)
+
+    def __repr__(self) -> str:
+        return (
+            f"<dparray.onnx.Model of {sum(self.operators.values())} nodes, "
+            f"{', '.join(map(str, self.inputs))} -> {', '.join(map(str, self.outputs))}>"
+        )
+
+
+def load(
+    model: Any,
+    device: Any = None,
+    operators: Mapping[str, Callable[..., Any]] | None = None,
+    max_bytes: int | None = None,
+) -> Model:
+    """Load an ONNX model.
+
+    The model is checked, constants are folded, and batch normalization is merged into the weights
+    before it. Weights are copied to the device when a call first uses them, and stay there.
+
+    Args:
+        model: a path, the bytes of a model, or an ``onnx.ModelProto``.
+        device: a device, queue or filter string; None is the default device.
+        operators: functions for operators of this model alone, by ``"Name"`` or
+            ``"domain::Name"``; see :func:`dparray.onnx.operator`.
+        max_bytes: the most bytes that the weights, or one array that a size in the model asks for,
+            may have. Defaults to the memory of the device.
+
+    Returns:
+        A :class:`Model`, which is called with arrays.
+
+    Raises:
+        OnnxError: the file is not a model, or not a valid one, or has operators that dparray does
+            not have (all of them are named).
+
+    Example:
+        >>> import dparray as dp
+        >>> model = dp.onnx.load("classifier.onnx")  # doctest: +SKIP
+        >>> scores = model(dp.asarray(images))  # doctest: +SKIP
+    """
+    if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes <= 0):
+        raise ArgumentError(f"load: max_bytes must be a positive integer, not {max_bytes!r}")
+    folder = None
+    if isinstance(model, str | Path):
+        path = Path(model)
+        folder = path.resolve().parent
+        try:
+            model = path.read_bytes()
+        except OSError as error:
+            raise OnnxError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
+    if isinstance(model, bytes | bytearray):
+        text = bytes(model)
+        model = onnx.ModelProto()
+        try:
+            model.ParseFromString(text)
+        except Exception as error:  # protobuf's DecodeError
+            raise OnnxError(f"these {len(text):,} bytes are not an ONNX model: {error}") from error
+    if not isinstance(model, onnx.ModelProto):
+        raise ArgumentError(
+            f"load: model must be a path, bytes or an onnx.ModelProto, not {type(model).__name__}"
+        )
+    try:
+        return Model(model, folder, device, operators, max_bytes)
+    except (
+        ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RecursionError,
+        RuntimeError, TypeError, ValueError,
+    ) as error:  # fmt: skip
+        if isinstance(error, dp.exceptions.DparrayError):
+            raise
+        raise OnnxError(f"the model is not valid: {error or type(error).__name__}") from error
+
+
+def _own_rows(operators: Mapping[str, Callable[..., Any]] | None) -> dict[Any, Row]:
+    made = {}
+    for name, function in (operators or {}).items():
+        domain, _, short = name.rpartition("::")
+        made[standard_domain(domain), short] = Row(function, is_on_device=True, is_users=True)
+    return made
+
+
+def _counted(graph: Graph) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for node in graph.all_nodes():
+        name = f"{node.domain}::{node.operator}" if node.domain else node.operator
+        counts[name] = counts.get(name, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def _value_info(proto: Any) -> ValueInfo:
+    kind = proto.type.WhichOneof("value")
+    if kind != "tensor_type":
+        return ValueInfo(proto.name, None, None)
+    tensor_type = proto.type.tensor_type
+    dtype = numpy_dtype(tensor_type.elem_type) if tensor_type.elem_type else None
+    if not tensor_type.HasField("shape"):
+        return ValueInfo(proto.name, dtype, None)
+    sizes = tuple(
+        d.dim_value if d.HasField("dim_value") else d.dim_param or None
+        for d in tensor_type.shape.dim
+    )
+    return ValueInfo(proto.name, dtype, sizes)
+
+
+def _on_host(name: str, x: Any) -> Any:
+    if isinstance(x, list) and all(isinstance(each, np.ndarray | dp.ndarray) for each in x):
+        return list(x)
+    if x is None or isinstance(x, np.ndarray):
+        return x
+    try:
+        made = np.asarray(x)
+    except Exception as error:
+        raise OnnxError(f"the input {name!r} is not an array: {error}") from error
+    if made.dtype == object and not isinstance(x, str):
+        raise OnnxError(f"the input {name!r} of type {type(x).__name__} is not an array")
+    return made
+
+
+def _output(recorder: Recorder, x: Any) -> Any:
+    """Return a result as the caller gets it: on the device, and in memory of its own."""
+    if isinstance(x, list):
+        return [_output(recorder, each) for each in x]
+    if isinstance(x, np.ndarray | np.generic):
+        x = np.asarray(x)
+        if x.dtype not in DEVICE_DTYPES:
+            return x
+        x = Traced(recorder, dp.asarray(x, device=recorder.device), shares=True)
+    return recorder.call_each_time(dp.copy, x) if isinstance(x, Traced) and x.shares else x
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, Traced):
+        return x.value
+    return [_plain(each) for each in x] if isinstance(x, list) else x

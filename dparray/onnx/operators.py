@@ -1,0 +1,71 @@
+"""The table of the operators that models may have."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import onnx
+
+from dparray.onnx.registry import ROWS
+
+
+class SupportedOperator(NamedTuple):
+    """An operator that dparray computes.
+
+    Attributes:
+        name: its name, with its domain if that is not the standard's.
+        opsets: the first and the last opset.
+        dtypes: of its first input, as far as the standard has them.
+        how: ``"row"`` by dparray's functions, ``"function"`` by the body that the standard gives,
+            ``"user"`` by a function given to :func:`operator`.
+    """
+
+    name: str
+    opsets: tuple[int, int]
+    dtypes: tuple[str, ...]
+    how: str
+
+
+def supported() -> list[SupportedOperator]:
+    """Return the operators that models may have, by name.
+
+    Example:
+        >>> import dparray as dp
+        >>> [each.how for each in dp.onnx.supported() if each.name in ("Conv", "Relu")]
+        ['row', 'row']
+    """
+    newest = onnx.defs.onnx_opset_version()
+    made = []
+    known = {schema.name: schema for schema in onnx.defs.get_all_schemas() if not schema.domain}
+    for (domain, name), row in ROWS.items():
+        if row.is_users:
+            label = f"{domain}::{name}" if domain else name
+            made.append(SupportedOperator(label, (row.since, newest), (), "user"))
+        elif name in known:
+            made.append(_standard(name, row.since, newest, known[name], "row"))
+    for name, schema in known.items():
+        if ("", name) not in ROWS and (
+            schema.has_function or schema.has_context_dependent_function
+        ):
+            made.append(_standard(name, schema.since_version, newest, schema, "function"))
+    return sorted(made)
+
+
+def _standard(
+    name: str, since: int, newest: int, schema: onnx.defs.OpSchema, how: str
+) -> SupportedOperator:
+    first = 1
+    for version in range(1, newest + 1):
+        if onnx.defs.has(name, version):
+            first = version
+            break
+    types: tuple[str, ...] = ()
+    if schema.inputs:
+        types = tuple(
+            sorted(
+                each[len("tensor(") : -1]
+                for each in schema.inputs[0].types
+                if each.startswith("tensor(")
+            )
+        )
+    return SupportedOperator(name, (max(first, since), newest), types, how)

@@ -1,0 +1,345 @@
+"""Record the calls that a model makes on device arrays, and replay them.
+
+The rows of the operators compute with :class:`Traced` values. A first pass through a model computes
+as usual and notes every call whose arguments depend on an input; the calls are then compiled into
+one straight Python function, the plan. Sizes and attributes are constants of the plan, so a replay
+has no node to look at: it makes the calls, and dparray defers and fuses them as in array code.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dparray.onnx import functions as dp
+
+#: A plan with more calls than this is not recorded: loops would make it grow without end.
+MAX_CALLS = 20_000
+
+#: Functions whose operands of one element may be scalars, which need no memory on the device.
+_ELEMENTWISE = {
+    *("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "where"),
+    *("equal", "not_equal", "greater", "less", "greater_equal", "less_equal"),
+    *("floor_divide", "remainder", "fmod"),
+}
+_SPECIAL = ("erf", "expit")
+#: Functions whose result may be a view of their first argument.
+_VIEWS = (dp.reshape, dp.transpose, dp.broadcast_to, dp.expand_dims, operator.getitem)
+
+
+class NeedsHostValue(Exception):
+    """A row reads an input's value on the host; the pass is repeated with the input kept there."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__(sorted(names))
+        self.names = names
+
+
+class Traced:
+    """A device array within a model: its value, and its name in the plan.
+
+    Attributes:
+        value: the array.
+        name: the variable of the plan, or None for a constant.
+        sources: the inputs of the model that it depends on.
+        shares: whether it is in the memory of an input or a constant, as a view of it.
+    """
+
+    __slots__ = ("_untransposed", "name", "recorder", "shares", "sources", "value")
+    __array_ufunc__ = None  # NumPy's operators leave the operation to this class
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        value: Any,
+        name: str | None = None,
+        sources: Any = frozenset(),
+        shares: bool = False,
+    ) -> None:
+        self.recorder, self.value, self.name = recorder, value, name
+        self.sources, self.shares = sources, shares
+        self._untransposed: tuple[Traced, tuple[int, ...]] | None = None
+
+    shape = property(lambda self: self.value.shape)
+    dtype = property(lambda self: self.value.dtype)
+    ndim = property(lambda self: self.value.ndim)
+    size = property(lambda self: self.value.size)
+
+    @property
+    def T(self) -> Traced:
+        """The transposed array."""
+        return self.transpose(range(self.ndim)[::-1])
+
+    def transpose(self, *axes: Any) -> Traced:
+        """Permute the axes; a permutation of a permuted array starts from the original."""
+        axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        order = tuple(int(axis) % self.ndim for axis in axes)
+        start = self
+        if self._untransposed is not None:
+            start, inner = self._untransposed
+            order = tuple(inner[axis] for axis in order)
+        if order == tuple(range(start.ndim)):
+            return start
+        made: Traced = self.recorder.call(dp.transpose, start, order)
+        made._untransposed = (start, order)
+        return made
+
+    def reshape(self, *shape: Any) -> Traced:
+        """Return the elements in another shape."""
+        shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        if tuple(shape) == self.shape:
+            return self
+        made: Traced = self.recorder.call(dp.reshape, self, tuple(shape))
+        return made
+
+    def astype(self, dtype: Any, copy: bool = True) -> Traced:
+        """Convert to a dtype; the array itself if it has it."""
+        dtype = np.dtype(dtype)
+        if dtype == self.dtype:
+            return self
+        made: Traced = self.recorder.call(_astype, self, dtype)
+        return made
+
+    def __getitem__(self, index: Any) -> Traced:
+        made: Traced = self.recorder.call(operator.getitem, self, index)
+        return made
+
+    def __abs__(self) -> Traced:
+        made: Traced = self.recorder.call(dp.abs, self)
+        return made
+
+    def __neg__(self) -> Traced:
+        made: Traced = self.recorder.call(dp.negative, self)
+        return made
+
+
+def _astype(x: Any, dtype: Any) -> Any:
+    return x.astype(dtype)
+
+
+def _operators() -> None:
+    """Give `Traced` the operators of arrays."""
+    names = {
+        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "power",
+        "floordiv": "floor_divide", "mod": "remainder", "and": "logical_and", "or": "logical_or",
+        "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
+        "ne": "not_equal", "matmul": "matmul",
+    }  # fmt: skip
+    for name, function in names.items():
+        call = getattr(dp, function)
+        setattr(Traced, f"__{name}__", lambda x, y, f=call: x.recorder.call(f, x, y))
+        setattr(Traced, f"__r{name}__", lambda x, y, f=call: x.recorder.call(f, y, x))
+
+
+_operators()
+
+
+class Recorder:
+    """Computes with `Traced` values and notes the calls.
+
+    It stands where rows expect a module: ``recorder.add(x, y)`` is ``dp.add``, recorded.
+
+    Attributes:
+        is_recording: False once a value was read that the plan cannot know.
+        label: the number of the node whose calls are being made.
+        calls: by label the names of the functions called, for `explain`.
+    """
+
+    def __init__(self, device: Any, placed: dict[int, tuple[Any, Any]], sources: Any = ()) -> None:
+        self.device, self.placed = device, placed
+        self.is_recording, self.label = True, -1
+        self.lines: list[tuple[int, str, str]] = []  # label, results, call
+        self.calls: dict[int, list[str]] = {}
+        self.constants: list[Any] = []
+        self._number = 0
+        self._pinnable = frozenset(sources)
+        self._functions: dict[str, Callable[..., Any]] = {}
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = dp.linalg.det if name == "linalg_det" else None
+        function = function or getattr(dp.special if name in _SPECIAL else dp, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            return self.call(function, *arguments, **named)
+
+        self._functions[name] = call
+        setattr(self, name, call)
+        return call
+
+    def input(self, name: str, value: Any) -> Traced:
+        """Return a value of the plan's argument ``name``, the next one."""
+        traced = Traced(self, value, f"t{self._number}", frozenset((name,)), True)
+        self._number += 1
+        return traced
+
+    def place(self, x: Any) -> Any:
+        """Copy a host array to the device, once."""
+        if isinstance(x, Traced) or x is None:
+            return x
+        entry = self.placed.get(id(x))
+        if entry is None or entry[0] is not x:
+            # The entry keeps the host array, so that its id stays its own.
+            entry = self.placed[id(x)] = (x, dp.asarray(np.asarray(x), device=self.device))
+        return Traced(self, entry[1], shares=True)
+
+    def read(self, x: Traced) -> Any:
+        """Return a value on the host; the plan then holds for these values alone."""
+        if x.name is not None:
+            if self.is_recording and x.sources and x.sources <= self._pinnable:
+                raise NeedsHostValue(x.sources)
+            self.is_recording = False
+        return x.value.asnumpy()
+
+    def transpose(self, x: Any, axes: Any = None) -> Any:
+        """Permute the axes."""
+        return self.place(x).transpose(range(x.ndim)[::-1] if axes is None else axes)
+
+    def reshape(self, x: Any, shape: Any) -> Any:
+        """Return the elements in another shape."""
+        return self.place(x).reshape(shape)
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Call ``function`` on the values, and record it if they depend on an input."""
+        return self._call(function, arguments, named, False)
+
+    def call_each_time(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call ``function`` and record it, although its arguments may be constants."""
+        return self._call(function, arguments, {}, True)
+
+    def _call(self, function: Any, arguments: Any, named: Any, always: bool) -> Any:
+        sources: set[str] = set()
+        is_elementwise = getattr(function, "__name__", "") in _ELEMENTWISE
+        scalars = is_elementwise and max((np.ndim(x) for x in arguments), default=0)
+        names: list[Any] = []
+        first = arguments[0] if arguments else None
+        shares = function in _VIEWS and isinstance(first, Traced) and first.shares
+
+        def plain(x: Any) -> Any:
+            """Return the value of an argument, and collect the names of those that have one."""
+            if isinstance(x, Traced):
+                sources.update(x.sources)
+                if x.name is not None:
+                    names.append(x)
+                return x.value
+            if isinstance(x, np.ndarray):
+                if x.ndim == 0 or (scalars and x.size == 1 and x.ndim <= scalars):
+                    return x.reshape(())[()]
+                return self.place(x).value
+            if type(x) in (tuple, list):
+                return type(x)(map(plain, x))
+            return x
+
+        values = plain(tuple(arguments))
+        keywords = {key: plain(value) for key, value in named.items()}
+        result = function(*values, **keywords)
+        if not names and not always:
+            return _wrapped(result, lambda value: Traced(self, value, shares=shares))
+
+        results: list[str] = []
+
+        def fresh(value: Any) -> Traced:
+            name = f"t{self._number}"
+            self._number += 1
+            results.append(name)
+            return Traced(self, value, name, frozenset(sources), shares)
+
+        made = _wrapped(result, fresh)
+        if self.is_recording:
+            given = [self._written(x, y) for x, y in zip(arguments, values, strict=True)]
+            given += [f"{k}={self._written(named[k], keywords[k])}" for k in named]
+            many = not isinstance(result, dp.ndarray)
+            left = ", ".join(results) + ("," if many else "")
+            text = f"{self._constant(function)}({', '.join(given)})"
+            self.lines.append((self.label, left, text))
+            self.calls.setdefault(self.label, []).append(getattr(function, "__name__", "call"))
+            if len(self.lines) > MAX_CALLS:
+                self.is_recording = False
+        return made
+
+    def _written(self, given: Any, value: Any) -> str:
+        """Write an argument as the plan passes it: by variable, or as a constant."""
+        if isinstance(given, Traced) and given.name is not None:
+            return given.name
+        if type(given) is tuple and any(map(_varies, given)):
+            inner = [self._written(x, y) for x, y in zip(given, value, strict=True)]
+            return f"({', '.join(inner)},)"
+        if type(given) is list and any(map(_varies, given)):
+            inner = [self._written(x, y) for x, y in zip(given, value, strict=True)]
+            return f"[{', '.join(inner)}]"
+        return self._constant(value)
+
+    def _constant(self, value: Any) -> str:
+        for number, known in enumerate(self.constants[-40:], max(0, len(self.constants) - 40)):
+            if known is value:
+                return f"c{number}"
+        self.constants.append(value)
+        return f"c{len(self.constants) - 1}"
+
+    def compiled(
+        self, inputs: list[Traced], outputs: list[Any], watch: Callable[[int, Any], Any] | None
+    ) -> Callable[..., Any]:
+        """Compile the recorded calls into a function from the inputs to the outputs.
+
+        ``watch(label, value)`` is called with each result that the plan computes, if it is given.
+        """
+        kept = {x.name for x in outputs if isinstance(x, Traced) and x.name}
+        needed, lines = set(kept), []
+        for label, left, right in reversed(self.lines):
+            results = [name.strip() for name in left.split(",") if name.strip()]
+            if not needed.intersection(results):
+                continue
+            read = _variables(right)
+            last = sorted((read | set(results)) - needed)
+            needed |= read
+            if last:  # nothing after this line reads them: their memory is free for the next
+                lines.append(f"    del {', '.join(last)}")
+            if watch is not None:
+                lines.append(f"    watch({label}, {results[0]})")
+            lines.append(f"    {left} = {right}")
+        returned = [
+            x.name if isinstance(x, Traced) and x.name else self._constant(_plain(x))
+            for x in outputs
+        ]
+        heads = [x.name or "" for x in inputs]
+        text = "\n".join(
+            [
+                f"def plan({', '.join(heads)}):",
+                *reversed(lines),
+                f"    return [{', '.join(returned)}]",
+            ]
+        )
+        space = {f"c{number}": value for number, value in enumerate(self.constants)}
+        space["watch"] = watch
+        exec(compile(text, "<plan of an ONNX model>", "exec"), space)
+        plan: Callable[..., Any] = space["plan"]
+        return plan
+
+
+def _varies(x: Any) -> bool:
+    if isinstance(x, Traced):
+        return x.name is not None
+    return type(x) in (tuple, list) and any(map(_varies, x))
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, Traced):
+        return x.value
+    return [_plain(each) for each in x] if isinstance(x, list) else x
+
+
+def _variables(text: str) -> set[str]:
+    words = text.replace("(", " ").replace(")", " ").replace(",", " ").replace("[", " ")
+    words = words.replace("]", " ").replace("=", " ")
+    return {word for word in words.split() if word[0] == "t" and word[1:].isdigit()}
+
+
+def _wrapped(result: Any, wrap: Callable[[Any], Any]) -> Any:
+    if isinstance(result, dp.ndarray):
+        return wrap(result)
+    if isinstance(result, tuple | list):
+        return tuple(_wrapped(each, wrap) for each in result)
+    return result

@@ -1,0 +1,195 @@
+"""Keep the table of operators: by domain and name the function that computes a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dparray.exceptions import ArgumentError, OnnxError
+from dparray.onnx import functions as dp
+from dparray.onnx.recorder import Recorder, Traced
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """How an operator is computed.
+
+    Attributes:
+        function: takes the call and the inputs; returns a value, or a tuple of them.
+        since: the first opset that it computes.
+        is_on_device: computes constants on the device, too: NumPy has no function for it.
+        reads_graphs: runs graphs of its node (If, Loop, Scan).
+        is_random: gives other values at each call.
+        is_users: takes and returns dparray's arrays, and is recorded as one call.
+    """
+
+    function: Function
+    since: int = 1
+    is_on_device: bool = False
+    reads_graphs: bool = False
+    is_random: bool = False
+    is_users: bool = False
+
+
+ROWS: dict[tuple[str, str], Row] = {}
+
+
+def row(*names: str, **facts: Any) -> Callable[[Function], Function]:
+    """Enter a function as the row of the standard operators ``names``."""
+
+    def enter(function: Function) -> Function:
+        for name in names:
+            ROWS["", name] = Row(function, **facts)
+        return function
+
+    return enter
+
+
+def operator(name: str, *, domain: str = "", since: int = 1) -> Callable[[Function], Function]:
+    """Compute nodes of a kind by a function of your own.
+
+    The function takes the node, which has its attributes (``node["alpha"]``,
+    ``node.get("alpha", 0.5)``), and a dparray array for each input, None for one that is absent.
+    It returns an array, or a tuple of arrays. It may launch kernels.
+
+    Args:
+        name: the operator's name, as in the model.
+        domain: its domain; ``""`` is the standard's.
+        since: the first opset version of the domain that the function computes.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.onnx.operator("Double", domain="my")
+        ... def double(node, x):
+        ...     return x * 2
+    """
+    if not name or not isinstance(name, str):
+        raise ArgumentError(f'operator: name must be a string such as "Gate", not {name!r}')
+
+    def enter(function: Function) -> Function:
+        ROWS[standard_domain(domain), name] = Row(function, since, True, is_users=True)
+        return function
+
+    return enter
+
+
+def standard_domain(domain: str) -> str:
+    """Return a domain by one spelling: the standard has two names."""
+    return "" if domain == "ai.onnx" else domain
+
+
+class _Host:
+    """NumPy, with the names that rows use of `Recorder`."""
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(np, name)
+        setattr(self, name, function)
+        return function
+
+    @staticmethod
+    def call(function: Function, *arguments: Any, **named: Any) -> Any:
+        return function(*arguments, **named)
+
+    @staticmethod
+    def place(x: Any) -> Any:
+        return x
+
+
+HOST = _Host()
+
+
+@dataclass
+class Call:
+    """One computation of a node, as a row sees it.
+
+    Attributes:
+        node: the node, with its decoded attributes.
+        xp: the functions to compute with: NumPy's where all inputs are on the host, else dparray's,
+            recorded.
+        run: the pass through the model.
+        scope: the values of the graphs around, by name.
+    """
+
+    node: Any
+    xp: Any
+    run: Any
+    scope: Any = field(default_factory=dict)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an attribute, or a default."""
+        return self.node.attributes.get(name, default)
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self.node.attributes[name]
+        except KeyError:
+            raise OnnxError(f"the attribute {name!r} is missing") from None
+
+    @property
+    def opset(self) -> int:
+        """The version of the node's domain."""
+        return int(self.node.version)
+
+    @property
+    def outputs(self) -> int:
+        """The number of outputs that the node names."""
+        return len(self.node.outputs)
+
+    @property
+    def device(self) -> Any:
+        """The device of the model."""
+        return self.run.model.device
+
+    def host(self, x: Any) -> Any:
+        """Return a value as a NumPy array."""
+        if isinstance(x, Traced):
+            return x.recorder.read(x)
+        return x if x is None or isinstance(x, np.ndarray) else np.asarray(x)
+
+    def ints(self, x: Any) -> list[int]:
+        """Return the integers of a value."""
+        return [int(each) for each in self.host(x).reshape(-1)]
+
+    def axes(self, given: Any, rank: int, default: Any = None) -> tuple[int, ...] | None:
+        """Return the axes of an input, or of the attribute ``axes``, counted from 0."""
+        axes = self.ints(given) if given is not None else self.get("axes", default)
+        return None if axes is None else tuple(checked_axis(int(axis), rank) for axis in axes)
+
+    def check_size(self, shape: Any, dtype: Any) -> None:
+        """Raise if an array would be larger than the model allows."""
+        self.run.check_size(shape, dtype)
+
+    def cached(self, key: Any, make: Callable[[], Any], of: Any = None) -> Any:
+        """Return what was made of constants for this node, made once.
+
+        ``of`` is the value it was made of: another value makes another.
+        """
+        known = self.node.cache.get(key)
+        if known is None or known[0] is not of:
+            known = self.node.cache[key] = (of, make())
+        return known[1]
+
+
+def checked_axis(axis: int, rank: int) -> int:
+    """Return an axis counted from 0."""
+    if not -max(rank, 1) <= axis < max(rank, 1):
+        raise OnnxError(f"axis {axis} is out of range for {rank} dimensions")
+    return axis % max(rank, 1)
+
+
+def module_of(x: Any) -> Any:
+    """Return the module of an array: NumPy or dparray."""
+    return dp if isinstance(x, dp.ndarray) else np
+
+
+def is_traced(x: Any) -> bool:
+    """Whether a value, or one of a sequence, is on the device."""
+    return isinstance(x, Traced) or (isinstance(x, list) and any(map(is_traced, x)))
+
+
+__all__ = ["HOST", "ROWS", "Call", "Recorder", "Row", "operator", "row"]

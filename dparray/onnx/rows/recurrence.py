@@ -1,0 +1,154 @@
+"""Recurrent layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dparray.exceptions import OnnxError
+from dparray.onnx import functions as dp
+from dparray.onnx.registry import Call, row
+from dparray.onnx.rows.elementwise import scalar
+
+_GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+_DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+
+
+def _activation(call: Call, name: str) -> Any:
+    xp = call.xp
+    known = {
+        "Sigmoid": xp.expit,
+        "Tanh": xp.tanh,
+        "Relu": lambda x: xp.maximum(x, scalar(x, 0)),
+        "Softsign": lambda x: xp.divide(x, xp.add(xp.abs(x), scalar(x, 1))),
+        "Softplus": lambda x: xp.logaddexp(x, scalar(x, 0)),
+        "LeakyRelu": lambda x: xp.where(x < scalar(x, 0), x * scalar(x, 0.01), x),
+    }
+    if name not in known:
+        raise OnnxError(f"the activation {name!r} is not supported; expected {', '.join(known)}")
+    return known[name]
+
+
+@row("LSTM", "GRU", "RNN", is_on_device=True)
+def _recurrent(
+    call: Call, x: Any, weights: Any, recurrence: Any, bias: Any = None, lengths: Any = None,
+    state: Any = None, cell: Any = None, peephole: Any = None,
+) -> Any:  # fmt: skip
+    kind, xp, size = call.node.operator, call.xp, call["hidden_size"]
+    directions = weights.shape[0]
+    if call.get("layout", 0):
+        x = xp.transpose(x, (1, 0, 2))
+        state, cell = (None if v is None else xp.transpose(v, (1, 0, 2)) for v in (state, cell))
+    steps, batch = x.shape[:2]
+    names = list(call.get("activations", _DEFAULTS[kind] * directions))
+    direction = call.get("direction", "forward")
+    ends = None if lengths is None else call.host(lengths)
+    if ends is not None and (ends == steps).all():
+        ends = None
+    zero = xp.call_each_time(_zeros, x, batch, size)
+    results = []
+    for number in range(directions):
+        each = len(names) // directions
+        layer = _Layer(
+            call, kind, size,
+            [_activation(call, name) for name in names[number * each : (number + 1) * each]],
+            xp.transpose(recurrence[number], (1, 0)),
+            None if bias is None else bias[number],
+            None if peephole is None else peephole[number],
+        )  # fmt: skip
+        results.append(
+            layer.run(
+                x,
+                xp.transpose(weights[number], (1, 0)),
+                zero if state is None else state[number],
+                zero if cell is None else cell[number],
+                direction == "reverse" or number == 1,
+                ends,
+            )
+        )
+    y = xp.stack([each[0] for each in results], axis=1)
+    last, memory = (xp.stack([each[at] for each in results], axis=0) for at in (1, 2))
+    if call.get("layout", 0):
+        y = xp.transpose(y, (2, 0, 1, 3))
+        last, memory = (xp.transpose(each, (1, 0, 2)) for each in (last, memory))
+    return (y, last, memory)
+
+
+def _zeros(x: Any, batch: int, size: int) -> Any:
+    return dp.zeros((batch, size), dtype=x.dtype, device=x.sycl_queue)
+
+
+class _Layer:
+    """One direction of a recurrent layer."""
+
+    def __init__(
+        self, call: Call, kind: str, size: int, functions: list[Any], recurrence: Any, bias: Any,
+        peephole: Any,
+    ) -> None:  # fmt: skip
+        self.call, self.kind, self.size, self.functions = call, kind, size, functions
+        self.recurrence, self.peephole = recurrence, peephole
+        gates = _GATES[kind] * size
+        self.input_bias = None if bias is None else bias[:gates]
+        self.state_bias = None if bias is None else bias[gates:]
+        self.clip = call.get("clip")
+
+    def run(self, x: Any, weights: Any, h: Any, c: Any, is_backward: bool, ends: Any) -> Any:
+        """Return the states of all steps, the last state, and the last cell."""
+        xp, (steps, batch, width) = self.call.xp, x.shape
+        flat = xp.matmul(xp.reshape(x, (steps * batch, width)), weights)
+        flat = xp.reshape(flat, (steps, batch, _GATES[self.kind] * self.size))
+        if self.input_bias is not None:
+            flat = xp.add(flat, self.input_bias)
+        states: list[Any] = [None] * steps
+        for step in reversed(range(steps)) if is_backward else range(steps):
+            before = h, c
+            h, c = getattr(self, f"_{self.kind.lower()}")(flat[step], h, c)
+            states[step] = h
+            if ends is not None:  # sequences that have ended, or not begun, keep their state
+                inside = (step < ends).reshape(-1, 1)
+                h, c = (xp.where(inside, a, b) for a, b in zip((h, c), before, strict=True))
+                states[step] = xp.where(inside, states[step], scalar(x, 0))
+        return xp.stack(states, axis=0), h, c
+
+    def _limited(self, x: Any) -> Any:
+        if not self.clip:
+            return x
+        xp = self.call.xp
+        return xp.minimum(xp.maximum(x, scalar(x, -self.clip)), scalar(x, self.clip))
+
+    def _gate(self, x: Any, number: int, count: int = 1) -> Any:
+        return x[..., number * self.size : (number + count) * self.size]
+
+    def _product(self, h: Any, first: int, count: int) -> Any:
+        made = self.call.xp.matmul(h, self._gate(self.recurrence, first, count))
+        if self.state_bias is None:
+            return made
+        return self.call.xp.add(made, self._gate(self.state_bias, first, count))
+
+    def _rnn(self, z: Any, h: Any, c: Any) -> Any:
+        return self.functions[0](self._limited(z + self._product(h, 0, 1))), c
+
+    def _lstm(self, z: Any, h: Any, c: Any) -> Any:
+        f, g, out = self.functions
+        z = z + self._product(h, 0, 4)
+        i, o, keep, new = (self._gate(z, number) for number in range(4))
+        if self.peephole is not None:
+            i = i + self._gate(self.peephole, 0) * c
+            keep = keep + self._gate(self.peephole, 2) * c
+        i, keep = f(self._limited(i)), f(self._limited(keep))
+        if self.call.get("input_forget", 0):
+            keep = scalar(z, 1) - i
+        c = keep * c + i * g(self._limited(new))
+        if self.peephole is not None:
+            o = o + self._gate(self.peephole, 1) * c
+        return f(self._limited(o)) * out(c), c
+
+    def _gru(self, z: Any, h: Any, c: Any) -> Any:
+        f, g = self.functions
+        both = f(self._limited(self._gate(z, 0, 2) + self._product(h, 0, 2)))
+        update, reset = self._gate(both, 0), self._gate(both, 1)
+        if self.call.get("linear_before_reset", 0):
+            inner = reset * self._product(h, 2, 1)
+        else:
+            inner = self._product(reset * h, 2, 1)
+        new = g(self._limited(self._gate(z, 2) + inner))
+        return (scalar(z, 1) - update) * new + update * h, c

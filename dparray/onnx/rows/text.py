@@ -1,0 +1,79 @@
+"""Operators on text, which stays on the host."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from dparray.onnx.registry import Call, row
+
+
+@row("StringConcat")
+def _concatenate(call: Call, x: Any, y: Any) -> Any:
+    return np.asarray(np.char.add(x.astype(str), y.astype(str)), object)
+
+
+@row("RegexFullMatch")
+def _match(call: Call, x: Any) -> Any:
+    pattern = re.compile(call["pattern"])
+    found = [pattern.fullmatch(str(each)) is not None for each in x.reshape(-1)]
+    return np.asarray(found, bool).reshape(x.shape)
+
+
+@row("StringSplit")
+def _split(call: Call, x: Any) -> Any:
+    delimiter, most = call.get("delimiter") or None, call.get("maxsplit", -1)
+    parts = [str(each).split(delimiter, most) if each else [] for each in x.reshape(-1)]
+    counts = np.asarray([len(each) for each in parts], "int64").reshape(x.shape)
+    width = max(map(len, parts), default=0)
+    made = np.full((len(parts), width), "", object)
+    for line, each in zip(made, parts, strict=True):
+        line[: len(each)] = each
+    return made.reshape(*x.shape, width), counts
+
+
+@row("StringNormalizer")
+def _normalize(call: Call, x: Any) -> Any:
+    case = {"LOWER": str.lower, "UPPER": str.upper}.get(call.get("case_change_action", "NONE"), str)
+    stop = call.get("stopwords", [])
+    is_exact = bool(call.get("is_case_sensitive", 0))
+    unwanted = set(stop) if is_exact else {word.lower() for word in stop}
+    kept = [
+        case(str(word)) for word in x.reshape(-1)
+        if (str(word) if is_exact else str(word).lower()) not in unwanted
+    ]  # fmt: skip
+    made = np.asarray(kept or [""], object)
+    return made.reshape(1, -1) if x.ndim == 2 else made
+
+
+@row("TfIdfVectorizer")
+def _count(call: Call, x: Any) -> Any:
+    lengths = range(int(call["min_gram_length"]), int(call["max_gram_length"]) + 1)
+    starts, places = list(call["ngram_counts"]), list(call["ngram_indexes"])
+    words = list(call.get("pool_strings") or call["pool_int64s"])
+    weights, mode = call.get("weights") or [1.0] * len(places), call["mode"]
+    grams: dict[tuple[Any, ...], int] = {}
+    for length, (start, stop) in enumerate(zip(starts, [*starts[1:], len(words)], strict=True), 1):
+        for at in range(start, stop, length):
+            number = len(grams)
+            grams[tuple(words[at : at + length])] = number
+    texts = call.host(x)
+    lines = texts.reshape(1, -1) if texts.ndim < 2 else texts
+    made = np.zeros((len(lines), max(places) + 1), "float32")
+    for row_number, line in enumerate(lines.tolist()):
+        for length in lengths:
+            for apart in range(1, int(call["max_skip_count"]) + 2):
+                for at in range(len(line) - apart * (length - 1)):
+                    number = grams.get(tuple(line[at : at + apart * length : apart][:length]), -1)
+                    if number >= 0:
+                        made[row_number, places[number]] += 1
+                if length == 1:
+                    break
+    factors = np.zeros(made.shape[1], "float32")
+    factors[places] = weights
+    if mode != "TF":
+        counts = (made > 0) if mode == "IDF" else made
+        made = counts.astype("float32") * factors
+    return made[0] if texts.ndim < 2 else made

@@ -1,0 +1,389 @@
+"""Convolution and pooling.
+
+Images are channels-last in memory: a row transposes its input to that order and its result back,
+which are views, and pairs of transpositions cancel.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache, reduce
+from typing import Any
+
+import numpy as np
+
+from dparray.exceptions import OnnxError
+from dparray.onnx import functions as dp
+from dparray.onnx.registry import Call, row
+from dparray.onnx.rows.elementwise import scalar
+
+Pairs = list[tuple[int, int]]
+
+
+def channels_last(x: Any) -> Any:
+    """Return ``(N, C, *space)`` as ``(N, *space, C)``."""
+    return x.transpose((0, *range(2, x.ndim), 1))
+
+
+def channels_first(x: Any) -> Any:
+    """Return ``(N, *space, C)`` as ``(N, C, *space)``."""
+    return x.transpose((0, x.ndim - 1, *range(1, x.ndim - 1)))
+
+
+def in_space(x: Any, *index: slice) -> Any:
+    """Return the part of ``(N, *space, C)`` that slices of its space select."""
+    whole = (slice(None), *index)
+    return x[whole]
+
+
+class Window:
+    """The window of a node: its sizes, steps, distances and padding."""
+
+    def __init__(self, call: Call, space: Any, sizes: Any) -> None:
+        count = len(space)
+        self.space, self.sizes = tuple(space), tuple(map(int, sizes))
+        self.steps = tuple(call.get("strides", [1] * count))
+        self.apart = tuple(call.get("dilations", [1] * count))
+        named = {"kernel_shape": self.sizes, "strides": self.steps, "dilations": self.apart}
+        for name, values in named.items():
+            if len(values) != count or min(values, default=1) < 1:
+                raise OnnxError(f"{name} must be {count} positive integers, not {list(values)}")
+        self.reach = tuple(d * (k - 1) + 1 for d, k in zip(self.apart, self.sizes, strict=True))
+        self.pads = self._pads(call)
+
+    def _pads(self, call: Call) -> Pairs:
+        mode, count = call.get("auto_pad", "NOTSET"), len(self.space)
+        if mode == "NOTSET":
+            pads = call.get("pads", [0] * 2 * count)
+            if len(pads) != 2 * count:
+                raise OnnxError(f"pads must be {2 * count} integers, not {list(pads)}")
+            return [(pads[axis], pads[axis + count]) for axis in range(count)]
+        if mode == "VALID":
+            return [(0, 0)] * count
+        total = [
+            max(0, (-(-size // step) - 1) * step + reach - size)
+            for size, step, reach in zip(self.space, self.steps, self.reach, strict=True)
+        ]
+        return halves(total, mode)
+
+    def counts(self, ceil: bool = False) -> tuple[int, ...]:
+        """Return the sizes of the result."""
+        made = []
+        for size, step, reach, (low, high) in zip(
+            self.space, self.steps, self.reach, self.pads, strict=True
+        ):
+            room = size + low + high - reach
+            count = (-(-room // step) if ceil else room // step) + 1
+            if ceil and (count - 1) * step >= size + low:
+                count -= 1  # a window must begin in the image or in the padding before it
+            if count < 0:
+                raise OnnxError(f"a window of {reach} is larger than {size} with {low} + {high}")
+            made.append(count)
+        return tuple(made)
+
+    def widths(self, counts: Any) -> Pairs:
+        """Return the padding that is read for results of these sizes."""
+        return [
+            (low, max(high, (count - 1) * step + reach - size - low))
+            for size, step, reach, (low, high), count in zip(
+                self.space, self.steps, self.reach, self.pads, counts, strict=True
+            )
+        ]
+
+    def views(self, x: Any, counts: Any) -> Any:
+        """Iterate over views of a padded ``(N, *space, C)``, one for each place of the window."""
+        for place in np.ndindex(*self.sizes):
+            starts = [apart * at for apart, at in zip(self.apart, place, strict=True)]
+            yield in_space(
+                x,
+                *(
+                    slice(start, start + step * (count - 1) + 1, step)
+                    for start, step, count in zip(starts, self.steps, counts, strict=True)
+                ),
+            )
+
+
+def halves(total: Any, mode: str) -> Pairs:
+    """Return padding before and after; an odd one is longer at the end, or at the start."""
+    if mode == "SAME_UPPER":
+        return [(each // 2, each - each // 2) for each in total]
+    return [(each - each // 2, each // 2) for each in total]
+
+
+@lru_cache(maxsize=256)
+def _grouped(steps: tuple[int, ...], apart: tuple[int, ...], is_deep: bool) -> Any:
+    """Return the Tile function of a convolution of groups, or of single channels."""
+    axes = range(len(steps))
+    sizes, window = (", ".join(f"{letter}{a}" for a in axes) for letter in "XT")
+    points, moved = (", ".join(f"{letter}{a}" for a in axes) for letter in "xt")
+    read = ", ".join(f"{steps[a]} * x{a} + {apart[a]} * t{a}" for a in axes)
+    results = ", ".join(f"(X{a} - {apart[a]} * (T{a} - 1) - 1) / {steps[a]} + 1" for a in axes)
+    inner, filters, result = ("", "", "") if is_deep else (", C", ", C, F", ", F")
+    low, at, made = inner.lower(), filters.lower(), result.lower()
+    return dp.tilelang.function(
+        f"function (I[N, {sizes}, G{inner}], K[{window}, G{filters}]) -> (O) {{"
+        f" O[n, {points}, g{made}: N, {results}, G{result}]"
+        f" = +(I[n, {read}, g{low}] * K[{moved}, g{at}]); }}"
+    )
+
+
+def convolve(
+    x: Any, filters: Any, bias: Any, steps: Any, apart: Any, pads: Any, groups: int
+) -> Any:
+    """Convolve ``(N, *space, C)`` with filters as `arranged` returns them; of dparray arrays."""
+    count = x.ndim - 2
+    if any(map(any, pads)):
+        x = dp.pad(x, ((0, 0), *pads, (0, 0)))
+    if groups > 1:
+        is_deep = filters.ndim == count + 1
+        if not is_deep:
+            x = dp.reshape(x, (*x.shape[:-1], groups, x.shape[-1] // groups))
+        y = _grouped(steps, apart, is_deep)(x, filters)
+        y = dp.reshape(y, (*y.shape[: count + 1], filters.shape[count] if is_deep else -1))
+    elif all(size == 1 for size in filters.shape[:count]):
+        if any(step != 1 for step in steps):
+            x = in_space(x, *(slice(None, None, step) for step in steps))
+        y = dp.matmul(dp.reshape(x, (-1, x.shape[-1])), dp.reshape(filters, filters.shape[-2:]))
+        y = dp.reshape(y, (*x.shape[:-1], filters.shape[-1]))
+    elif 3 <= x.ndim <= 5:
+        y = dp.tilelang.conv(x, filters, strides=steps, dilation=apart)
+    else:
+        raise OnnxError(f"a convolution over {count} dimensions; one to three are supported")
+    return y if bias is None else dp.add(y, bias)
+
+
+def arranged(filters: Any, groups: int) -> Any:
+    """Return filters ``(F, C / groups, *window)`` as ``(*window, [groups,] C / groups, F)``."""
+    made = np.moveaxis(filters, (0, 1), (-1, -2))
+    if groups > 1:
+        made = made.reshape(*made.shape[:-1], groups, -1)
+        made = np.moveaxis(made, -2, -3)
+        if made.shape[-2:] == (1, 1):
+            made = made[..., 0, 0]
+    return np.ascontiguousarray(made)
+
+
+def _check_groups(x: Any, filters: Any, groups: int, channels: int) -> None:
+    if filters.ndim != x.ndim or x.ndim < 3:
+        raise OnnxError(f"filters of shape {list(filters.shape)} for an input of {list(x.shape)}")
+    if groups < 1 or filters.shape[0] % groups or x.shape[1] != channels:
+        raise OnnxError(
+            f"filters of shape {list(filters.shape)} in {groups} groups do not "
+            f"fit {x.shape[1]} channels"
+        )
+
+
+@row("Conv", is_on_device=True)
+def conv(call: Call, x: Any, filters: Any, bias: Any = None) -> Any:
+    """Return a convolution."""
+    groups = call.get("group", 1)
+    _check_groups(x, filters, groups, filters.shape[1] * groups)
+    window = Window(call, x.shape[2:], filters.shape[2:])
+    window.counts()
+    return _convolved(call, x, filters, bias, window, window.pads, groups)
+
+
+def _convolved(
+    call: Call, x: Any, filters: Any, bias: Any, window: Window, pads: Pairs, groups: int
+) -> Any:
+    if x.dtype == np.float16:  # sums of products need the digits of float32
+        bias = None if bias is None else bias.astype("float32")
+        made = _convolved(
+            call, x.astype("float32"), filters.astype("float32"), bias, window, pads, groups
+        )
+        return made.astype("float16")
+    host = call.host(filters)
+    placed = call.cached(
+        ("filters", call.device), lambda: call.xp.place(arranged(host, groups)), of=filters.value
+    )
+    if x.dtype.kind != "f" and bias is not None:
+        bias = bias.astype(x.dtype)
+    x = channels_last(x)
+    if min(map(min, pads), default=0) < 0:
+        index = [
+            slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(pads, x.shape[1:-1], strict=True)
+        ]
+        x, pads = in_space(x, *index), [(max(0, a), max(0, b)) for a, b in pads]
+    made = call.xp.call(convolve, x, placed, bias, window.steps, window.apart, tuple(pads), groups)
+    return channels_first(made)
+
+
+@row("ConvTranspose", is_on_device=True)
+def _transposed(call: Call, x: Any, filters: Any, bias: Any = None) -> Any:
+    groups = call.get("group", 1)
+    _check_groups(x, filters, groups, filters.shape[0])
+    window = Window(call, x.shape[2:], filters.shape[2:])
+    space, mode = x.shape[2:], call.get("auto_pad", "NOTSET")
+    extra = call.get("output_padding", [0] * len(space))
+    whole = [
+        step * (size - 1) + more + reach
+        for step, size, more, reach in zip(window.steps, space, extra, window.reach, strict=True)
+    ]
+    if call.get("output_shape"):
+        wanted = call["output_shape"][-len(space) :]
+        pads = halves([n - m for n, m in zip(whole, wanted, strict=True)], mode)
+    elif mode.startswith("SAME"):
+        total = [max(0, n - s * d) for n, s, d in zip(whole, window.steps, space, strict=True)]
+        pads = halves(total, mode)
+    else:
+        pads = window.pads
+    call.check_size((x.shape[0], filters.shape[1] * groups, *whole), x.dtype)
+    around = [
+        (reach - 1 - low, reach - 1 - high + more)
+        for reach, (low, high), more in zip(window.reach, pads, extra, strict=True)
+    ]
+    host = call.host(filters)
+
+    def flipped() -> Any:  # (C, F / groups, *window) -> (F, C / groups, *window), reversed
+        made = np.flip(host, axis=tuple(range(2, host.ndim)))
+        made = made.reshape(groups, host.shape[0] // groups, *host.shape[1:]).swapaxes(1, 2)
+        return call.xp.place(np.ascontiguousarray(made.reshape(-1, *made.shape[2:])))
+
+    turned = call.cached(("turned", call.device), flipped, of=filters.value)
+    if any(step > 1 for step in window.steps):
+        x = channels_first(call.xp.call(_spread, channels_last(x), window.steps))
+    window.steps = (1,) * len(space)
+    return _convolved(call, x, turned, bias, window, around, groups)
+
+
+def _spread(x: Any, steps: Any) -> Any:
+    """Return ``(N, *space, C)`` with zeros between its elements."""
+    space = [(size - 1) * step + 1 for size, step in zip(x.shape[1:-1], steps, strict=True)]
+    made = dp.zeros((x.shape[0], *space, x.shape[-1]), dtype=x.dtype, device=x.sycl_queue)
+    every = (slice(None), *(slice(None, None, step) for step in steps))
+    made[every] = x
+    return made
+
+
+# -- pooling ---------------------------------------------------------------------------------------
+
+
+def _padded(x: Any, widths: Pairs, value: Any) -> Any:
+    if not any(map(any, widths)):
+        return x
+    return dp.pad(x, ((0, 0), *widths, (0, 0)), constant_values=value)
+
+
+@row("MaxPool", is_on_device=True)
+def _max_pool(call: Call, x: Any) -> Any:
+    window = Window(call, x.shape[2:], call["kernel_shape"])
+    counts = window.counts(bool(call.get("ceil_mode", 0)))
+    widths = window.widths(counts)
+    low = scalar(x, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min)
+    if call.outputs > 1:
+        places = _places(x.shape, widths, bool(call.get("storage_order", 0)))
+        made, at = call.xp.call(
+            _largest_places, channels_last(x), places, window, counts, widths, low
+        )
+        return channels_first(made), channels_first(at)
+    return channels_first(call.xp.call(_largest, channels_last(x), window, counts, widths, low))
+
+
+def _largest(x: Any, window: Window, counts: Any, widths: Pairs, low: Any) -> Any:
+    return reduce(dp.maximum, window.views(_padded(x, widths, low), counts))
+
+
+def _places(shape: Any, widths: Pairs, is_transposed: bool) -> Any:
+    """Return the number of each element of ``(N, C, *space)``, channels-last and padded."""
+    space = shape[2:]
+    order = np.arange(math.prod(space))
+    order = order.reshape(space[::-1]).T if is_transposed else order.reshape(space)
+    images = np.arange(shape[0] * shape[1]).reshape(shape[0], *(1,) * len(space), shape[1])
+    return np.pad(order, widths)[None, ..., None] + images * math.prod(space)
+
+
+def _largest_places(
+    x: Any, places: Any, window: Window, counts: Any, widths: Pairs, low: Any
+) -> Any:
+    best = at = None
+    for values, numbers in zip(
+        window.views(_padded(x, widths, low), counts), window.views(places, counts), strict=True
+    ):
+        if best is None or at is None:
+            best, at = values, numbers
+        else:
+            at = dp.where(dp.greater(values, best), numbers, at)
+            best = dp.maximum(best, values)
+    return best, at
+
+
+@row("AveragePool", "LpPool", is_on_device=True)
+def _average_pool(call: Call, x: Any) -> Any:
+    window = Window(call, x.shape[2:], call["kernel_shape"])
+    counts = window.counts(bool(call.get("ceil_mode", 0)))
+    widths = window.widths(counts)
+    if call.node.operator == "LpPool":
+        order = call.get("p", 2)
+        made = call.xp.call(_norms, channels_last(x), window, counts, widths, float(order))
+        return channels_first(made.astype(x.dtype))
+    inside = np.ones(window.space)
+    if call.get("count_include_pad", 0):
+        inside = np.pad(inside, window.pads, constant_values=1)
+        rest = [(0, high - own) for (_, high), (_, own) in zip(widths, window.pads, strict=True)]
+        inside = np.pad(inside, rest)
+    else:
+        inside = np.pad(inside, widths)
+    held = reduce(np.add, window.views(inside[None, ..., None], counts)).astype(x.dtype)
+    divisor = held.reshape(-1)[0] if held.size and (held == held.reshape(-1)[0]).all() else held
+    total = call.xp.call(_sums, channels_last(x), window, counts, widths)
+    return channels_first(call.xp.divide(total, np.asarray(divisor)))
+
+
+def _sums(x: Any, window: Window, counts: Any, widths: Pairs) -> Any:
+    return reduce(dp.add, window.views(_padded(x, widths, scalar(x, 0)), counts))
+
+
+def _norms(x: Any, window: Window, counts: Any, widths: Pairs, order: float) -> Any:
+    powers = dp.power(dp.abs(x), scalar(x, order))
+    return dp.power(_sums(powers, window, counts, widths), scalar(x, 1 / order))
+
+
+@row("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", is_on_device=True)
+def _global_pool(call: Call, x: Any) -> Any:
+    axes, xp, name = tuple(range(2, x.ndim)), call.xp, call.node.operator
+    if name == "GlobalAveragePool":
+        return xp.mean(x, axis=axes, keepdims=True)
+    if name == "GlobalMaxPool":
+        return xp.max(x, axis=axes, keepdims=True)
+    order = float(call.get("p", 2))
+    total = xp.sum(xp.power(xp.abs(x), scalar(x, order)), axis=axes, keepdims=True)
+    return xp.power(total, scalar(x, 1 / order))
+
+
+@row("MaxUnpool")
+def _unpool(call: Call, x: Any, at: Any, shape: Any = None) -> Any:
+    window = Window(call, x.shape[2:], call["kernel_shape"])
+    least = [
+        (size - 1) * step + reach - low - high
+        for size, step, reach, (low, high) in zip(
+            x.shape[2:], window.steps, window.reach, window.pads, strict=True
+        )
+    ]
+    wanted = call.ints(shape) if shape is not None else [*x.shape[:2], *least]
+    call.check_size(wanted, x.dtype)
+    # Positions count within the smallest result, which is the corner of a larger one.
+    rows = np.unravel_index(call.host(at).reshape(-1), (*x.shape[:2], *least))
+    made = np.zeros(wanted, x.dtype)
+    made[rows] = call.host(x).reshape(-1)
+    return made
+
+
+@row("Col2Im")
+def _col2im(call: Call, x: Any, image: Any, block: Any) -> Any:
+    space, sizes = tuple(call.ints(image)), tuple(call.ints(block))
+    window = Window(call, space, sizes)
+    counts, widths = window.counts(), window.pads
+    channels = x.shape[1] // math.prod(sizes)
+    wide = [n + sum(each) for n, each in zip(space, widths, strict=True)]
+    call.check_size((x.shape[0], channels, *wide), x.dtype)
+    return call.xp.call(_added_up, x, window, counts, channels, tuple(wide))
+
+
+def _added_up(x: Any, window: Window, counts: Any, channels: int, wide: Any) -> Any:
+    xp, queue = (np, {}) if isinstance(x, np.ndarray) else (dp, {"device": x.sycl_queue})
+    made = xp.zeros((x.shape[0], *wide, channels), dtype=x.dtype, **queue)
+    parts = xp.reshape(x, (x.shape[0], channels, -1, *counts))
+    for number, view in enumerate(window.views(made, counts)):
+        view += channels_last(parts[:, :, number])
+    inner = [slice(low, low + n) for n, (low, _) in zip(window.space, window.pads, strict=True)]
+    return channels_first(in_space(made, *inner))
