@@ -25,6 +25,7 @@ import os
 import pwd
 import re
 import secrets
+import shutil
 import stat
 import sys
 import tempfile
@@ -38,6 +39,9 @@ from dparray import _hooks
 
 _DIRECTORY_VARIABLE = "DPARRAY_CACHE_DIR"
 _FOLDER = "kernels-2"
+#: The folder of native regions of ``dp.jit``: a folder for each, which Numba writes to.
+REGIONS = "jit-1"
+_REGION_NAME = re.compile(r"[0-9a-f]{32}")
 _SECRET = "secret"
 _MAGIC = b"dparray kernel 2\n"
 _SUFFIX = ".kernel"
@@ -57,7 +61,7 @@ _TOUCH_SECONDS = 60.0
 
 class Stats(NamedTuple):
     """Size of the cache on disk, and how this process used it; ``directory`` is ``None`` where no
-    place for it is known.
+    place for it is known. ``regions`` counts the native code of functions compiled by ``dp.jit``.
     """
 
     directory: Path | None
@@ -67,6 +71,8 @@ class Stats(NamedTuple):
     hits: int
     misses: int
     saves: int
+    regions: int = 0
+    region_bytes: int = 0
 
 
 class _State:
@@ -368,10 +374,39 @@ def _trim(directory: Path) -> None:
             total -= size
 
 
+def _region_folders() -> list[tuple[float, int, Path]]:
+    """Last change, size and path of the folders of native regions."""
+    base = base_directory()
+    found: list[tuple[float, int, Path]] = []
+    if base is None:
+        return found
+    with contextlib.suppress(OSError), os.scandir(base / REGIONS) as folders:
+        for folder in folders:
+            with contextlib.suppress(OSError):  # another process removed it
+                is_ours = folder.stat(follow_symlinks=False).st_uid == os.geteuid()
+                if is_ours and _REGION_NAME.fullmatch(folder.name):
+                    files = [file.stat() for file in Path(folder.path).rglob("*")]
+                    changed = max((file.st_mtime for file in files), default=0.0)
+                    found.append((changed, sum(file.st_size for file in files), Path(folder.path)))
+    return found
+
+
+def trim_regions() -> None:
+    """Remove the oldest native regions above the limit of the cache."""
+    folders = sorted(_region_folders())
+    total = sum(size for _, size, _ in folders)
+    for _, size, folder in folders:
+        if total <= _state.limit:
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        total -= size
+
+
 def stats() -> Stats:
     """Size of the cache, and how this process used it."""
     base = base_directory()
     entries = _own_files(base / _FOLDER, _ENTRY_NAME) if base else []
+    regions = _region_folders()
     return Stats(
         base,
         len(entries),
@@ -380,6 +415,8 @@ def stats() -> Stats:
         _state.hits,
         _state.misses,
         _state.saves,
+        len(regions),
+        sum(size for _, size, _ in regions),
     )
 
 
@@ -410,4 +447,7 @@ def clear() -> int:
     for _, _, leftover in _own_files(directory, _TEMPORARY_NAME):
         with contextlib.suppress(OSError):
             leftover.unlink()
+    for _, _, region in _region_folders():
+        shutil.rmtree(region, ignore_errors=True)
+        removed += 1
     return removed

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import difflib
 import dis
 import inspect
@@ -84,6 +85,8 @@ _NO_CONTAINERS = (
 
 #: The parameter that the copies of kernels have which ``dp.config.debug`` launches.
 RECORD = "dparray_fault"
+#: The attribute by which a generated function brings its own :class:`Source`.
+GIVEN_SOURCE = "__dparray_source__"
 #: Begins the names of functions that stand, in compiled code, for what may raise an exception.
 MAY_RAISE = "dparray: "
 
@@ -116,6 +119,9 @@ def source_of(function: Callable[..., Any], *, exact: bool = False) -> Source | 
         function: which.
         exact: ``None`` also if the file has another text by now.
     """
+    given: Source | None = getattr(function, GIVEN_SOURCE, None)
+    if given is not None:
+        return given._replace(tree=copy.deepcopy(given.tree))  # callers transform the tree
     try:
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))

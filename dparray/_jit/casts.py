@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dparray._jit.inference import DEFAULT_DTYPES, UFUNCS, Inference, Value, resolve
+from dparray._jit.source import Source
 
 #: The name of NumPy in generated code.
 NUMPY = "__numpy__"
@@ -86,6 +87,54 @@ class Casts(ast.NodeTransformer):
         if left.ndim or right.ndim:
             return node
         return _cast(node, found[-1])
+
+
+def check_literals(source: Source, types: Inference) -> None:
+    """Refuse integer literals that do not fit the integer arrays and elements they meet.
+
+    NumPy raises there; the compilers would wrap the number around.
+
+    Raises:
+        OverflowError: with the line.
+    """
+
+    def check(literal: ast.expr, other: Any) -> None:
+        number = _integer(literal)
+        if number is None or not isinstance(other, Value) or other.is_weak:
+            return
+        if other.dtype.kind not in "iu":
+            return
+        limits = np.iinfo(other.dtype)
+        if not limits.min <= number <= limits.max:
+            raise OverflowError(
+                source.text_of_error(
+                    literal,
+                    f"{number} does not fit into {other.dtype} ({limits.min} ... {limits.max})",
+                    "convert the array first, as in x.astype(np.int64)",
+                )
+            )
+
+    for node in ast.walk(source.definition):
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Div):
+            check(node.left, types.of(node.right))
+            if not isinstance(node.op, ast.Pow | ast.LShift | ast.RShift):
+                check(node.right, types.of(node.left))
+        elif isinstance(node, ast.AugAssign) and not isinstance(node.op, ast.Div):
+            check(node.value, types.of(node.target))
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Subscript):
+                    check(node.value, types.of(target.value))
+
+
+def _integer(node: ast.expr) -> int | None:
+    """The value of an integer literal."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _integer(node.operand)
+        return None if inner is None else -inner
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return node.value
+    return None
 
 
 def _may_be_view(node: ast.expr, value: Any) -> bool:

@@ -10,24 +10,30 @@ from __future__ import annotations
 import ast
 import copy
 import sys
+from collections.abc import Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import Casts
-from dparray._jit.inference import Inference, Value, type_of
-from dparray._jit.native import Native
-from dparray._jit.regions import ParallelRegion
+from dparray._jit.inference import Inference, Known, Value, type_of
+from dparray._jit.native import Native, numba_type
+from dparray._jit.regions import ParallelRegion, PlainLoops, kernel_of, launcher, type_key
 from dparray._jit.source import (
     Source,
     assigned_names,
     definition_of,
     is_prange_function,
     upward_exposed,
+    used_names,
 )
 from dparray._jit.views import host_view, result_of
+from dparray._kernel.function import KernelFunction
 from dparray._placement import common_placement
+from dparray._runtime import device_facts
+from dparray._type_keys import code_of
+from dparray.kernel_api import Range
 
 
 class Driver:
@@ -36,6 +42,7 @@ class Driver:
     Attributes:
         function: the generated Python function.
         regions: the regions, in the order of the source.
+        uncut: loops over elements that are no regions, because they return from the function.
     """
 
     def __init__(self, source: Source, types: Inference, options: dict[str, Any]) -> None:
@@ -46,6 +53,7 @@ class Driver:
         tree.body = cutter.cut(tree.body)
         tree.args.defaults = []
         self.regions = cutter.regions
+        self.uncut = cutter.uncut
         names = {name: _for_driver(value) for name, value in source.names.items()}
         names.update(cutter.names)
         names["range"] = range
@@ -76,6 +84,7 @@ class NativeRegion:
         self.options = options
         self.ran_as = "native"
         self._compiled: dict[Any, tuple[Native, dict[str, Any]]] = {}
+        self._tasks: dict[Any, tuple[KernelFunction, dict[str, Any]]] = {}
 
     def call(self, name: str) -> ast.stmt:
         """Return the statement that stands for the loop in the driver."""
@@ -95,6 +104,9 @@ class NativeRegion:
             if isinstance(value, ndarray)
         ]
         placement = common_placement(self.source.function.__name__, arrays) if arrays else None
+        types = dict(zip(self.inputs, map(type_of, values), strict=True))
+        if placement is not None and not device_facts.is_cpu(placement.queue):
+            return self._run_task(types, values, placement.queue)
         pairs = [(value, host_view(value)) for _, value in arrays]
         views = iter(pairs)
         host = []
@@ -104,15 +116,7 @@ class NativeRegion:
                 host.append(view if value.ndim else view[()])
             else:
                 host.append(value)
-        types = dict(zip(self.inputs, map(type_of, values), strict=True))
-        key = tuple(
-            (each.dtype, each.ndim, each.is_weak) if isinstance(each, Value) else str(each)
-            for each in types.values()
-        )
-        found = self._compiled.get(key)
-        if found is None:
-            found = self._compiled[key] = self._compile(types, tuple(host))
-        native, kinds = found
+        native, kinds = self._compiled.get(tuple(types.values())) or self._compile(types, {})
         result = native.run(tuple(host))
         if not self.outputs:
             return None
@@ -122,17 +126,97 @@ class NativeRegion:
             for name, item in zip(self.outputs, result, strict=True)
         )
 
-    def _compile(self, types: dict[str, Any], host: tuple[Any, ...]) -> tuple[Native, Any]:
+    def prepare(self, types: Inference, orders: Mapping[str, str], queue: Any) -> None:
+        """Compile the loop for inferred types, as :meth:`ParallelRegion.prepare` does."""
+        given = {name: types.variables.get(name) for name in self.inputs}
+        if not all(isinstance(kind, Value | Known) for kind in given.values()):
+            return
+        if given.keys() & types.mixed:
+            return
+        has_arrays = any(isinstance(kind, Value) and kind.ndim for kind in given.values())
+        if device_facts.is_cpu(queue) or not has_arrays:
+            self._compile(given, orders)
+            return
+        kernel, kinds = self._task(given)
+        keys = [
+            type_key(kind, orders.get(name, "C"))
+            for name, kind in given.items()
+            if isinstance(kind, Value)
+        ]
+        keys += [f"{code_of(kinds[name].dtype)}:1C" for name in self.outputs]
+        kernel._compile("item:1", tuple(keys), queue)
+
+    def _compile(
+        self, types: Mapping[str, Any], orders: Mapping[str, str]
+    ) -> tuple[Native, dict[str, Any]]:
         body: list[ast.stmt] = [copy.deepcopy(self.node)]
         if self.outputs:
             names: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.outputs]
             body.append(ast.Return(ast.Tuple(names, ast.Load())))
+        definition, inferred = self._inferred(types, body)
+        native = Native(self.source, Casts(inferred).visit(definition), self.options)
+        kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in types.items()]
+        if None not in kinds:
+            native.compile_types(tuple(kinds))
+        self._compiled[tuple(types.values())] = found = native, inferred.variables
+        return found
+
+    def _inferred(
+        self, types: Mapping[str, Any], body: list[ast.stmt]
+    ) -> tuple[ast.FunctionDef, Inference]:
         name = f"{self.source.function.__name__}_line_{self.line}"
         definition = definition_of(name, self.inputs, body)
-        inferred = Inference(definition, types, self.source.names)
-        native = Native(self.source, Casts(inferred).visit(definition), self.options)
-        native.compile(host)
-        return native, inferred.variables
+        return definition, Inference(definition, types, self.source.names)
+
+    # -- on a device that is not a CPU ----------------------------------------------------------
+
+    def _task(self, types: Mapping[str, Any]) -> tuple[KernelFunction, dict[str, Any]]:
+        """The loop as a kernel for one work-item, which writes the results into arrays of one
+        element.
+        """
+        found = self._tasks.get(tuple(types.values()))
+        if found is not None:
+            return found
+        body: list[ast.stmt] = [copy.deepcopy(self.node)]
+        kinds = self._inferred(types, body)[1].variables
+        for name in self.outputs:
+            if not isinstance(kinds.get(name), Value) or kinds[name].ndim:
+                raise self.source.error(
+                    self.node,
+                    f"this loop over elements assigns {name!r}, which is not a number, so a device "
+                    "that is not a CPU cannot run it",
+                    "write the loop with dp.prange or as a kernel, or move the arrays to a CPU "
+                    "device",
+                )
+        constants = {
+            name: kind.value for name, kind in types.items() if not isinstance(kind, Value)
+        }
+        parameters = ["__item", *(name for name in types if name not in constants)]
+        parameters += [f"__{name}_out" for name in self.outputs]
+        stores = "\n".join(f"__{name}_out[0] = {name}" for name in self.outputs)
+        loop: ast.stmt = PlainLoops(self.source).visit(body[0])
+        statements = [loop, *ast.parse(stores).body]
+        kernel = kernel_of(self.source, self.line, parameters, [], statements, constants)
+        self._tasks[tuple(types.values())] = kernel, kinds
+        return kernel, kinds
+
+    def _run_task(self, types: dict[str, Any], values: tuple[Any, ...], queue: Any) -> Any:
+        kernel, kinds = self._task(types)
+        self.ran_as = "task"
+        library = sys.modules["dparray"]
+        arguments = [
+            value.asnumpy()[()] if isinstance(value, ndarray) and not value.ndim else value
+            for value, kind in zip(values, types.values(), strict=True)
+            if isinstance(kind, Value)
+        ]
+        results = [
+            library.empty(1, dtype=kinds[name].dtype, sycl_queue=queue) for name in self.outputs
+        ]
+        launcher.get()(kernel, Range(1), *arguments, *results)
+        return tuple(
+            result.item() if kinds[name].is_weak else result[0]
+            for name, result in zip(self.outputs, results, strict=True)
+        )
 
 
 class _Cutter:
@@ -152,6 +236,7 @@ class _Cutter:
         self.local = local
         self.body = body
         self.regions: list[ParallelRegion | NativeRegion] = []
+        self.uncut: list[ast.stmt] = []
         self.names: dict[str, Any] = {}
 
     def cut(self, body: list[ast.stmt]) -> list[ast.stmt]:
@@ -181,7 +266,10 @@ class _Cutter:
         if contains_prange(self.source, node) or not walks_elements(self.source, node, self.types):
             return False
         # A return would have to leave the driver, too.
-        return not any(isinstance(each, ast.Return) for each in ast.walk(node))
+        if any(isinstance(each, ast.Return) for each in ast.walk(node)):
+            self.uncut.append(node)
+            return False
+        return True
 
     def _native(self, node: ast.For | ast.While) -> NativeRegion:
         assigned = assigned_names([node])
@@ -233,6 +321,43 @@ def _is_over_elements(loop: ast.For | ast.While, types: Inference) -> bool:
             value = types.of(node)
             has_arrays |= isinstance(value, Value) and value.ndim > 0
     return isinstance(loop, ast.For) and not has_arrays
+
+
+def walked_lines(
+    source: Source, tree: ast.FunctionDef, types: Inference
+) -> dict[str, tuple[int, ...]] | None:
+    """Return the axes along which loops step through arrays line by line, by parameter.
+
+    A loop ``for j in range(n): x[:, j] = ...`` steps along axis 1. ``None`` where no loop does so.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    has_loops = False
+    for loop in ast.walk(tree):
+        if not isinstance(loop, ast.For) or source.is_prange(loop):
+            continue
+        variables = assigned_names(loop.target)
+        for node in ast.walk(loop):
+            if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+                continue
+            value = types.of(node.value)
+            if not isinstance(value, Value) or not value.ndim:
+                continue
+            entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            axes = {at for at, entry in enumerate(entries) if _steps(entry, variables)}
+            if axes:
+                has_loops = True
+                if node.value.id in types.parameters:
+                    axes |= set(found.get(node.value.id, ()))
+                    found[node.value.id] = tuple(sorted(axes))
+    return found if has_loops else None
+
+
+def _steps(entry: ast.expr, variables: set[str]) -> bool:
+    """Whether an index, or both ends of a slice, move with the variables of a loop."""
+    if isinstance(entry, ast.Slice):
+        ends = (entry.lower, entry.upper)
+        return all(end is not None and bool(used_names(end) & variables) for end in ends)
+    return bool(used_names(entry) & variables)
 
 
 def _after(

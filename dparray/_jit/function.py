@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import math
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -14,9 +15,16 @@ from typing import Any, overload
 import dpctl
 import numpy as np
 
+from dparray import config
 from dparray._array.ndarray import ndarray
-from dparray._jit.casts import Casts
-from dparray._jit.driver import Driver, contains_prange, walks_elements
+from dparray._jit.casts import Casts, check_literals
+from dparray._jit.driver import (
+    Driver,
+    NativeRegion,
+    contains_prange,
+    walked_lines,
+    walks_elements,
+)
 from dparray._jit.inference import (
     DEFAULT_DTYPES,
     UNKNOWN,
@@ -26,11 +34,12 @@ from dparray._jit.inference import (
     type_of,
 )
 from dparray._jit.native import Native, has_placement
-from dparray._jit.regions import ParallelRegion
+from dparray._jit.regions import ParallelRegion, launcher
 from dparray._jit.source import Source, prange, source_of
 from dparray._jit.views import host_view, result_of
+from dparray._layout import order_of
 from dparray._placement import common_placement
-from dparray._runtime import device_facts
+from dparray._runtime import device_facts, fallback
 from dparray.device import Device, describe_queue, queue_of, use_device
 from dparray.exceptions import (
     HostConversionError,
@@ -67,6 +76,11 @@ class Plan:
         self.labels = tuple(map(_label, arguments))
         parameters = dict(zip(function._parameters, map(type_of, arguments), strict=True))
         self.types = Inference(source.definition, parameters, source.names)
+        self.orders = {
+            name: order_of(x.shape, x.strides, x.itemsize)
+            for name, x in zip(function._parameters, arguments, strict=True)
+            if isinstance(x, ndarray)
+        }
         self.queue = queue
         self.native: Native | None = None
         self.driver: Driver | None = None
@@ -82,14 +96,9 @@ class Plan:
         loop = walks_elements(source, source.definition, self.types)
         self.walks = loop is not None
         exact = not casts.doubts or _is_default(self.types)
-        if loop is not None and not self.in_cpu:
-            raise source.error(
-                loop,
-                "this loop over elements is native code of the host, which cannot work in the "
-                f"memory of {describe_queue(queue)}",
-                "write the loop with dp.prange or as a kernel, or move the arrays to a CPU device",
-            )
-        if not self.in_cpu:
+        self.lines = walked_lines(source, source.definition, self.types) if exact else None
+        check_literals(source, self.types)
+        if not self.in_cpu and has_arrays:
             self.is_native = self.may_be_native = False
             self.reason = "the device is not a CPU, so nothing runs on the host in its memory"
         elif has_prange:
@@ -114,11 +123,27 @@ class Plan:
             self.is_native, self.may_be_native = False, True
             self.reason = "array code: native for small arrays, else dparray's operations"
 
-    def runs_native(self, size: int) -> bool:
-        """Return whether a call with this many elements is one native region."""
-        return self.is_native or (
-            self.may_be_native and size <= MAX_NATIVE_ELEMENTS and self.refusal is None
-        )
+    def runs_native(self, size: int, arguments: Sequence[Any]) -> bool:
+        """Return whether a call with these arguments, of ``size`` elements, is one native
+        region.
+        """
+        if self.is_native:
+            return True
+        if not self.may_be_native or self.refusal is not None:
+            return False
+        if size <= MAX_NATIVE_ELEMENTS:
+            return True
+        return bool(self.lines) and self._line_size(arguments) <= MAX_NATIVE_ELEMENTS
+
+    def _line_size(self, arguments: Sequence[Any]) -> int:
+        """The number of elements that an iteration of a loop over lines works on."""
+        assert self.lines is not None
+        sizes = []
+        for name, x in zip(self.types.parameters, arguments, strict=True):
+            if name in self.lines:
+                steps = math.prod(x.shape[axis] for axis in self.lines[name] if axis < x.ndim)
+                sizes.append(x.size // max(steps, 1))
+        return max(sizes)
 
     def ready_native(self, host: tuple[Any, ...]) -> Native | None:
         """Return the native region, compiled for host arguments; ``None`` where a driver is as
@@ -145,8 +170,26 @@ class Plan:
         """Return the function cut into regions."""
         with self._lock:
             if self.driver is None:
-                self.driver = Driver(self.source, self.types, self.options)
+                driver = Driver(self.source, self.types, self.options)
+                if driver.uncut and not self.in_cpu:
+                    raise self.source.error(
+                        driver.uncut[0],
+                        "this loop over elements returns from the function, which one work-item of "
+                        f"{describe_queue(self.queue)} cannot do",
+                        "use break and return after the loop, write it with dp.prange, or move "
+                        "the arrays to a CPU device",
+                    )
+                for region in driver.regions:
+                    region.prepare(self.types, self.orders, self.queue)
+                self.driver = driver
             return self.driver
+
+    def report_tasks(self, name: str) -> None:
+        """Apply the fallback policy to loops that one work-item of a device runs."""
+        if not self.in_cpu and self.driver is not None:
+            for region in self.driver.regions:
+                if isinstance(region, NativeRegion):
+                    fallback.is_sequential(self.queue, name, self.source.file, region.line)
 
 
 class JitFunction:
@@ -232,10 +275,13 @@ class JitFunction:
             key = (*key, queue)
         elif not device_facts.is_cpu(queue):
             key = (*key, queue)
+        is_debug = config.debug
+        if is_debug:
+            key = (*key, "debug")
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plan(key, queue, arguments)
-        if plan.runs_native(size):
+        if plan.runs_native(size, arguments):
             pairs = [(x, host_view(x)) for x in arguments if type(x) is ndarray]
             if len(pairs) == len(arguments):
                 host = tuple([view for _, view in pairs])
@@ -245,13 +291,15 @@ class JitFunction:
             native = plan.native or plan.ready_native(host)
             if native is not None:
                 try:
-                    value = native.dispatcher(*host)
+                    value = native.run(host) if is_debug else native.dispatcher(*host)
                 except Exception as error:
                     raise native.located(error) from None
                 if value is None:
                     return None
                 return result_of(value, plan.types.result, queue, pairs)
         driver = plan.driver or plan.ready_driver()
+        if not plan.in_cpu:
+            plan.report_tasks(self.__name__)
         with use_device(queue):
             return driver.function(*arguments)
 
@@ -276,6 +324,8 @@ class JitFunction:
     def _run_driver(self, arguments: tuple[Any, ...], queue: Any, key: tuple[Any, ...]) -> Any:
         plan = self._plans.get(key) or self._plan(key, queue, arguments)
         driver = plan.driver or plan.ready_driver()
+        if not plan.in_cpu:
+            plan.report_tasks(self.__name__)
         with use_device(queue):
             return driver.function(*arguments)
 
@@ -330,6 +380,17 @@ class JitFunction:
         ]
         common_placement(self.__name__, arrays)
 
+    def simulate(self, arguments: tuple[Any, ...], named: dict[str, Any], launch: Any) -> Any:
+        """Run a call with every index checked and its ``prange`` loops run by ``launch``;
+        :func:`dparray.simulate` calls this.
+        """
+        token = launcher.set(launch)
+        try:
+            with config.override(debug=True):
+                return self(*arguments, **named)
+        finally:
+            launcher.reset(token)
+
     # -- looking into it ------------------------------------------------------------------------
 
     @property
@@ -354,7 +415,7 @@ class JitFunction:
                   for pair in _arrays_in(n, x)]  # fmt: skip
         queue = common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
         plan = Plan(self, queue, converted)
-        is_native = plan.runs_native(sum(x.size for _, x in arrays))
+        is_native = plan.runs_native(sum(x.size for _, x in arrays), converted)
         return JitExplanation(self._describe(plan, is_native))
 
     def _describe(self, plan: Plan, is_native: bool) -> str:
@@ -372,6 +433,8 @@ class JitFunction:
         for region in plan.ready_driver().regions:
             text = source.lines[region.line - source.first_line].strip()
             kind = "native region: loop over elements"
+            if isinstance(region, NativeRegion) and not plan.in_cpu:
+                kind = "kernel of one work-item: loop over elements"
             if isinstance(region, ParallelRegion):
                 kind = f"kernel over {len(region.loops)} dimension(s)"
                 if region.reductions:

@@ -165,6 +165,7 @@ class Inference:
         self.names = names
         self.variables: dict[str, Any] = dict(parameters)
         self.parameters = dict(parameters)
+        self.mixed: set[str] = set()  # variables that are assigned values of several types
         self.result: Any = None
         for _ in range(6):
             before = dict(self.variables)
@@ -208,6 +209,8 @@ class Inference:
     def _assign(self, target: ast.expr, value: Any) -> None:
         if isinstance(target, ast.Name):
             known = self.variables.get(target.id)
+            if known is not None and known != value:
+                self.mixed.add(target.id)
             self.variables[target.id] = join(known, value)
         elif isinstance(target, ast.Tuple | ast.List):
             count = len(target.elts)

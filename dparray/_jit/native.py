@@ -29,10 +29,10 @@ from dparray import config
 from dparray._compiler import cache
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import NUMPY
+from dparray._jit.inference import Known, Value
 from dparray._jit.source import Source, is_prange_function, source_of, used_names
 from dparray.exceptions import KernelCompileError
 
-_FORMAT = "jit-1"
 _PRANGE = "__prange__"
 _PLACEMENT_KEYWORDS = frozenset({"device", "sycl_queue", "usm_type"})
 _lock = threading.RLock()
@@ -65,14 +65,21 @@ class Native:
             KernelCompileError: Numba does not compile it.
         """
         numba = importlib.import_module("numba")
+        self.compile_types(tuple(numba.typeof(argument) for argument in arguments))
+
+    def compile_types(self, types: tuple[Any, ...]) -> None:
+        """Compile for types of Numba.
+
+        Raises:
+            KernelCompileError: Numba does not compile it.
+        """
         with _lock:
-            types = tuple(numba.typeof(argument) for argument in arguments)
             try:
                 self.dispatcher.compile(types)
             except Exception as error:
                 if type(error).__module__.startswith("numba") or not self._leave_cache():
                     raise self._refused(error) from error
-                self.compile(arguments)
+                self.compile_types(types)
 
     def _leave_cache(self) -> bool:
         """Go on without the disk cache, whose entry may be damaged; whether it was used."""
@@ -80,7 +87,7 @@ class Native:
         if not options.get("cache", True):
             return False
         file = Path(self.dispatcher.py_func.__code__.co_filename)
-        if file.parent.parent.name == _FORMAT:
+        if file.parent.parent.name == cache.REGIONS:
             shutil.rmtree(file.parent, ignore_errors=True)
         self._parts = definition, {**options, "cache": False}, parallel
         self.dispatcher = _build(self.source, *self._parts)
@@ -116,8 +123,20 @@ class Native:
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Call it; an exception shows the line of the user's function."""
+        copies = None
+        if config.debug:
+            copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
         try:
             return self.dispatcher(*arguments)
+        except IndexError as error:
+            if copies is None:
+                raise self.located(error) from None
+            # Numba tells no line of an index out of bounds; Python does, with the values of before.
+            try:
+                self.dispatcher.py_func(*copies)
+            except IndexError as found:
+                raise self.located(found) from None
+            raise
         except Exception as error:
             raise self.located(error) from None
 
@@ -126,12 +145,28 @@ class Native:
         return error.with_traceback(_user_traceback(error, self.source))
 
 
+def numba_type(kind: Any, order: str = "C") -> Any:
+    """Return Numba's type of an inferred type, or ``None`` where it is not known.
+
+    Args:
+        kind: the inferred type.
+        order: of the elements of an array in memory, as in type keys.
+    """
+    numba = importlib.import_module("numba")
+    if isinstance(kind, Value):
+        element = numba.from_dtype(kind.dtype)
+        if not kind.ndim:
+            return element
+        return numba.types.Array(element, kind.ndim, order if order in "CF" else "A")
+    return numba.types.none if isinstance(kind, Known) and kind.value is None else None
+
+
 def _user_traceback(error: BaseException, source: Source) -> TracebackType | None:
     """The traceback with frames of the user's file instead of the generated one's."""
     line = None
     trace = error.__traceback__
     while trace is not None:
-        if f"{os.sep}{_FORMAT}{os.sep}" in trace.tb_frame.f_code.co_filename:
+        if f"{os.sep}{cache.REGIONS}{os.sep}" in trace.tb_frame.f_code.co_filename:
             line = trace.tb_lineno
         trace = trace.tb_next
     if line is None:
@@ -203,6 +238,7 @@ def _build(
         chosen["parallel"] = True
     if config.debug:
         chosen["boundscheck"] = True
+        chosen.pop("parallel", None)  # exceptions do not leave Numba's threads
     described.append(repr((sorted(chosen.items()), numba.__version__, np.__version__, sys.version)))
     # Numba cannot load a function that calls itself.
     file = _file_of(described, ast.unparse(tree)) if use_cache and not itself else None
@@ -282,7 +318,7 @@ def _file_of(described: list[str], text: str) -> Path | None:
     if base is None:
         return None
     digest = hashlib.sha256("\0".join(described).encode()).hexdigest()[:32]
-    folder = base / _FORMAT / digest
+    folder = base / cache.REGIONS / digest
     file = folder / "region.py"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -294,6 +330,7 @@ def _file_of(described: list[str], text: str) -> Path | None:
             part = folder / f"region.{os.getpid()}.{threading.get_ident()}.part"
             part.write_text(text + "\n")
             part.replace(file)
+            cache.trim_regions()
     except OSError:
         return None
     return file

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import copy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
@@ -17,8 +18,8 @@ import numpy as np
 
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
-from dparray._jit.inference import Inference, Value, type_of
-from dparray._jit.native import Native
+from dparray._jit.inference import WEAK_INT, Inference, Items, Known, Value, type_of
+from dparray._jit.native import Native, numba_type
 from dparray._jit.source import (
     Source,
     assigned_names,
@@ -33,6 +34,7 @@ from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray._runtime import device_facts
+from dparray._type_keys import code_of
 from dparray.exceptions import KernelArgumentError, KernelCompileError
 from dparray.kernel_api import Range
 
@@ -47,6 +49,10 @@ _FOLDS: dict[Any, tuple[str, np.ufunc]] = {
     ast.BitOr: ("", np.bitwise_or), ast.BitXor: ("", np.bitwise_xor),
     ast.BitAnd: ("", np.bitwise_and), "min": ("min", np.minimum), "max": ("max", np.maximum),
 }  # fmt: skip
+
+
+#: How kernels are launched: :func:`call_kernel`, or the simulator's way.
+launcher: ContextVar[Any] = ContextVar("launcher", default=call_kernel)
 
 
 class Reduction:
@@ -89,8 +95,9 @@ class ParallelRegion:
         variables = {name for name, _ in self.loops}
         self.captured = sorted((upward_exposed(body) - variables) & local)
         self.line = node.lineno
+        self.starts_at_0 = tuple(_is_plain(given) for _, given in self.loops)
         self._kernels: dict[Any, KernelFunction] = {}
-        self._natives: dict[Any, Native | None] = {}
+        self._natives: dict[Any, Native] = {}
         self.ran_as = ""
 
     # -- analysis -------------------------------------------------------------------------------
@@ -200,86 +207,141 @@ class ParallelRegion:
                 "one array, whose queue decides where it runs"
             )
         common_placement(self.source.function.__name__, arrays)
-        key = tuple(map(_kind, given.values()))
-        native = self._natives.get(key)
+        types = {name: type_of(value) for name, value in given.items()}
+        queue = arrays[0][1].sycl_queue
+        native = self._natives.get(tuple(types.values()))
         if native is None:
             try:
-                return self._launch(bounds, given, arrays[0][1])
+                return self._launch(bounds, given, types, queue)
             except KernelCompileError as error:
-                if not device_facts.is_cpu(arrays[0][1].sycl_queue):
+                if not device_facts.is_cpu(queue) or launcher.get() is not call_kernel:
                     raise
-                native = self._native(key, given, bounds, error)
-        return self._run(native, bounds, given, arrays[0][1])
+                native = self._native(types, {}, error)
+        return self._run(native, bounds, given, types, queue)
+
+    def prepare(self, types: Inference, orders: Mapping[str, str], queue: Any) -> None:
+        """Compile the loop for inferred types, so that errors are raised before anything runs.
+
+        A loop whose types are not known exactly is compiled when a call reaches it.
+
+        Args:
+            types: of the whole function.
+            orders: the order of the elements of parameters that are arrays, as in type keys.
+            queue: where the loop will run.
+
+        Raises:
+            KernelCompileError: it does not compile.
+        """
+        given = {name: types.variables.get(name) for name in self.captured}
+        reduced = {each.name for each in self.reductions}
+        if not all(isinstance(kind, Value | Known) for kind in given.values()):
+            return
+        if (given.keys() - reduced) & types.mixed or not any(map(_is_array, given.values())):
+            return
+        try:
+            kernel, arguments, accumulators = self._kernel_of(given)
+            keys = ["i8" for plain in self.starts_at_0 if not plain for _ in range(2)]
+            if reduced:
+                keys.append("i8")
+                keys += [f"{code_of(accumulators[name].dtype)}:1C" for name in accumulators]
+            for name in arguments:
+                kind: Any = accumulators.get(name, given[name])
+                keys.append(type_key(kind, orders.get(name, "C")))
+            item = f"item:{1 if reduced else len(self.loops)}"
+            kernel._compile(item, tuple(keys), queue)
+        except KernelCompileError as error:
+            if not device_facts.is_cpu(queue):
+                raise
+            self._native(given, orders, error)
 
     # -- as a kernel ----------------------------------------------------------------------------
 
-    def _launch(self, bounds: list[range], given: dict[str, Any], first: ndarray) -> Any:
+    def _kernel_of(
+        self, types: Mapping[str, Any]
+    ) -> tuple[KernelFunction, list[str], dict[str, Value]]:
+        """The kernel for captured variables of some types, the names of its arguments among them,
+        and the types of the reductions.
+        """
         reduced = {each.name: each for each in self.reductions}
-        for name in reduced:
-            if isinstance(given[name], ndarray) and given[name].ndim:
-                raise KernelCompileError(f"{name} is an array")
-        arguments: dict[str, Any] = {}
-        constants: dict[str, Any] = {}
-        for name, value in given.items():
-            if name in reduced and reduced[name].op not in ("min", "max"):
-                continue
-            if isinstance(value, ndarray) and not value.ndim:
-                value = value.asnumpy()[()]
-            if isinstance(value, ndarray | np.generic | int | float | complex):
-                arguments[name] = value
+        arguments, constants = [], {}
+        for name, kind in types.items():
+            if name in reduced:
+                if _is_array(kind):
+                    raise KernelCompileError(f"{name} is an array")
+                if reduced[name].op not in ("min", "max"):
+                    continue
+            if isinstance(kind, Value):
+                arguments.append(name)
+            elif isinstance(kind, Known):
+                constants[name] = kind.value
             else:
-                constants[name] = value
-        types = self._accumulators(given) if reduced else {}
-        for name in reduced.keys() & arguments.keys():
-            arguments[name] = types[name].dtype.type(arguments[name])
-        space = tuple(map(len, bounds))
-        extra: list[Any] = []
-        partials: list[Any] = []
-        if reduced:
-            library = sys.modules["dparray"]
-            total = space[0]
-            space = (min(total, _MAX_PARTIALS),)
-            partials = [
-                library.empty(space[0], dtype=types[name].dtype, sycl_queue=first.sycl_queue)
-                for name in reduced
-            ]
-            extra = [total, *partials]
-        trivial = tuple(each.start == 0 and each.step == 1 for each in bounds)
-        key = (trivial, tuple(sorted(constants.items())), tuple(sorted(arguments)),
-               tuple(types[name].dtype for name in reduced))  # fmt: skip
+                raise KernelCompileError(f"{name} is neither an array nor a number")
+        accumulators = self._accumulators(types) if reduced else {}
+        key = (tuple(sorted(constants.items())), tuple(arguments),
+               tuple(accumulators[name].dtype for name in reduced))  # fmt: skip
         kernel = self._kernels.get(key)
         if kernel is None:
-            kernel = self._kernels[key] = self._kernel(trivial, constants, list(arguments), types)
+            kernel = self._kernels[key] = self._kernel(constants, arguments, accumulators)
+        return kernel, arguments, accumulators
+
+    def _launch(
+        self, bounds: list[range], given: dict[str, Any], types: dict[str, Any], queue: Any
+    ) -> Any:
+        types = {
+            name: Known(given[name]) if isinstance(kind, Items) else kind
+            for name, kind in types.items()
+        }
+        kernel, names, accumulators = self._kernel_of(types)
+        arguments = []
+        for name in names:
+            value = given[name]
+            if isinstance(value, ndarray) and not value.ndim:
+                value = value.asnumpy()[()]
+            if name in accumulators:
+                value = accumulators[name].dtype.type(value)
+            arguments.append(value)
+        space = tuple(map(len, bounds))
+        launch = launcher.get()
+        extra: list[Any] = []
+        partials: list[Any] = []
+        if self.reductions:
+            library = sys.modules["dparray"]
+            total = space[0]
+            # The simulator finds races between iterations that are work-items of their own.
+            space = (min(total, _MAX_PARTIALS) if launch is call_kernel else total,)
+            partials = [
+                library.empty(space[0], dtype=accumulators[each.name].dtype, sycl_queue=queue)
+                for each in self.reductions
+            ]
+            extra = [total, *partials]
         lines = [
             number
-            for each, plain in zip(bounds, trivial, strict=True)
+            for each, plain in zip(bounds, self.starts_at_0, strict=True)
             if not plain
             for number in (each.start, each.step)
         ]
-        call_kernel(kernel, Range(*space), *lines, *extra, *arguments.values())
+        launch(kernel, Range(*space), *lines, *extra, *arguments)
         self.ran_as = "kernel"
         return tuple(
-            _combined(each, given[each.name], partial, types[each.name])
+            _combined(each, given[each.name], partial, accumulators[each.name])
             for each, partial in zip(self.reductions, partials, strict=True)
         )
 
-    def _accumulators(self, given: dict[str, Any]) -> dict[str, Value]:
+    def _accumulators(self, given: Mapping[str, Any]) -> dict[str, Value]:
         """The types of the reductions, as the uncompiled loop would leave them."""
         tree = definition_of("loop", [], [self.node])
-        types = Inference(tree, dict(zip(given, map(type_of, given.values()), strict=True)),
-                          self.source.names)  # fmt: skip
+        types = Inference(tree, given, self.source.names)
         found = {}
         for each in self.reductions:
             value = types.variables.get(each.name)
             if not isinstance(value, Value):
-                dtypes = [v.dtype for v in given.values() if isinstance(v, ndarray)]
-                value = Value(np.result_type(*dtypes, type_of(given[each.name]).dtype))
+                dtypes = [v.dtype for v in given.values() if isinstance(v, Value)]
+                value = Value(np.result_type(*dtypes))
             found[each.name] = value
         return found
 
     def _kernel(
         self,
-        trivial: tuple[bool, ...],
         constants: dict[str, Any],
         arguments: list[str],
         types: dict[str, Value],
@@ -291,14 +353,14 @@ class ParallelRegion:
             ["__at"] if reduced else [f"__item.get_id({axis})" for axis in range(len(self.loops))]
         )
         for axis, (variable, _) in enumerate(self.loops):
-            if trivial[axis]:
+            if self.starts_at_0[axis]:
                 head += ast.parse(f"{variable} = {positions[axis]}").body
             else:
                 parameters += [f"__start{axis}", f"__step{axis}"]
                 text = f"{variable} = __start{axis} + {positions[axis]} * __step{axis}"
                 head += ast.parse(text).body
         body: list[ast.stmt] = [
-            _Plain(self.source).visit(copy.deepcopy(each)) for each in self.body
+            PlainLoops(self.source).visit(copy.deepcopy(each)) for each in self.body
         ]
         if reduced:
             parameters += ["__total", *(f"__partial_{name}" for name in reduced)]
@@ -320,30 +382,15 @@ class ParallelRegion:
             body = [loop, *ast.parse("\n".join(stores)).body]
         else:
             body = [_Skips().visit(each) for each in body]
-        statements = head + body
-        for statement in statements:
-            for node in cast("Iterator[Any]", ast.walk(statement)):
-                if statement in body and hasattr(node, "lineno") and node.lineno >= self.line:
-                    continue
-                if hasattr(node, "lineno"):
-                    node.lineno = node.end_lineno = self.line
-        statements = [ast.fix_missing_locations(each) for each in statements]
-        names = {name: _for_kernel(value) for name, value in self.source.names.items()}
-        names.update(constants)
-        names["__numpy__"] = np
-        function = function_of(
-            self.source, f"{self.source.function.__name__}_line_{self.line}",
-            parameters + arguments, statements, names, self.source.file,
-        )  # fmt: skip
-        return KernelFunction(function, {})
+        return kernel_of(self.source, self.line, parameters + arguments, head, body, constants)
 
     # -- as native code -------------------------------------------------------------------------
 
     def _native(
-        self, key: Any, given: dict[str, Any], bounds: list[range], error: KernelCompileError
+        self, types: Mapping[str, Any], orders: Mapping[str, str], error: KernelCompileError
     ) -> Native:
         """The loop compiled by Numba, for bodies that the kernel language does not have."""
-        parameters = [f"__{kind}{axis}" for axis in range(len(bounds)) for kind in _BOUNDS]
+        parameters = [f"__{kind}{axis}" for axis in range(len(self.loops)) for kind in _BOUNDS]
         parameters += self.captured
         node = copy.deepcopy(self.node)
         current: Any = node
@@ -362,13 +409,16 @@ class ParallelRegion:
         definition = definition_of(name, parameters, statements)
         native = Native(self.source, definition, self.options, parallel=True)
         try:
-            native.compile(self._host_arguments(bounds, given)[0])
+            numbers = [numba_type(WEAK_INT)] * 3 * len(self.loops)
+            kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in types.items()]
+            if None not in kinds:
+                native.compile_types((*numbers, *kinds))
         except KernelCompileError as refused:
             raise self.source.error(
                 self.node, "this prange loop compiles neither as a kernel nor as native code",
                 f"as a kernel: {error}\nas native code: {refused}",
             ) from refused  # fmt: skip
-        self._natives[key] = native
+        self._natives[tuple(types.values())] = native
         return native
 
     def _host_arguments(self, bounds: list[range], given: dict[str, Any]) -> Any:
@@ -383,17 +433,63 @@ class ParallelRegion:
                 arguments.append(value)
         return tuple(arguments), pairs
 
-    def _run(self, native: Native, bounds: list[range], given: dict[str, Any], x: ndarray) -> Any:
+    def _run(
+        self,
+        native: Native,
+        bounds: list[range],
+        given: dict[str, Any],
+        types: dict[str, Any],
+        queue: Any,
+    ) -> Any:
         arguments, pairs = self._host_arguments(bounds, given)
         result = native.run(arguments)
         self.ran_as = "native"
         if not self.reductions:
             return None
-        types = self._accumulators(given)
+        accumulators = self._accumulators(types)
         return tuple(
-            result_of(value, types[each.name], x.sycl_queue, pairs)
+            result_of(value, accumulators[each.name], queue, pairs)
             for each, value in zip(self.reductions, result, strict=True)
         )
+
+
+def kernel_of(
+    source: Source,
+    line: int,
+    parameters: list[str],
+    head: list[ast.stmt],
+    body: list[ast.stmt],
+    constants: Mapping[str, Any],
+) -> KernelFunction:
+    """Return a kernel of generated statements and statements of the user's function.
+
+    Args:
+        source: the function.
+        line: the line that generated code belongs to.
+        parameters: the names of the kernel's parameters.
+        head: generated statements.
+        body: statements, some of them the user's.
+        constants: the values of further names.
+    """
+    for statement in head + body:
+        for node in cast("Iterator[Any]", ast.walk(statement)):
+            if statement in body and hasattr(node, "lineno") and node.lineno >= line:
+                continue
+            if hasattr(node, "lineno"):
+                node.lineno = node.end_lineno = line
+    statements = [ast.fix_missing_locations(each) for each in head + body]
+    names = {name: _for_kernel(value) for name, value in source.names.items()}
+    names.update(constants)
+    names["__numpy__"] = np
+    function = function_of(
+        source,
+        f"{source.function.__name__}_line_{line}",
+        parameters,
+        statements,
+        names,
+        source.file,
+    )
+    return KernelFunction(function, {})
 
 
 def assigned_names_of(body: Sequence[ast.stmt]) -> set[str]:
@@ -401,10 +497,19 @@ def assigned_names_of(body: Sequence[ast.stmt]) -> set[str]:
     return assigned_names(list(body))
 
 
-def _kind(value: Any) -> Any:
-    if isinstance(value, ndarray):
-        return value.dtype, value.ndim
-    return type(value)
+def _is_array(kind: Any) -> bool:
+    return isinstance(kind, Value) and kind.ndim > 0
+
+
+def _is_plain(bounds: list[ast.expr]) -> bool:
+    """Whether a range is known to start at 0 and to have the step 1."""
+    numbers = [each.value if isinstance(each, ast.Constant) else None for each in bounds]
+    return len(bounds) == 1 or (numbers[0] == 0 and numbers[2:] in ([], [1]))
+
+
+def type_key(kind: Value, order: str) -> str:
+    code = code_of(kind.dtype)
+    return f"{code}:{kind.ndim}{order}" if kind.ndim else code
 
 
 def _assignments(body: list[ast.stmt], name: str) -> list[ast.stmt]:
@@ -481,7 +586,7 @@ class _Skips(ast.NodeTransformer):
         return ast.copy_location(ast.Return(None), node)
 
 
-class _Plain(ast.NodeTransformer):
+class PlainLoops(ast.NodeTransformer):
     """``prange`` loops inside a kernel are plain loops of a work-item."""
 
     def __init__(self, source: Source) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
+from dparray._compiler.diagnosis import GIVEN_SOURCE
+from dparray._compiler.diagnosis import Source as CompilerSource
 from dparray.exceptions import KernelCompileError
 
 
@@ -61,15 +63,17 @@ class Source:
 
     def error(self, node: ast.AST, message: str, fix: str = "") -> KernelCompileError:
         """Return an error that shows the line of a node, a caret and a fix."""
+        return KernelCompileError(self.text_of_error(node, message, fix))
+
+    def text_of_error(self, node: ast.AST, message: str, fix: str = "") -> str:
+        """Return a message with the line of a node, a caret and a fix."""
         line = getattr(node, "lineno", self.first_line)
         column = getattr(node, "col_offset", 0)
         text = self.lines[line - self.first_line].rstrip("\n") if self.lines else ""
         indent = len(text) - len(text.lstrip())
         shown = f"\n    {text.strip()}\n    {' ' * max(column - indent, 0)}^"
         advice = f"\n{fix}" if fix else ""
-        return KernelCompileError(
-            f"{self.function.__name__}: {message}\n  {self.file}:{line}{shown}{advice}"
-        )
+        return f"{self.function.__name__}: {message}\n  {self.file}:{line}{shown}{advice}"
 
     def indent_of(self, line: int) -> int:
         """Return the column where a line of the function begins."""
@@ -233,4 +237,7 @@ def function_of(
     exec(compile(module, file, "exec"), space)
     made: FunctionType = space[name]
     made.__module__ = source.function.__module__
+    # Its lines are those of the user's file, where checks and the simulator could not find it.
+    lines = [""] * (source.first_line - 1) + [line.rstrip("\n") for line in source.lines]
+    setattr(made, GIVEN_SOURCE, CompilerSource(file, 1, lines, definition, 0))
     return made

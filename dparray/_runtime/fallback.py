@@ -28,7 +28,7 @@ _told: set[tuple[Any, ...]] = set()
 
 
 class FallbackWarning(UserWarning):
-    """A function copied device data to the host to compute there; issued once for each line."""
+    """A function left a device for the host, or ran as one work-item; issued once for a line."""
 
 
 def leaves(queue: Any, nbytes: int) -> None:
@@ -56,3 +56,32 @@ def leaves(queue: Any, nbytes: int) -> None:
     if site not in _told:
         _told.add(site)
         warnings.warn_explicit(text, FallbackWarning, site[0], site[1])
+
+
+def is_sequential(queue: Any, function: str, file: str, line: int) -> None:
+    """Apply the policy to a loop that is about to run as one work-item of a device.
+
+    Args:
+        queue: of the device.
+        function: the name of the compiled function.
+        file: the file of the loop.
+        line: the line of the loop.
+
+    Raises:
+        FallbackError: the policy forbids it.
+    """
+    policy = config.fallback
+    if policy == "allow":
+        return
+    text = (
+        f"{function}, line {line}: this loop runs as a single work-item on "
+        f"{describe_queue(queue)}, because it is not a prange loop; write it with dp.prange if its "
+        'iterations are independent, move the arrays to a CPU device (x.to_device("cpu")), or '
+        'allow it: dp.config.override(fallback="allow")'
+    )
+    if policy == "error":
+        raise FallbackError(text)
+    site = (file, line, function)
+    if site not in _told:
+        _told.add(site)
+        warnings.warn_explicit(text, FallbackWarning, file, line)

@@ -50,7 +50,7 @@ def simulate(
     item: Any = None,
     sub_group_size: int = 16,
     **named: Any,
-) -> None:
+) -> Any:
     """Run ``kernel`` over ``index_range`` in plain Python, checking every access it makes.
 
     The results are those of the device, up to the last bits of mathematical functions and of
@@ -58,7 +58,9 @@ def simulate(
 
     Args:
         kernel: a function written in the kernel language, or what ``dp.kernel`` or
-            ``numba_dpex.kernel`` made of one.
+            ``numba_dpex.kernel`` made of one; or a function compiled by ``dp.jit``, whose
+            arguments follow without a range: ``dp.simulate(f, x, y)``. Its ``prange`` loops are
+            simulated, indices are checked everywhere, and its result is returned.
         index_range: a ``Range`` (or an integer, or a tuple of integers), or an ``NdRange`` (or a
             tuple of two tuples, the global and the local size).
         args: the kernel's arguments after the item: NumPy arrays (changed in place), dparray
@@ -106,6 +108,12 @@ def simulate(
         raise ValueError(f"simulate: races must be one of {', '.join(_RACES)}; got {races!r}")
     if not isinstance(sub_group_size, int) or sub_group_size < 1:
         raise ValueError(f"simulate: sub_group_size is a positive integer; got {sub_group_size!r}")
+    if hasattr(kernel, "simulate"):
+        return kernel.simulate(
+            (index_range, *args),
+            named,
+            lambda each, space, *given: simulate(each, space, *given, races=races),
+        )
     function = _python_function(kernel)
     global_size, local_size = _sizes(index_range)
     values = _all_arguments(function, args, named)
@@ -117,6 +125,7 @@ def simulate(
         for group in _work_groups(global_size, local_size, chosen, sub_group_size):
             GroupRun(simulation, group, arguments.for_group(), workers).run()
     arguments.write_back()
+    return None
 
 
 def _all_arguments(

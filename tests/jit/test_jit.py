@@ -631,12 +631,246 @@ def test_signatures_and_explanations() -> None:
     assert repr(function) == "<dparray jit function lambda_free_cumulate>"
 
 
-def test_loops_over_elements_need_a_cpu_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dparray._jit.function.device_facts.is_cpu", lambda queue: False)
+# -- devices other than CPUs -----------------------------------------------------------------------
+
+
+def clipped_sum(x: Any, most: float) -> Any:
+    total = 0.0
+    count = 0
+    for i in range(x.shape[0]):
+        total = min(total + x[i], most)
+        count += 1
+        x[i] = total
+    return total, count
+
+
+@pytest.fixture
+def no_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dparray._runtime.device_facts.is_cpu", lambda queue: False)
+    monkeypatch.setattr("dparray._runtime.fallback._told", set())
+
+
+@pytest.mark.usefixtures("no_cpu")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_loop_over_elements_runs_as_one_work_item(dtype: str) -> None:
+    host = np.arange(6).astype(dtype)
+    x = dp.asarray(host)
+    compiled = dp.jit(clipped_sum)
+    with pytest.warns(dp.FallbackWarning, match="single work-item"):
+        total, count = compiled(x, 7)
+    wanted, wanted_count = clipped_sum(host, 7)
+    assert float(total) == wanted
+    assert int(count) == wanted_count
+    np.testing.assert_array_equal(x.asnumpy(), host)
+    assert "kernel of one work-item" in str(dp.explain(compiled, x, 7))
+
+
+@pytest.mark.usefixtures("no_cpu")
+def test_the_fallback_policy_can_forbid_one_work_item() -> None:
+    @dp.jit
+    def cumulate(x: Any) -> None:
+        x += 1
+        for i in range(1, x.shape[0]):
+            x[i] += x[i - 1]
+
+    x = dp.ones(3)
+    with (
+        dp.config.override(fallback="error"),
+        pytest.raises(dp.exceptions.FallbackError, match=r"cumulate, line \d+.*dp\.prange"),
+    ):
+        cumulate(x)
+    assert x.tolist() == [1, 1, 1]
+    with dp.config.override(fallback="allow"):
+        cumulate(x)
+    assert x.tolist() == [2, 4, 6]
+
+
+@pytest.mark.usefixtures("no_cpu")
+def test_loops_that_one_work_item_cannot_run_are_refused_before_anything_runs() -> None:
+    @dp.jit
+    def first_negative(x: Any) -> Any:
+        x += 1
+        for i in range(x.shape[0]):
+            if x[i] < 0:
+                return i
+        return -1
+
     x = dp.ones(3)
     with pytest.raises(dp.exceptions.KernelCompileError, match=r"for i in range(.|\n)*dp\.prange"):
-        dp.jit(lambda_free_cumulate)(x)
+        first_negative(x)
     assert x.tolist() == [1, 1, 1]
+
+
+@pytest.mark.usefixtures("no_cpu")
+def test_functions_of_numbers_run_on_the_host() -> None:
+    assert dp.jit(factorial.py_func)(5) == 120
+
+
+# -- before anything runs --------------------------------------------------------------------------
+
+
+def test_a_prange_loop_is_compiled_before_anything_runs() -> None:
+    @dp.jit
+    def refused(x: Any, y: Any) -> None:
+        x += 1
+        for i in dp.prange(x.shape[0]):
+            y[i] = undefined_name + x[i]  # type: ignore[name-defined]  # noqa: F821
+
+    x = dp.zeros(3)
+    with pytest.raises(dp.exceptions.KernelCompileError, match="undefined_name"):
+        refused(x, x)
+    assert x.tolist() == [0, 0, 0]
+
+
+def test_a_loop_over_elements_beside_prange_is_compiled_before_anything_runs() -> None:
+    @dp.jit
+    def refused(x: Any) -> None:
+        x += 1
+        for i in dp.prange(x.shape[0]):
+            x[i] += 1
+        for i in range(x.shape[0]):
+            x[i] = undefined_name  # type: ignore[name-defined]  # noqa: F821
+
+    x = dp.zeros(3)
+    with pytest.raises(dp.exceptions.KernelCompileError, match="undefined_name"):
+        refused(x)
+    assert x.tolist() == [0, 0, 0]
+
+
+def add_300(x: Any) -> None:
+    x += 300
+
+
+def store_300(x: Any) -> None:
+    for i in range(x.shape[0]):
+        x[i] = 300
+
+
+def store_300_in_parallel(x: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        x[i] = 300
+
+
+def multiply_element(x: Any) -> None:
+    for i in range(x.shape[0]):
+        x[i] = (x[i] * 300) % 7
+
+
+def subtract_from_negative(x: Any) -> Any:
+    return -1 - x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [add_300, store_300, store_300_in_parallel, multiply_element, subtract_from_negative],
+)
+def test_a_literal_that_does_not_fit_is_an_error_as_in_numpy(function: Any) -> None:
+    host = np.ones(3, np.uint8)
+    with pytest.raises(OverflowError):
+        function(host)
+    x = dp.asarray(host)
+    with pytest.raises(OverflowError, match=r"does not fit into uint8(.|\n)*\^"):
+        dp.jit(function)(x)
+    assert x.tolist() == host.tolist()
+    wide = dp.ones(3, dtype="int16")
+    dp.jit(function)(wide)  # fits
+
+
+# -- finding faults --------------------------------------------------------------------------------
+
+
+@dp.jit
+def shifted_in_place(x: Any) -> None:
+    for i in dp.prange(1, x.shape[0]):
+        x[i] = x[i - 1]  # a race
+
+
+@dp.jit
+def past_the_end(x: Any, y: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        x[i] = y[i + 1]  # one too far
+
+
+@dp.jit
+def past_the_end_in_order(x: Any, y: Any) -> None:
+    for i in range(x.shape[0]):
+        x[i] = y[i + 1]  # one too far
+
+
+@dp.jit
+def raced_sum(x: Any, y: Any) -> Any:
+    total = 0.0
+    for i in dp.prange(x.shape[0]):
+        y[0] = x[i]  # all write one element
+        total += x[i]
+    return total
+
+
+def test_the_simulator_finds_races_in_prange_loops() -> None:
+    with pytest.raises(dp.exceptions.SimulationError, match=r"x\[i\] = x\[i - 1\]"):
+        dp.simulate(shifted_in_place, dp.arange(5.0))
+    with pytest.raises(dp.exceptions.SimulationError, match=r"y\[0\] = x\[i\]"):
+        dp.simulate(raced_sum, dp.arange(2000.0), dp.zeros(1))
+
+
+def test_the_simulator_runs_a_compiled_function_and_returns_its_result() -> None:
+    x = dp.arange(9.0)
+    total, peak = dp.simulate(sum_and_peak, x)
+    assert (float(total), float(peak)) == (36.0, 8.0)
+
+
+@dp.jit
+def sum_and_peak(x: Any) -> Any:
+    total, peak = 0.0, x[0]
+    for i in dp.prange(x.shape[0]):
+        total += x[i]
+        peak = max(peak, x[i])
+    return total, peak
+
+
+def test_index_errors_are_found_in_debug_mode_and_by_the_simulator() -> None:
+    x, y = dp.zeros(4), dp.zeros(4)
+    with pytest.raises(dp.exceptions.SimulationError, match=r"y\[i \+ 1\]"):
+        dp.simulate(past_the_end, x, y)
+    with pytest.raises(IndexError):
+        dp.simulate(past_the_end_in_order, x, y)
+    with dp.config.override(debug=True):
+        with pytest.raises(dp.exceptions.KernelExecutionError, match=r"y\[i \+ 1\]"):
+            past_the_end(x, y)
+        with pytest.raises(IndexError) as caught:
+            past_the_end_in_order(x, y)
+    assert str(caught.traceback[-1].path) == __file__
+
+
+def test_the_cache_counts_regions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dparray._compiler import cache
+
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
+    assert cache.stats().regions == 0
+    dp.jit(lambda_free_cumulate)(dp.ones(3))
+    stats = cache.stats()
+    assert stats.regions == 1
+    assert stats.region_bytes > 0
+    assert cache.clear() >= 1
+    assert cache.stats().regions == 0
+
+
+@pytest.mark.parametrize("size", [20, 600])
+def test_functions_over_lines_of_large_arrays_are_native(size: int) -> None:
+    @dp.jit
+    def smooth(x: Any, a: float) -> Any:
+        y = np.empty_like(x)
+        y[:, 0] = x[:, 0]
+        for j in range(1, x.shape[1]):
+            y[:, j] = a * x[:, j] + (1.0 - a) * y[:, j - 1]
+        return y
+
+    host = RNG.random((size, size))
+    x = dp.asarray(host)
+    np.testing.assert_allclose(smooth(x, 0.3).asnumpy(), smooth.py_func(host, 0.3), rtol=1e-12)
+    assert "whole function: native region" in str(dp.explain(smooth, x, 0.3))
+    long_lines = dp.zeros((1 << 17, 2))
+    assert "driver" in str(dp.explain(smooth, long_lines, 0.3))
 
 
 _PROCESS = """

@@ -11,6 +11,8 @@ import importlib.util
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -178,6 +180,60 @@ def array_api(work: Path) -> Suite:
     )
 
 
+# --- numba-dpex -----------------------------------------------------------------------------------
+
+PACKAGE = "NUMBA_DPEX_PACKAGE"
+_SKIP = re.compile(r"^@pytest\.mark\.skip\(.*\)\n", re.MULTILINE)
+
+
+def _numba_dpex(work: Path) -> Path:
+    """The folder of numba-dpex's package, fetched without its dependencies and not installed."""
+    if PACKAGE in os.environ:
+        return Path(os.environ[PACKAGE]).resolve()
+    target = work / "package"
+    if not (target / "numba_dpex").is_dir():
+        command = [
+            *(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"),
+            *("--target", str(target), "--only-binary", ":all:", "--python-version", "3.11"),
+            "numba-dpex==0.23.*",
+        ]
+        if subprocess.run(command, check=False).returncode:
+            raise Missing(f"numba-dpex 0.23 cannot be fetched; name a folder of it in {PACKAGE}")
+    return target / "numba_dpex"
+
+
+def dpjit(work: Path) -> Suite:
+    """numba-dpex's tests of ``dpjit`` and ``prange``, and its examples, with ``dp.jit``.
+
+    Its tests that are marked to be skipped run too.
+    """
+    package = _numba_dpex(work)
+    tests = work / "numba_dpex" / "tests"
+    shutil.rmtree(tests, ignore_errors=True)
+    shutil.copytree(package / "tests", tests, ignore=shutil.ignore_patterns("__pycache__"))
+    (tests.parent / "__init__.py").touch()  # pytest names its modules by the folders above them
+    for file in tests.rglob("*.py"):
+        file.write_text(_SKIP.sub("", file.read_text()))
+    examples = sorted((package / "examples" / "dpjit").glob("*.py"))
+    calls = "".join(
+        f"\n\ndef test_{file.stem}():\n    runpy.run_path({str(file)!r}, run_name='__main__')\n"
+        for file in examples
+    )
+    (tests / "test_dpjit_examples.py").write_text(f"import runpy\n{calls}")
+    files = [*sorted((tests / "dpjit_tests").rglob("test_*.py"))]
+    files += [tests / "test_prange.py", tests / "test_dpjit_examples.py"]
+    return Suite(
+        "numba-dpex 0.23, tests of dpjit",
+        work,
+        [Piece(file.stem, [str(file.relative_to(work)), "-W", "ignore"]) for file in files],
+        {
+            "DPARRAY_SUITES_SUBSTITUTE": "in_place_of_numba_dpex",
+            PACKAGE: str(tests.parent),
+            "NUMBA_DPEX_FUNCTIONS": str(package / "core" / "typing" / "dpnpdecl.py"),
+        },
+    )
+
+
 # --- libraries that take arrays -------------------------------------------------------------------
 
 
@@ -198,5 +254,6 @@ SUITES: dict[str, Callable[[Path], Suite]] = {
     "scipy": scipy,
     "scikit-learn": scikit_learn,
     "array-api": array_api,
+    "dpjit": dpjit,
     "libraries": libraries,
 }

@@ -1,0 +1,37 @@
+"""What numba-dpex's tests import as ``numba_dpex``: dparray's module of that name.
+
+The tests are those in the folder ``NUMBA_DPEX_PACKAGE``. They are parametrized by lists of function
+names, which are read from the file ``NUMBA_DPEX_FUNCTIONS`` of that package without running it.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+# Importing the plugin prepares the module.
+from tests.conformance import numba_dpex_plugin
+
+
+def _literals(file: Path) -> dict[str, Any]:
+    """The lists and sets of names that a file assigns."""
+    found = {}
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            value = node.value
+            if isinstance(value, ast.Call) and value.args:  # set([...])
+                value = value.args[0]
+            if isinstance(value, ast.List) and all(isinstance(v, ast.Constant) for v in value.elts):
+                found[node.targets[0].id] = ast.literal_eval(value)
+    return found
+
+
+numba_dpex_plugin.pytest_configure(None)  # type: ignore[arg-type]
+sys.modules["numba_dpex.core.typing"] = ModuleType("numba_dpex.core.typing")
+_functions: Any = ModuleType("numba_dpex.core.typing.dpnpdecl")
+vars(_functions).update(_literals(Path(os.environ["NUMBA_DPEX_FUNCTIONS"])))
+sys.modules[_functions.__name__] = _functions
