@@ -408,6 +408,9 @@ def clip(
         # The kind of float is what the other bound is of, should that have a dtype.
         kinds = [np.asarray(one).dtype if isinstance(one, list | tuple) else one for one in bounds]
         result = as_operand(x, result_type(x, *kinds))
+    if min is not None and max is not None:
+        # Of two equal values the second is the result: the element, so that -0.0 keeps its sign.
+        return apply(OPS["minimum"], max, apply(OPS["maximum"], min, result))
     if min is not None:
         result = apply(OPS["maximum"], result, min)
     if max is not None:

@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 import dparray as dp
 from dparray._dtypes import NAMES
+from dparray._evaluate import limits
 from dparray._graph.ops import OPS, Op
 from tests.support import same
 
@@ -279,6 +280,15 @@ def test_complex_functions_of_reversed_arrays(dtype: str, ways: tuple[int, ...])
             np.testing.assert_allclose(found, getattr(np, name)(expected), rtol=1e-4, atol=1e-5)
         power = (x ** dp.asarray(expected.real)).asnumpy()
         np.testing.assert_allclose(power, expected**expected.real, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["host", "fused", "library"])
+def test_clip_keeps_the_sign_of_a_zero(name: str) -> None:
+    with limits.force(name):
+        for zero, low, high in ((-0.0, 0, 3), (0.0, -3, -0.0), (-0.0, None, 0.0), (0.0, -0.0, 1)):
+            x = np.full(70, zero)
+            found = dp.clip(dp.asarray(x), low, high).asnumpy()
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(np.clip(x, low, high)))
 
 
 def test_clip_and_where_with_scalars() -> None:
