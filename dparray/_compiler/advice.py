@@ -6,10 +6,12 @@ disk too, so a kernel from the cache warns as one that was just compiled does.
 
 from __future__ import annotations
 
+import linecache
 from typing import Any
 
 from numba.core import ir, types
 from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.utils import OPERATORS_TO_BUILTINS
 
 from dparray._compiler.kernel import Advice
 from dparray._compiler.types import GroupType, ItemType, NdItemType
@@ -30,9 +32,48 @@ class FindAdvice(AnalysisPass):
         cuts = sorted(_cuts(state))
         line, unread = _unread_dimensions(state)
         state.metadata["advice"] = Advice(
-            tuple((line - first, text) for line, text in cuts), line - first, unread
+            tuple((line - first, text) for line, text in cuts),
+            line - first,
+            unread,
+            _first_double(state),
         )
         return False
+
+
+def _first_double(state: Any) -> str:
+    """Where a kernel first computes in float64, with the operands; empty where it does not."""
+    typemap = state.typemap
+    first: tuple[int, str] | None = None
+    for block in state.func_ir.blocks.values():
+        for statement in block.find_insts(ir.Assign):
+            value, line = statement.value, statement.loc.line
+            if not _is_double(typemap[statement.target.name]) or (first and first[0] <= line):
+                continue
+            if isinstance(value, ir.Arg):
+                return f"its argument {value.name} is {typemap[statement.target.name]}"
+            elif isinstance(value, ir.Expr) and value.op != "cast":
+                first = line, f"{_operation(value, typemap)} is {typemap[statement.target.name]}"
+    if first is None:
+        return ""
+    source = linecache.getline(state.func_id.filename, first[0]).strip()
+    return first[1] + (f" in `{source}`" if source else "")
+
+
+def _is_double(numba_type: Any) -> bool:
+    return types.unliteral(numba_type) in (types.float64, types.complex128)
+
+
+def _operation(value: ir.Expr, typemap: Any) -> str:
+    """An expression by the types of its operands, such as ``float32 * float64``."""
+    if value.op in ("binop", "inplace_binop"):
+        left, right = (types.unliteral(typemap[each.name]) for each in (value.lhs, value.rhs))
+        sign = OPERATORS_TO_BUILTINS.get(value.fn, "and").rstrip("=")
+        return f"{left} {sign} {right}"
+    if value.op == "call":
+        name = getattr(typemap[value.func.name], "typing_key", value.func.name)
+        operands = ", ".join(str(types.unliteral(typemap[each.name])) for each in value.args)
+        return f"{getattr(name, '__name__', name)}({operands})"
+    return "an element that it reads" if value.op in ("getitem", "static_getitem") else value.op
 
 
 def _cuts(state: Any) -> set[tuple[int, str]]:

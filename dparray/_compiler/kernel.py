@@ -27,11 +27,13 @@ class Advice(NamedTuple):
         cuts: the lines in which floats are cut to integers, with the warnings.
         line: where dimensions of the range are read.
         unread: the dimensions of the range that are not.
+        double: where the kernel first computes in float64, and how.
     """
 
     cuts: tuple[tuple[int, str], ...] = ()
     line: int = 0
     unread: tuple[int, ...] = ()
+    double: str = ""
 
 
 NO_ADVICE = Advice()
@@ -132,8 +134,10 @@ class Kernel:
         if needs_float64(self.spirv) and not has_float64(device):
             module = without_printed_doubles(self.spirv)
         if module is None:
+            first = self.advice.double
             raise UnsupportedDeviceError(
-                f"kernel {self.name}: it computes in float64, which {device.name} does not have. "
+                f"kernel {self.name}: it computes in float64, which {device.name} does not have"
+                f"{f' ({first})' if first else ''}. "
                 "Use float32 arrays, and write constants as np.float32(0.5): a plain Python float "
                 "is float64, and so are float32 with int64, and int32 / int32: write "
                 "np.float32(i) for an integer i"
@@ -212,14 +216,16 @@ class Kernel:
         )
 
 
-def _advice_of(cuts: Any, line: Any, unread: Any) -> Advice:
+def _advice_of(cuts: Any, line: Any, unread: Any, double: Any) -> Advice:
     """The advice that was written as JSON.
 
     Raises:
         ValueError, TypeError: it is none.
     """
-    found = Advice(tuple((int(at), str(text)) for at, text in cuts), line, tuple(unread))
-    if not all(type(each) is int for each in (found.line, *found.unread)):
+    found = Advice(tuple((int(at), str(text)) for at, text in cuts), line, tuple(unread), double)
+    if type(double) is not str or not all(
+        type(each) is int for each in (found.line, *found.unread)
+    ):
         raise ValueError("this is no kernel")
     return found
 

@@ -469,6 +469,43 @@ def test_float64_on_a_device_without_it_is_refused(monkeypatch: pytest.MonkeyPat
     assert x.tolist() == [0.5] * 4
 
 
+@dp.kernel
+def adds_int(item: dp.Item, x: Any) -> None:
+    i = item.get_id(0)
+    y = x[i] + x[i]
+    y += i
+    x[i] = y * 0.5
+
+
+@dp.kernel
+def takes_root(item: dp.Item, x: Any) -> None:
+    i = item.get_id(0)
+    x[i] = math.sqrt(i)
+
+
+@dp.kernel
+def scales(item: dp.Item, x: Any, factor: Any) -> None:
+    i = item.get_id(0)
+    x[i] *= factor
+
+
+@pytest.mark.parametrize(
+    ("kernel", "more", "where"),
+    [
+        (adds_int, (), "(float32 + int64 is float64 in `y += i`)"),
+        (takes_root, (), "(sqrt(int64) is float64 in `x[i] = math.sqrt(i)`)"),
+        (scales, (2.0,), "(its argument factor is float64)"),
+    ],
+)
+def test_the_first_float64_of_a_kernel_is_named(
+    kernel: Any, more: tuple[Any, ...], where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel_module, "has_float64", lambda device: False)
+    with pytest.raises(dp.UnsupportedDeviceError) as caught:
+        dp.call_kernel(kernel, dp.Range(4), dp.ones(4, dtype="float32"), *more)
+    assert where in str(caught.value)
+
+
 @dp.device_func
 def checks(value: Any) -> Any:
     if value < 0:
