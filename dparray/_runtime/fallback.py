@@ -23,6 +23,9 @@ _ASKED = frozenset(
     | {"__bool__", "__int__", "__float__", "__complex__", "__index__", "__repr__", "__str__"}
     | {"__format__", "__hash__", "__bytes__", "__reduce__", "__dlpack__", "__contains__"}
     | {"_repr_html_", "_repr_mimebundle_", "__array_function__"}
+    # Counts, fractions, positions and points to split at decide what is launched; elements stay.
+    | {"repeat", "quantile", "percentile", "nanquantile", "nanpercentile", "delete", "insert"}
+    | {"split", "array_split", "hsplit", "vsplit", "dsplit"}
 )
 _told: set[tuple[Any, ...]] = set()
 
