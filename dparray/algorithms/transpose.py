@@ -1,0 +1,60 @@
+"""Copies of transposed matrices on GPUs, by tiles in local memory.
+
+A copy that reads one side of a transposition across its rows touches a cache line for each element.
+A group reads a tile by rows, and writes it by columns of local memory, so that both sides are
+contiguous in memory.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dparray._array.ndarray import ndarray
+from dparray._kernel.launch import call_kernel
+from dparray._layout import is_contiguous
+from dparray._placement import placement_of
+from dparray._runtime.device_facts import is_cpu, machine_facts
+from dparray.algorithms.ranges import kernel_of, new
+from dparray.kernel_api import LocalAccessor, NdRange
+from dparray.kernels.matrix import make_transpose_kernel
+
+# The sides of a tile.
+_LANES = 32
+# Fewer elements are in the caches, however they are read; shorter sides leave tiles empty.
+_FEWEST = 1 << 14
+_SHORTEST = 8
+# Elements are copied as integers of their size, so that dtypes share kernels.
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def can_transpose(x: ndarray) -> bool:
+    """Return whether ``x`` is transposed matrices that the kernel copies."""
+    if is_cpu(x.sycl_queue) or x.size < _FEWEST or x.ndim < 2 or x.itemsize not in _WORDS:
+        return False
+    facts = machine_facts(x.sycl_queue)
+    (*_, rows, columns), (*outer, down, across) = x.shape, x.strides
+    return (
+        min(rows, columns) >= _SHORTEST
+        and is_contiguous((*x.shape[:-2], columns, rows), (*outer, across, down), x.itemsize)
+        and facts.group >= _LANES
+        and facts.local_memory >= _LANES * (_LANES + 1) * x.itemsize
+    )
+
+
+def transposed(x: ndarray) -> ndarray:
+    """Return a C-contiguous copy."""
+    rows, columns = x.shape[-2:]
+    stack = math.prod(x.shape[:-2])
+    out = new(x.shape, x.dtype, placement_of(x))
+    word = _WORDS[x.itemsize]
+    tiles = stack * -(-rows // _LANES) * -(-columns // _LANES)
+    call_kernel(
+        kernel_of(make_transpose_kernel),
+        NdRange((tiles * _LANES,), (_LANES,)),
+        x.swapaxes(-1, -2).view(word).reshape(stack, columns, rows),
+        out.view(word).reshape(stack, rows, columns),
+        LocalAccessor((_LANES, _LANES + 1), np.dtype(word)),
+    )
+    return out
