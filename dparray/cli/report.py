@@ -36,6 +36,7 @@ CALLS = (
     *("abs(xp.fft.fft(x[:4096]))", "xp.fft.irfft(xp.fft.rfft(x[:4096]))"),
 )
 _TOLERANCE = 2e-3
+_BENCH_ROUNDS = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,9 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="DEVICE", help="which device (default: the default)")
     parser.add_argument("--output", metavar="FILE", help="default: dparray-report-DEVICE.json")
     parser.add_argument("--elements", type=int, default=1_000_000, help="of the arrays")
+    parser.add_argument(
+        "--bench", nargs="*", metavar="ROW", default=[], help="rows of `dparray bench` (all)"
+    )
     parser.epilog = (
-        "The file has what `dparray info` and `dparray doctor` print, and for each of "
-        f"{len(CALLS)} calls its result compared with NumPy's and its time. It names the machine's "
+        "The file has what `dparray info` and `dparray doctor` print, for each of "
+        f"{len(CALLS)} calls its result compared with NumPy's and its time, and the rows of "
+        "`dparray bench` on the device. It names the machine's "
         "devices and versions, and nothing else of it."
     )
 
@@ -71,6 +76,13 @@ def run(arguments: argparse.Namespace) -> int:
         wrong += result["status"] != "ok"
         if sys.stderr.isatty():
             print(f"\r\033[K{result['call']}", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print("\r\033[Kdparray bench", end="", file=sys.stderr, flush=True)
+    options = ("--device", device.filter_string, "--rounds", str(_BENCH_ROUNDS))
+    report["bench"] = _of_command("bench", *arguments.bench, *options)
+    path.write_text(json.dumps(report, indent=1))
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr, flush=True)
     print(f"{path}: {len(report['calls']) - wrong} of {len(report['calls'])} calls as NumPy's")
     for result in report["calls"]:
         if result["status"] != "ok":

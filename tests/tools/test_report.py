@@ -25,11 +25,12 @@ def test_the_file_has_devices_checks_and_differences(
 ) -> None:
     path = tmp_path / "report.json"
     monkeypatch.setattr(report, "CALLS", ("x + y", "xp.no_such_function(x)"))
-    answers: dict[str, Any] = {"info": {"devices": []}, "doctor": []}
+    answers: dict[str, Any] = {"info": {"devices": []}, "doctor": [], "bench": {"rows": []}}
     monkeypatch.setattr(report, "_of_command", lambda name, *more: answers[name])
     assert main(["report", "--device", "cpu", "--output", str(path), "--elements", "100"]) == 1
     written = json.loads(path.read_text())
     assert written["info"] == answers["info"]
+    assert written["bench"] == answers["bench"]
     assert written["driver"] == dp.Device("cpu").sycl_device.driver_version
     assert [each["status"].split(":")[0] for each in written["calls"]] == ["ok", "AttributeError"]
     assert "1 of 2 calls as NumPy's" in capsys.readouterr().out
@@ -40,3 +41,11 @@ def test_results_that_differ_are_told() -> None:
     assert report.compared(np.array([1.0, 2.5]), [1.0, 2.0]).startswith("differs by 1.7e-01")
     assert report.compared(np.zeros(3), np.zeros(4)) == "shape (3,) instead of (4,)"
     assert report.compared(np.array([np.nan]), [1.0]) != "ok"
+
+
+def test_the_bench_rows_are_those_of_the_device() -> None:
+    options = ("expression 10", "--device", "cpu", "--rounds", "2")
+    found = report._of_command("bench", *options)
+    assert found["machine"]["device"]
+    assert all(row["seconds"] > 0 for row in found["rows"])
+    assert found["rows"]
