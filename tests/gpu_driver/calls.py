@@ -1,6 +1,7 @@
 """The call list: one call of the public interface a line of calls.txt, in groups.
 
-On a simulated GPU only exceptions, crashes and hangs are reported, since its values are garbage.
+On a simulated GPU only exceptions, crashes and hangs are reported: it computes nothing, so that all
+values are zero.
 Run as a script, it executes the calls from a number on and prints one line of JSON for each.
 """
 
@@ -176,12 +177,41 @@ def finish(value: Any) -> None:
         value.wait()
 
 
+def start_from_zeros() -> None:
+    """Let every array that nothing has written be zero.
+
+    The simulated device writes nothing, so results are whatever their memory held, and sizes that
+    follow from values would be anything. The allocator of this process clears new memory
+    (``MALLOC_PERTURB_`` in products.py); here the pool gives no memory out twice, and reads begin
+    with zeros.
+    """
+    from types import SimpleNamespace
+
+    import as_gpu
+    import numpy as np
+
+    import dparray
+    from dparray.memory import copies, pool
+
+    assert dparray
+    allocate = pool.allocate
+
+    def allocate_fresh(queue: Any, usm_type: str, nbytes: int) -> Any:
+        pool.release()
+        return allocate(queue, usm_type, nbytes)
+
+    pool.SLAB = 0
+    as_gpu._replace(allocate, allocate_fresh)
+    copies.np = SimpleNamespace(**vars(np) | {"empty": np.zeros})  # type: ignore[assignment]
+
+
 def main() -> None:
     faulthandler.enable()
     # Kernels print to standard output, too.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     first, last = int(sys.argv[1]), int(sys.argv[2])
+    start_from_zeros()
     known = names()
     for number, (group, text) in list(enumerate(calls()))[first:last]:
         print(json.dumps({"number": number}), file=answers, flush=True)
@@ -193,6 +223,8 @@ def main() -> None:
             except Exception as error:
                 record["error"] = f"{type(error).__name__}: {str(error)[:400]}"
         print(json.dumps(record), file=answers, flush=True)
+    # The driver reads memory that it has freed while the process ends.
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ def environment(product: str, cache: Path) -> dict[str, str]:
         "NEOReadDebugKeys": "1",
         "SetCommandStreamReceiver": "1",
         "AUBDumpCaptureFileName": "/dev/null",
+        "MALLOC_PERTURB_": "255",  # glibc clears what it allocates, the memory of arrays too
         "ProductFamilyOverride": product,
         "DPARRAY_CACHE_DIR": str(cache),
         "DPARRAY_NOTICES": "0",
