@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test second fastpath kernels stress suites gpu-driver check jupyter notebooks docs bench lock dist clean distclean
+.PHONY: help venv demo tiny test second fastpath kernels stress suites gpu-driver as-gpu check jupyter notebooks docs bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -43,6 +43,11 @@ suites: venv ## other projects' test suites on dparray; ARGS="dpnp --only test_s
 gpu-driver: venv ## build and call on Intel's GPU driver, without a GPU; ARGS="build --products tgllp"
 	@bash .ci/gpu-driver || { test $$? = 3 && echo "make gpu-driver: skipped"; } && \
 	  { [[ ! -f build/gpu-driver/complete ]] || $(python) tests/gpu_driver/run.py $(ARGS); }
+
+# The default sample of these folders, one of AS_GPU_PART's parts of it.
+as-gpu: venv ## run tests with the CPU device playing a GPU; AS_GPU_PART=1/8
+	@PYTHONPATH=tests $(python) -m pytest -n auto --dist loadfile -p as_gpu $(ARGS) \
+	  tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang
 
 second: venv ## run the compiler's tests on Python 3.13, with the oldest supported Numba
 	@bash .ci/second-python $(ARGS)

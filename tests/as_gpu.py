@@ -2,6 +2,8 @@
 
     PYTHONPATH=tests python -m pytest -p as_gpu tests/evaluate tests/algorithms
 
+``make as-gpu`` runs a part of the cases, ``AS_GPU_PART=K/N``: those whose names hash to K.
+
 The host may not compute, and kernels are divided as on a GPU of the Xe family. Device memory is out
 of the host's reach: whoever asks for its bytes at their own address gets a :class:`HostAccess`, and
 only commands of the queue copy it.
@@ -9,7 +11,9 @@ only commands of the queue copy it.
 
 from __future__ import annotations
 
+import os
 import sys
+import zlib
 from importlib import import_module
 from typing import Any
 
@@ -109,7 +113,19 @@ def pytest_sessionstart() -> None:
     play_gpu()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def _leave_to_other_parts(config: pytest.Config, items: list[pytest.Item]) -> None:
+    part, _, parts = os.environ.get("AS_GPU_PART", "1/1").partition("/")
+    others = [
+        each for each in items if zlib.crc32(each.nodeid.encode()) % int(parts) + 1 != int(part)
+    ]
+    if others:
+        left_out = set(others)
+        config.hook.pytest_deselected(items=others)
+        items[:] = [each for each in items if each not in left_out]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _leave_to_other_parts(config, items)
     skip = pytest.mark.skip(reason="about the CPU device's own paths")
     for item in items:
         if item.path.stem in CPU_ONLY or item.name.split("[")[0] in OF_CPU_FORMS:
