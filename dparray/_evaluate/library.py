@@ -22,7 +22,8 @@ from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
 from dparray._runtime import host_maps, queues
 from dparray._runtime.in_order import foreign_calls
-from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
+from dparray.device import describe_queue
+from dparray.exceptions import AxisError, DparrayError, DTypeError, MemoryError, ShapeError
 from dparray.memory import blocks, exchange
 from dparray.memory.exchange import dpnp, dpt
 
@@ -253,6 +254,11 @@ def library_call(
         raise np.linalg.LinAlgError(f"{name}: {error}") from None
     except dpnp.exceptions.AxisError as error:
         raise AxisError(f"{name}: {error}") from None
+    except exchange.AllocationError as error:
+        raise MemoryError(
+            f"{name}: its result or a temporary array is too large for the memory of "
+            f"{describe_queue(queue)}"
+        ) from error
     except (ValueError, TypeError) as error:
         operands = ", ".join(
             f"{tensor.dtype}{list(tensor.shape)}" if hasattr(tensor, "shape") else repr(tensor)

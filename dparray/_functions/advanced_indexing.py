@@ -72,9 +72,21 @@ def _index_arrays(x: ndarray, index: Any) -> list[Any]:
             entries.extend(_mask_positions(array) if values.dtype.kind == "b" else (array,))
         elif isinstance(entry, bool | np.bool_):
             entries.append(_OfNewAxis(from_host(np.arange(int(entry)), x.sycl_queue, x.usm_type)))
+        elif entry is None or entry is Ellipsis or isinstance(entry, slice):
+            entries.append(entry)
         else:
-            entries.append(scalar_value(entry))
+            entries.append(_integer(scalar_value(entry)))
     return entries
+
+
+def _integer(entry: Any) -> int:
+    try:
+        return operator.index(entry)
+    except TypeError:
+        raise IndexError(
+            "x[index]: only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and arrays "
+            f"or lists of integers or booleans are indices; got {entry!r}"
+        ) from None
 
 
 class _OfNewAxis(NamedTuple):
@@ -144,7 +156,9 @@ def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
         if not isinstance(entry, ndarray):
             extent = view.shape[at]
             if not -extent <= entry < extent:
-                raise IndexError(f"index {entry} is out of bounds for an axis with extent {extent}")
+                raise IndexError(
+                    f"index {entry} is out of bounds for axis {at} with extent {extent}"
+                )
             entry = from_host(np.asarray(entry), x.sycl_queue, x.usm_type)
         arrays.append(entry)
     adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
@@ -180,7 +194,7 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
             if int(reduce(reach, "maximum")) >= extent:
                 low, high = int(reduce(array, "minimum")), int(reduce(array, "maximum"))
                 raise IndexError(
-                    f"index {low if low < -extent else high} is out of bounds for an axis "
+                    f"index {low if low < -extent else high} is out of bounds for axis {axis} "
                     f"with extent {extent}"
                 )
         array = astype_array(array, _dtypes.int64, copy=False)

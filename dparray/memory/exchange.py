@@ -29,6 +29,7 @@ from dparray.exceptions import ArgumentError
 from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
 from dparray.memory.segments import slab_of
 
+AllocationError = dpctl.memory.USMAllocationError
 if TYPE_CHECKING:
     import dpnp
     import dpnp.tensor as dpt

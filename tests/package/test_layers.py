@@ -52,7 +52,7 @@ BUDGETS = {
     "compiler": 20_000,
     "evaluate": 7_750,
     "array": 6_200,
-    "kernels": 4_500,
+    "kernels": 4_650,
     "functions": 30_700,
     "compiled": 4_000,
     "models": 4_500,
