@@ -18,7 +18,8 @@ from dparray.plaidml.devices import (
     set_floatx,
 )
 from dparray.plaidml.exceptions import PlaidMLError
-from dparray.plaidml.functions import Function, Invocation, Invoker, load_function, run
+from dparray.plaidml.functions import Function, Invocation, Invoker, run
+from dparray.plaidml.tile import load_function
 from dparray.plaidml.views import View
 
 __all__ = [

@@ -42,15 +42,18 @@ class Function:
         self.updated = dict(updated or {})
 
     def save(self, filename: str) -> None:
-        """Write the program to a file."""
-        Path(filename).write_text(self.code)
+        """Write the program to a file, for :func:`load_function`.
 
-
-def load_function(ctx: Context, dev: Device, filename: str) -> Function:
-    """Return the function that :meth:`Function.save` wrote."""
-    ctx.check()
-    dev.check()
-    return Function(Path(filename).read_text())
+        Raises:
+            InvalidArgument: tensors are bound to it; a file holds none.
+        """
+        if self.bound or self.updated:
+            raise InvalidArgument(
+                "save: tensors are bound to the function, which a file does not hold; make them "
+                "inputs and outputs of compose"
+            )
+        text = self.code if isinstance(self.tile, TileFunction) else self.tile.text()
+        Path(filename).write_text(text)
 
 
 class Invocation:

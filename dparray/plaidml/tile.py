@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from dparray._array.assignment import assign
 from dparray._evaluate import evaluate
-from dparray.exceptions import PlaidMLError
+from dparray.exceptions import PlaidMLError, TileError
 from dparray.plaidml.devices import Context, Device, DType, Tensor
 from dparray.plaidml.functions import Function
 from dparray.tilelang.function import TileFunction
@@ -339,6 +341,22 @@ def compose(
     return _Composer(inputs).function(outputs, updates or ())
 
 
+def load_function(ctx: Context, dev: Device, filename: str) -> Function:
+    """Return the function that :meth:`Function.save` wrote.
+
+    Raises:
+        LogicError: the file is damaged.
+        TileError: the program in it is ill-formed.
+    """
+    ctx.check()
+    dev.check()
+    text = Path(filename).read_text()
+    if not text.startswith(COMPOSED):
+        return Function(text)
+    composed = ComposedFunction.from_text(text)
+    return Function(composed.source, tile=composed)
+
+
 class _Composer:
     """Puts the operations that values need in order."""
 
@@ -346,7 +364,7 @@ class _Composer:
         self.header = [name for name, _ in inputs]
         self.slots: dict[int, str] = {id(value): name for name, value in inputs}
         self.kept: list[Value] = [value for _, value in inputs]
-        self.steps: list[tuple[TileFunction, list[Any], list[str]]] = []
+        self.steps: list[Step] = []
         self.bound: dict[str, Tensor] = {}
 
     def function(
@@ -387,7 +405,54 @@ class _Composer:
         made = [f"{len(self.steps)}.{name}" for name in function.outputs]
         for name, slot in zip(function.outputs, made, strict=True):
             self.slots[id(operation.outputs[name])] = slot
-        self.steps.append((function, given, made))
+        declared = [
+            (each.shape.dtype.name, tuple(_size(size) for size in each.shape.dims))
+            for each in (operation.outputs[name] for name in function.outputs)
+        ]
+        self.steps.append(Step(operation.name, function, given, made, declared))
+
+
+class Step(NamedTuple):
+    """A Tile function in a composed one.
+
+    Attributes:
+        name: of the operation, for messages.
+        function: the function.
+        given: for each input the slot that holds it, or a number.
+        made: the slots of the outputs.
+        declared: for each output the name of its type, and its sizes, ``None`` if not known.
+    """
+
+    name: str
+    function: TileFunction
+    given: list[Any]
+    made: list[str]
+    declared: list[tuple[str, tuple[int | None, ...]]]
+
+    def check(self, shapes: Iterable[tuple[int, ...]]) -> None:
+        """Raise if outputs have other sizes than the operation declared.
+
+        Raises:
+            LogicError: they have.
+        """
+        outputs = zip(self.function.outputs, self.declared, shapes, strict=True)
+        for output, (kind, wanted), found in outputs:
+            if len(found) != len(wanted) or any(
+                size is not None and size != own for size, own in zip(wanted, found, strict=True)
+            ):
+                raise LogicError(
+                    f"{self.name}: the output {output} has shape {tuple(found)}, declared was "
+                    f"{wanted}; declare tile.Shape(DType.{kind}, {tuple(found)}), or None for "
+                    "sizes that vary"
+                )
+
+
+def _size(size: Any) -> int | None:
+    return size if isinstance(size, int) else None
+
+
+#: The first line of a file with a composed function. A program in Tile begins otherwise.
+COMPOSED = "// functions in sequence, of dparray.plaidml, version 1\n"
 
 
 class ComposedFunction:
@@ -401,21 +466,65 @@ class ComposedFunction:
     def __init__(
         self,
         inputs: Sequence[str],
-        steps: Sequence[tuple[TileFunction, list[Any], list[str]]],
+        steps: Sequence[Step],
         results: dict[str, Any],
     ) -> None:
         self.inputs = tuple(inputs)
         self.outputs = tuple(results)
-        self.source = "\n".join(function.source for function, _, _ in steps)
+        self.source = "\n".join(step.function.source for step in steps)
         self._steps = tuple(steps)
         self._results = results
+
+    def text(self) -> str:
+        """Return the text from which :meth:`from_text` makes the same function."""
+        steps = [
+            {"source": step.function.source, **step._asdict(), "function": None}
+            for step in self._steps
+        ]
+        content = {"inputs": self.inputs, "steps": steps, "results": self._results}
+        return COMPOSED + json.dumps(content, indent=1)
+
+    @classmethod
+    def from_text(cls, text: str) -> ComposedFunction:
+        """Return the function that a text of :meth:`text` describes.
+
+        Raises:
+            LogicError: it is not such a text.
+            TileError: a program in it is ill-formed.
+        """
+        try:
+            content = json.loads(text.removeprefix(COMPOSED))
+            steps = [
+                Step(
+                    each["name"],
+                    TileFunction(each["source"]),
+                    list(each["given"]),
+                    list(each["made"]),
+                    [(kind, tuple(sizes)) for kind, sizes in each["declared"]],
+                )
+                for each in content["steps"]
+            ]
+            results = dict(content["results"])
+            slots = set(content["inputs"])
+            for step in steps:
+                _check_slots(step.given, slots)
+                slots.update(step.made)
+            _check_slots(results.values(), slots)
+            return cls([*content["inputs"]], steps, results)
+        except TileError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+            raise LogicError(
+                f"load_function: the file is damaged ({error!r}); save the function again"
+            ) from None
 
     def infer(self, *values: Any) -> dict[str, Any]:
         """Shapes and dtypes of the outputs."""
         slots = dict(zip(self.inputs, values, strict=True))
-        for function, given, made in self._steps:
-            found = function.infer(*[_taken(slots, each) for each in given])
-            slots.update(zip(made, found.values(), strict=True))
+        for step in self._steps:
+            found = step.function.infer(*[_taken(slots, each) for each in step.given])
+            step.check([shape for shape, _ in found.values()])
+            slots.update(zip(step.made, found.values(), strict=True))
         results = {name: _taken(slots, each) for name, each in self._results.items()}
         return {
             name: (each.shape, each.dtype) if hasattr(each, "dtype") else each
@@ -425,10 +534,11 @@ class ComposedFunction:
     def submitted(self, *values: Any, out: Mapping[str, Any], device: Any = None) -> Any:
         """Compute the outputs, and write them to arrays."""
         slots = dict(zip(self.inputs, values, strict=True))
-        for function, given, made in self._steps:
-            result = function(*[_taken(slots, each) for each in given], device=device)
+        for step in self._steps:
+            result = step.function(*[_taken(slots, each) for each in step.given], device=device)
             results = result if isinstance(result, tuple) else (result,)
-            slots.update(zip(made, results, strict=True))
+            step.check([each.shape for each in results])
+            slots.update(zip(step.made, results, strict=True))
         found = {name: _taken(slots, each) for name, each in self._results.items()}
         for name, target in out.items():
             if (found[name].shape, found[name].dtype) != (target.shape, target.dtype):
@@ -440,6 +550,12 @@ class ComposedFunction:
         for name, target in out.items():
             assign(target, found[name], "plaidml.run")
         return Invocation(tuple(out), tuple(out.values()))
+
+
+def _check_slots(wanted: Iterable[Any], slots: set[str]) -> None:
+    for each in wanted:
+        if isinstance(each, str) and each not in slots:
+            raise ValueError(f"{each} is computed by no step")
 
 
 def _taken(slots: dict[str, Any], each: Any) -> Any:
