@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dparray import _placement
-from dparray.plaidml.devices import Context, Device, Shape, Tensor, dtype_of
+from dparray.plaidml.devices import Context, Shape, Tensor, dtype_of
 from dparray.plaidml.exceptions import InvalidArgument, PlaidMLError
 from dparray.tilelang.function import TileFunction
 from dparray.tilelang.invocation import Invocation as TileInvocation
