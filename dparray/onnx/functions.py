@@ -3,7 +3,7 @@
 Gathered from the chapters, since nothing below the package's own ``__init__`` may import it.
 """
 
-from dparray import exceptions, linalg, random, special, tilelang
+from dparray import exceptions, fft, linalg, random, special, tilelang
 from dparray._array.ndarray import ndarray
 from dparray._functions.conversion import *
 from dparray._functions.creation import *
@@ -19,6 +19,7 @@ from dparray._functions.manipulation import *
 from dparray._functions.mathematics import *
 from dparray._functions.matrices import *
 from dparray._functions.methods import *
+from dparray._functions.moments import *
 from dparray._functions.padding import *
 from dparray._functions.products import *
 from dparray._functions.ranges import *
@@ -28,4 +29,4 @@ from dparray._functions.searching import *
 from dparray._functions.sorting import *
 from dparray._functions.statistics import *
 
-__all__ = ["exceptions", "linalg", "ndarray", "random", "special", "tilelang"]
+__all__ = ["exceptions", "fft", "linalg", "ndarray", "random", "special", "tilelang"]

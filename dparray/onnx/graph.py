@@ -66,7 +66,10 @@ class Node:
             return None
         key = (self.domain, self.operator)
         found = self.model.own_rows.get(key) or ROWS.get(key)
-        return None if found is None or found.since > self.version else found
+        if found is None or found.is_users:
+            return found if found is None or found.since <= self.version else None
+        # The standard's operators exist from one opset on.
+        return found if onnx.defs.has(self.operator, self.version, "") else None
 
 
 def _attribute(attribute: Any, opsets: Mapping[str, int], model: Any) -> Any:

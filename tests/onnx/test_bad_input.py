@@ -1,0 +1,301 @@
+"""Bad models and inputs end in an error that says where, and never in a crash."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+onnx = pytest.importorskip("onnx", reason="dparray.onnx needs the package onnx")
+
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+from tests.onnx.test_models import F32, I64, dense, info, make, values  # noqa: E402
+
+node = helper.make_node
+BOOL = TensorProto.BOOL
+
+
+def raises(match: str):
+    return pytest.raises(dp.exceptions.OnnxError, match=match)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"garbage" * 9, b"\x00" * 100], ids=["empty", "text", "zeros"]
+)
+def test_bytes_that_are_not_a_model(text: bytes) -> None:
+    with raises("not an ONNX model|no graph"):
+        dp.onnx.load(text)
+
+
+def test_a_file_that_does_not_exist_and_a_wrong_argument(tmp_path) -> None:
+    with raises("cannot be read"):
+        dp.onnx.load(tmp_path / "none.onnx")
+    with pytest.raises(dp.exceptions.ArgumentError, match="must be a path"):
+        dp.onnx.load(5)
+    with pytest.raises(dp.exceptions.ArgumentError, match="max_bytes"):
+        dp.onnx.load(dense()[0], max_bytes=-1)
+
+
+def test_all_unsupported_operators_are_named_at_load() -> None:
+    nodes = [
+        node("Nope", ["x"], ["a"], name="first"),
+        node("Other", ["a"], ["b"], domain="my"),
+        node("Nope", ["b"], ["y"]),
+    ]
+    with raises(r"ai.onnx::Nope \(opset 17, 2 nodes.*'first'.*my::Other.*dp.onnx.operator"):
+        dp.onnx.load(make(nodes, [info("x")], [info("y")], my=1))
+
+
+def test_an_operator_that_the_opset_does_not_have_yet() -> None:
+    with raises("Gelu"):
+        dp.onnx.load(make([node("Gelu", ["x"], ["y"])], [info("x")], [info("y")], opset=12))
+
+
+@pytest.mark.parametrize("opset", [0, 99, 2**40])
+def test_an_unknown_opset(opset: int) -> None:
+    with raises("knows|opset"):
+        dp.onnx.load(make([node("Relu", ["x"], ["y"])], [info("x")], [info("y")], opset=opset))
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        (values(3), r"x: float32\[N, 8\] was given the shape \[3\]"),
+        (values(3, 9), r"was given the shape \[3, 9\]"),
+        (values(3, 8).astype("float64"), r'float64; convert it: x.astype\("float32"\)'),
+        (np.array(["a"]), "convert it"),
+        ([[1, 2], [3]], "not an array"),
+        (None, "not an array"),
+    ],
+    ids=["rank", "size", "dtype", "text", "ragged", "none"],
+)
+def test_inputs_that_the_model_does_not_declare(given: object, match: str) -> None:
+    model = dp.onnx.load(dense()[0])
+    with raises(match):
+        model(given)
+    assert model(values(2, 8)).shape == (2, 4)  # it still works
+
+
+def test_names_and_numbers_of_inputs() -> None:
+    model = dp.onnx.load(dense()[0])
+    with raises("there is no input 'q'; the inputs are x"):
+        model.run({"x": values(1, 8), "q": 1})
+    with raises("input x: float32.* is missing"):
+        model.run({})
+    with raises("has 1 inputs .* and 2 were given"):
+        model(1, 2)
+
+
+def test_one_name_of_a_size_is_one_size() -> None:
+    nodes = [node("Add", ["a", "b"], ["y"])]
+    model = dp.onnx.load(make(nodes, [info("a", ["N"]), info("b", ["N"])], [info("y")]))
+    with raises("N is 3 in the input 'a'"):
+        model(values(3), values(1))
+
+
+def test_an_error_names_the_node_and_the_producers() -> None:
+    nodes = [
+        node("Relu", ["x"], ["a"], name="early"),
+        node("MatMul", ["a", "w"], ["y"], name="late"),
+    ]
+    model = dp.onnx.load(make(nodes, [info("x")], [info("y")], {"w": values(8, 4)}))
+    with raises(
+        r"node MatMul 'late': .*a float32\[2, 3\] \(from Relu 'early'\), w float32\[8, 4\]"
+    ):
+        model(values(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "outputs", "match"),
+    [
+        ([("Relu", "z", "y")], "y", "'z' is not computed before"),
+        ([("Relu", "a", "y"), ("Relu", "x", "a")], "y", "'a' is not computed before"),
+        ([("Relu", "x", "y"), ("Neg", "x", "y")], "y", "'y' is defined twice"),
+        ([("Relu", "x", "a")], "y", "output 'y' is not computed"),
+    ],
+    ids=["undefined", "order", "twice", "output"],
+)
+def test_names_within_a_graph(nodes, outputs: str, match: str) -> None:
+    made = [node(kind, [one], [other]) for kind, one, other in nodes]
+    with raises(match):
+        dp.onnx.load(make(made, [info("x")], [info(outputs)]))
+
+
+# -- external data ---------------------------------------------------------------------------------
+
+
+def external(folder: Path, location: str, **entries: object) -> Path:
+    """Write a model whose weights are in another file."""
+    proto = make([node("Add", ["x", "w"], ["y"])], [info("x", [4])], [info("y")], {"w": values(4)})
+    tensor = proto.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": location, **entries}.items():
+        entry = tensor.external_data.add()
+        entry.key, entry.value = key, str(value)
+    (folder / "m.onnx").write_bytes(proto.SerializeToString())
+    return folder / "m.onnx"
+
+
+def test_external_data_is_read(tmp_path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/w.bin").write_bytes(b"12345678" + values(4).tobytes())
+    model = dp.onnx.load(external(tmp_path, "sub/w.bin", offset=8, length=16))
+    np.testing.assert_allclose(model(np.zeros(4, "float32")).asnumpy(), values(4))
+
+
+@pytest.mark.parametrize(
+    ("location", "entries", "match"),
+    [
+        ("none.bin", {}, "cannot be read"),
+        ("../secret", {}, "leaves the folder"),
+        ("sub/../../secret", {}, "leaves the folder"),
+        (os.path.abspath(os.sep + "etc/hostname"), {}, "path below"),
+        ("", {}, "path below"),
+        ("link.bin", {}, "symbolic link"),
+        ("linked/w.bin", {}, "symbolic link"),
+        ("sub", {}, "not a regular file"),
+        ("short.bin", {}, "needs 16 bytes, its data has 4"),
+        ("w.bin", {"offset": 10**12, "length": 16}, "not in the data file"),
+        ("w.bin", {"offset": 8, "length": 16}, "not in the data file"),
+        ("w.bin", {"offset": -8}, "not in the data file"),
+        ("w.bin", {"length": "x"}, "must be integers"),
+    ],
+)
+def test_external_data_that_must_not_be_read(location, entries, match: str, tmp_path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "w.bin").write_bytes(values(4).tobytes())
+    (tmp_path / "short.bin").write_bytes(b"1234")
+    (tmp_path / "link.bin").symlink_to("w.bin")
+    (tmp_path / "linked").symlink_to(tmp_path)
+    with raises(match):
+        dp.onnx.load(external(tmp_path, location, **entries))
+
+
+def test_external_data_of_a_model_without_a_folder(tmp_path) -> None:
+    path = external(tmp_path, "w.bin")
+    with raises("load the model by its path"):
+        dp.onnx.load(path.read_bytes())
+
+
+# -- sizes -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("dims", "match"),
+    [([-1], "negative size"), ([1 << 20, 1 << 20], "max_bytes"), ([1 << 16, 2], "more elements")],
+)
+def test_weights_whose_shape_is_wrong(dims: list[int], match: str) -> None:
+    proto = make([node("Add", ["x", "w"], ["y"])], [info("x")], [info("y")], {"w": values(4)})
+    del proto.graph.initializer[0].dims[:]
+    proto.graph.initializer[0].dims.extend(dims)
+    with raises(match):
+        dp.onnx.load(proto, max_bytes=1 << 30)
+
+
+@pytest.mark.parametrize("kind", ["ConstantOfShape", "Expand", "Range", "Tile", "Pad", "OneHot"])
+def test_huge_constants_are_not_allocated(kind: str) -> None:
+    huge = np.array([1 << 22, 1 << 23])
+    weights = {"s": huge, "one": np.ones((1, 1), "float32"), "n": np.array(1 << 45)}
+    weights |= {
+        "off_on": np.array([0, 1]),
+        "zero": np.array(0),
+        "step": np.array(1),
+        "p": np.array([0, 0, 1 << 40, 1]),
+    }
+    nodes = {
+        "ConstantOfShape": node(kind, ["s"], ["c"]),
+        "Expand": node(kind, ["one", "s"], ["c"]),
+        "Tile": node(kind, ["one", "s"], ["c"]),
+        "Range": node(kind, ["zero", "n", "step"], ["c"]),
+        "Pad": node(kind, ["one", "p"], ["c"]),
+        "OneHot": node(kind, ["s", "n", "off_on"], ["c"]),
+    }
+    proto = make([nodes[kind], node("Shape", ["c"], ["y"])], [], [info("y", dtype=I64)], weights)
+    started = time.perf_counter()
+    with raises("max_bytes"):
+        dp.onnx.load(proto, max_bytes=1 << 30).run({})
+    assert time.perf_counter() - started < 20
+
+
+def test_constants_that_are_too_large_to_fold_are_computed_by_the_call() -> None:
+    nodes = [node("ConstantOfShape", ["s"], ["c"]), node("Add", ["c", "x"], ["y"])]
+    weights = {"s": np.array([1 << 19])}
+    model = dp.onnx.load(make(nodes, [info("x", [1])], [info("y")], weights))
+    assert model.explain().nodes[0].how != "folded"
+    assert model(np.ones(1, "float32")).sum().item() == 1 << 19
+
+
+# -- functions and loops ---------------------------------------------------------------------------
+
+
+def test_a_function_that_calls_itself() -> None:
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("my", 1)]
+    f = helper.make_function(
+        "my", "F", ["a"], ["b"], [node("G", ["a"], ["b"], domain="my")], opsets
+    )
+    g = helper.make_function(
+        "my", "G", ["a"], ["b"], [node("F", ["a"], ["b"], domain="my")], opsets
+    )
+    proto = make([node("F", ["x"], ["y"], domain="my")], [info("x")], [info("y")], my=1)
+    proto.functions.extend([f, g])
+    with raises("calls itself: F -> G -> F"):
+        dp.onnx.load(proto)
+
+
+def test_a_function_of_the_model_is_computed() -> None:
+    opsets = [helper.make_opsetid("", 17)]
+    body = [node("Mul", ["a", "a"], ["s"]), node("Add", ["s", "a"], ["b"])]
+    function = helper.make_function("my", "F", ["a"], ["b"], body, opsets)
+    proto = make([node("F", ["x"], ["y"], domain="my")], [info("x")], [info("y")], my=1)
+    proto.functions.append(function)
+    x = values(5)
+    np.testing.assert_allclose(dp.onnx.load(proto)(x).asnumpy(), x * x + x, rtol=1e-6)
+
+
+def endless() -> onnx.ModelProto:
+    body = helper.make_graph(
+        [node("Identity", ["c"], ["d"]), node("Add", ["v", "v"], ["w"])],
+        "body",
+        [info("i", [], I64), info("c", [], BOOL), info("v")],
+        [info("d", [], BOOL), info("w")],
+    )
+    return make([node("Loop", ["", "t", "x"], ["y"], body=body)], [info("x"), info("t", [], BOOL)],
+                [info("y")])  # fmt: skip
+
+
+@pytest.mark.process
+def test_an_endless_loop_can_be_interrupted() -> None:
+    script = f"""
+import signal, numpy as np, dparray as dp
+model = dp.onnx.load({endless().SerializeToString()!r})
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+signal.setitimer(signal.ITIMER_REAL, 1)
+try:
+    model(np.ones(2, "float32"), np.array(True))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert run.stdout == "interrupted\n", run.stderr
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("count", [60, pytest.param(5000, marks=pytest.mark.slow)])
+def test_mutated_models_never_crash(count: int) -> None:
+    script = Path(__file__).with_name("mutations.py")
+    run = subprocess.run(
+        [sys.executable, str(script), "0", str(count)], capture_output=True, text=True, timeout=600
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    assert "other" not in run.stdout, run.stdout
+    assert numpy_helper  # the mutations use it
+    assert F32 == TensorProto.FLOAT
