@@ -54,7 +54,7 @@ Binder = Callable[..., Bound]
 
 def _foreign(array: Any) -> tuple[str, Packed, dpctl.SyclQueue]:
     layout = exchange.layout_of_interface(array)
-    return *shaped(layout), layout.block.queue
+    return *shaped(layout, exchange.is_read_only(array)), layout.block.queue
 
 
 def _integer(value: int) -> tuple[str, Packed]:

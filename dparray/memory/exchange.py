@@ -270,6 +270,9 @@ def is_read_only(obj: Any) -> bool:
     """Return whether an object with ``__sycl_usm_array_interface__`` forbids writes to its
     memory.
     """
+    tensor = getattr(obj, "_array_obj", obj)
+    if is_tensor(tensor):
+        return not tensor.flags.writable  # without the dictionary, which takes longer
     return bool(obj.__sycl_usm_array_interface__["data"][1])
 
 

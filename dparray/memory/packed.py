@@ -66,19 +66,25 @@ def flat(layout: Layout) -> Packed:
     )
 
 
-def shaped(layout: Layout) -> tuple[str, Packed]:
+def shaped(layout: Layout, is_read_only: bool = False) -> tuple[str, Packed]:
     """Return the type key of a layout, and its arguments with shape and strides.
+
+    Args:
+        layout: the layout.
+        is_read_only: whether its owner forbids writes.
 
     Raises:
         TypeError: kernels take no such elements.
     """
     block, offset, shape, strides, dtype = layout
-    key = array_key(dtype, shape, strides)
+    key = array_key(dtype, shape, strides, is_read_only)
     return key, pack_array(block.memory, block.pointer + offset, dtype.itemsize, shape, strides)
 
 
 @lru_cache(maxsize=4096)
-def array_key(dtype: np.dtype[Any], shape: Shape, strides: Strides) -> str:
+def array_key(
+    dtype: np.dtype[Any], shape: Shape, strides: Strides, is_read_only: bool = False
+) -> str:
     """Return the type key of an array; ``strides`` in bytes."""
     code = code_of(dtype)
     if code not in _ARRAY_TYPES:
@@ -86,6 +92,6 @@ def array_key(dtype: np.dtype[Any], shape: Shape, strides: Strides) -> str:
             f"an array of {dtype.name}; a kernel takes arrays of bool, of integers, of float16, "
             "float32, float64, complex64 and complex128"
         )
-    shared = shows_elements_twice(shape, strides)
-    order = "R" if shared else order_of(shape, strides, dtype.itemsize)
+    is_read_only = is_read_only or shows_elements_twice(shape, strides)
+    order = "R" if is_read_only else order_of(shape, strides, dtype.itemsize)
     return str(TypeKey("array", code, len(shape), order))

@@ -109,3 +109,49 @@ def test_it_is_the_same_for_a_dpnp_that_was_imported_before() -> None:
     code = "import dpnp, dparray as dp; print(dpnp.ones(3) + dp.ones(3), dp.ones(3) + dpnp.ones(3))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.split("]")[:2] == ["[2. 2. 2.", " [2. 2. 2."], done.stderr
+
+
+class ReadOnly:
+    """Memory of a library whose owner forbids writes."""
+
+    def __init__(self, owner: Any) -> None:
+        self.owner = owner
+
+    @property
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        interface = dict(self.owner.__sycl_usm_array_interface__)
+        interface["data"] = interface["data"][0], True
+        return interface
+
+
+@dp.kernel
+def write_seven(item: Any, x: Any) -> None:
+    x[item.get_id(0)] = 7
+
+
+@dp.kernel
+def read_one(item: Any, x: Any, out: Any) -> None:
+    out[item.get_id(0)] = x[item.get_id(0)]
+
+
+def _forbidden(kind: str) -> tuple[Any, Any]:
+    """Memory that must not be written: as its owner sees it, and as a kernel gets it."""
+    if kind == "interface":
+        ours = dp.ones(4)
+        dp.eval(ours)
+        return ours, ReadOnly(ours)
+    theirs = dpnp.tensor.ones(4)
+    theirs.flags["W"] = False
+    return theirs, theirs if kind == "tensor" else dpnp.asarray(theirs, copy=False)
+
+
+@pytest.mark.parametrize("kind", ["interface", "tensor", "dpnp"])
+def test_kernels_do_not_write_memory_whose_owner_forbids_it(kind: str) -> None:
+    owner, given = _forbidden(kind)
+    out = dp.zeros(4, sycl_queue=owner.sycl_queue)
+    read_one[dp.Range(4)](given, out)
+    assert out.tolist() == [1.0] * 4
+    with pytest.raises(dp.KernelCompileError, match="its owner forbids writes"):
+        write_seven[dp.Range(4)](given)
+    dp.synchronize(out)
+    assert dp.asarray(owner).tolist() == [1.0] * 4
