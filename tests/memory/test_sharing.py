@@ -130,6 +130,11 @@ def write_seven(item: Any, x: Any) -> None:
 
 
 @dp.kernel
+def add_seven(item: Any, x: Any) -> None:
+    dp.AtomicRef(x, item.get_id(0)).fetch_add(7.0)
+
+
+@dp.kernel
 def read_one(item: Any, x: Any, out: Any) -> None:
     out[item.get_id(0)] = x[item.get_id(0)]
 
@@ -151,7 +156,8 @@ def test_kernels_do_not_write_memory_whose_owner_forbids_it(kind: str) -> None:
     out = dp.zeros(4, sycl_queue=owner.sycl_queue)
     read_one[dp.Range(4)](given, out)
     assert out.tolist() == [1.0] * 4
-    with pytest.raises(dp.KernelCompileError, match="its owner forbids writes"):
-        write_seven[dp.Range(4)](given)
+    for kernel in (write_seven, add_seven):
+        with pytest.raises(dp.KernelCompileError, match="its owner forbids writes"):
+            kernel[dp.Range(4)](given)
     dp.synchronize(out)
     assert dp.asarray(owner).tolist() == [1.0] * 4

@@ -46,7 +46,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 BUDGETS = {
     "ground": 3_050,
     "runtime": 2_750,
-    "memory": 2_480,
+    "memory": 2_500,
     "graph": 1_950,
     "codegen": 3_300,
     "compiler": 20_000,

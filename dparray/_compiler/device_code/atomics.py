@@ -63,6 +63,8 @@ def _atomic_ref(
             "AtomicRef: refers to int32, int64, uint32, uint64, float32 and float64 elements; got "
             f"an array of {ref.dtype}"
         )
+    if not ref.mutable:
+        raise TypingError("Cannot modify readonly array")
     if ref.addrspace == AddressSpace.PRIVATE.value:
         raise TypingError(
             "AtomicRef: private memory belongs to one work-item, which needs no atomics: read and "
