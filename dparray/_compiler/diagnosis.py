@@ -322,9 +322,8 @@ def _blamed_line(text: str, function: Callable[..., Any]) -> int | None:
 _TELLING = (
     (
         r"Cannot modify readonly array",
-        "the array that is written here is read-only: it shows elements more than once, as "
-        "dp.broadcast_to makes them, or its owner forbids writes. Launch the kernel on a copy of "
-        "it, dp.asarray(x, copy=True)",
+        "the array that is written here is read-only: it repeats elements (dp.broadcast_to), or "
+        "its owner forbids writes. Launch the kernel on a copy, dp.asarray(x, copy=True)",
     ),
     (
         r"Unknown attribute '(?:get_(?:sub_)?group|get_local\w+|get_global\w+)' of type Item",
