@@ -7,7 +7,7 @@ from typing import Any
 from dparray.exceptions import OnnxError
 from dparray.onnx import functions as dp
 from dparray.onnx.registry import Call, row
-from dparray.onnx.rows.elementwise import scalar
+from dparray.onnx.rows.elementwise import scalar, sigmoid
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
@@ -16,7 +16,7 @@ _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "R
 def _activation(call: Call, name: str) -> Any:
     xp = call.xp
     known = {
-        "Sigmoid": xp.expit,
+        "Sigmoid": lambda x: sigmoid(call, x),
         "Tanh": xp.tanh,
         "Relu": lambda x: xp.maximum(x, scalar(x, 0)),
         "Softsign": lambda x: xp.divide(x, xp.add(xp.abs(x), scalar(x, 1))),

@@ -7,7 +7,7 @@ which are views, and pairs of transpositions cancel.
 from __future__ import annotations
 
 import math
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -68,10 +68,12 @@ class Window:
 
     def counts(self, ceil: bool = False) -> tuple[int, ...]:
         """Return the sizes of the result."""
+        return self.counts_of(self.space, self.pads, ceil)
+
+    def counts_of(self, space: Any, pads: Pairs, ceil: bool = False) -> tuple[int, ...]:
+        """Return the sizes of the result for another image and padding."""
         made = []
-        for size, step, reach, (low, high) in zip(
-            self.space, self.steps, self.reach, self.pads, strict=True
-        ):
+        for size, step, reach, (low, high) in zip(space, self.steps, self.reach, pads, strict=True):
             room = size + low + high - reach
             count = (-(-room // step) if ceil else room // step) + 1
             if ceil and (count - 1) * step >= size + low:
@@ -110,57 +112,36 @@ def halves(total: Any, mode: str) -> Pairs:
     return [(each - each // 2, each // 2) for each in total]
 
 
-@lru_cache(maxsize=256)
-def _grouped(steps: tuple[int, ...], apart: tuple[int, ...], is_deep: bool) -> Any:
-    """Return the Tile function of a convolution of groups, or of single channels."""
-    axes = range(len(steps))
-    sizes, window = (", ".join(f"{letter}{a}" for a in axes) for letter in "XT")
-    points, moved = (", ".join(f"{letter}{a}" for a in axes) for letter in "xt")
-    read = ", ".join(f"{steps[a]} * x{a} + {apart[a]} * t{a}" for a in axes)
-    results = ", ".join(f"(X{a} - {apart[a]} * (T{a} - 1) - 1) / {steps[a]} + 1" for a in axes)
-    inner, filters, result = ("", "", "") if is_deep else (", C", ", C, F", ", F")
-    low, at, made = inner.lower(), filters.lower(), result.lower()
-    return dp.tilelang.function(
-        f"function (I[N, {sizes}, G{inner}], K[{window}, G{filters}]) -> (O) {{"
-        f" O[n, {points}, g{made}: N, {results}, G{result}]"
-        f" = +(I[n, {read}, g{low}] * K[{moved}, g{at}]); }}"
-    )
+#: Convolutions of one group that read at most as many elements are one product: of the window's
+#: parts side by side, with the filters. It needs no kernel, and small products are fast.
+MAX_GATHERED = 1 << 15
 
 
 def convolve(
-    x: Any, filters: Any, bias: Any, steps: Any, apart: Any, pads: Any, groups: int
+    x: Any, filters: Any, bias: Any, window: Window, pads: Pairs, counts: Any, groups: int
 ) -> Any:
     """Convolve ``(N, *space, C)`` with filters as `arranged` returns them; of dparray arrays."""
     count = x.ndim - 2
+    taps = math.prod(window.sizes)
     if any(map(any, pads)):
         x = dp.pad(x, ((0, 0), *pads, (0, 0)))
-    if groups > 1:
-        is_deep = filters.ndim == count + 1
-        if not is_deep:
-            x = dp.reshape(x, (*x.shape[:-1], groups, x.shape[-1] // groups))
-        y = _grouped(steps, apart, is_deep)(x, filters)
-        y = dp.reshape(y, (*y.shape[: count + 1], filters.shape[count] if is_deep else -1))
-    elif all(size == 1 for size in filters.shape[:count]):
-        if any(step != 1 for step in steps):
-            x = in_space(x, *(slice(None, None, step) for step in steps))
-        y = dp.matmul(dp.reshape(x, (-1, x.shape[-1])), dp.reshape(filters, filters.shape[-2:]))
-        y = dp.reshape(y, (*x.shape[:-1], filters.shape[-1]))
-    elif 3 <= x.ndim <= 5:
-        y = dp.tilelang.conv(x, filters, strides=steps, dilation=apart)
+    reads = taps * x.shape[0] * math.prod(counts) * x.shape[-1]
+    if groups == 1 and (taps == 1 or (taps <= 27 and reads <= MAX_GATHERED)):
+        parts = tuple(window.views(x, counts))
+        x = parts[0] if taps == 1 else dp.concatenate(parts, axis=-1)
+        flat = dp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+        y = dp.matmul(flat, dp.reshape(filters, (-1, filters.shape[-1])))
+        y = dp.reshape(y, (x.shape[0], *counts, filters.shape[-1]))
+    elif count <= 3:
+        y = dp.tilelang.conv(x, filters, strides=window.steps, dilation=window.apart, groups=groups)
     else:
         raise OnnxError(f"a convolution over {count} dimensions; one to three are supported")
     return y if bias is None else dp.add(y, bias)
 
 
-def arranged(filters: Any, groups: int) -> Any:
-    """Return filters ``(F, C / groups, *window)`` as ``(*window, [groups,] C / groups, F)``."""
-    made = np.moveaxis(filters, (0, 1), (-1, -2))
-    if groups > 1:
-        made = made.reshape(*made.shape[:-1], groups, -1)
-        made = np.moveaxis(made, -2, -3)
-        if made.shape[-2:] == (1, 1):
-            made = made[..., 0, 0]
-    return np.ascontiguousarray(made)
+def arranged(filters: Any) -> Any:
+    """Return filters ``(F, C / groups, *window)`` as ``(*window, C / groups, F)``."""
+    return np.ascontiguousarray(np.moveaxis(filters, (0, 1), (-1, -2)))
 
 
 def _check_groups(x: Any, filters: Any, groups: int, channels: int) -> None:
@@ -193,9 +174,8 @@ def _convolved(
         )
         return made.astype("float16")
     host = call.host(filters)
-    placed = call.cached(
-        ("filters", call.device), lambda: call.xp.place(arranged(host, groups)), of=filters.value
-    )
+    key = ("filters", call.device)
+    placed = call.cached(key, lambda: call.xp.place(arranged(host)), of=filters.value)
     if x.dtype.kind != "f" and bias is not None:
         bias = bias.astype(x.dtype)
     x = channels_last(x)
@@ -204,7 +184,8 @@ def _convolved(
             slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(pads, x.shape[1:-1], strict=True)
         ]
         x, pads = in_space(x, *index), [(max(0, a), max(0, b)) for a, b in pads]
-    made = call.xp.call(convolve, x, placed, bias, window.steps, window.apart, tuple(pads), groups)
+    counts = window.counts_of(x.shape[1:-1], pads)
+    made = call.xp.call(convolve, x, placed, bias, window, pads, counts, groups)
     return channels_first(made)
 
 
