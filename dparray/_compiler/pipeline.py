@@ -8,12 +8,11 @@ from types import ModuleType, NoneType
 from typing import Any
 
 import numpy as np
-from numba.core import config, errors, event, ir, postproc, transforms, types
+from numba.core import config, errors, event, ir, types
 from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.ir_utils import build_definitions, enforce_no_dels, fixup_var_define_in_scope
-from numba.core.target_extension import current_target
 from numba.core.typed_passes import (
     IRLegalization,
     NativeLowering,
@@ -31,25 +30,6 @@ TARGET = "dparray"
 
 # --- what is left out -----------------------------------------------------------------------------
 # A tenth of the time went into what nobody asks for.
-
-_with_lifetimes = postproc.PostProcessor.run
-
-
-def _without_lifetimes(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-    """What Numba does after each pass, without the variables that live at each block's beginning.
-
-    Generators need them, and loops that are compiled by themselves; neither is device code.
-    """
-    function = self.func_ir
-    if emit_dels or function.is_generator or current_target() != TARGET:
-        _with_lifetimes(self, emit_dels, extend_lifetimes)
-        return
-    function.blocks = transforms.canonicalize_cfg(function.blocks)
-    function.variable_lifetime = postproc.VariableLifetime(function.blocks)  # computed if asked for
-    function.generator_info = None
-
-
-postproc.PostProcessor.run = _without_lifetimes
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

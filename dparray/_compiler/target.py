@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from llvmlite import binding as llvm
 from llvmlite import ir
-from numba.core import cgutils, compiler, itanium_mangler, types, typing
+from numba.core import compiler, itanium_mangler, types, typing
 from numba.core.base import BaseContext
 from numba.core.callconv import MinimalCallConv
 from numba.core.codegen import CPUCodegen, CPUCodeLibrary
@@ -42,6 +42,7 @@ from numba.core.typing import cmathdecl, enumdecl
 from numba.core.typing.templates import Registry as TypingRegistry
 
 from dparray._compiler import emitter, instructions, passes, pipeline, spirv
+from dparray._compiler import numba_patches as numba_patches
 from dparray._compiler.kernel import Advice
 from dparray._compiler.pipeline import KernelPipeline, Pipeline
 from dparray._compiler.types import (
@@ -241,15 +242,6 @@ class TypingContext(typing.BaseContext):
         return super().resolve_getattr(typ, attr)
 
 
-def _get_call_type(self: types.Function, context: Any, args: Any, kws: Any) -> Any:
-    if isinstance(context, TypingContext):
-        return context.signature_of(self, args, kws)
-    return super(types.Function, self).get_call_type(context, args, kws)
-
-
-types.Function.get_call_type = _get_call_type
-
-
 class _NoCounts(NRTContext):
     def incref(self, builder: Any, typ: Any, value: Any) -> None:
         pass
@@ -369,17 +361,6 @@ class TargetContext(BaseContext):
             flags = Flags()
             flags.error_model = "numpy"
         return super()._compile_subroutine_no_cache(builder, impl, sig, locals or {}, flags)
-
-
-def _pointer_add(builder: Any, ptr: Any, offset: Any, return_type: Any = None) -> Any:
-    """The address so many bytes after ``ptr``, in its address space, which Numba's own forgets."""
-    if isinstance(offset, int):
-        offset = cgutils.intp_t(offset)
-    first = builder.bitcast(ptr, _INT8.as_pointer(ptr.type.addrspace))
-    return builder.bitcast(builder.gep(first, [offset]), return_type or ptr.type)
-
-
-cgutils.pointer_add = _pointer_add
 
 
 # --- dispatchers ----------------------------------------------------------------------------------

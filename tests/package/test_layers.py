@@ -262,6 +262,31 @@ def test_a_package_of_the_stack_is_imported_only_where_the_table_says(package: s
     assert not wrong, "\n".join(wrong)
 
 
+def test_numba_is_patched_in_one_file() -> None:
+    patches = []
+    for module, path in MODULES.items():
+        tree = ast.parse(path.read_text())
+        of_numba = {
+            alias.asname or alias.name.partition(".")[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+            if (getattr(node, "module", None) or alias.name).partition(".")[0] == "numba"
+        }
+        for statement in tree.body:
+            if isinstance(statement, ast.Assign) and isinstance(
+                statement.targets[0], ast.Attribute
+            ):
+                target = ast.unparse(statement.targets[0])
+                if target.partition(".")[0] in of_numba:
+                    patches.append((module, target))
+    assert patches == [
+        ("dparray._compiler.numba_patches", "postproc.PostProcessor.run"),
+        ("dparray._compiler.numba_patches", "types.Function.get_call_type"),
+        ("dparray._compiler.numba_patches", "cgutils.pointer_add"),
+    ]
+
+
 def test_kernels_know_the_kernel_language_and_no_more() -> None:
     allowed = {"__future__", "collections", "functools", "math", "numpy", "typing"}
     allowed |= {"json", "pathlib"}  # to read the coefficients

@@ -1,0 +1,61 @@
+"""What is replaced in Numba itself: three functions, each where there is no public way.
+
+Everything else is done in subclasses of ours, by Numba's registries and passes. A new patch stands
+here, with its reason; all leave the programs that users compile with Numba itself as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, postproc, transforms, types
+from numba.core.target_extension import current_target
+
+from dparray._compiler.pipeline import TARGET
+
+_with_lifetimes = postproc.PostProcessor.run
+_get_call_type = types.Function.get_call_type
+
+
+def _without_lifetimes(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """What Numba does after each pass, without the variables that live at each block's beginning.
+
+    Reason: the pass manager calls it after every pass that changes the IR, no option leaves it out,
+    and it took a tenth of the time of a kernel. Generators need the result, and loops that are
+    compiled by themselves; neither is device code.
+    """
+    function = self.func_ir
+    if emit_dels or function.is_generator or current_target() != TARGET:
+        _with_lifetimes(self, emit_dels, extend_lifetimes)
+        return
+    function.blocks = transforms.canonicalize_cfg(function.blocks)
+    function.variable_lifetime = postproc.VariableLifetime(function.blocks)  # computed if asked for
+    function.generator_info = None
+
+
+def _signature_in_context(self: types.Function, context: Any, args: Any, kws: Any) -> Any:
+    """The signature of a call, which our typing context may know already.
+
+    Reason: Numba tries all that is registered for an operator, which took another tenth, and its
+    typing and its lowering both call this method of the type, not one of the context.
+    """
+    find = getattr(context, "signature_of", None)
+    return _get_call_type(self, context, args, kws) if find is None else find(self, args, kws)
+
+
+def _pointer_add(builder: Any, ptr: Any, offset: Any, return_type: Any = None) -> Any:
+    """The address so many bytes after ``ptr``, in its address space.
+
+    Reason: Numba's own casts to a pointer without an address space, which global and local memory
+    have, and its code for arrays calls it by this name. On a host there is one space.
+    """
+    if isinstance(offset, int):
+        offset = cgutils.intp_t(offset)
+    first = builder.bitcast(ptr, ir.IntType(8).as_pointer(ptr.type.addrspace))
+    return builder.bitcast(builder.gep(first, [offset]), return_type or ptr.type)
+
+
+postproc.PostProcessor.run = _without_lifetimes
+types.Function.get_call_type = _signature_in_context
+cgutils.pointer_add = _pointer_add
