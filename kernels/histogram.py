@@ -14,21 +14,56 @@ from typing import Any
 
 from numpy import int32, int64, uint64
 
-__all__ = ["make_add_rows_kernel", "make_bincount_kernel", "make_histogram_kernel"]
+__all__ = [
+    "bin_of_integer",
+    "make_add_rows_kernel",
+    "make_bin_between_edges",
+    "make_bincount_kernel",
+    "make_histogram_kernel",
+]
 
 
 @functools.cache
-def make_histogram_kernel(dtype: type) -> Callable[..., None]:
-    """Count the elements between edges at equal distances, chunk by chunk.
+def make_bin_between_edges(dtype: type) -> Callable[..., Any]:
+    """Return a device function that finds the bin of a value, -1 if it is in none.
 
-    The bin is computed from the distance. An element next to an edge is compared with it, as in
-    NumPy, so that it falls on the side that the edge's own value says. The last bin includes its
-    right edge; NaN and elements outside are not counted.
+    The bin is computed from the distance. A value next to an edge is compared with it, as in NumPy,
+    so that it falls on the side that the edge's own value says. The last bin includes its right
+    edge; NaN and values outside are in no bin. Parameters as of :func:`make_histogram_kernel`.
+    """
+    half = dtype(0.5)
+
+    def bin_between_edges(value: Any, edges: Any, bins: Any, scale: Any, margin: Any) -> Any:
+        index = int64(-1)
+        if value >= edges[0] and value <= edges[uint64(bins)]:
+            distance = dtype((value - edges[0]) * scale)
+            # Reals are converted to 32-bit integers five times as fast as to 64-bit ones.
+            whole = int32(distance)
+            index = int64(whole)
+            if abs(distance - dtype(whole) - half) > half - margin:
+                index = min(max(index, 0), bins - 1)
+                if value < edges[uint64(index)]:
+                    index -= 1
+                elif index < bins - 1 and value >= edges[uint64(index + 1)]:
+                    index += 1
+        return index
+
+    return bin_between_edges
+
+
+def bin_of_integer(value: Any, edges: Any, bins: Any, scale: Any, margin: Any) -> Any:
+    """The same of a small integer, which is its own bin; a device function, too."""
+    return int64(value) if value >= 0 and value < bins else int64(-1)
+
+
+@functools.cache
+def make_histogram_kernel(bin_of: Callable[..., Any]) -> Callable[..., None]:
+    """Count the elements between edges at equal distances, chunk by chunk.
 
     Launch over ``NdRange(items, local)`` with an item for each chunk.
 
     Args:
-        dtype: the NumPy scalar type of the edges.
+        bin_of: what :func:`make_bin_between_edges` makes, as a device function.
 
     Kernel parameters:
         x (n,): input, integers or reals.
@@ -38,7 +73,6 @@ def make_histogram_kernel(dtype: type) -> Callable[..., None]:
         scale: bins divided by the distance between the outer edges, of ``dtype``.
         margin: how near to an edge, in bins, rounding may have moved an element across it.
     """
-    half = dtype(0.5)
 
     def histogram(
         nd_item: Any, x: Any, edges: Any, rows: Any, chunk: int, scale: Any, margin: Any
@@ -50,22 +84,10 @@ def make_histogram_kernel(dtype: type) -> Callable[..., None]:
         bins = rows.shape[1]
         for index in range(bins):
             rows[row, uint64(index)] = 0
-        low = edges[0]
-        high = edges[uint64(bins)]
         i = uint64(c * chunk)
         for _ in range(min(chunk, x.size - c * chunk)):
-            value = x[i]
-            if value >= low and value <= high:
-                distance = dtype((value - low) * scale)
-                # Reals are converted to 32-bit integers five times as fast as to 64-bit ones.
-                whole = int32(distance)
-                index = int64(whole)
-                if abs(distance - dtype(whole) - half) > half - margin:
-                    index = min(max(index, 0), bins - 1)
-                    if value < edges[uint64(index)]:
-                        index -= 1
-                    elif index < bins - 1 and value >= edges[uint64(index + 1)]:
-                        index += 1
+            index = bin_of(x[i], edges, bins, scale, margin)
+            if index >= 0:
                 rows[row, uint64(index)] += 1
             i += uint64(1)
 

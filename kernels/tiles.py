@@ -32,8 +32,7 @@ __all__ = [
     "ELEMENTS",
     "make_carry_kernel",
     "make_group_scan",
-    "make_local_bincount_kernel",
-    "make_local_histogram_kernel",
+    "make_local_count_kernel",
     "make_tile_scan_kernel",
     "make_tile_select_kernel",
     "make_tile_total_kernel",
@@ -211,27 +210,25 @@ def make_tile_select_kernel(scan: Callable[..., Any]) -> Callable[..., None]:
 
 
 @functools.cache
-def make_local_histogram_kernel(dtype: type, is_local: bool) -> Callable[..., None]:
-    """Count the elements between edges at equal distances; bins as of ``make_histogram_kernel``.
+def make_local_count_kernel(bin_of: Callable[..., Any], is_local: bool) -> Callable[..., None]:
+    """Count the elements in bins.
 
     Work-items walk the input together, a range apart. Counts of a group meet in its local memory,
     by atomic additions, and are added to the result once.
 
     Args:
-        dtype: the NumPy scalar type of the edges.
+        bin_of: ``bin_of_integer`` or what ``make_bin_between_edges`` makes, as a device function.
         is_local: whether the counts of a group are in local memory, or all in the result.
 
     Kernel parameters:
         x (n,): input, integers or reals; at most 2**31 - 1.
-        edges (bins + 1,): input, increasing.
         out (bins,): output of int32, zeros at first.
         counts (bins,): local memory of int32; 1 element if not ``is_local``.
-        scale, margin: as of ``make_histogram_kernel``.
+        edges, scale, margin: as of ``make_histogram_kernel``; anything for integers.
     """
-    half = dtype(0.5)
 
-    def local_histogram(
-        nd_item: Any, x: Any, edges: Any, out: Any, counts: Any, scale: Any, margin: Any
+    def local_count(
+        nd_item: Any, x: Any, out: Any, counts: Any, edges: Any, scale: Any, margin: Any
     ) -> None:
         group = nd_item.get_group()
         lane = nd_item.get_local_id(0)
@@ -241,20 +238,9 @@ def make_local_histogram_kernel(dtype: type, is_local: bool) -> Callable[..., No
             for at in range(lane, bins, lanes):
                 counts[uint64(at)] = 0
             group_barrier(group, MemoryScope.WORK_GROUP)
-        low = edges[0]
-        high = edges[uint64(bins)]
         for i in range(nd_item.get_global_id(0), x.size, nd_item.get_global_range(0)):
-            value = x[uint64(i)]
-            if value >= low and value <= high:
-                distance = dtype((value - low) * scale)
-                whole = int32(distance)
-                index = int64(whole)
-                if abs(distance - dtype(whole) - half) > half - margin:
-                    index = min(max(index, 0), bins - 1)
-                    if value < edges[uint64(index)]:
-                        index -= 1
-                    elif index < bins - 1 and value >= edges[uint64(index + 1)]:
-                        index += 1
+            index = bin_of(x[uint64(i)], edges, bins, scale, margin)
+            if index >= 0:
                 if is_local:
                     AtomicRef(counts, index, address_space=AddressSpace.LOCAL).fetch_add(int32(1))
                 else:
@@ -265,39 +251,4 @@ def make_local_histogram_kernel(dtype: type, is_local: bool) -> Callable[..., No
                 if counts[uint64(at)] > 0:
                     AtomicRef(out, at).fetch_add(counts[uint64(at)])
 
-    return local_histogram
-
-
-@functools.cache
-def make_local_bincount_kernel(is_local: bool) -> Callable[..., None]:
-    """Count how often each small integer occurs; see :func:`make_local_histogram_kernel`.
-
-    Kernel parameters:
-        x (n,): input, integers; those outside of 0 to bins - 1 are not counted.
-        out, counts: as there.
-    """
-
-    def local_bincount(nd_item: Any, x: Any, out: Any, counts: Any) -> None:
-        group = nd_item.get_group()
-        lane = nd_item.get_local_id(0)
-        lanes = nd_item.get_local_range(0)
-        bins = out.size
-        if is_local:
-            for at in range(lane, bins, lanes):
-                counts[uint64(at)] = 0
-            group_barrier(group, MemoryScope.WORK_GROUP)
-        for i in range(nd_item.get_global_id(0), x.size, nd_item.get_global_range(0)):
-            value = x[uint64(i)]
-            if value >= 0 and value < bins:
-                index = int64(value)
-                if is_local:
-                    AtomicRef(counts, index, address_space=AddressSpace.LOCAL).fetch_add(int32(1))
-                else:
-                    AtomicRef(out, index).fetch_add(int32(1))
-        if is_local:
-            group_barrier(group, MemoryScope.WORK_GROUP)
-            for at in range(lane, bins, lanes):
-                if counts[uint64(at)] > 0:
-                    AtomicRef(out, at).fetch_add(counts[uint64(at)])
-
-    return local_bincount
+    return local_count

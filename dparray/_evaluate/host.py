@@ -133,13 +133,6 @@ def eager_function(op: Op) -> Callable[..., Any]:
     return checked
 
 
-def keeps_dtype(op: Op) -> bool:
-    """Return whether the result of floats of one dtype has that dtype, and the operation an
-    output.
-    """
-    return not op.strength_reduced and "d" * op.arity + "->d" in op.ufunc.types
-
-
 def in_place(op: Op) -> Callable[..., Any] | None:
     """Return the same with an output, or ``None`` where the operation has no function for that."""
     if op.ufunc in _NAMES_OUTPUT:

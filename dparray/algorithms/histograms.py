@@ -76,7 +76,7 @@ def count_in_bins(
     number = whole_number("histogram", "bins", bins, 1, np.iinfo(np.int32).max)
     low, high, host_edges = even_edges("histogram", x, number, range)
     dtype = host_edges.dtype
-    scalar = dtype.type
+    scalar: Any = dtype.type
     with np.errstate(over="ignore"):
         width = scalar(high) - scalar(low)
         scale = scalar(number / (float(high) - float(low)))
@@ -94,7 +94,7 @@ def count_in_bins(
     if tiles.counts_in_tiles(x):
         return tiles.count_in_bins(x, edges, scale, scalar(margin), where), edges
     rows, index_space, chunk = _rows(x, number, where)
-    counting = kernel_of(make_histogram_kernel, scalar)
+    counting = kernel_of(make_histogram_kernel, tiles.bin_between_edges(scalar))
     call_kernel(counting, index_space, x, edges, rows, chunk, scale, scalar(margin))
     return _added(rows, where), edges
 

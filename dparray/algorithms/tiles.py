@@ -22,12 +22,12 @@ from dparray.algorithms.line_scans import scalar_of
 from dparray.algorithms.ranges import filled, kernel_of, new
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.combine import OPERATIONS
+from dparray.kernels.histogram import bin_of_integer, make_bin_between_edges
 from dparray.kernels.tiles import (
     ELEMENTS,
     make_carry_kernel,
     make_group_scan,
-    make_local_bincount_kernel,
-    make_local_histogram_kernel,
+    make_local_count_kernel,
     make_tile_scan_kernel,
     make_tile_select_kernel,
     make_tile_total_kernel,
@@ -99,6 +99,15 @@ def _functions(op: str, dtype: type) -> tuple[DeviceFunction, DeviceFunction]:
     return combine, device_func(make_group_scan(combine, dtype))
 
 
+@functools.cache
+def bin_between_edges(dtype: type) -> DeviceFunction:
+    """Return the device function that finds the bin of a value."""
+    return device_func(make_bin_between_edges(dtype))
+
+
+_bin_of_integer = device_func(bin_of_integer)
+
+
 def counts_in_tiles(x: ndarray) -> bool:
     """Return whether an array is counted by the kernels of this module."""
     return uses_tiles(x.sycl_queue) and x.size <= _MAX_COUNTED
@@ -107,15 +116,17 @@ def counts_in_tiles(x: ndarray) -> bool:
 def count_in_bins(x: ndarray, edges: ndarray, scale: Any, margin: Any, where: Placement) -> ndarray:
     """Return the counts of the elements in bins of equal width, as int64."""
     index_space, out, counts, is_local = _counters(x, edges.size - 1, where)
-    counting = kernel_of(make_local_histogram_kernel, edges.dtype.type, is_local)
-    call_kernel(counting, index_space, x, edges, out, counts, scale, margin)
+    kind: Any = edges.dtype.type
+    counting = kernel_of(make_local_count_kernel, bin_between_edges(kind), is_local)
+    call_kernel(counting, index_space, x, out, counts, edges, scale, margin)
     return out.astype(np.int64)
 
 
 def count_integers(x: ndarray, bins: int, where: Placement) -> ndarray:
     """Return how often each of the integers from 0 occurs, as int64."""
     index_space, out, counts, is_local = _counters(x, bins, where)
-    call_kernel(kernel_of(make_local_bincount_kernel, is_local), index_space, x, out, counts)
+    counting = kernel_of(make_local_count_kernel, _bin_of_integer, is_local)
+    call_kernel(counting, index_space, x, out, counts, x, 0, 0)
     return out.astype(np.int64)
 
 

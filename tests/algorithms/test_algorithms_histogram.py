@@ -8,6 +8,7 @@ import pytest
 import dparray as dp
 from dparray._simulator.simulate import simulate
 from dparray.algorithms.histograms import count_in_bins, count_integers
+from dparray.algorithms.tiles import bin_between_edges
 from dparray.kernels.histogram import (
     make_add_rows_kernel,
     make_bincount_kernel,
@@ -120,7 +121,8 @@ def test_the_kernels_are_right_in_the_simulator():
     x = np.random.default_rng(0).random(50)
     edges = np.linspace(0, 1, 6)
     rows, out = np.full((4, 5), -1), np.zeros(5, np.int64)
-    simulate(make_histogram_kernel(np.float64), dp.NdRange(4, 1), x, edges, rows, 16, 5.0, 1e-9)
+    counting = make_histogram_kernel(bin_between_edges(np.float64))
+    simulate(counting, dp.NdRange(4, 1), x, edges, rows, 16, 5.0, 1e-9)
     simulate(make_add_rows_kernel(), 5, rows, out)
     np.testing.assert_array_equal(out, np.histogram(x, 5, (0, 1))[0])
     numbers = np.arange(50) % 5
