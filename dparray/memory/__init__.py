@@ -1,24 +1,24 @@
-"""USM memory: the pool every array of dparray is allocated from.
+"""Allocate USM memory: every array of dparray comes from the pool defined here.
 
-The first touch of fresh USM costs up to a hundred times the second, so memory that an array gave
-back is kept and handed out again. The policy:
+The first access to fresh USM costs up to a hundred times the second, so memory that an array
+released is kept and reused. The policy:
 
-* **Who shares.** There is one pool for each (context, device, USM type), with free lists for each
-  queue. A block that comes back is reused by later work of *its* queue with no wait, because all
-  work on a queue is ordered as submitted (``dpctl.utils.SequentialOrderManager``).
+* **Sharing.** There is one pool for each (context, device, USM type), with free lists for each
+  queue. Later work of the *same* queue reuses a released block without waiting, because all work on
+  a queue is ordered as submitted (``dpctl.utils.SequentialOrderManager``).
 * **Sizes.** A request is rounded up to a size class: multiples of 64 bytes, eight classes for each
   power of two, so above 512 bytes less than an eighth is wasted.
-* **Splitting.** A block of the same size is taken first. Otherwise the smallest free block that
-  fits is cut, unless it is more than eight times as large, where a small array would pin a large
-  allocation; small blocks are cut from slabs of 2 MiB. Free neighbours are joined again when a
+* **Splitting.** A block of the same size is used first. Otherwise the smallest free block that fits
+  is split, unless it is more than eight times as large: then a small array would pin a large
+  allocation. Small blocks are split from slabs of 2 MiB. Adjacent free blocks are merged when a
   request needs it.
-* **Limits.** What the pools of a device hold, in use and cached, stays below the limit, the
-  device's memory and the memory the host has left. Only when that would be exceeded are cached
-  blocks of other queues taken over or given back to the driver, after their queue's work is
-  complete. If that does not help either: :class:`dparray.exceptions.MemoryError`; nothing is lost.
+* **Limits.** The memory of a device's pools, in use and cached, stays below the limit, the device's
+  memory and the free memory of the host. Only when a request would exceed that are cached blocks of
+  other queues reused or released to the driver, after their queue's work is complete. If that is
+  not enough, :class:`dparray.exceptions.MemoryError` is raised; no data is lost.
 
-In: a queue, a USM type and a size, and blocks that arrays let go. Out: blocks. The pool knows no
-shapes and dtypes; it imports the runtime, and ``exchange`` alone imports dpnp.
+Input: a queue, a USM type and a size, and blocks that arrays release. Output: blocks. The pool
+knows no shapes and dtypes; it imports the runtime, and ``exchange`` alone imports dpnp.
 
 Example:
     >>> import dparray as dp

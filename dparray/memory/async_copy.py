@@ -1,11 +1,11 @@
-"""Copies between contexts that nobody waits for.
+"""Copy between contexts without blocking the caller.
 
-Memory of one context has no address in another, and drivers take no events of another: a launch
-that depends on one crashed the CPU's driver (2026.0) where threads and sub-devices met, in one of
-some hundred runs. So the host makes such copies; but the thread that asks for one goes on. Another
-thread sleeps in the driver until the work before the copy is done on both queues, copies, and lets
-go of the memory, which is held meanwhile as an open map holds it: work that would read the copy, or
-write what is copied, waits in its own thread, just then.
+Memory of one context has no address in another, and drivers accept no events of another: a launch
+that depends on one crashed the CPU driver (2026.0) with threads and sub-devices, in about one of a
+hundred runs. So the host makes such copies, and the calling thread continues. Another thread sleeps
+in the driver until the work before the copy is done on both queues, copies, and releases the
+memory, which is held meanwhile as an open map holds it. Work that reads the copy, or writes its
+source, waits in its own thread.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dparray.memory.blocks import allocate
 
 
 def send(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
-    """Return a copy on another queue, as of :func:`dparray.memory.copies.copy_to_queue`, without
+    """Return a copy on another queue like :func:`dparray.memory.copies.copy_to_queue`, without
     waiting.
 
-    What the host has to copy is copied at once where both queues are idle, else later.
+    A copy by the host is made immediately if both queues are idle, otherwise later.
     """
     source = layout.block.queue
     if layout.block.memory is None or 0 in layout.shape or not copies.goes_by_host(source, queue):

@@ -1,4 +1,4 @@
-"""Blocks that the pool does not own, and layouts over blocks of the pool."""
+"""Blocks outside the pool, and layouts over blocks of the pool."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.queues import note_others
 from dparray.memory import driver, pool
 
-# The value of a block's `readers` when its memory is shared with another library: nothing may
-# be deferred on it.
+# The value of a block's `readers` when its memory is shared with another library: no work on it may
+# be deferred.
 SHARED: tuple[()] = ()
 
 
 class BorrowedBlock:
-    """USM memory that another library owns, seen as the pool's blocks are.
+    """USM memory of another library, with the interface of the pool's blocks.
 
-    Invariant: holds a reference to the owner for as long as an array shows the memory.
+    Invariant: holds a reference to the owner as long as an array uses the memory.
     """
 
     __slots__ = ("memory", "nbytes", "pointer", "queue", "readers", "usm_type")
@@ -40,12 +40,12 @@ class BorrowedBlock:
 
     @property
     def host_bytes(self) -> np.ndarray:
-        """The bytes at their own address, for memory that the host may touch."""
+        """The bytes at their own address, for memory that the host can access."""
         return driver.bytes_at(self.pointer, self.nbytes)
 
 
 def zeros_beside_the_pool(queue: dpctl.SyclQueue, count: int, dtype: np.dtype[Any]) -> Layout:
-    """Elements that are zero, in device memory that is none of the pool's."""
+    """Zero elements in device memory outside the pool."""
     with foreign_calls(queue):
         memory = dpctl.memory.MemoryUSMDevice(count * dtype.itemsize, queue=queue)
         memory.memset()
@@ -53,13 +53,13 @@ def zeros_beside_the_pool(queue: dpctl.SyclQueue, count: int, dtype: np.dtype[An
 
 
 class LentBlock:
-    """A block, for work on another queue of its device and context.
+    """A block for work on another queue of its device and context.
 
-    Who lends orders that work after what is on the block's own queue, and later work there after
-    it.
+    The lender orders that work after the present work on the block's own queue, and later work
+    there after it.
 
     Attributes:
-        owner: the block.
+        owner: the original block.
     """
 
     __slots__ = ("memory", "nbytes", "owner", "pointer", "queue", "readers", "usm_type")
@@ -82,9 +82,9 @@ class LentBlock:
 
 
 class Positions:
-    """A block with no memory, of int64 elements that are their own positions: 0, 1, 2, ...
+    """A block without memory whose int64 elements equal their positions: 0, 1, 2, ...
 
-    What lies on it begins at offset 0. In kernels the elements are index arithmetic.
+    Its layouts begin at offset 0. In kernels the elements are index arithmetic.
     """
 
     __slots__ = ("nbytes", "queue", "readers", "usm_type")
@@ -110,7 +110,7 @@ class Positions:
 
 
 class _NoMemory:
-    """Stands for a block of memory that would be allocated."""
+    """A placeholder for a block of memory that would be allocated."""
 
     pointer = 0
     segment = None
@@ -127,9 +127,7 @@ class _NoMemory:
 def planned_layout(
     queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Layout:
-    """Return the layout of values that :func:`allocate` would make room for; nothing is
-    allocated.
-    """
+    """Return the layout that :func:`allocate` would return, without allocating memory."""
     block = _NoMemory(queue, usm_type, prod(shape) * dtype.itemsize)
     return Layout(block, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
 
@@ -141,9 +139,7 @@ def allocate(
     dtype: np.dtype[Any],
     axes: tuple[int, ...] | None = None,
 ) -> Layout:
-    """Return a layout in fresh memory of the pool: C-contiguous, or with its axes in another
-    order.
-    """
+    """Return a layout in new memory of the pool: C-contiguous, or with axes in another order."""
     itemsize = dtype.itemsize
     block = pool.allocate(queue, usm_type, prod(shape) * itemsize)
     return Layout(block, 0, shape, strides_in_order(shape, itemsize, axes), dtype)

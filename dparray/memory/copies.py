@@ -1,7 +1,7 @@
-"""USM memory and the world around it: host copies, copies between queues, dpnp.tensor.
+"""Copy between USM memory and the host, other queues, and dpnp.tensor.
 
-This is the only module that imports ``dpnp.tensor``. Everything that leaves or enters USM memory
-passes here, in order with the work on the queues that own it.
+This is the only module that imports ``dpnp.tensor``. All data that leaves or enters USM memory
+passes through here, in order with the work on the queues that own it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from dparray.memory.exchange import memory_at, tensor_of
 def host_views(
     queue: dpctl.SyclQueue, *layouts: Layout, because: str = "", usm_type: str = ""
 ) -> list[np.ndarray] | None:
-    """NumPy arrays over arrays of a CPU device, for what NumPy does faster there; else ``None``.
+    """Return NumPy arrays over arrays of a CPU device, where NumPy is faster; otherwise ``None``.
 
-    Waits for the work on their memory, so the caller may read until it submits work of its own;
-    for writes it waits by :func:`dparray._runtime.queues.wait_to_write`, too. Who listens is told
-    why, and of which USM type the result will be.
+    Waits for the work on their memory, so the caller may read until it submits work itself. With
+    writes, it waits by :func:`dparray._runtime.queues.wait_to_write` too. Listeners receive the
+    reason, and the USM type of the result.
     """
     if not device_facts.is_cpu(queue):
         return None
@@ -49,13 +49,13 @@ def host_views(
 
 
 def is_host_accessible(queue: dpctl.SyclQueue, usm_type: str) -> bool:
-    """Return whether the host may read and write the memory at its own address."""
+    """Return whether the host can access the memory at its own address."""
     return usm_type != "device" or device_facts.is_cpu(queue)
 
 
 def host_view(layout: Layout) -> np.ndarray:
     """Return a NumPy array over host-accessible USM memory; the caller orders its accesses."""
-    if 0 in layout.shape:  # its strides may lead anywhere
+    if 0 in layout.shape:  # The strides may reach any address.
         return np.empty(layout.shape, layout.dtype)
     block = layout.block
     if isinstance(block, Positions):
@@ -63,12 +63,12 @@ def host_view(layout: Layout) -> np.ndarray:
     return np.ndarray(layout.shape, layout.dtype, block.host_bytes, layout.offset, layout.strides)
 
 
-#: Bytes of one piece of a copy; between pieces it reports progress and can be stopped.
+#: Bytes of one chunk of a copy; between chunks it reports progress and can be interrupted.
 COPY_PIECE = 64 << 20
 
 
 def _copy(target: np.ndarray, source: np.ndarray, task: str) -> None:
-    """Copy between host-accessible arrays of one shape, a large one piece by piece."""
+    """Copy between host-accessible arrays of one shape, a large one in chunks."""
     count = -(-target.nbytes // COPY_PIECE)
     if count <= 1:
         target[...] = source
@@ -87,7 +87,7 @@ def _copy(target: np.ndarray, source: np.ndarray, task: str) -> None:
 
 
 def _pieces(nbytes: int, task: str) -> Iterator[tuple[int, int]]:
-    """Begin and end of each piece of a copy, in bytes."""
+    """Yield the start and end of each chunk of a copy, in bytes."""
     for start in range(0, nbytes, COPY_PIECE):
         stop = min(start + COPY_PIECE, nbytes)
         yield start, stop
@@ -98,8 +98,8 @@ def _pieces(nbytes: int, task: str) -> Iterator[tuple[int, int]]:
 def copy_from_host(source: np.ndarray, target: Layout) -> None:
     """Copy a C-contiguous host array into a C-contiguous layout.
 
-    Returns when the source may change; a copy to device memory may still be under way then, ordered
-    like other work on the queue.
+    Returns when the source may change; a copy to device memory may still be running, ordered like
+    other work on the queue.
     """
     if source.nbytes == 0:
         return
@@ -133,7 +133,7 @@ def copy_to_host(layout: Layout) -> np.ndarray:
         wait_to_read(layout.block)
         start = time.perf_counter()
         _copy(result, host_view(layout), "copy to the host")
-        while host_maps.openings != openings:  # another thread may have written meanwhile
+        while host_maps.openings != openings:  # Another thread may have written meanwhile.
             openings = host_maps.openings
             host_maps.before_read(layout)
             wait_to_read(layout.block)
@@ -155,7 +155,7 @@ def copy_to_host(layout: Layout) -> np.ndarray:
 
 def assign(target: Layout, source: Layout) -> None:
     """Write the values of ``source`` into ``target`` on their common queue, with broadcasting and
-    conversion; overlapping memory is copied as if through a temporary.
+    conversion. Overlapping memory is copied as if through a temporary array.
     """
     if host_maps.holds:
         host_maps.before_write(target)
@@ -176,7 +176,7 @@ def assign(target: Layout, source: Layout) -> None:
     with foreign_calls(queue):
         try:
             tensor_of(target)[...] = source if is_scalar else tensor_of(source)
-        finally:  # what was submitted before an error or an interrupt is work, too
+        finally:  # Work submitted before an error or an interrupt counts too.
             note_work(queue)
     if start:
         _hooks.emit("library", function="a copy", queue=queue, start=start)
@@ -190,12 +190,12 @@ def packed(layout: Layout) -> Layout:
 
 
 def goes_by_host(source: dpctl.SyclQueue, target: dpctl.SyclQueue) -> bool:
-    """Return whether the host copies between two queues, since no command of theirs can."""
+    """Return whether the host must copy between two queues, since none of their commands can."""
     return source.sycl_context != target.sycl_context or device_facts.copies_by_host(target)
 
 
 def copy_by_host(source: Layout, target: Layout) -> None:
-    """Copy into memory of another context; the work before it on both memories is done."""
+    """Copy into memory of another context, after all earlier work on both memories is done."""
     ends = [(layout.block.queue, layout.block.usm_type) for layout in (source, target)]
     if all(is_host_accessible(*end) for end in ends):
         _copy(host_view(target), host_view(source), "copy to another queue")
@@ -204,11 +204,12 @@ def copy_by_host(source: Layout, target: Layout) -> None:
 
 
 def copy_to_queue(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
-    """Return a copy on another queue that shares nothing with the original.
+    """Return a copy on another queue that shares no memory with the original.
 
-    Device to device where the queues share a context: ordered by events with the work before and
-    after it on both, and the host waits for none. Between contexts it goes through the host, which
-    waits here for the work before it; :func:`dparray.memory.async_copy.send` lets a thread wait.
+    Between queues that share a context, the device copies: events order the copy with the work
+    before and after it on both queues, and the host does not wait. Between contexts the copy goes
+    through the host, which waits here for the work before it;
+    :func:`dparray.memory.async_copy.send` lets a thread wait instead.
     """
     source_queue = layout.block.queue
     if host_maps.holds:

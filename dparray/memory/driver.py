@@ -1,4 +1,4 @@
-"""The source of segments: SYCL's allocators, and the memory that the host has left."""
+"""Allocate segments with SYCL, and measure the free memory of the host."""
 
 from __future__ import annotations
 
@@ -19,45 +19,46 @@ from dparray.exceptions import DeviceError
 
 __all__ = ["Driver"]
 
-SLAB = 2 << 20  # what small blocks are cut from; also the size of a huge page
+# Small blocks are split from slabs of this size, which is also the size of a huge page.
+SLAB = 2 << 20
 
 
 class Driver(Protocol):
-    """The part of SYCL that the pool uses; the tests put a simulated one in its place."""
+    """The part of SYCL that the pool uses; tests replace it with a simulation."""
 
     def queue_of(self, device: Any) -> Any:
-        """Return a queue of whatever was given as a device."""
+        """Return the queue for a device argument."""
 
     def context_and_device(self, queue: Any) -> Hashable:
-        """Return the context and the device of ``queue``: what shares a pool."""
+        """Return the context and the device of ``queue``; equal pairs share a pool."""
 
     def describe(self, queue: Any) -> tuple[str, str]:
-        """Return the device and the queue, for people."""
+        """Return a readable name of the device and the queue."""
 
     def supports(self, queue: Any, usm_type: str) -> bool:
         """Return whether the device has USM of that type."""
 
     def capacity(self, queue: Any) -> tuple[int, int | None]:
-        """Largest single allocation, and all there is (``None``: the driver will say)."""
+        """Return the largest allocation and the total memory (``None``: the driver decides)."""
 
     def available(self, queue: Any, usm_type: str, held: int) -> int | None:
-        """Bytes the host has left, beyond ``held``, if such memory comes out of the host's."""
+        """Return the free bytes of the host beyond ``held``, if such memory is host memory."""
 
     def allocate(self, queue: Any, usm_type: str, nbytes: int) -> Any:
-        """Fresh memory, freed when the object dies; raises ``builtins.MemoryError``."""
+        """Return new memory, freed when the object dies; raises ``builtins.MemoryError``."""
 
     def pointer(self, memory: Any) -> int:
         """Return the address of the first byte."""
 
     def part(self, memory: Any, pointer: int, nbytes: int, queue: Any) -> Any:
-        """Return a part of ``memory`` as an object of its own that keeps the whole alive."""
+        """Return a part of ``memory`` as a separate object that keeps the whole alive."""
 
     def wait(self, queue: Any) -> None:
         """Wait for all work submitted to ``queue``."""
 
 
 def bytes_at(pointer: int, nbytes: int) -> np.ndarray:
-    """Return a NumPy array over bytes at an address, which its owner keeps alive."""
+    """Return a NumPy array over bytes at an address; the memory's owner keeps them alive."""
     return np.frombuffer(memoryview((ctypes.c_char * nbytes).from_address(pointer)), np.uint8)
 
 
@@ -89,7 +90,7 @@ class _Part:
 
 
 class SyclDriver:
-    """USM through dpctl."""
+    """USM allocated through dpctl."""
 
     _classes: ClassVar[dict[str, Any]] = {
         "device": dpctl.memory.MemoryUSMDevice,
@@ -103,7 +104,7 @@ class SyclDriver:
     def context_and_device(self, queue: dpctl.SyclQueue) -> Hashable:
         if not isinstance(queue, dpctl.SyclQueue):
             raise DeviceError(
-                f"allocate: {queue!r} is no dpctl.SyclQueue; `dp.Device(...).sycl_queue` is one"
+                f"allocate: {queue!r} is not a dpctl.SyclQueue; use `dp.Device(...).sycl_queue`"
             )
         return queue.sycl_context, queue.sycl_device
 
@@ -127,8 +128,8 @@ class SyclDriver:
         is_huge = nbytes >= 2 * SLAB
         memory = self._classes[usm_type](nbytes, alignment=SLAB if is_huge else 4096, queue=queue)
         if is_huge and _madvise is not None and queue.sycl_device.is_cpu:
-            # Huge pages make the first touch several times faster. It is advice: nothing is lost
-            # where the kernel does not take it.
+            # Huge pages make the first access several times faster. This is a hint that the kernel
+            # may ignore.
             _madvise(memory._pointer, nbytes, _MADV_HUGEPAGE)
         return memory
 
@@ -139,18 +140,18 @@ class SyclDriver:
         return dpctl.memory.as_usm_memory(_Part(memory, pointer, nbytes, queue))
 
     def wait(self, queue: dpctl.SyclQueue) -> None:
-        # The order manager knows work on other queues that uses blocks of this one, the queue
-        # knows work that was submitted past the order manager.
+        # The order manager knows work on other queues that uses blocks of this queue; the queue
+        # knows work that was submitted without the order manager.
         wait(queue)
         wait_for_host_tasks(queue)
         interruptible(queue.wait)
 
 
 def _host_memory_left(held: int) -> int | None:
-    """Bytes that can be touched without swapping or being killed; ``None`` if unknown.
+    """Return the bytes that can be used without swapping or a killed process; ``None`` if unknown.
 
-    Of the ``held`` bytes that were allocated before, those not yet touched still count as
-    available for the kernel, not for us. A sixteenth is left to the rest of the machine.
+    The kernel counts those of the ``held`` bytes as available that were never accessed; they are
+    not available to the pool. A sixteenth is left to the rest of the machine.
     """
     try:
         left = _first_number("/proc/meminfo", "MemAvailable:") * 1024
@@ -166,12 +167,12 @@ def _host_memory_left(held: int) -> int | None:
                 limit = int(file.read())
             if limit < physical:
                 left = min(left, limit - _first_number(stat_file, used))
-        except (OSError, ValueError):  # no such control group, or no limit ("max")
+        except (OSError, ValueError):  # There is no such control group, or it has no limit ("max").
             continue
     return max(left - left // 16 - max(held - resident, 0), 0)
 
 
-# Files of cgroups 2 and 1 with the memory a container may use, and has used.
+# cgroup v2 and v1 files with the memory limit and the memory use of a container.
 _CONTROL_GROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.stat", "anon"),
     (
@@ -183,7 +184,7 @@ _CONTROL_GROUPS = (
 
 
 def _first_number(path: str, name: str) -> int:
-    """The number after ``name`` in a file of the kernel's usual form."""
+    """Return the number after ``name`` in a file in the kernel's usual format."""
     with open(path) as file:
         for line in file:
             if line.startswith(name):

@@ -1,7 +1,7 @@
-"""The exchange with dpnp, dpnp.tensor and whatever has ``__sycl_usm_array_interface__``.
+"""Exchange arrays with dpnp, dpnp.tensor and objects with ``__sycl_usm_array_interface__``.
 
-dpnp is known here, as ``dpnp`` and ``dpt``, and callers take it from this module. It is imported
-when something of it is first asked for: that takes 0.5 s and 250 MB, most of it oneMKL.
+Other modules use dpnp through this one, as ``dpnp`` and ``dpt``. It is imported at the first use of
+an attribute: the import takes 0.5 s and 250 MB, most of it oneMKL.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 
 
 class _Library:
-    """Stands for a module that is imported when it is first asked for something."""
+    """A placeholder for a module, which is imported when an attribute is first used."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -70,11 +70,11 @@ _OF_ARRAYS = re.compile(r"\((\w+: .*usm_ndarray.*)\) ->")
 
 
 def _make_statics() -> None:
-    """Let dpnp's compiled modules make what each makes when it first looks at an array.
+    """Make dpnp's compiled modules create the objects that they create for their first array.
 
-    They make it behind a lock of C++, and let go of the interpreter's lock meanwhile: a second
-    thread that comes there waits for the first with the interpreter's lock held, for ever. So one
-    thread calls a function of each, before any other can, with arguments that it refuses.
+    They create these behind a C++ lock, and release the interpreter's lock meanwhile: a second
+    thread that arrives there would wait forever with the interpreter's lock held. So one thread
+    first calls a function of each module, with arguments that it rejects.
     """
     make_ready()
     with _making_statics:
@@ -99,7 +99,7 @@ def later(name: str, library: Any = None) -> Callable[..., Any]:
     """Return a function of ``dpt``, or of another library here, that is looked up when it is
     called.
 
-    For functions that are handed over, which may not be called: the host computes, or a kernel.
+    For functions passed as values that are called only if neither the host nor a kernel computes.
     """
     find = attrgetter(name)
 
@@ -110,7 +110,7 @@ def later(name: str, library: Any = None) -> Callable[..., Any]:
 
 
 def _type(module: str, name: str) -> Any:
-    """A class of dpnp's, or nothing that an object could be of where dpnp is not imported."""
+    """A dpnp class, or, if dpnp is not imported, a class without instances."""
     return getattr(sys.modules.get(module), name, ())
 
 
@@ -125,7 +125,7 @@ def is_dpnp(obj: object) -> bool:
 
 
 class _Interface:
-    """Bytes of a queue as ``__sycl_usm_array_interface__``; keeps what owns them alive."""
+    """Bytes of a queue as ``__sycl_usm_array_interface__``; keeps their owner alive."""
 
     __slots__ = ("__sycl_usm_array_interface__", "owner")
 
@@ -154,7 +154,7 @@ def memory_at(block: Block, offset: int) -> Any:
 def tensor_of(layout: Layout) -> dpt.usm_ndarray:
     """Return the array as a ``dpnp.tensor.usm_ndarray`` over the same memory.
 
-    A caller that lets the library work on it calls :func:`note_work`.
+    A caller that lets the library work on it must call :func:`note_work`.
     """
     block = layout.block
     if isinstance(block, Positions):
@@ -172,8 +172,8 @@ def tensor_of(layout: Layout) -> dpt.usm_ndarray:
 
 
 def on_queue(tensor: dpt.usm_ndarray, queue: dpctl.SyclQueue) -> dpt.usm_ndarray:
-    """Return the tensor as one of another queue in its context, over the same memory, which it
-    keeps.
+    """Return the tensor on another queue of its context, over the same memory, which it keeps
+    alive.
 
     The caller orders the work of both queues.
     """
@@ -191,14 +191,14 @@ def on_queue(tensor: dpt.usm_ndarray, queue: dpctl.SyclQueue) -> dpt.usm_ndarray
 
 
 class _SharedMemory:
-    """Makes the memory objects of :func:`own_tensor_of`; one class for each USM type."""
+    """Creates the memory objects of :func:`own_tensor_of`; one class for each USM type."""
 
     classes: ClassVar[dict[str, Any]] = {}
 
     @classmethod
     def of(cls, block: Block) -> Any:
-        """Return the slab of a block as a memory object with the very queue, which keeps the
-        block.
+        """Return the slab of a block as a memory object with the same queue object, which keeps the
+        block alive.
         """
         whole = slab_of(block)
         kind = cls.classes.get(block.usm_type)
@@ -211,10 +211,10 @@ class _SharedMemory:
 
 
 def own_tensor_of(layout: Layout) -> dpt.usm_ndarray:
-    """As :func:`tensor_of`, with the very queue object of the array where that can be had.
+    """Like :func:`tensor_of`, with the same queue object as the array's if possible.
 
-    dpnp shares memory with arrays whose queue is the same object, not an equal one, and dpctl makes
-    a new object of the queue of each part of an allocation.
+    dpnp shares memory only between arrays with the same queue object; equal queues are not enough.
+    dpctl creates a new queue object for each part of an allocation.
     """
     block = layout.block
     if slab_of(block) is None:
@@ -237,8 +237,8 @@ def layout_of_tensor(tensor: dpt.usm_ndarray, is_shared: bool = False) -> Layout
     """Return the layout of a ``usm_ndarray``, over its memory.
 
     Args:
-        tensor: a result of the library that is not referenced from outside, or
-        is_shared: an array of the user's, who can write it at any time.
+        tensor: a result of the library without other references, or
+        is_shared: a user's array, which the user can write at any time.
     """
     note_work(tensor.sycl_queue)
     itemsize = tensor.dtype.itemsize
@@ -255,8 +255,8 @@ def layout_of_interface(obj: Any) -> Layout:
     """Return the layout of any object with ``__sycl_usm_array_interface__``; the memory is shared.
 
     Raises:
-        DTypeError: its element type is none of ours.
-        ArgumentError: its elements would lie outside of the memory that was allocated.
+        DTypeError: the element type is unsupported.
+        ArgumentError: elements would lie outside the allocated memory.
     """
     if is_tensor(obj):
         return layout_of_tensor(obj, is_shared=True)
@@ -277,7 +277,9 @@ def is_read_only(obj: Any) -> bool:
 
 
 def _check_extent(obj: Any) -> None:
-    """Refuse an object that shows more than was allocated: to touch it would end the process."""
+    """Raise for an object that describes more memory than was allocated: using it would crash the
+    process.
+    """
     interface = obj.__sycl_usm_array_interface__
     shape, dtype = tuple(interface["shape"]), np.dtype(interface["typestr"])
     itemsize = dtype.itemsize
@@ -301,27 +303,27 @@ def _check_extent(obj: Any) -> None:
             dpctl.memory.as_usm_memory(_Interface(address, 1, interface["syclobj"], obj))
         except ValueError:
             raise ArgumentError(
-                f"a {type(obj).__module__}.{type(obj).__name__} says that its memory goes from "
-                f"{first:#x} to {last:#x}, of shape {shape}, and there is no allocation of its "
+                f"a {type(obj).__module__}.{type(obj).__name__} declares memory from "
+                f"{first:#x} to {last:#x}, of shape {shape}, but there is no allocation of its "
                 f"queue at {address:#x}; its shape, strides or queue are wrong"
             ) from None
 
 
 def dpnp_array(tensor: dpt.usm_ndarray) -> Any:
-    """Return a ``dpnp.ndarray`` over the memory of a tensor, for what only dpnp itself (oneMKL) can
-    do.
+    """Return a ``dpnp.ndarray`` over the memory of a tensor, for functions that only dpnp (oneMKL)
+    has.
     """
     return dpnp.ndarray._create_from_usm_ndarray(tensor)
 
 
 def defer_operators(to: type, names: Iterable[str]) -> None:
-    """Let operators of dpnp's arrays give way to those of another class of arrays.
+    """Make operators of dpnp arrays defer to those of another array class.
 
-    dpnp raises for operands that it does not know, where Python asks an operator to return
-    ``NotImplemented``, so that the other operand's is tried: ``dpnp.ones(3) + dparray.ones(3)``.
-    In place, where dpnp's array is to get the result, it takes the other as one over the same
-    memory. Nothing else changes for dpnp's arrays. Where dpnp is not imported, it is done when it
-    is.
+    dpnp raises for unknown operands, where Python expects an operator to return ``NotImplemented``,
+    so that the other operand's operator is tried: ``dpnp.ones(3) + dparray.ones(3)``. In place,
+    where the result belongs to dpnp's array, the other operand is converted to a dpnp array over
+    the same memory. Nothing else changes for dpnp arrays. If dpnp is not imported yet, this happens
+    at its import.
     """
 
     def defer(library: Any) -> None:
@@ -352,10 +354,11 @@ def _taking(operator: Callable[[Any, Any], Any], arrays: type) -> Callable[[Any,
 
 
 def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
-    """Wait until all that work on ``queue`` keeps alive is let go, as a call of oneMKL needs it.
+    """Wait until all objects that the work on ``queue`` keeps alive are released, before a call of
+    oneMKL.
 
-    Each of these host tasks takes the interpreter's lock on one of the few threads that SYCL has
-    for them. dpnp's calls of oneMKL hold the lock while they wait for a host task of their own, for
-    ever if all those threads wait for the lock (dpnp 0.20: Cholesky of stacks, transforms).
+    Each host task that releases them takes the interpreter's lock on one of SYCL's few threads for
+    such tasks. dpnp's calls of oneMKL hold the lock while they wait for a host task of their own: a
+    deadlock if all those threads wait for the lock (dpnp 0.20: Cholesky of stacks, transforms).
     """
     wait_for(SequentialOrderManager[queue].host_task_events)

@@ -1,7 +1,7 @@
-"""Compiled kernels that are kept in memory, the least recently used of which go first.
+"""Keep compiled kernels in memory, and evict the least recently used.
 
-What uses a kernel holds it, so one that goes here is only looked up on disk when it is asked for
-anew. The compiler puts kernels here; this module knows their sizes alone.
+Users of a kernel hold a reference to it, so an evicted kernel is only looked up on disk at its next
+use. The compiler adds kernels here; this module knows only their sizes.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class _Sized(Protocol):
 
 @dataclass(frozen=True)
 class KernelStats:
-    """The compiled kernels that are kept in memory.
+    """Statistics of the compiled kernels in memory.
 
     Attributes:
-        count: how many there are.
-        nbytes: their bytes, those of the driver estimated.
-        limit: the most bytes that are kept.
+        count: number of kernels.
+        nbytes: their size in bytes, with an estimate of the driver's part.
+        limit: the largest total size in bytes.
 
     Example:
         >>> import dparray as dp
@@ -67,15 +67,15 @@ class KernelMemory:
             return kernel
 
     def put(self, key: str, kernel: _Sized) -> None:
-        """Keep a kernel, and let others go that there is no room for."""
+        """Add a kernel, and evict others that exceed the limit."""
         with self._lock:
             self._kernels[key] = kernel
             self._kernels.move_to_end(key)
         self.trim()
 
     def trim(self) -> None:
-        """Let the least recently used go until the rest is below the limit, but for the last."""
-        gone = []  # whose memory is freed outside of the lock
+        """Evict the least recently used until the rest is below the limit, but keep the last."""
+        gone = []  # Their memory is freed outside the lock.
         with self._lock:
             total = sum(kernel.nbytes for kernel in self._kernels.values())
             while len(self._kernels) > 1 and (
@@ -86,13 +86,13 @@ class KernelMemory:
         gone.clear()
 
     def clear(self) -> None:
-        """Let all go."""
+        """Evict all kernels."""
         with self._lock:
             kernels, self._kernels = self._kernels, OrderedDict()
         kernels.clear()
 
     def stats(self) -> KernelStats:
-        """Return how many there are, and their size."""
+        """Return the number of kernels and their size."""
         with self._lock:
             sizes = [kernel.nbytes for kernel in self._kernels.values()]
         return KernelStats(len(sizes), sum(sizes), self.limit)
@@ -103,7 +103,7 @@ kept = KernelMemory()
 
 
 def kernel_stats() -> KernelStats:
-    """Return how many compiled kernels are kept in memory, and their size.
+    """Return how many compiled kernels are in memory, and their size.
 
     Example:
         >>> import dparray as dp
@@ -114,13 +114,13 @@ def kernel_stats() -> KernelStats:
 
 
 def set_kernel_limit(nbytes: int) -> int:
-    """Bound the compiled kernels that are kept in memory.
+    """Limit the memory of compiled kernels.
 
-    Kernels that are used no more go when others come, the least recently used first. They stay in
-    the cache on disk. A kernel function or an array expression keeps the kernels it uses.
+    Above the limit, the least recently used kernels are evicted when new ones arrive. They stay in
+    the cache on disk. A kernel function or an array expression keeps its kernels alive.
 
     Args:
-        nbytes: the limit in bytes; 0 keeps the last kernel only.
+        nbytes: the limit in bytes; 0 keeps only the last kernel.
 
     Returns:
         The previous limit.

@@ -1,4 +1,4 @@
-"""Arrays in memory as kernels take them: packed once, and kept on the array."""
+"""Pack arrays in memory as kernel arguments, once, and keep the result on the array."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ _ARRAY_TYPES = frozenset(
 
 
 class PackedArray:
-    """An array as an argument of kernels. It belongs to a layout, which never changes.
+    """An array as a kernel argument. It belongs to a layout, which never changes.
 
     Attributes:
-        layout: where the array lies.
-        block, offset: of the layout.
-        form: dtype, shape, strides, and that it is in memory: what the key of a plan says of it.
-        owners: the block, if it is none of the pool: a launch has to keep it alive.
-        pointer: where its elements begin, once generated kernels have asked for it.
-        shaped: the type key of the array, and the arguments of it with its shape and strides, once
-            users' kernels have asked for them.
+        layout: the layout of the array.
+        block, offset: the memory of the layout.
+        form: dtype, shape, strides, and a sign that the array is in memory: its part of a plan's
+            key.
+        owners: the block if it is outside the pool: a launch must keep it alive.
+        pointer: the address of its elements, once a generated kernel has used it.
+        shaped: the type key of the array, and its arguments with shape and strides, once a user's
+            kernel has used them.
     """
 
     __slots__ = ("block", "form", "layout", "offset", "owners", "pointer", "shaped")
@@ -43,23 +44,23 @@ class PackedArray:
         self.shaped: tuple[str, Packed] | None = None
 
     def pack_pointer(self) -> Packed:
-        """Make ``pointer``."""
+        """Set ``pointer``."""
         block, address = self.block, self.block.pointer + self.offset
         self.pointer = packed = pack_pointer(block.memory, address, block.nbytes)
         return packed
 
     def pack_shaped(self) -> tuple[str, Packed]:
-        """Make ``shaped``.
+        """Set ``shaped``.
 
         Raises:
-            TypeError: kernels take no such elements.
+            TypeError: kernels do not support the element type.
         """
         self.shaped = packed = shaped(self.layout)
         return packed
 
 
 def flat(layout: Layout) -> Packed:
-    """Return the arguments of a layout seen as one contiguous dimension."""
+    """Return the arguments of a layout as one contiguous dimension."""
     block = layout.block
     return pack_flat(
         block.memory, block.pointer + layout.offset, layout.dtype.itemsize, block.nbytes
@@ -74,7 +75,7 @@ def shaped(layout: Layout, is_read_only: bool = False) -> tuple[str, Packed]:
         is_read_only: whether its owner forbids writes.
 
     Raises:
-        TypeError: kernels take no such elements.
+        TypeError: kernels do not support the element type.
     """
     block, offset, shape, strides, dtype = layout
     key = array_key(dtype, shape, strides, is_read_only)
@@ -89,7 +90,7 @@ def array_key(
     code = code_of(dtype)
     if code not in _ARRAY_TYPES:
         raise TypeError(
-            f"an array of {dtype.name}; a kernel takes arrays of bool, of integers, of float16, "
+            f"an array of {dtype.name}; a kernel takes arrays of bool, integers, float16, "
             "float32, float64, complex64 and complex128"
         )
     is_read_only = is_read_only or shows_elements_twice(shape, strides)

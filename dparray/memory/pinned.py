@@ -1,8 +1,8 @@
 """Copies from host arrays to device memory through pinned buffers.
 
-A driver copies pageable memory to a buffer of its own first, and the host waits for both copies.
-Here the host fills one of two pinned buffers while the device reads the other one, and waits only
-for a buffer that it needs again.
+A driver first copies pageable memory to its own buffer, and the host waits for both copies. Here
+the host fills one of two pinned buffers while the device reads the other, and waits only for a
+buffer that it needs again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work
 from dparray.memory.exchange import memory_at
 
-#: The bytes of a buffer: large enough that the latency of a copy does not matter.
+#: The size of a buffer in bytes: large enough that the latency of a copy does not matter.
 BUFFER = 8 << 20
 _COUNT = 2
 
@@ -32,10 +32,10 @@ class _Ring:
     """The pinned buffers of a queue, used in turn.
 
     Attributes:
-        lock: held by the thread that copies.
-        memories, views: the buffers, allocated as they are needed, and NumPy arrays over them.
-        events: of the last copy from each.
-        turn: which one is next.
+        lock: held by the copying thread.
+        memories, views: the buffers, allocated on demand, and NumPy arrays over them.
+        events: the last copy from each buffer.
+        turn: the index of the next buffer.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class _Ring:
         self.turn = 0
 
     def free_buffer(self, queue: dpctl.SyclQueue, nbytes: int) -> int:
-        """Return the number of a buffer of at least so many bytes that no copy reads."""
+        """Return the index of a buffer of at least this many bytes that no copy reads."""
         number, self.turn = self.turn, (self.turn + 1) % _COUNT
         if self.events[number] is not None:
             wait_for([self.events[number]])
@@ -62,14 +62,15 @@ _rings: dict[tuple[int, dpctl.SyclQueue], _Ring] = {}
 
 
 def send(source: np.ndarray, block: Block, offset: int) -> None:
-    """Copy bytes of the host into device memory; returns when ``source`` may change.
+    """Copy bytes of the host into device memory; return when ``source`` may change.
 
     Args:
-        source: a contiguous array of bytes, at least one.
-        block, offset: where they go.
+        source: a contiguous, non-empty array of bytes.
+        block, offset: the destination.
     """
     queue = block.queue
-    # A fork has none of its parent's copies, and must not write into buffers that they read.
+    # A forked child has none of its parent's copies, and must not write into buffers that they
+    # read.
     ring = _rings.setdefault((os.getpid(), queue), _Ring())
     with ring.lock:
         before = SequentialOrderManager[queue].submitted_events
@@ -89,7 +90,7 @@ def send(source: np.ndarray, block: Block, offset: int) -> None:
 
 @atexit.register
 def _finish() -> None:
-    """Wait for the copies under way: their buffers are freed where the interpreter ends."""
+    """Wait for running copies: their buffers are freed when the interpreter exits."""
     for (process, _), ring in _rings.items():
         events = [event for event in ring.events if event is not None]
         if process == os.getpid() and events:

@@ -1,4 +1,4 @@
-"""The pool: a request becomes a block of a segment, or of a new one."""
+"""Turn a request into a block of an existing or a new segment."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ __all__ = [
 ALIGNMENT = 64  # a cache line, and the widest vector register
 
 
-LARGE = 1 << 20  # from here on the host is asked what it has left
+LARGE = 1 << 20  # From this size on, the free memory of the host is checked.
 
 
-LOOK_AGAIN = 32  # lingering segments re-checked per request
+LOOK_AGAIN = 32  # number of segments with held memory objects that each request checks again
 
 
-MAX_RATIO = 8  # a free block is cut for requests down to this fraction of it
+MAX_RATIO = 8  # A free block is split for requests down to this fraction of its size.
 
 
-MAX_FREE_LISTS = 32  # (queue, USM type) pairs remembered before idle ones are forgotten
+MAX_FREE_LISTS = 32  # number of (queue, USM type) pairs kept before idle ones are dropped
 
 
 def _checked_size(nbytes: Any, function: str) -> int:
@@ -48,21 +48,22 @@ def _checked_size(nbytes: Any, function: str) -> int:
         size = operator.index(nbytes)
     except TypeError:
         raise ShapeError(
-            f"{function}: a number of bytes is an integer, not {nbytes!r} of type "
+            f"{function}: the number of bytes must be an integer, not {nbytes!r} of type "
             f"{type(nbytes).__name__}"
         ) from None
     if size < 0:
-        raise ShapeError(f"{function}: a number of bytes is not negative, as {size} is")
+        raise ShapeError(f"{function}: the number of bytes must not be negative, but is {size}")
     return size
 
 
 class Pools:
     """All pools of a process over one driver.
 
-    Thread-safe: one lock guards all state, also while a queue is waited for under pressure.
-    A block that dies takes no lock. The lock is re-entrant because the collector may run, whenever
-    an object is made, a finaliser that allocates. So what a method works on is taken off its list
-    first, and what was seen before an object was made is looked at again.
+    Thread-safe: one lock guards all state, even while waiting for a queue under memory pressure.
+    Releasing a block takes no lock. The lock is reentrant because the garbage collector may run a
+    finalizer that allocates whenever an object is created. So a method first removes the objects
+    that it works on from their lists, and after creating an object it re-reads the state that it
+    had read before.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -73,26 +74,26 @@ class Pools:
         self._arenas: dict[tuple[Any, str], Arena] = {}
 
     def before_fork(self) -> None:
-        """Hold the lock, so that a child inherits a whole state."""
+        """Hold the lock, so that a forked child inherits a consistent state."""
         self._lock.acquire()
 
     def after_fork(self) -> None:
-        """Go on, in the parent and in the child."""
+        """Release the lock, in the parent and in the child."""
         self._lock.release()
 
     def allocate(self, queue: Any, usm_type: str, nbytes: int) -> Block:
-        """Memory for later work on ``queue``; its content is undefined.
+        """Return memory for later work on ``queue``; its content is undefined.
 
         Args:
             queue: the ``dpctl.SyclQueue`` whose work will use it.
             usm_type: ``"device"``, ``"shared"`` or ``"host"``.
-            nbytes: how much; zero gives a block of the smallest size.
+            nbytes: the size in bytes; zero returns a block of the smallest size.
 
         Raises:
-            MemoryError: there is not so much memory, on the device or below the limit.
+            MemoryError: there is not enough memory on the device or below the limit.
             UnsupportedDeviceError: the device has no USM of that type.
             UsmTypeError: there is no such USM type.
-            ShapeError: ``nbytes`` is no integer or negative.
+            ShapeError: ``nbytes`` is not an integer or is negative.
 
         Example:
             >>> import dparray as dp
@@ -146,14 +147,14 @@ class Pools:
         return block
 
     def holds_device_memory(self) -> bool:
-        """Return whether there is memory of a device that is not the host: its driver is in use."""
+        """Return whether memory of a non-CPU device exists, so its driver is in use."""
         return any(owner.total is None for owner in self._memories.values() if owner.held)
 
     def stats(self, device: Any = None) -> MemoryStats:
-        """Sizes of the pools, and how often they served a request.
+        """Return the sizes of the pools, and counts of requests served from the cache.
 
         Args:
-            device: whatever :class:`dparray.Device` takes; ``None`` for all devices.
+            device: any device argument of :class:`dparray.Device`; ``None`` for all devices.
 
         Example:
             >>> import dparray as dp
@@ -190,8 +191,8 @@ class Pools:
             )
 
     def limit_and_use(self, queue: Any) -> tuple[int | None, int]:
-        """Return the limit of a queue's device, and the bytes in blocks there; what a policy looks
-        at for each expression.
+        """Return the limit of a queue's device, and the bytes in blocks there; a policy reads this
+        for each expression.
         """
         with self._lock:
             owner, found = self._memory_of(queue), 0
@@ -201,7 +202,7 @@ class Pools:
             return self._limit_of(owner), found
 
     def in_use_on(self, queue: Any) -> int:
-        """Bytes in blocks that arrays of one queue hold, of all USM types."""
+        """Return the bytes in blocks that arrays of one queue hold, of all USM types."""
         with self._lock:
             found = 0
             for (owner, _), arena in list(self._arenas.items()):
@@ -211,21 +212,22 @@ class Pools:
             return found
 
     def set_limit(self, nbytes: int | None, device: Any = None) -> int | None:
-        """Bound what the pools of one device may hold, in use and cached, all USM types together.
+        """Limit the memory that the pools of one device hold, in use and cached, of all USM types
+        together.
 
-        Cached memory above the new limit is given back at once; memory in use never is, nor is what
-        is free beside it in one allocation of the driver's, which serves requests as before.
+        Cached memory above the new limit is released immediately. Memory in use is never released,
+        and neither is free memory in the same driver allocation, which continues to serve requests.
 
         Args:
-            nbytes: the limit; ``None`` takes it away.
-            device: whatever :class:`dparray.Device` takes, for a limit of its own; ``None`` for
-                the general limit, which holds for each device that has none of its own.
+            nbytes: the limit in bytes; ``None`` removes it.
+            device: any device argument of :class:`dparray.Device`, for a limit of that device;
+                ``None`` for the general limit, which applies to every device without its own limit.
 
         Returns:
             The previous limit.
 
         Raises:
-            ShapeError: ``nbytes`` is no integer or negative.
+            ShapeError: ``nbytes`` is not an integer or is negative.
 
         Example:
             >>> import dparray as dp
@@ -248,12 +250,12 @@ class Pools:
         return previous
 
     def release(self, device: Any = None) -> int:
-        """Give cached memory back to the driver, after the work on its queues is complete.
+        """Release cached memory to the driver, after the work on its queues is complete.
 
-        Memory that arrays use stays. Returns the bytes that were given back.
+        Memory in use by arrays stays. Returns the number of released bytes.
 
         Args:
-            device: whatever :class:`dparray.Device` takes; ``None`` for all devices.
+            device: any device argument of :class:`dparray.Device`; ``None`` for all devices.
 
         Example:
             >>> import dparray as dp
@@ -267,10 +269,10 @@ class Pools:
             return self._give_back(arenas)
 
     def reset_peak(self, device: Any = None) -> None:
-        """Begin to measure the peak anew, from what is in use now.
+        """Restart the measurement of the peak from the memory in use now.
 
         Args:
-            device: whatever :class:`dparray.Device` takes; ``None`` for all devices.
+            device: any device argument of :class:`dparray.Device`; ``None`` for all devices.
 
         Example:
             >>> import dparray as dp
@@ -285,7 +287,7 @@ class Pools:
                     pool.settle()
                     pool.peak = pool.in_use
 
-    # The methods below expect the lock to be held.
+    # The methods below require the lock to be held.
 
     def _memory_on(self, device: Any) -> DeviceMemory:
         return self._memory_of(self._driver.queue_of(device))
@@ -307,16 +309,16 @@ class Pools:
         return self._limit if owner.limit is None else owner.limit
 
     def _open(self, queue: Any, usm_type: str) -> Arena:
-        """Free lists for a queue that had none."""
+        """Create free lists for a new queue."""
         if usm_type not in USM_TYPES:
             raise UsmTypeError(
-                f"allocate: {usm_type!r} is no USM type; there are 'device', 'shared' and 'host'"
+                f"allocate: unknown USM type {usm_type!r}; expected 'device', 'shared' or 'host'"
             )
         owner = self._memory_of(queue)
         if not self._driver.supports(queue, usm_type):
             raise UnsupportedDeviceError(
                 f"allocate: {owner.name} has no {usm_type} USM (aspect "
-                f"usm_{usm_type}_allocations); `dp.Device(...).usm_types` says what it has"
+                f"usm_{usm_type}_allocations); see `dp.Device(...).usm_types`"
             )
         if len(self._arenas) >= MAX_FREE_LISTS:
             self._forget_idle()
@@ -326,9 +328,9 @@ class Pools:
         return self._arenas.setdefault((queue, usm_type), arena)
 
     def _forget_idle(self) -> None:
-        """Forget queues of which nothing is in use, so that dead ones do not add up.
+        """Drop queues without memory in use, so that dead queues do not accumulate.
 
-        A queue cannot be watched dying: dpctl's order manager keeps every queue alive.
+        The end of a queue cannot be observed: dpctl's order manager keeps every queue alive.
         """
         for arena in list(self._arenas.values()):
             arena.pool.settle()
@@ -343,14 +345,14 @@ class Pools:
                 self._memories.pop(key, None)
 
     def _find(self, arena: Arena, size: int, nbytes: int) -> Segment:
-        """A segment where no free block has the very size."""
+        """Find a segment when no free block has the exact size."""
         pool = arena.pool
         pool.settle(most=LOOK_AGAIN)
         largest = max(MAX_RATIO * size, SLAB)
         segment = arena.take(size, largest)
         if segment is None:
-            # Work that holds memory objects, as host tasks of dpnp.tensor do, ends sooner than
-            # fresh memory is touched.
+            # Waiting for work that holds memory objects, such as host tasks of dpnp.tensor, takes
+            # less time than the first access to fresh memory.
             of_use = 0 if size * MAX_RATIO <= SLAB else size
             lingering = [s for s in list(pool.lingering) if s.arena is arena and s.nbytes >= of_use]
             if self._await_lingering(lingering):
@@ -358,7 +360,8 @@ class Pools:
         if segment is None:
             segment = self._fresh(arena, size)
         if segment is None:
-            # A size class may reach above the limit or the device's end where the request does not.
+            # A size class may exceed the limit or the device's memory although the request does
+            # not.
             exact = -(-nbytes // ALIGNMENT) * ALIGNMENT or ALIGNMENT
             segment = self._under_pressure(arena, size) or self._under_pressure(arena, exact)
             if segment is None and exact <= pool.owner.largest and gc.collect():
@@ -369,9 +372,9 @@ class Pools:
         return segment
 
     def _await_lingering(self, segments: Iterable[Segment]) -> bool:
-        """Wait for the work that may hold their memory objects; returns whether there was any.
+        """Wait for work that may hold their memory objects; return whether there was any.
 
-        Each is waited for once: those still held then are kept by a user.
+        Each is waited for once: objects that are still held then are kept by a user.
         """
         waiting = [segment for segment in segments if not segment.awaited]
         for arena in {segment.arena for segment in waiting}:
@@ -383,7 +386,7 @@ class Pools:
         return bool(waiting)
 
     def _fresh(self, arena: Arena, size: int) -> Segment | None:
-        """A segment of a new slab, unless there is no room for it or the driver refuses."""
+        """Return a segment of a new slab, unless there is no room or the driver rejects it."""
         for slab_nbytes in (SLAB, size) if size * MAX_RATIO <= SLAB else (size,):
             if self._obstacle(arena, slab_nbytes) is not None:
                 continue
@@ -398,15 +401,15 @@ class Pools:
         return None
 
     def _ceiling(self, owner: DeviceMemory) -> int | None:
-        """The most the owner may hold."""
+        """The most memory that the owner may hold."""
         known = [bound for bound in (self._limit_of(owner), owner.total) if bound is not None]
         return min(known) if known else None
 
     def _obstacle(self, arena: Arena, nbytes: int) -> str | None:
-        """Why the driver must not be asked for so much, or ``None``.
+        """Return why the driver must not be asked for this much, or ``None``.
 
-        It would not refuse by itself: the host promises memory that it does not have, and kills
-        the process that touches it.
+        The driver would not reject it: the host promises memory that it does not have, and kills
+        the process that uses it.
         """
         owner = arena.pool.owner
         if nbytes > owner.largest:
@@ -424,7 +427,7 @@ class Pools:
         return None
 
     def _under_pressure(self, arena: Arena, size: int) -> Segment | None:
-        """A segment by giving up cached memory, which is kept where that cannot help."""
+        """Find a segment by releasing cached memory, which is kept if that cannot help."""
         owner = arena.pool.owner
         if size > owner.largest:
             return None
@@ -437,13 +440,14 @@ class Pools:
             if ceiling is not None and owner.in_use + size > ceiling:
                 return None
             missing = 0 if ceiling is None else owner.held + size - ceiling
-            # With room enough it was the driver or the host that refused: give back all.
+            # There was enough room, so the driver or the host rejected the request: release
+            # everything.
             self._give_back(owner.arenas(), missing if missing > 0 else None)
             segment = self._fresh(arena, size)
         return segment
 
     def _take_over(self, arena: Arena, size: int) -> Segment | None:
-        """A segment cut from a free slab of another queue of the pool, once its work is done."""
+        """Return a segment of a free slab of another queue of the pool, once its work is done."""
         for other in list(arena.pool.arenas.values()):
             if other is arena:
                 continue
@@ -456,7 +460,7 @@ class Pools:
         return None
 
     def _give_back(self, arenas: Iterable[Arena], at_least: int | None = None) -> int:
-        """Free slabs of which nothing is in use; all of them, or until ``at_least`` bytes."""
+        """Return free slabs without memory in use; all of them, or until ``at_least`` bytes."""
         arenas = list(arenas)
         for pool in {arena.pool for arena in arenas}:
             pool.settle()
@@ -467,7 +471,7 @@ class Pools:
         freed = 0
         while slabs and (at_least is None or freed < at_least):
             missing = slabs[-1].nbytes if at_least is None else at_least - freed
-            # The smallest that is enough, else the largest.
+            # The smallest sufficient slab, otherwise the largest.
             slab = slabs.pop(
                 min(bisect_left(slabs, missing, key=lambda s: s.nbytes), len(slabs) - 1)
             )
@@ -486,14 +490,14 @@ class Pools:
         _, queue_name = self._driver.describe(arena.queue)
         limit = self._limit_of(owner)
         in_use, cached = owner.in_use, owner.held - owner.in_use
-        reason = self._obstacle(arena, size) or "the driver refused it"
-        remedy = "`del` arrays that are not needed and call `dp.memory.release()`, "
+        reason = self._obstacle(arena, size) or "the driver rejected the request"
+        remedy = "`del` unused arrays and call `dp.memory.release()`, "
         if limit is not None:
             remedy += "raise the limit with `dp.memory.set_limit(...)`, "
         return MemoryError(
-            f"allocate: {format_bytes(nbytes)} of {arena.pool.usm_type} USM on {queue_name} cannot "
-            f"be had: {reason} ({format_bytes(in_use)} in use, {format_bytes(cached)} cached, "
-            f"limit {format_bytes(limit)}); {remedy}or work on smaller arrays",
+            f"allocate: {format_bytes(nbytes)} of {arena.pool.usm_type} USM on {queue_name} are "
+            f"not available: {reason} ({format_bytes(in_use)} in use, {format_bytes(cached)} cached,"
+            f" limit {format_bytes(limit)}); {remedy}or work on smaller arrays",
             requested=nbytes,
             in_use=in_use,
             cached=cached,

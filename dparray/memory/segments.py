@@ -1,4 +1,4 @@
-"""Segments of memory and the blocks that are cut from them: free lists, arenas, merging."""
+"""Split segments of memory into blocks: free lists, arenas, merging."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ __all__ = [
 
 
 class Block:
-    """Memory on loan from the pool; it goes back when this object dies.
+    """Memory borrowed from the pool, returned when this object dies.
 
-    Submitted work may still use the block then: it is only handed out again to the same queue,
-    whose later work comes after. Users of it in work on *another* queue, as copies are,
-    add that event to ``SequentialOrderManager[block.queue]``; a write from the host
-    waits for the work on it first, also that of the block before it in the same memory.
-    ``memory`` may outlive the block: the pool notices and waits until it is not referenced from
-    outside.
+    Submitted work may still use the block then: the pool reuses it only for the same queue, whose
+    later work comes after. Work on *another* queue that uses the block, such as a copy, adds its
+    event to ``SequentialOrderManager[block.queue]``. A write by the host first waits for the work
+    on the block, and on the previous block in the same memory. ``memory`` may outlive the block:
+    the pool notices this and waits until it is not referenced from outside.
 
     Attributes:
-        memory: ``dpctl.memory`` object whose first byte is the block's.
+        memory: ``dpctl.memory`` object whose first byte is the block's first byte.
         pointer: address of the first byte, a multiple of 64.
-        nbytes: size, at least what was asked for.
-        queue, usm_type: where it was allocated.
-        readers: notes of deferred work on the block; the pool never looks at it.
-        segment: the memory, which knows the latest launches on it.
+        nbytes: size in bytes, at least the requested size.
+        queue, usm_type: the queue and the USM type of the allocation.
+        readers: records of deferred work on the block, which the pool never reads.
+        segment: the memory, which records the latest launches on it.
 
     Example:
         >>> import dparray as dp
@@ -48,7 +47,7 @@ class Block:
 
     @property
     def host_bytes(self) -> np.ndarray:
-        """The bytes at their own address, for memory that the host may touch."""
+        """The bytes at their own address, for memory that the host can access."""
         segment = self.segment
         if segment.host_bytes is None:
             segment.host_bytes = bytes_at(segment.pointer, segment.nbytes)
@@ -69,18 +68,16 @@ class Block:
 
 
 def slab_of(block: object) -> Any:
-    """Return the driver's allocation that a block of the pool is a part of; ``None`` of other
-    blocks.
-    """
+    """Return the driver allocation that contains a pool block; ``None`` for other blocks."""
     return block.segment.slab if type(block) is Block else None
 
 
 class Segment:
-    """A part of a slab (one allocation of the driver), in use or free.
+    """A part of a slab (one driver allocation), in use or free.
 
     Attributes:
         used, written: the last launches on it, see :class:`dparray._runtime.order.Marked`.
-        is_shared: others have its address, and may have work on it at any time.
+        is_shared: other libraries have its address, and may have work on it at any time.
     """
 
     __slots__ = (
@@ -96,25 +93,25 @@ class Segment:
         self.slab_nbytes = slab_nbytes
         self.pointer = pointer
         self.nbytes = nbytes
-        self.memory: Any = None  # made when it is first handed out
-        self.host_bytes: Any = None  # made when the host first looks
-        self.next: Segment | None = None  # what follows in the slab
+        self.memory: Any = None  # created at its first use
+        self.host_bytes: Any = None  # created at the first host access
+        self.next: Segment | None = None  # the next segment in the slab
         self.awaited = False
         self.settle()
 
     def settle(self) -> None:
-        """Say that no work is on it."""
+        """Record that no work uses the segment."""
         self.used: Mark | None = None
         self.written: Mark | None = None
         self.is_shared = False
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of its slab, so that the slab can be given back."""
+        """Whether it covers its whole slab, so that the slab can be released."""
         return self.nbytes == self.slab_nbytes
 
     def cut(self, nbytes: int) -> Segment:
-        """Keep the first ``nbytes``; returns the rest."""
+        """Keep the first ``nbytes`` and return the rest."""
         rest = Segment(
             self.arena, self.slab, self.slab_nbytes, self.pointer + nbytes, self.nbytes - nbytes
         )
@@ -125,7 +122,7 @@ class Segment:
         return rest
 
     def absorb_next(self) -> None:
-        """Join with the next segment, which is unused from now on."""
+        """Merge with the next segment, which is unused from now on."""
         other = self.next
         assert other is not None
         self.nbytes += other.nbytes
@@ -136,7 +133,7 @@ class Segment:
 
 
 def _later(mark: Mark | None, other: Mark | None) -> Mark | None:
-    """The mark of two of one queue that comes after the other."""
+    """Return the later of two launches of one queue."""
     if mark is None or other is None:
         return mark or other
     return mark if mark[1] >= other[1] else other
@@ -155,7 +152,7 @@ class Arena:
     """The free lists of one queue in one pool, by size.
 
     Invariant: ``held`` is the sum of the slabs; segments not in ``free`` are in use. The dict is
-    never replaced, and a list only removed from it while empty: see :class:`Pools` for why.
+    never replaced, and a list is removed from it only while empty: :class:`Pools` explains why.
     """
 
     __slots__ = ("free", "held", "pool", "queue")
@@ -174,9 +171,10 @@ class Arena:
         return [segment for segments in list(self.free.values()) for segment in segments]
 
     def put(self, segment: Segment) -> None:
-        """Make a segment free."""
-        # The collector may run after any call (from 3.12 on), and free memory in the midst of this;
-        # an empty list is removed then, but none runs between a look-up and the call of its method.
+        """Add a segment to the free lists."""
+        # The garbage collector may run after any call (from 3.12 on), and free memory in the middle
+        # of this method. An empty list is removed then, but no collection happens between a lookup
+        # and the call of its method.
         nbytes = segment.nbytes
         while nbytes not in self.free:
             alone = [segment]
@@ -185,7 +183,7 @@ class Arena:
         self.free[nbytes].append(segment)
 
     def take(self, nbytes: int, largest: int) -> Segment | None:
-        """Return the closest fit among the free segments up to ``largest``, cut to ``nbytes``."""
+        """Return the closest fit among the free segments up to ``largest``, split to ``nbytes``."""
         segment = self._closest(nbytes, largest)
         if segment is None and self._join(nbytes, largest):
             segment = self._closest(nbytes, largest)
@@ -201,7 +199,7 @@ class Arena:
         return None
 
     def _join(self, at_least: int, at_most: int) -> bool:
-        """Join free neighbours in slabs of such sizes; returns whether there were any."""
+        """Merge adjacent free segments in slabs of these sizes; return whether there were any."""
         taken = []
         for segments in list(self.free.values()):
             while segments:
@@ -223,7 +221,7 @@ class Arena:
         return joined
 
     def whole_slabs(self) -> list[Segment]:
-        """Return the slabs of which nothing is in use, as one free segment each."""
+        """Return the slabs without memory in use, as one free segment each."""
         self._join(0, sys.maxsize)
         return [segment for segment in self.free_segments() if segment.is_whole]
 
@@ -235,7 +233,7 @@ class Arena:
         self.put(segment)
 
     def remove(self, segment: Segment) -> bool:
-        """Remove a slab if it is one free segment still; returns whether it was."""
+        """Remove a slab if it is still one free segment; return whether it was."""
         segments = self.free.get(segment.slab_nbytes)
         if segments is None or not segment.is_whole or segment not in segments:
             return False
@@ -248,7 +246,7 @@ class Arena:
 class Pool:
     """Memory of one USM type on one (context, device).
 
-    Invariant: ``in_use`` is the sum of the blocks handed out and not yet seen to be back.
+    Invariant: ``in_use`` is the sum of the blocks handed out and not yet seen to be returned.
     """
 
     __slots__ = (
@@ -272,11 +270,13 @@ class Pool:
         self.peak = 0
         self.hits = 0
         self.misses = 0
-        self.lent: dict[ref[Block], Segment] = {}  # to blocks, which may be gone since
-        # Of those, the gone ones. The collector may say so anywhere, inside the pool too, and does
-        # without the lock; by a function in C: an interrupt that came in Python's would be lost.
+        self.lent: dict[ref[Block], Segment] = {}  # segment to weak reference of its block
+        # The dead references among these. The garbage collector may add to it at any time, even
+        # inside the pool, so adding takes no lock and is done by a C function: an interrupt could
+        # be lost in a Python function.
         self.returned: deque[ref[Block]] = deque()
-        self.lingering: deque[Segment] = deque()  # back, but the memory object is still held
+        # returned, but the memory object is still referenced
+        self.lingering: deque[Segment] = deque()
 
     @property
     def held(self) -> int:
@@ -289,14 +289,16 @@ class Pool:
         return block
 
     def take_back(self, segment: Segment) -> None:
-        """Set right what an error or an interrupt left of a loan, which nobody has got."""
+        """Repair the state after an error or an interrupt during a request, whose block nobody
+        received.
+        """
         lent = list(self.lent.values())
-        if segment not in lent:  # else its block says so
+        if segment not in lent:  # otherwise its block's end does this
             segment.arena.put(segment)
         self.in_use = sum(each.nbytes for each in (*lent, *self.lingering))
 
     def collect(self) -> None:
-        """Put the segments that came back on their free lists."""
+        """Put returned segments on their free lists."""
         returned, lent = self.returned, self.lent
         while returned:
             segment = lent.pop(returned.popleft())
@@ -305,7 +307,7 @@ class Pool:
                 self.lingering.append(segment)
             else:
                 self.in_use -= segment.nbytes
-                segment.is_shared = False  # nobody else refers to it
+                segment.is_shared = False  # no other references
                 free = segment.arena.free.get(segment.nbytes)
                 if free is None:
                     segment.arena.put(segment)
@@ -313,7 +315,7 @@ class Pool:
                     free.append(segment)
 
     def settle(self, most: int = sys.maxsize) -> None:
-        """Like :meth:`collect`, and look again at the ``most`` that have lingered longest."""
+        """Like :meth:`collect`, and check again the ``most`` segments that were held longest."""
         self.collect()
         for _ in range(min(most, len(self.lingering))):
             if not self.lingering:
@@ -323,12 +325,12 @@ class Pool:
                 self.lingering.append(segment)
             else:
                 self.in_use -= segment.nbytes
-                segment.is_shared = False  # nobody else refers to it
+                segment.is_shared = False  # no other references
                 segment.arena.put(segment)
 
 
 class DeviceMemory:
-    """The pools of one device in one context: what a limit holds for."""
+    """The pools of one device in one context, which share a limit."""
 
     __slots__ = ("largest", "limit", "name", "pools", "total")
 

@@ -1,4 +1,4 @@
-"""Host memory that stands in for an array the host cannot reach, while the host works on it."""
+"""Host memory that replaces device memory while the host computes on an array."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dparray.memory import pool as pool_module
 
 
 class _HostBlock:
-    """Memory of NumPy's, in the place of USM that a device does not have."""
+    """NumPy memory in place of USM that a device does not have."""
 
     memory = None
     segment = None
@@ -33,7 +33,7 @@ class _HostBlock:
 
 
 def host_view(layout: Layout) -> np.ndarray:
-    """Return a NumPy array over memory that the host reaches, which it keeps alive."""
+    """Return a NumPy array over host-accessible memory, which it keeps alive."""
     block = layout.block
     if isinstance(block, _HostBlock):
         return block.host_bytes
@@ -43,7 +43,7 @@ def host_view(layout: Layout) -> np.ndarray:
 
 
 def allocate(layout: Layout) -> Layout:
-    """Host memory for the elements of an array: of the pool where the device has such memory."""
+    """Host memory for the elements of an array, from the pool if the device has such memory."""
     queue, shape, dtype = layout.block.queue, layout.shape, layout.dtype
     if not supports_usm(queue.sycl_device, "host"):
         strides = contiguous_strides(shape, dtype.itemsize)
@@ -57,7 +57,7 @@ def _is_packed(layout: Layout) -> bool:
 
 
 def copy_in(layout: Layout, values: np.ndarray) -> None:
-    """Copy an array to the host values of its stage, and wait for it."""
+    """Copy an array to its host values, and wait for the copy."""
     queue = layout.block.queue
     if not _is_packed(layout):
         layout = copies.packed(layout)
@@ -68,7 +68,7 @@ def copy_in(layout: Layout, values: np.ndarray) -> None:
 
 
 def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:
-    """Copy from the stage, after the work before it and before the work after it on the queue."""
+    """Copy from the host values, in order with the work before and after it on the queue."""
     queue = layout.block.queue
     if isinstance(stage.block, _HostBlock):
         target = layout

@@ -11,7 +11,7 @@ __all__ = [
 
 
 def format_bytes(nbytes: int | None) -> str:
-    """``1536`` as ``1.5 KiB``; ``None`` as ``none``."""
+    """Format ``1536`` as ``1.5 KiB``, and ``None`` as ``none``."""
     if nbytes is None:
         return "none"
     size = float(nbytes)
@@ -27,14 +27,14 @@ class PoolStats:
     """Counters of one pool: one USM type on one device.
 
     Attributes:
-        device: the device, and which sub-device.
+        device: the device, with its sub-device.
         usm_type: ``"device"``, ``"shared"`` or ``"host"``.
-        queues: how many queues have blocks of it.
+        queues: number of queues that have blocks in the pool.
         in_use: bytes in blocks that arrays hold.
-        cached: bytes that are free to be handed out again.
-        peak: the most that ``in_use`` has been since ``reset_peak()``.
+        cached: free bytes that later requests reuse.
+        peak: the largest ``in_use`` since ``reset_peak()``.
         hits: allocations served from cached memory.
-        misses: allocations that had to ask the driver.
+        misses: allocations from the driver.
 
     Example:
         >>> import dparray as dp
@@ -55,15 +55,15 @@ class PoolStats:
 
 @dataclass(frozen=True)
 class MemoryStats:
-    """Counters of the pools that :func:`stats` was asked for, added up.
+    """The summed counters of the pools that :func:`stats` selected.
 
     Attributes:
         in_use: bytes in blocks that arrays hold.
-        cached: bytes that are free to be handed out again.
-        peak: the most that ``in_use`` has been since ``reset_peak()``; over several pools, the
-            sum of their peaks.
+        cached: free bytes that later requests reuse.
+        peak: the largest ``in_use`` since ``reset_peak()``; over several pools, the sum of their
+            peaks.
         hits: allocations served from cached memory.
-        misses: allocations that had to ask the driver.
+        misses: allocations from the driver.
         limit: the limit of the device in bytes, or the general one; ``None`` for none.
         pools: the counters of each pool.
 

@@ -555,7 +555,7 @@ def test_the_error_says_what_was_asked_and_what_there_is(
     assert (error.requested, error.limit, error.device) == (10_000_000, 20 * MiB, "device 0")
     assert (error.in_use, error.cached) == (12 * MiB, 2 * MiB)
     for part in (
-        "9.5 MiB of shared USM on device 0, queue cannot be had",
+        "9.5 MiB of shared USM on device 0, queue are not available",
         "the limit for this device is 20.0 MiB",
         "12.0 MiB in use, 2.0 MiB cached, limit 20.0 MiB",
         "dp.memory.release()",
@@ -570,7 +570,7 @@ def test_the_error_says_what_was_asked_and_what_there_is(
         ("largest", GiB, r"the largest single allocation of the device is 1\.0 GiB"),
         ("total", GiB, r"the device has 1\.0 GiB"),
         ("left", GiB, r"the host has 1\.0 GiB left"),
-        ("refuses", 10, "the driver refused it"),
+        ("refuses", 10, "the driver rejected the request"),
     ],
 )
 def test_what_cannot_be_had_is_an_error_with_its_reason(
@@ -596,7 +596,7 @@ def test_what_the_pools_hold_counts_against_the_host(driver: Driver) -> None:
 
 
 def test_an_unknown_usm_type_is_refused(pools: Pools, queue: Queue) -> None:
-    with pytest.raises(UsmTypeError, match=r"'managed' is no USM type.*'device', 'shared'.*'host'"):
+    with pytest.raises(UsmTypeError, match=r"unknown USM type 'managed'.*'device', 'shared'.*'host'"):
         pools.allocate(queue, "managed", 8)
 
 
