@@ -1,8 +1,8 @@
-"""Dtypes: the ones there are, promotion, and what a device can compute.
+"""Supported dtypes, promotion, and the dtypes that a device can compute.
 
-A dtype is NumPy's ``numpy.dtype``. Promotion is NumPy's (a superset of the Array API's), with
-Python scalars weak; only on a device without ``fp64`` do results that NumPy would promote to
-double precision, from inputs that are not, stay in single precision.
+A dtype is a ``numpy.dtype``. Promotion follows NumPy (a superset of the Array API's rules), with
+weak Python scalars. Only on a device without ``fp64`` do results stay in single precision that
+NumPy would promote to double precision from other inputs.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ NAMES = (
 )
 SUPPORTED = frozenset(np.dtype(name) for name in NAMES)
 
-#: The dtypes of NumPy's scalars, by their exact types: in promotion they are as strong as arrays.
+#: The dtypes of NumPy scalars, by their exact types: in promotion they are as strong as arrays.
 #: ``np.float64`` is a ``float`` and ``np.complex128`` a ``complex``, so types are compared exactly.
 OF_NUMPY_SCALAR: dict[type, np.dtype[Any]] = {
     np.longlong: int64,
     np.ulonglong: uint64,
     **{dtype.type: dtype for dtype in map(np.dtype, NAMES)},
 }
-#: The types of Python's scalars, which are weak in promotion, and of NumPy's.
+#: The types of Python scalars, which are weak in promotion, and of NumPy scalars.
 SCALARS = frozenset({builtins.bool, int, float, complex, *OF_NUMPY_SCALAR})
 
 _ASPECTS = {float16: "fp16", float64: "fp64", complex128: "fp64"}
@@ -71,22 +71,25 @@ def _from_hashable(dtype: Any) -> np.dtype[Any]:
     except TypeError:
         found = None
     if found is None or found not in SUPPORTED:
-        raise DTypeError(f"dtype: {dtype!r} is none of {', '.join(NAMES)}")
+        raise DTypeError(f"unsupported dtype {dtype!r}; expected one of {', '.join(NAMES)}")
     return found.newbyteorder("=") if found.byteorder == ">" else found
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """``dtype`` (a ``numpy.dtype``, a class, a name) as a ``numpy.dtype`` that arrays can have.
+    """Return ``dtype`` (a ``numpy.dtype``, a class, a name) as a ``numpy.dtype`` that arrays
+    support.
 
     Raises:
-        DTypeError: there is no such dtype, or arrays cannot have it.
+        DTypeError: there is no such dtype, or arrays do not support it.
     """
     try:
         return _from_hashable(dtype)
     except TypeError as error:
         if isinstance(error, DTypeError):
             raise
-        raise DTypeError(f"dtype: {dtype!r} is none of {', '.join(NAMES)}") from None
+        raise DTypeError(
+            f"unsupported dtype {dtype!r}; expected one of {', '.join(NAMES)}"
+        ) from None
 
 
 def has_aspect(device: Any, aspect: str) -> builtins.bool:
@@ -95,7 +98,7 @@ def has_aspect(device: Any, aspect: str) -> builtins.bool:
 
 
 def check_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
-    """``dtype`` itself if ``device`` (a ``dpctl.SyclDevice``) can compute in it.
+    """Return ``dtype`` if ``device`` (a ``dpctl.SyclDevice``) can compute in it.
 
     Raises:
         UnsupportedDeviceError: the device lacks the aspect.
@@ -104,38 +107,36 @@ def check_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
     if aspect is not None and not has_aspect(device, aspect):
         smaller = _SINGLE.get(dtype) or _HALF_TO_SINGLE[dtype]
         raise UnsupportedDeviceError(
-            f"dtype {dtype} needs the aspect {aspect}, which {device.name} does not have; "
+            f"dtype {dtype} needs the aspect {aspect}, which {device.name} lacks; "
             f"use dtype={smaller.name!r} or another device"
         )
     return dtype
 
 
 def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that NumPy adds up and multiplies in: 64 bits for integers and booleans."""
+    """Return the dtype of NumPy's sums and products: 64 bits for integers and Booleans."""
     if dtype.kind in "bi":
         return int64
     return uint64 if dtype.kind == "u" else dtype
 
 
 def real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of the parts of complex numbers; that of real ones itself."""
+    """Return the dtype of the real and imaginary parts; a real dtype itself."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def default_float(device: Any) -> np.dtype[Any]:
-    """``float64``, or ``float32`` on a device without double precision."""
+    """Return ``float64``, or ``float32`` on a device without double precision."""
     return float64 if has_aspect(device, "fp64") else float32
 
 
 def default_complex(device: Any) -> np.dtype[Any]:
-    """``complex128``, or ``complex64`` on a device without double precision."""
+    """Return ``complex128``, or ``complex64`` on a device without double precision."""
     return complex128 if has_aspect(device, "fp64") else complex64
 
 
 def default_for_scalar(scalar_type: type, device: Any) -> np.dtype[Any]:
-    """Return the dtype that a Python scalar of this type has on ``device`` when nothing else
-    decides.
-    """
+    """Return the dtype of a Python scalar of this type on ``device`` if nothing else decides."""
     if issubclass(scalar_type, np.bool_ | builtins.bool):
         return bool
     if issubclass(scalar_type, int):
@@ -144,17 +145,17 @@ def default_for_scalar(scalar_type: type, device: Any) -> np.dtype[Any]:
 
 
 def fit_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
-    """Return a promotion's result on ``device``: double becomes single where there is no double."""
+    """Return a promotion's result on ``device``: single precision if double is missing."""
     if has_aspect(device, "fp64"):
         return dtype
     return _SINGLE.get(dtype, dtype)
 
 
 def library_converts(source: np.dtype[Any], target: np.dtype[Any]) -> builtins.bool:
-    """Return whether dpnp makes of numbers of one dtype those of another that NumPy makes.
+    """Return whether dpnp converts between two dtypes with the same values as NumPy.
 
-    It converts floats to signed numbers first; and Intel's compiler floats to eight bits by taking
-    the nearest (200.0 becomes 127 in ``uint8``) on processors without AVX-512.
+    dpnp converts floats to signed integers first. Intel's compiler converts floats to 8-bit
+    integers by saturation (200.0 becomes 127 in ``uint8``) on processors without AVX-512.
     """
     return source.kind != "f" or not (target.kind == "u" or target in (int8, int16))
 
@@ -180,9 +181,9 @@ def resolve(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], 
 
 
 def promotion_key(scalar: Any) -> Any:
-    """How a scalar takes part in promotion: NumPy's by its dtype, Python's as a weak value.
+    """Return how a scalar takes part in promotion: NumPy's by its dtype, Python's as a weak value.
 
-    The value stands for any of its kind.
+    The value represents all values of its kind.
     """
     dtype = OF_NUMPY_SCALAR.get(type(scalar))
     if dtype is not None:

@@ -1,7 +1,7 @@
-"""The one event hook that tools subscribe to: profiling, explain, progress bars and tests.
+"""The event hook of tools: profiling, explain, progress bars and tests.
 
-An event is a name and keyword values. With no subscriber, ``emit`` costs one truth test, so
-layers below may call it on the warm path.
+An event is a name and keyword values. Without subscribers, ``emit`` costs one test, so lower layers
+may call it on the fast path.
 
 Events: ``"compile"`` (kernel, seconds, origin), ``"build"`` (kernel, queue, start) by the driver,
 ``"defer"`` (array) an expression is made, ``"evaluate"`` (nodes) before they are computed,
@@ -37,7 +37,7 @@ subscribers: list[Subscriber] = []
 
 
 def subscribe(subscriber: Subscriber) -> Callable[[], None]:
-    """Call ``subscriber(event, **values)`` for every event; returns a function that ends it."""
+    """Call ``subscriber(event, **values)`` for every event; return a function that ends it."""
     subscribers.append(subscriber)
 
     def unsubscribe() -> None:
@@ -59,20 +59,20 @@ def when_set(option: str, action: Callable[[], None]) -> None:
 
 
 def option_was_set(option: str) -> None:
-    """Call what was to be called."""
+    """Call the registered actions."""
     for action in _when_set.get(option, ()):
         action()
 
 
-#: Whether somebody traces all work. The compiled fast path reads it, through `when_set("tracing")`,
-#: and then computes through :func:`dparray._evaluate.host.call`, which emits the events.
+#: Whether all work is traced. The compiled fast path reads this through `when_set("tracing")`, and
+#: then computes through :func:`dparray._evaluate.host.call`, which emits the events.
 is_tracing = False
 _tracers = 0
 _lock = threading.Lock()
 
 
 def trace(is_on: bool) -> None:
-    """Begin to trace all work, or end it as often as it was begun."""
+    """Start to trace all work, or end one such request."""
     global is_tracing, _tracers
     with _lock:
         _tracers += 1 if is_on else -1
@@ -106,7 +106,7 @@ def emit(event: str, **values: Any) -> None:
 
 
 def begin(queue: Any) -> float:
-    """Tell every subscriber that work on a queue begins; returns when."""
+    """Tell every subscriber that work on a queue begins; return the time."""
     emit("begin", queue=queue)
     return time.perf_counter()
 
@@ -114,18 +114,18 @@ def begin(queue: Any) -> float:
 #: The latest work of all threads: its name, its kind, the queue and the thread.
 recent: deque[tuple[str, str, Any, int]] = deque(maxlen=128)
 
-#: The latest calls that ran work before they returned: the array they gave, the function's name,
-#: and the work.
+#: The latest calls that computed before they returned: their result, the function's name, and the
+#: work.
 _ran: deque[tuple[weakref.ref[Any], str, list[tuple[str, str, Any, int]]]] = deque(maxlen=64)
 
 
 def latest_work() -> Any:
-    """Return a mark of what ran last, for :func:`note_call`."""
+    """Return a marker of the latest work, for :func:`note_call`."""
     return recent[-1] if recent else None
 
 
 def note_call(name: str, mark: Any, made: Any) -> None:
-    """Remember what the calling thread ran since ``mark`` for the arrays that a call has made."""
+    """Record the work of the calling thread since ``mark`` for the arrays that a call created."""
     if not recent or recent[-1] is mark:
         return
     me, ran = threading.get_ident(), []
@@ -135,7 +135,7 @@ def note_call(name: str, mark: Any, made: Any) -> None:
                 break
             if work[3] == me:
                 ran.append(work)
-    except RuntimeError:  # another thread adds to it
+    except RuntimeError:  # Another thread appended to it.
         return
     if ran:
         for array in made if isinstance(made, tuple | list) else (made,):
@@ -144,9 +144,7 @@ def note_call(name: str, mark: Any, made: Any) -> None:
 
 
 def call_that_made(array: Any) -> tuple[str, tuple[str, ...]]:
-    """Return the name of the call that gave an array last, and what it ran; empty if not
-    remembered.
-    """
+    """Return the name of the call that last returned an array, and its work; empty if unknown."""
     for made, name, ran in reversed(tuple(_ran)):
         if made() is array:
             counts = Counter([f"{work[1]} {work[0]}" for work in reversed(ran)])
@@ -159,8 +157,8 @@ def call_that_made(array: Any) -> tuple[str, tuple[str, ...]]:
 
 _PACKAGE = str(Path(__file__).parent) + "/"
 _KERNELS = str(Path(__file__).parents[1] / "kernels") + "/"
-_DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # a program like a user's
-# They run a function of the program's and tell of it: the call is not theirs.
+_DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # runs like a user's program
+# They run a function of the program and report on it, so the call is not theirs.
 _TELLING = (_PACKAGE + "_explain/", _PACKAGE + "_profile/")
 # They call a public function with the arguments of a call that the program made.
 _CALLING = ("_functions/error_boundary.py", "_functions/gathering.py")
@@ -173,7 +171,7 @@ Line = tuple[str, int]
 
 @functools.lru_cache(maxsize=1024)
 def _kind_of(file: str) -> str:
-    """Whose a file is: the ``"program"``'s, ``"ours"``, or ours and ``"between"`` a call and us."""
+    """Classify a file: ``"program"``, ``"ours"``, or ``"between"`` a call and dparray's code."""
     is_ours = file.startswith((_PACKAGE, _KERNELS, "<dparray")) or file in _BESIDE
     if not is_ours or file.startswith(_DEMO):
         return "program"
@@ -181,11 +179,10 @@ def _kind_of(file: str) -> str:
 
 
 def user_frame(frame: FrameType | None = None) -> FrameType | None:
-    """Return the frame of the innermost line that is not dparray's; ``None`` in a thread of its
-    own.
+    """Return the innermost frame outside dparray; ``None`` in a dparray thread.
 
     Args:
-        frame: where to begin. Defaults to the caller's frame.
+        frame: the frame to start at. Defaults to the caller's frame.
     """
     frame = frame or sys._getframe(1)
     while frame is not None and _kind_of(frame.f_code.co_filename) != "program":
@@ -194,14 +191,14 @@ def user_frame(frame: FrameType | None = None) -> FrameType | None:
 
 
 def line_of(frame: Any) -> Line | None:
-    """File and line of a frame; of none, the line on whose behalf the thread works."""
+    """Return file and line of a frame; without one, the line on whose behalf the thread works."""
     if frame is None:
         return getattr(_apart, "by", _NOBODY)[0]
     return frame.f_code.co_filename, frame.f_lineno
 
 
 def line_text(line: Line | None) -> str:
-    """``"script.py:12"``; a cell of a notebook is ``"cell 3:12"``."""
+    """Return ``"script.py:12"``, or ``"cell 3:12"`` for a notebook cell."""
     if line is None:
         return ""
     file, number = line
@@ -260,6 +257,6 @@ def public_name() -> str:
         frame = frame.f_back
     if frame is None and (by := getattr(_apart, "by", _NOBODY)) is not _NOBODY:
         return str(by[1])
-    if name.startswith("_") and not name.startswith("__"):  # a method that is no function
+    if name.startswith("_") and not name.startswith("__"):  # a method that is not a function
         name = name[1:].removesuffix("_in_place").removesuffix("_method")
     return name

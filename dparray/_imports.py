@@ -1,4 +1,4 @@
-"""Imports: actions after them, modules in the place of missing ones, names that are made late."""
+"""Import hooks: actions after imports, replacements of missing modules, lazily imported names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ _actions: dict[str, list[Action]] = {}
 
 
 def when_imported(name: str, action: Action) -> None:
-    """Call ``action`` with the module ``name``: now if it is imported, else right after it is."""
+    """Call ``action`` with the module ``name``: now if it is imported, otherwise right after its
+    import.
+    """
     if name in sys.modules:
         action(sys.modules[name])
         return
@@ -25,7 +27,9 @@ def when_imported(name: str, action: Action) -> None:
 
 
 class _Teller:
-    """Finds nothing itself; what others find is executed, and then told of."""
+    """A finder that finds nothing itself: it runs modules that others find, and then calls the
+    actions.
+    """
 
     def find_spec(
         self,
@@ -55,12 +59,12 @@ def _tell_after(loader: Any, name: str) -> None:
 
 
 class StandIn:
-    """Finds modules that nothing before it has found, and makes them.
+    """A finder and loader for modules that no earlier finder has found.
 
     Args:
-        knows: whether a module is one of them.
-        fill: gives a new one its names; or puts another into ``sys.modules`` in its place.
-        make: makes an empty one of its name; a plain module if it is not given.
+        knows: whether it provides a module name.
+        fill: sets the names of a new module, or replaces it in ``sys.modules``.
+        make: creates an empty module of a given name; by default a plain module.
     """
 
     def __init__(
@@ -72,7 +76,7 @@ class StandIn:
         self._knows, self._fill, self._make = knows, fill, make
 
     def install(self) -> None:
-        """Let it find modules from now on; cheap, idempotent."""
+        """Start to find modules. Cheap and idempotent."""
         if self not in sys.meta_path:
             sys.meta_path.append(self)
 
@@ -82,10 +86,10 @@ class StandIn:
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the way to a module, for the import system."""
+        """Return the spec of a module, for the import system."""
         if not self._knows(fullname):
             return None
-        # No class of importlib.abc, whose import takes 25 ms.
+        # Not a class of importlib.abc, whose import takes 25 ms.
         return importlib.machinery.ModuleSpec(
             fullname,
             self,  # type: ignore[arg-type]
@@ -97,7 +101,7 @@ class StandIn:
         return None if self._make is None else self._make(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give it its names."""
+        """Set the names of the module."""
         self._fill(module)
 
 
@@ -107,7 +111,7 @@ def when_asked(
     prepare: Callable[[Any], Any],
     otherwise: Callable[[str], Any],
 ) -> None:
-    """Let a module have names that are imported when they are first asked for.
+    """Make names of a module import their values at their first use.
 
     Args:
         owner: the module.

@@ -1,4 +1,4 @@
-"""The algebra of layouts: shapes, strides and offsets, with no memory behind them.
+"""Compute with layouts: shapes, strides and offsets, without memory.
 
 Strides and offsets are in bytes. Every function is pure.
 """
@@ -25,19 +25,19 @@ MAX_ELEMENTS = 2**63 - 1
 
 
 def check_shape(shape: Any) -> Shape:
-    """``shape`` (an integer or a sequence of integers) as a tuple.
+    """Return ``shape`` (an integer or a sequence of integers) as a tuple.
 
     Raises:
-        ShapeError: it is no shape, or an extent is negative.
+        ShapeError: it is not a shape, or a size is negative.
     """
     try:
         extents: Shape = (operator.index(shape),)
-    except (TypeError, ValueError):  # a sequence, or an array of several extents
+    except (TypeError, ValueError):  # a sequence, or an array of several sizes
         try:
             extents = tuple(operator.index(extent) for extent in shape)
         except TypeError:
             raise ShapeError(
-                f"shape: {shape!r} is no shape; give an integer or a sequence of integers"
+                f"shape must be an integer or a sequence of integers, not {shape!r}"
             ) from None
     if extents and min(extents) < 0:
         raise ShapeError(f"shape: {extents} has a negative extent; extents are 0 or more")
@@ -47,10 +47,10 @@ def check_shape(shape: Any) -> Shape:
 
 
 def check_view_shape(shape: Any) -> Shape:
-    """As :func:`check_shape`, of a view, which takes no memory and is not refused for that.
+    """Like :func:`check_shape`, for a view, which needs no memory and may be arbitrarily large.
 
     Raises:
-        ShapeError: it is no shape, or has more elements than a 64-bit integer counts.
+        ShapeError: it is not a shape, or has more elements than a 64-bit integer can count.
     """
     extents = check_shape(shape)
     if prod(extents) > MAX_ELEMENTS:
@@ -70,7 +70,7 @@ def contiguous_strides(shape: Shape, itemsize: int, order: str = "C") -> Strides
 
 
 def contiguous_run(layout: Layout) -> int:
-    """Return how many elements lie one after another, in the order of the indices, before a gap."""
+    """Return the number of contiguous elements, in index order, before the first gap."""
     run, step = 1, layout.dtype.itemsize
     for extent, stride in zip(reversed(layout.shape), reversed(layout.strides), strict=True):
         if extent != 1:
@@ -82,7 +82,7 @@ def contiguous_run(layout: Layout) -> int:
 
 
 def is_contiguous(shape: Shape, strides: Strides, itemsize: int, order: str = "C") -> bool:
-    """Return whether the elements lie one after another in the given order."""
+    """Return whether the elements are contiguous in the given order."""
     step = itemsize
     axes = range(len(shape) - 1, -1, -1) if order == "C" else range(len(shape))
     for axis in axes:
@@ -91,15 +91,15 @@ def is_contiguous(shape: Shape, strides: Strides, itemsize: int, order: str = "C
             return True
         if extent != 1:
             if strides[axis] != step:
-                return 0 in shape  # what has no elements has every order
+                return 0 in shape  # An empty array has every order.
             step *= extent
     return True
 
 
 def shows_elements_twice(shape: Shape, strides: Strides) -> bool:
-    """Return whether elements share their memory, as those of a broadcast array do.
+    """Return whether several indices share memory, as in a broadcast array.
 
-    An array without elements shows none.
+    An empty array has no elements to share.
     """
     if 0 not in strides or 0 in shape:
         return False
@@ -107,12 +107,12 @@ def shows_elements_twice(shape: Shape, strides: Strides) -> bool:
 
 
 def strides_in_order(shape: Shape, itemsize: int, axes: tuple[int, ...] | None) -> Strides:
-    """Return the strides of an array without gaps whose axes lie in a given order.
+    """Return the strides of an array without gaps whose axes have a given order in memory.
 
     Args:
-        shape: its shape.
+        shape: the shape of the array.
         itemsize: bytes of an element.
-        axes: the axes from the one of the largest steps on; ``None`` is C's order.
+        axes: the axes from the largest stride to the smallest; ``None`` is C order.
     """
     if axes is None:
         return contiguous_strides(shape, itemsize)
@@ -125,19 +125,18 @@ def strides_in_order(shape: Shape, itemsize: int, axes: tuple[int, ...] | None) 
 
 @lru_cache(maxsize=4096)
 def order_of_axes(shape: Shape, *operands: Strides) -> tuple[int, ...] | None:
-    """Return the order in which a result keeps its axes in memory, from the one of the largest
-    steps on.
+    """Return the order of a result's axes in memory, from the largest stride to the smallest.
 
-    It is NumPy's order ``"K"``: that of the operands where they agree, else C's.
+    It is NumPy's order ``"K"``: the operands' order if they agree, otherwise C order.
 
     Args:
-        shape: of the result.
+        shape: the shape of the result.
         *operands: the strides of each operand, broadcast to the shape.
 
     Returns:
-        The axes, or ``None`` for C's order.
+        The axes, or ``None`` for C order.
     """
-    found: list[int] = []  # from the smallest steps on
+    found: list[int] = []  # from the smallest stride on
     for axis in reversed(range(len(shape))):
         position = len(found)
         for before in reversed(range(len(found))):
@@ -152,7 +151,7 @@ def order_of_axes(shape: Shape, *operands: Strides) -> tuple[int, ...] | None:
 
 
 def _is_inside(axis: int, other: int, shape: Shape, operands: Sequence[Strides]) -> bool | None:
-    """Whether one axis has smaller steps than another in memory; ``None`` if nothing tells."""
+    """Return whether one axis has smaller strides than another; ``None`` if that is undecided."""
     if shape[axis] == 1 or shape[other] == 1:
         return None
     answer = None
@@ -166,8 +165,8 @@ def _is_inside(axis: int, other: int, shape: Shape, operands: Sequence[Strides])
 
 
 def order_of_copy(shape: Shape, strides: Strides) -> tuple[int, ...] | None:
-    """Return the order of axes in a copy that keeps it, as :func:`order_of_axes`."""
-    # The step of an axis of one element says nothing.
+    """Return the order of axes in a copy that keeps it, like :func:`order_of_axes`."""
+    # The stride of an axis of length 1 has no meaning.
     step = min((abs(step) for n, step in zip(shape, strides, strict=True) if n > 1), default=1) or 1
     if len(shape) < 2 or is_contiguous(shape, strides, step):
         return None
@@ -178,11 +177,10 @@ def order_of_copy(shape: Shape, strides: Strides) -> tuple[int, ...] | None:
 
 
 def order_like(shape: Shape, strides: Strides, itemsize: int, order: str) -> tuple[int, ...] | None:
-    """Return the order of axes that ``"C"``, ``"F"``, ``"A"`` or ``"K"`` asks for, of a copy of an
-    array.
+    """Return the axis order of a copy for ``"C"``, ``"F"``, ``"A"`` or ``"K"``.
 
     Args:
-        shape, strides, itemsize: of the array.
+        shape, strides, itemsize: the layout of the array.
         order: one of the four.
     """
     if len(shape) < 2 or order == "C":
@@ -196,7 +194,7 @@ def order_like(shape: Shape, strides: Strides, itemsize: int, order: str) -> tup
 
 
 def order_of(shape: Shape, strides: Strides, itemsize: int) -> str:
-    """``"C"``, ``"F"`` or ``"A"``: the index arithmetic that reaches the elements."""
+    """Return ``"C"``, ``"F"`` or ``"A"``: the index arithmetic of the elements."""
     if is_contiguous(shape, strides, itemsize):
         return "C"
     return "F" if is_contiguous(shape, strides, itemsize, "F") else "A"
@@ -221,7 +219,7 @@ def broadcast_shapes(function: str, shapes: Sequence[Shape]) -> Shape:
             elif extent not in (1, extents[axis]):
                 listed = " and ".join(str(one) for one in shapes)
                 raise ShapeError(
-                    f"{function}: shapes {listed} do not broadcast: extents {extents[axis]} and "
+                    f"{function}: shapes {listed} do not broadcast: sizes {extents[axis]} and "
                     f"{extent} differ and neither is 1"
                 )
         result = tuple(extents)
@@ -229,7 +227,7 @@ def broadcast_shapes(function: str, shapes: Sequence[Shape]) -> Shape:
 
 
 def broadcast_strides(function: str, shape: Shape, strides: Strides, target: Shape) -> Strides:
-    """Return the strides that show an array of ``shape`` as one of shape ``target``.
+    """Return the strides that broadcast an array of ``shape`` to the shape ``target``.
 
     Raises:
         ShapeError: the shape does not broadcast to the target.
@@ -247,7 +245,7 @@ def broadcast_strides(function: str, shape: Shape, strides: Strides, target: Sha
 
 
 def reduced_shape(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
-    """Return the shape without some axes, or with extent 1 there."""
+    """Return the shape without some axes, or with length 1 there."""
     if keepdims:
         return tuple([1 if axis in axes else extent for axis, extent in enumerate(shape)])
     if len(axes) == len(shape):
@@ -256,14 +254,14 @@ def reduced_shape(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
 
 
 def as_order(order: Any, default: str | None = "C") -> Any:
-    """Return a memory order as NumPy reads it: ``None`` is the default, small letters are taken."""
+    """Return a memory order as NumPy reads it: ``None`` is the default, lowercase is allowed."""
     if order is None:
         return default
     return order.upper() if isinstance(order, str) else order
 
 
 def check_flag(function: str, name: str, value: Any) -> bool:
-    """Return a flag, for which NumPy takes integers too.
+    """Return a flag, for which NumPy accepts integers too.
 
     Raises:
         ArgumentError: it is neither.
@@ -275,16 +273,16 @@ def check_flag(function: str, name: str, value: Any) -> bool:
 
 
 def normalize_axis(function: str, axis: Any, ndim: int) -> int:
-    """``axis`` counted from the front.
+    """Return ``axis`` counted from the front.
 
     Raises:
         AxisError: it is outside ``-ndim ... ndim - 1``.
-        ArgumentError: it is no integer.
+        ArgumentError: it is not an integer.
     """
     try:
         position = operator.index(axis)
     except TypeError:
-        raise ArgumentError(f"{function}: axis {axis!r} is no integer") from None
+        raise ArgumentError(f"{function}: axis must be an integer, not {axis!r}") from None
     if not -ndim <= position < ndim:
         allowed = f"it runs from {-ndim} to {ndim - 1}" if ndim else "x.reshape(1) has one"
         raise AxisError(
@@ -295,12 +293,12 @@ def normalize_axis(function: str, axis: Any, ndim: int) -> int:
 
 
 def normalize_axes(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
-    """``axes`` (an integer or a sequence) counted from the front, each once.
+    """Return ``axes`` (an integer or a sequence) counted from the front, each once.
 
     Raises:
-        ArgumentError: one of them is no integer.
+        ArgumentError: one of them is not an integer.
         AxisError: one of them is outside the dimensions.
-        ShapeError: one is named twice.
+        ShapeError: an axis is repeated.
     """
     try:
         listed: Sequence[Any] = (operator.index(axes),)
@@ -308,10 +306,10 @@ def normalize_axes(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
         try:
             listed = tuple(axes)
         except TypeError:
-            raise ArgumentError(f"{function}: axis {axes!r} is no integer") from None
+            raise ArgumentError(f"{function}: axis must be an integer, not {axes!r}") from None
     found = tuple(normalize_axis(function, axis, ndim) for axis in listed)
     if len(set(found)) != len(found):
-        raise ShapeError(f"{function}: axes {tuple(axes)} name one axis twice")
+        raise ShapeError(f"{function}: repeated axis in {tuple(axes)}")
     return found
 
 
@@ -319,7 +317,7 @@ def resolve_reshape(shape: Shape, wanted: Any) -> Shape:
     """Return the new shape with ``-1`` replaced.
 
     Raises:
-        ShapeError: the number of elements differs, or more than one extent is ``-1``.
+        ShapeError: the number of elements differs, or more than one size is ``-1``.
     """
     try:
         extents = [operator.index(wanted)]
@@ -328,7 +326,7 @@ def resolve_reshape(shape: Shape, wanted: Any) -> Shape:
             extents = [operator.index(extent) for extent in wanted]
         except TypeError:
             raise ShapeError(
-                f"reshape: {wanted!r} is no shape; give an integer or a sequence of integers"
+                f"reshape: the shape must be an integer or a sequence of integers, not {wanted!r}"
             ) from None
     size = prod(shape)
     unknown = [axis for axis, extent in enumerate(extents) if extent == -1]
@@ -344,10 +342,11 @@ def resolve_reshape(shape: Shape, wanted: Any) -> Shape:
 
 
 def reshape_strides(shape: Shape, strides: Strides, target: Shape, itemsize: int) -> Strides | None:
-    """Return the strides that show the same elements in ``target``'s shape, or ``None`` if none do.
+    """Return the strides that show the same elements in ``target``'s shape, or ``None`` if
+    impossible.
 
-    Both shapes are cut into the smallest groups of equal size; a group can be seen anew if its
-    old axes lie one after another in memory.
+    Both shapes are divided into the smallest groups of equal size. A group can be reshaped without
+    a copy if its old axes are contiguous in memory.
     """
     if prod(shape) == 0:
         return contiguous_strides(target, itemsize)
@@ -383,7 +382,7 @@ def reshape_strides(shape: Shape, strides: Strides, target: Shape, itemsize: int
 
 
 def is_basic_index(index: Any) -> bool:
-    """Return whether an index is made of integers, slices, ``None`` and ``...`` alone."""
+    """Return whether an index consists of integers, slices, ``None`` and ``...`` only."""
     entries = index if type(index) is tuple else (index,)
     for entry in entries:
         if entry is None or entry is Ellipsis or type(entry) is int or type(entry) is slice:
@@ -398,9 +397,7 @@ def is_basic_index(index: Any) -> bool:
 
 
 def at_axis(axis: int, *entries: Any) -> tuple[Any, ...]:
-    """Return the index with ``entries`` from ``axis`` on, and everything along the axes before
-    it.
-    """
+    """Return the index with ``entries`` from ``axis`` on, and full slices before it."""
     return (slice(None),) * axis + entries
 
 
@@ -408,7 +405,7 @@ def expand_ellipsis(index: Any, ndim: int, consumed: int) -> tuple[Any, ...]:
     """Return the index as a tuple with ``...`` replaced by full slices, filled up to ``ndim`` axes.
 
     Args:
-        consumed: how many axes the entries other than ``...`` and ``None`` take.
+        consumed: number of axes that the entries other than ``...`` and ``None`` index.
 
     Raises:
         IndexError: more than one ``...``, or more entries than axes.
@@ -458,28 +455,28 @@ def basic_index(
             position = operator.index(entry)
             if not -extent <= position < extent:
                 raise IndexError(
-                    f"index {position} is out of bounds for axis {axis} with extent {extent}"
+                    f"index {position} is out of bounds for axis {axis} with size {extent}"
                 )
             offset += (position % extent) * stride
         axis += 1
-    # Nothing lies at the offset of an empty selection, so it need not leave the memory.
+    # An empty selection accesses no memory, so its offset must stay inside.
     return tuple(new_shape), tuple(new_strides), start_of_all if 0 in new_shape else offset
 
 
 class AxisMap(NamedTuple):
-    """A view as a map of positions: along each axis of the old shape, where the view begins and how
-    far a step along each axis of the view goes.
+    """A view as a map of positions: along each axis of the old shape, the start of the view and the
+    step for each axis of the view.
     """
 
     shape: Shape
     starts: tuple[int, ...]
-    steps: tuple[tuple[int, ...], ...]  # for each new axis, a step along each old one
+    steps: tuple[tuple[int, ...], ...]  # for each new axis, a step along each old axis
 
 
 def axis_map(shape: Shape, itemsize: int, view: tuple[Shape, Strides, int]) -> AxisMap | None:
-    """How a view (shape, strides, offset) of a C-contiguous array walks its axes.
+    """Return how a view (shape, strides, offset) of a C-contiguous array traverses its axes.
 
-    ``None`` if it does not walk them straight: a reshape that runs over the end of an axis.
+    ``None`` if it is not linear: a reshape that crosses the end of an axis.
     """
     new_shape, strides, offset = view
     if 0 in new_shape:
@@ -500,7 +497,7 @@ def axis_map(shape: Shape, itemsize: int, view: tuple[Shape, Strides, int]) -> A
 
 
 def _digits(number: int, weights: Strides, shape: Shape) -> tuple[int, ...]:
-    """A distance in bytes as one along each axis of a C-contiguous array."""
+    """Return a distance in bytes as a distance along each axis of a C-contiguous array."""
     digits = []
     sign, rest = (-1, -number) if number < 0 else (1, number)
     for weight, extent in zip(weights, shape, strict=True):
@@ -512,11 +509,9 @@ def _digits(number: int, weights: Strides, shape: Shape) -> tuple[int, ...]:
 def mapped(
     shape: Shape, strides: Strides, offset: int, view: AxisMap
 ) -> tuple[Shape, Strides, int]:
-    """Return the layout that a view selects of an array that broadcasts to the shape it was made
-    for.
+    """Return the layout that a view selects from an array that broadcasts to the view's base shape.
 
-    An axis along which nothing changes keeps the extent 1, so that the result broadcasts to the
-    view.
+    Broadcast axes keep length 1, so that the result broadcasts to the view.
     """
     skipped = len(view.starts) - len(shape)
     new_shape = []
@@ -540,12 +535,11 @@ Place = tuple[int, Shape, Strides, int]
 
 @lru_cache(maxsize=4096)
 def are_apart(one: Place, other: Place) -> bool:
-    """Return whether it is seen that two views of one block share no byte, as borders and inner
-    parts do.
+    """Return whether two views of one block are known to be disjoint, as border and interior are.
 
-    A place is a view's offset, shape, strides and item size. Where both are parts of an array, each
-    is a box, whose sides are found by dividing its offset by the strides, the greatest first: they
-    are apart if they are along one side.
+    A place is a view's offset, shape, strides and item size. If both are parts of an array, each is
+    a box. Dividing its offset by the strides, the largest first, gives its sides. The boxes are
+    disjoint if they are disjoint along one side.
     """
     boxes = [_upward(*each) for each in (one, other)]
     if 0 in one[1] or 0 in other[1]:
@@ -566,7 +560,7 @@ def are_apart(one: Place, other: Place) -> bool:
 def _upward(
     offset: int, shape: Shape, strides: Strides, itemsize: int
 ) -> tuple[int, list[tuple[int, int]], int]:
-    """A view with its extents and strides, none of which goes backwards or stays."""
+    """Return a view with its sizes and strides, all strides positive."""
     axes = [(n, step) for n, step in zip(shape, strides, strict=True) if n > 1 and step]
     offset += sum([(n - 1) * step for n, step in axes if step < 0])
     return offset, [(n, abs(step)) for n, step in axes], itemsize
@@ -575,8 +569,8 @@ def _upward(
 def _sides(
     offset: int, axes: Sequence[tuple[int, int]], itemsize: int, steps: Sequence[int]
 ) -> list[tuple[int, int]] | None:
-    """The first and last coordinate of a box along each step, and of its bytes between two of the
-    last; ``None`` where it reaches across a step.
+    """Return the first and last coordinate of a box along each stride, and of its bytes within the
+    last; ``None`` if it crosses a stride.
     """
     sides = []
     reach = sum([(n - 1) * step for n, step in axes]) + itemsize
@@ -592,15 +586,15 @@ def _sides(
 
 
 class Block(Protocol):
-    """A piece of memory that layouts lie on.
+    """Memory that layouts refer to.
 
-    Those of the pool are :class:`dparray.memory.Block`; others are borrowed from another library,
-    or have no memory: positions, which are their own values, and what stands for memory in a plan.
+    Pool memory is a :class:`dparray.memory.Block`. Other blocks are borrowed from another library,
+    or have no memory: positions, which are their own values, and placeholders in a plan.
 
     Attributes:
-        readers: notes of the pending values that read it.
-        segment: the pool's memory under it, which launches mark (``_runtime.order``); ``None`` of
-            memory that is not the pool's.
+        readers: records of the pending values that read it.
+        segment: the pool memory behind it, on which launches record events (``_runtime.order``);
+            ``None`` for memory outside the pool.
     """
 
     readers: Any
@@ -608,11 +602,13 @@ class Block(Protocol):
 
     @property
     def memory(self) -> Any:
-        """The ``dpctl.memory`` object whose first byte is the block's; ``None`` of positions."""
+        """The ``dpctl.memory`` object whose first byte is the block's first byte; ``None`` for
+        positions.
+        """
 
     @property
     def queue(self) -> Any:
-        """The queue that it was allocated on."""
+        """The queue of the allocation."""
 
     @property
     def usm_type(self) -> str:
@@ -620,7 +616,7 @@ class Block(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """The size."""
+        """The size in bytes."""
 
     @property
     def pointer(self) -> int:
@@ -628,7 +624,7 @@ class Block(Protocol):
 
     @property
     def host_bytes(self) -> Any:
-        """The bytes at their own address, for memory that the host may touch."""
+        """The bytes at their own address, for memory that the host can access."""
 
 
 class Layout(NamedTuple):

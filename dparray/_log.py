@@ -1,4 +1,4 @@
-"""The log, a line on the error stream for each launch, copy and compile; and notices."""
+"""The log: a line on the error stream for each launch, copy and compile; and notices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dparray import _hooks
 
 
 def switch(is_on: bool) -> None:
-    """Print events, or stop it; without subscribers, a launch costs nothing more."""
+    """Start or stop printing events; without subscribers, a launch has no extra cost."""
     listening = print_event in _hooks.subscribers
     if is_on and not listening:
         _hooks.subscribe(print_event)
@@ -24,20 +24,20 @@ _told: set[str] = set()
 
 
 def notice(text: str) -> None:
-    """Tell a person who looks, at a terminal or in Jupyter, and once for a process."""
+    """Print a notice in a terminal or in Jupyter, once in a process."""
     stream = sys.stderr
     if text in _told or stream is None:
         return
     _told.add(text)
     if type(stream).__module__.startswith("ipykernel"):
-        # Jupyter shows the error stream as a red block, which a notice is not.
+        # Jupyter shows the error stream as a red block, which does not suit a notice.
         print(f"dparray: {text}", flush=True)
     elif stream.isatty():
         print(f"dparray: {text}", file=stream, flush=True)
 
 
 def print_event(event: str, **values: Any) -> None:
-    """Say what happened, where, how many bytes were in it and which line asked for it."""
+    """Describe an event: the work, the queue, the bytes and the line that requested it."""
     text = _text(event, values)
     if text is None:
         return
@@ -46,7 +46,7 @@ def print_event(event: str, **values: Any) -> None:
 
 
 def _printable(text: str) -> str:
-    """One line of text without control characters, which names of files may have."""
+    """Return one line of text without control characters, which file names may contain."""
     return "".join([each if each.isprintable() else repr(each)[1:-1] for each in text])
 
 
@@ -62,7 +62,7 @@ def _text(event: str, values: dict[str, Any]) -> str | None:
         took = _since(values["start"])
         return f"built {values['kernel'].name} in {took}{_on(values['queue'])}"
     if event == "library":
-        if values["function"] == "an expression":  # its operations have been told of
+        if values["function"] == "an expression":  # Its operations have been reported.
             took = _since(values["start"])
             return f"library: an expression computed in {took}{_on(values['queue'])}"
         return f"library {values['function']}{_size(values.get('nbytes', 0))}{_on(values['queue'])}"
@@ -87,7 +87,7 @@ def _text(event: str, values: dict[str, Any]) -> str | None:
 
 
 def _place(queue: Any) -> str:
-    from dparray.device import describe_queue  # options are there where no device can be
+    from dparray.device import describe_queue  # The options exist where there is no device.
 
     return describe_queue(queue)
 

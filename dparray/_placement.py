@@ -1,12 +1,12 @@
 """Compute follows data: the one module that decides the queue of an operation.
 
-The rules are those of the programming model of the Python Data Parallel extensions: all array
-inputs live on one queue, the operation runs there, its result is allocated there with a USM type
-coerced from the inputs (device over shared over host), and nothing else decides.
+The rules are those of the Python Data Parallel Extensions' programming model. All array inputs must
+be on one queue, the operation runs there, and its result is allocated there with a USM type coerced
+from the inputs (device over shared over host). Nothing else decides.
 
-That is the policy "follow". Another one, which a program has asked for, lets operations take inputs
-of several queues and decides where each step is computed when that is known
-(:mod:`dparray._scheduling`); the result then lies on the queue of the first input.
+That is the policy "follow". Another policy, which a program must request, lets operations take
+inputs of several queues, and decides where each step is computed once that is known
+(:mod:`dparray._scheduling`). The result is then allocated on the queue of the first input.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class Placement(NamedTuple):
     usm_type: str
 
 
-_new = tuple.__new__  # a class's own `__new__` is one more call
+_new = tuple.__new__  # A `__new__` of the class itself would cost one more call.
 
 
 class Policy(NamedTuple):
-    """Who decides where the steps of an expression are computed.
+    """A policy that decides where the steps of an expression are computed.
 
     Attributes:
-        choose: ``"follow"``, ``"fastest"``, or a function of a step that gives a device.
-        queues: those of the devices that may be chosen; empty for all that there are.
-        result: the queue of results; ``None`` for that of the first input.
+        choose: ``"follow"``, ``"fastest"``, or a function of a step that returns a device.
+        queues: the queues of the allowed devices; empty for all devices.
+        result: the queue of results; ``None`` for the queue of the first input.
     """
 
     choose: str | Callable[[Any], Any]
@@ -56,7 +56,7 @@ _FOLLOW = Policy("follow")
 _scoped: ContextVar[Policy | None] = ContextVar("dparray_placement", default=None)
 _configured = _FOLLOW
 
-#: How many policies other than "follow" are in force, in all threads: zero is what is asked first.
+#: How many policies other than "follow" are active, in all threads: zero allows the fastest check.
 in_force = 0
 #: How many of them are functions. Each step is theirs to place, so the compiled fast path, which
 #: computes small arrays where they are, rests meanwhile. "fastest" would choose the same.
@@ -74,7 +74,7 @@ def _count(policy: Policy, step: int) -> None:
 
 
 def policy_in_force() -> Policy | None:
-    """Return the policy of this thread or task; ``None`` where that is "follow"."""
+    """Return the policy of this thread or task; ``None`` if it is "follow"."""
     if not in_force:
         return None
     policy = _scoped.get() or _configured
@@ -83,7 +83,7 @@ def policy_in_force() -> Policy | None:
 
 @contextmanager
 def scoped(policy: Policy) -> Iterator[None]:
-    """Return a policy inside a ``with`` block, of this thread or task."""
+    """Set a policy inside a ``with`` block, for this thread or task."""
     token = _scoped.set(policy)
     _count(policy, 1)
     try:
@@ -105,7 +105,7 @@ _hooks.when_set("placement", _follow_configuration)
 
 
 def result_placement(placement: Placement) -> Placement:
-    """Where a result lies: where it would, or on the queue that the policy in force has for it."""
+    """Return the placement of a result: unchanged, or on the result queue of the active policy."""
     policy = policy_in_force()
     if policy is None or policy.result is None:
         return placement
@@ -113,13 +113,13 @@ def result_placement(placement: Placement) -> Placement:
 
 
 def placement_of(x: Any) -> Placement:
-    """Return the placement of an array, for what is made of it."""
+    """Return the placement of an array, for results computed from it."""
     return _new(Placement, (x.sycl_queue, x.usm_type))
 
 
 @lru_cache(maxsize=256)
 def check_dtype(dtype: np.dtype[Any], queue: dpctl.SyclQueue) -> np.dtype[Any]:
-    """``dtype`` itself if the queue's device can compute in it; asked once.
+    """Return ``dtype`` if the queue's device can compute in it; checked once.
 
     Raises:
         UnsupportedDeviceError: the device lacks the aspect.
@@ -128,9 +128,11 @@ def check_dtype(dtype: np.dtype[Any], queue: dpctl.SyclQueue) -> np.dtype[Any]:
 
 
 def check_usm_type(usm_type: str) -> str:
-    """``usm_type`` itself, or an error that lists the USM types there are."""
+    """Return ``usm_type``, or raise an error that lists the USM types."""
     if usm_type not in USM_TYPES:
-        raise UsmTypeError(f"usm_type: {usm_type!r} is none of {', '.join(map(repr, USM_TYPES))}")
+        raise UsmTypeError(
+            f"unknown usm_type {usm_type!r}; expected one of {', '.join(map(repr, USM_TYPES))}"
+        )
     return usm_type
 
 
@@ -140,13 +142,13 @@ def coerced_usm_type(first: str, second: str) -> str:
 
 
 def get_execution_queue(queues: Sequence[dpctl.SyclQueue]) -> dpctl.SyclQueue | None:
-    """Return the queue that all of ``queues`` are, where an operation on their arrays would run.
+    """Return the queue that all ``queues`` equal, where an operation on their arrays would run.
 
     Returns:
         The queue; ``None`` if they differ, or there are none.
 
     Raises:
-        TypeError: one of them is no ``dpctl.SyclQueue``.
+        TypeError: one of them is not a ``dpctl.SyclQueue``.
 
     Example:
         >>> import dparray as dp
@@ -157,7 +159,7 @@ def get_execution_queue(queues: Sequence[dpctl.SyclQueue]) -> dpctl.SyclQueue | 
     for queue in queues:
         if not isinstance(queue, dpctl.SyclQueue):
             raise TypeError(
-                f"get_execution_queue: {queue!r} is no dpctl.SyclQueue; give `x.sycl_queue` of "
+                f"get_execution_queue: {queue!r} is not a dpctl.SyclQueue; pass `x.sycl_queue` of "
                 "arrays"
             )
     if not queues or any(queue != queues[0] for queue in queues):
@@ -166,7 +168,7 @@ def get_execution_queue(queues: Sequence[dpctl.SyclQueue]) -> dpctl.SyclQueue | 
 
 
 def usm_rule(usm_type: str, operands: Iterable[str]) -> str:
-    """Return the USM type of a result, and what gave it, in words."""
+    """Return the USM type of a result, and a text that explains it."""
     kinds = sorted(set(operands))
     if len(kinds) > 1:
         return f"{usm_type} memory: of {' and '.join(kinds)}, the nearest the device"
@@ -174,13 +176,14 @@ def usm_rule(usm_type: str, operands: Iterable[str]) -> str:
 
 
 def get_coerced_usm_type(usm_types: Sequence[str]) -> str | None:
-    """Return the USM type of a result made from arrays of these: device over shared over host.
+    """Return the USM type of a result made from arrays of these types: device over shared over
+    host.
 
     Returns:
-        The USM type; ``None`` of none.
+        The USM type; ``None`` for an empty sequence.
 
     Raises:
-        UsmTypeError: one of them is no USM type.
+        UsmTypeError: one of them is not a USM type.
 
     Example:
         >>> import dparray as dp
@@ -200,8 +203,8 @@ def common_placement(
         function: the public function, for the message.
         operands: pairs of a parameter's name and an array (anything with ``sycl_queue`` and
             ``usm_type``); at least one.
-        may_mix: the result is an expression, so a policy other than "follow" can decide later;
-            then this is the placement of the result.
+        may_mix: whether the result is an expression, so that a policy other than "follow" can
+            decide later; the returned placement is then the placement of the result.
 
     Raises:
         ExecutionPlacementError: the operands are on different queues.
@@ -226,7 +229,7 @@ def _root(device: dpctl.SyclDevice) -> dpctl.SyclDevice:
 
 
 def _case(queue: dpctl.SyclQueue, other: dpctl.SyclQueue) -> str:
-    """Which of the three cases of the programming model two unequal queues are."""
+    """Return which of the programming model's three cases two unequal queues are."""
     device, other_device = queue.sycl_device, other.sycl_device
     if device == other_device:
         return "same device, different queues"
@@ -238,7 +241,7 @@ def _case(queue: dpctl.SyclQueue, other: dpctl.SyclQueue) -> str:
 
 
 def _mismatch(function: str, operands: Sequence[tuple[str, Any]]) -> ExecutionPlacementError:
-    """The error that names every operand with its place, the case, and the cure."""
+    """Return the error that names every operand with its device, the case, and the fix."""
     first_name, first = operands[0]
     strangers = [
         (name, operand) for name, operand in operands if operand.sycl_queue != first.sycl_queue

@@ -1,11 +1,10 @@
-"""Type keys: what the compiler needs to know of a kernel's parameters, as short texts.
+"""Type keys: short texts that tell the compiler all it needs about a kernel's parameters.
 
 ``"f4:2C"`` is a two-dimensional C-contiguous float32 array, ``"local f4:1"`` local memory,
-``"pointer f4"`` and ``"local pointer f4"`` memory whose extents the kernel does not ask for,
-``"i8"`` a scalar, ``"item:1"`` and ``"nditem:2"`` the work-item, ``"constant:5"`` a value that is
-compiled into the kernel. They are part of the keys of
-kernels, in memory and on disk, so the text is what is passed on; :class:`TypeKey` makes and reads
-it.
+``"pointer f4"`` and ``"local pointer f4"`` memory without shape, ``"i8"`` a scalar, ``"item:1"``
+and ``"nditem:2"`` the work-item, ``"constant:5"`` a value that is compiled into the kernel. Type
+keys are part of the keys of kernels, in memory and on disk, so they are passed as text;
+:class:`TypeKey` formats and parses them.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 Signature = tuple[str, ...]
 
 
-# The kinds of memory, with their extents and without.
+# The kinds of memory, with their shape and without.
 _POINTERS = {"array": "pointer", "local": "local pointer"}
 
 
@@ -29,13 +28,13 @@ class TypeKey(NamedTuple):
     """The parts of a type key.
 
     Attributes:
-        kind: ``"array"``, ``"local"``, ``"pointer"`` or ``"local pointer"`` of what generated
-            kernels take in their places, ``"scalar"``, ``"item"``, ``"nditem"`` or ``"constant"``.
-        dtype: kind and itemsize of the elements, as ``"f4"``; empty of a work-item; the value of a
-            constant, as a text.
-        ndim: the number of dimensions; 0 of a scalar.
-        order: ``"C"``, ``"F"`` or ``"A"`` of an array: the index arithmetic it allows; ``"R"`` is
-            ``"A"`` of an array whose elements share memory, so that it is read only. ``"+"`` of the
+        kind: ``"array"``, ``"local"``, ``"pointer"`` or ``"local pointer"`` (their counterparts in
+            generated kernels), ``"scalar"``, ``"item"``, ``"nditem"`` or ``"constant"``.
+        dtype: kind and itemsize of the elements, such as ``"f4"``; empty for a work-item; the value
+            of a constant as text.
+        ndim: the number of dimensions; 0 for a scalar.
+        order: ``"C"``, ``"F"`` or ``"A"`` for an array: the index arithmetic that it allows.
+            ``"R"`` is ``"A"`` for a read-only array, whose elements share memory. ``"+"`` marks the
             item of a range that is launched in pieces.
     """
 
@@ -57,12 +56,12 @@ class TypeKey(NamedTuple):
 
     @property
     def is_item(self) -> bool:
-        """Whether it is that of a work-item."""
+        """Whether it belongs to a work-item."""
         return self.kind in ("item", "nditem")
 
     @property
     def as_pointer(self) -> TypeKey:
-        """Of memory the key without its extents; of all else the same."""
+        """The key without a shape for memory; otherwise the key itself."""
         kind = _POINTERS.get(self.kind)
         return self if kind is None else TypeKey(kind, self.dtype)
 
@@ -73,7 +72,7 @@ class TypeKey(NamedTuple):
 
     @property
     def label(self) -> str:
-        """In words: ``float32[2-D, C]``, ``local float32[1-D]``, ``int64``, ``Item(1)``."""
+        """A readable form: ``float32[2-D, C]``, ``local float32[1-D]``, ``int64``, ``Item(1)``."""
         if self.is_item:
             return f"{'Item' if self.kind == 'item' else 'NdItem'}({self.ndim})"
         if self.kind == "constant":
@@ -91,7 +90,7 @@ class TypeKey(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def parse(key: str) -> TypeKey:
-    """Return the parts of a type key."""
+    """Parse a type key."""
     kind, _, rest = key.partition(":")
     if kind in ("item", "nditem"):
         return TypeKey(kind, "", int(rest.removesuffix("+")), "+" if rest.endswith("+") else "")
@@ -108,13 +107,13 @@ def parse(key: str) -> TypeKey:
 
 
 def labels_of(keys: Iterable[str]) -> Signature:
-    """Type keys in words, for people."""
+    """Return type keys in readable form."""
     return tuple([parse(key).label for key in keys])
 
 
 @lru_cache(maxsize=64)
 def code_of(dtype: np.dtype[Any]) -> str:
-    """Kind and itemsize of a dtype, as type keys have it."""
+    """Return kind and itemsize of a dtype, as type keys have it."""
     return f"{dtype.kind}{dtype.itemsize}"
 
 
@@ -122,16 +121,16 @@ def code_of(dtype: np.dtype[Any]) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return a constant as a text that tells it from all others.
+    """Return a constant as a text that is unique to it.
 
     Raises:
-        TypeError: it is no value of such a parameter.
+        TypeError: the value cannot be such a constant.
     """
     return json.dumps(_encoded(value))
 
 
 def value_of(text: str) -> Any:
-    """Return the constant of a text that :func:`text_of` made."""
+    """Return the constant of a text from :func:`text_of`."""
     return _decoded(json.loads(text))
 
 
@@ -139,7 +138,7 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, np.bool_ | np.integer | np.floating):
         value = value.item()
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        raise TypeError(f"the integer {value}, which 64 bits do not hold")
+        raise TypeError(f"the integer {value}, which does not fit into 64 bits")
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -152,8 +151,8 @@ def _encoded(value: Any) -> Any:
     if is_dtype and np.dtype(value).kind in "biufc":
         return {"dtype": np.dtype(value).str}
     raise TypeError(
-        f"a {type(value).__name__}; a parameter with dp.constexpr takes truth values, integers, "
-        "floats, texts, None, dtypes and tuples of these"
+        f"a {type(value).__name__}; a dp.constexpr parameter takes Booleans, integers, "
+        "floats, strings, None, dtypes and tuples of these"
     )
 
 

@@ -17,10 +17,7 @@ Options:
         depends on them. A dict of dicts changes the parameters that it names: ``dp.config.tuning =
         {"gpu": {"elements": 4, "local_size": 256}}``.
     cost_model (``DPARRAY_COST_MODEL``, as JSON): terms, in seconds, of the model that chooses
-        between the calling thread and kernels on a CPU device, instead of its constants:
-        ``dp.config.cost_model = {"launch": 50e-6}``. ``dparray info`` lists them. Results are the
-        same but for the order in which floats are summed, and the last digit of transcendental
-        functions.
+        cost_model (``DPARRAY_COST_MODEL``, as JSON): terms, in seconds, of the model that chooses
     background_compile (``DPARRAY_BACKGROUND_COMPILE``): a background thread compiles the kernel
         of an expression, or reads it from disk, while the calling thread computes with NumPy or
         dpnp; off, or for long computations, the program waits for the kernel.
@@ -86,8 +83,8 @@ class Tuning(NamedTuple):
 
 
 _LIMITS = {"elements": 64, "local_size": 1 << 16, "lanes": 1024}
-# A CPU device walks memory once for each vector of a group's work-items, so a group is one vector
-# there (measured); on a GPU few groups of one vector fit a compute unit.
+# A CPU device traverses memory once for each vector of a group's work-items, so a group is one
+# vector there (measured). On a GPU only a few one-vector groups would fit a compute unit.
 _TUNING = MappingProxyType({"cpu": Tuning(), "gpu": Tuning(lanes=128), "accelerator": Tuning()})
 _DEFAULTS: dict[str, Any] = {
     "debug": False,
@@ -105,12 +102,12 @@ _DEFAULTS: dict[str, Any] = {
     "placement": "follow",
 }
 _EXAMPLES = {"tuning": '{"cpu": {"elements": 2}}', "cost_model": '{"launch": 5e-5}'}
-#: The terms of the cost model, which :mod:`dparray._evaluate.cost_model` explains.
+#: The terms of the cost model, explained in :mod:`dparray._evaluate.cost_model`.
 COSTS = (
     *("launch", "wake", "node", "operation", "host_byte", "device_byte"),
     *("compile", "cores"),
 )
-#: The words that an option takes, by its name.
+#: The allowed words of an option, by its name.
 WORDS = {
     "host_operands": ("error", "copy", "warn"),
     "fallback": ("allow", "warn", "error"),
@@ -136,7 +133,7 @@ placement: str | Callable[[Any], Any]
 
 
 def _from_environment(name: str, default: Any) -> Any:
-    """The option's value in the environment, or its default."""
+    """Return the option's value from the environment, or its default."""
     variable = "DPARRAY_" + name.upper()
     text = os.environ.get(variable)
     if text is None:
@@ -216,7 +213,7 @@ def _checked_costs(value: Any) -> Mapping[str, float]:
     """Terms of the cost model."""
     if not isinstance(value, Mapping):
         raise TypeError(
-            f"dparray.config.cost_model takes a dict such as {{'launch': 50e-6}}, not {value!r}"
+            f"dparray.config.cost_model must be a dict such as {{'launch': 50e-6}}, not {value!r}"
         )
     for name, number in value.items():
         if name not in COSTS:
@@ -224,10 +221,10 @@ def _checked_costs(value: Any) -> Mapping[str, float]:
                 f"dparray.config.cost_model has no term {name!r}; terms: {', '.join(COSTS)}"
             )
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise TypeError(f"dparray.config.cost_model: {name} takes a number, not {number!r}")
+            raise TypeError(f"dparray.config.cost_model: {name} must be a number, not {number!r}")
         if not 0 < number < float("inf"):
             raise ValueError(
-                f"dparray.config.cost_model: {name} is positive and finite; got {number}"
+                f"dparray.config.cost_model: {name} must be positive and finite; got {number}"
             )
     return MappingProxyType({name: float(number) for name, number in value.items()})
 

@@ -1,6 +1,9 @@
-"""Devices and the queues that stand for them.
+"""Devices, and the queues that represent them.
 
-In SYCL an array is bound to a queue; in the Array API to a device. A :class:`Device` joins the
+In SYCL an array is bound to a queue, in the Array API to a device. A :class:`Device` combines the
+two: it *is* a queue, used as a device. Every SYCL device has one default queue (dpctl's cached
+queue), which ``Device("cpu")`` represents. A further queue or a sub-device is a different
+``Device``, and data moves between devices only by ``to_device``.
 two: it *is* a queue, seen as a place. Every SYCL device has one canonical queue (dpctl's cached
 queue), which ``Device("cpu")`` stands for; a further queue or a sub-device is another place, and
 data moves between places only by ``to_device``.
@@ -40,11 +43,11 @@ _USM_ASPECTS = {
     "host": "has_aspect_usm_host_allocations",
 }
 
-#: How the layers above wait for work on a queue that they have noted; they add themselves.
+#: Functions with which the layers above wait for recorded work on a queue.
 waits: list[Callable[[dpctl.SyclQueue], None]] = []
 
-#: Why there may be no device, and what to do, last the likeliest; the layers above add to it.
-advices = ["`dparray doctor` says what is missing (usually: pip install intel-opencl-rt)"]
+#: Reasons why there may be no device, with fixes, the most likely last. The layers above add to it.
+advices = ["`dparray doctor` reports the missing part (usually: pip install intel-opencl-rt)"]
 
 lock = threading.RLock()
 _sub_devices: dict[tuple[dpctl.SyclDevice, Any], tuple[dpctl.SyclDevice, ...]] = {}
@@ -55,10 +58,10 @@ _extra_queue_numbers: dict[int, int] = {}
 
 
 def _canonical_queue(device: dpctl.SyclDevice) -> dpctl.SyclQueue:
-    """The one queue that stands for ``device``.
+    """Return the one queue that represents ``device``.
 
-    dpctl caches the queues of root devices only; two requests for a sub-device would give
-    two queues in two contexts, so those of sub-devices are kept here.
+    dpctl caches only the queues of root devices. Two requests for a sub-device would return two
+    queues in two contexts, so the queues of sub-devices are cached here.
     """
     if device.parent_device is None:
         return get_device_cached_queue(device)
@@ -70,10 +73,8 @@ def _canonical_queue(device: dpctl.SyclDevice) -> dpctl.SyclQueue:
 
 
 def one_object(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
-    """Return the first that was met of all queues equal to it: dpnp shares memory of one object
-    only.
-    """
-    with lock:  # two threads that meet equal ones would keep one each
+    """Return the first of all equal queues: dpnp shares memory only on the same queue object."""
+    with lock:  # Two threads with equal queues would each keep one.
         return _first_of_equals(queue)
 
 
@@ -83,7 +84,7 @@ def _first_of_equals(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
 
 
 def describe_device(device: dpctl.SyclDevice) -> str:
-    """``opencl:cpu:0`` for a root device, ``opencl:cpu:0, sub-device 1 of 2`` below one.
+    """Return ``opencl:cpu:0`` for a root device, ``opencl:cpu:0, sub-device 1 of 2`` below one.
 
     Example:
         >>> import dparray as dp
@@ -95,7 +96,7 @@ def describe_device(device: dpctl.SyclDevice) -> str:
         return str(device.filter_string)
     with lock:
         label = _sub_device_labels.get(device)
-        if label is None:  # made by dpctl, which says nothing of its siblings
+        if label is None:  # dpctl created it, without information on its siblings.
             global _others_sub_devices
             _others_sub_devices += 1
             units = device.max_compute_units
@@ -105,7 +106,7 @@ def describe_device(device: dpctl.SyclDevice) -> str:
 
 
 def _queue_text(queue: dpctl.SyclQueue) -> str:
-    """``canonical queue`` or ``queue #2``, with the properties that differ from the usual."""
+    """Return ``canonical queue`` or ``queue #2``, with properties that are not the default."""
     if queue == _canonical_queue(queue.sycl_device):
         text = "canonical queue"
     else:
@@ -124,7 +125,7 @@ def _queue_text(queue: dpctl.SyclQueue) -> str:
 
 
 def describe_queue(queue: dpctl.SyclQueue) -> str:
-    """Return a queue as people speak of it: device, sub-device, which queue.
+    """Describe a queue in messages: device, sub-device, which queue.
 
     Example:
         >>> import dparray as dp
@@ -142,11 +143,11 @@ def _available() -> str:
 
 
 def _cure_without_devices() -> str:
-    """What to do where SYCL shows no device that can hold arrays."""
+    """Return the advice if SYCL shows no device that can hold arrays."""
     selector = os.environ.get("ONEAPI_DEVICE_SELECTOR")
     if selector:
         return (
-            f"since ONEAPI_DEVICE_SELECTOR={selector} hides what SYCL has from it: unset it, "
+            f"since ONEAPI_DEVICE_SELECTOR={selector} hides SYCL's devices: unset it, "
             f"or choose by type alone, ONEAPI_DEVICE_SELECTOR='*:cpu'"
         )
     unusable = [
@@ -157,19 +158,19 @@ def _cure_without_devices() -> str:
 
 
 class Device:
-    """A place where arrays live: a SYCL device together with one queue on it.
+    """A place for arrays: a SYCL device together with one queue on it.
 
-    Two devices are equal if their queues are equal. ``Device("cpu")`` stands for the
-    canonical queue of the device; ``Device(queue)`` for that queue.
+    Two devices are equal if their queues are equal. ``Device("cpu")`` represents the default queue
+    of the device; ``Device(queue)`` represents that queue.
 
     Args:
-        device: a filter string (``"cpu"``, ``"gpu"``, ``"opencl:cpu:0"``), a
-            ``dpctl.SyclDevice``, a ``dpctl.SyclQueue``, another ``Device`` (for example
-            ``x.device`` of an array), or ``None`` for the default device.
+        device: a filter string (``"cpu"``, ``"gpu"``, ``"opencl:cpu:0"``), a ``dpctl.SyclDevice``,
+            a ``dpctl.SyclQueue``, another ``Device`` (for example ``x.device`` of an array), or
+            ``None`` for the default device.
 
     Raises:
-        DeviceError: no device of this machine fits.
-        UnsupportedDeviceError: the device has no USM, so no array can live there.
+        DeviceError: no device of this machine matches.
+        UnsupportedDeviceError: the device has no USM, so it cannot hold arrays.
 
     Example:
         >>> import dparray as dp
@@ -202,15 +203,15 @@ class Device:
             queue = device.sycl_queue  # a dpctl or dpnp device
         else:
             raise DeviceError(
-                f"device: {device!r} of type {type(device).__name__} is no device; give a filter "
-                f"string (available: {_available()}), a dpctl.SyclDevice, a dpctl.SyclQueue or "
-                f"another array's `.device`"
+                f"device: {device!r} of type {type(device).__name__} is not a device; pass a "
+                f"filter string (available: {_available()}), a dpctl.SyclDevice, a dpctl.SyclQueue "
+                f"or another array's `.device`"
             )
         reason = unsupported_reason(queue.sycl_device)
         if reason is not None:
             raise UnsupportedDeviceError(
                 f"device: {describe_device(queue.sycl_device)} ({queue.sycl_device.name}) cannot "
-                f"hold arrays: {reason}; use one of the devices that `dp.devices()` lists"
+                f"hold arrays: {reason}; use a device from `dp.devices()`"
             )
         reason = _default_is_unusable()
         if reason is not None:
@@ -229,12 +230,12 @@ class Device:
 
     @property
     def is_canonical(self) -> bool:
-        """Whether the queue is the canonical queue of its device."""
+        """Whether the queue is the default queue of its device."""
         return bool(self.sycl_queue == _canonical_queue(self.sycl_device))
 
     @property
     def filter_string(self) -> str:
-        """The filter string of the device, for a sub-device that of its root device."""
+        """The filter string of the device; for a sub-device, of its root device."""
         device = self.sycl_device
         while device.parent_device is not None:
             device = device.parent_device
@@ -242,7 +243,7 @@ class Device:
 
     @property
     def name(self) -> str:
-        """The hardware's name as the driver gives it."""
+        """The hardware's name as reported by the driver."""
         return str(self.sycl_device.name)
 
     @property
@@ -262,7 +263,7 @@ class Device:
 
     @property
     def is_sub_device(self) -> bool:
-        """Whether the device is a part of another."""
+        """Whether the device is a part of another device."""
         return self.sycl_device.parent_device is not None
 
     @property
@@ -284,9 +285,9 @@ class Device:
         """Split the device; the same partition gives the same sub-devices every time.
 
         Args:
-            partition: compute units of each sub-device, a list with the compute units of
-                each, or an affinity domain (``"numa"``, ``"L3_cache"``, ``"next_partitionable"``).
-                A device with one compute unit is the only part of one unit that it has.
+            partition: compute units of each sub-device, a list with the compute units of each, or
+                an affinity domain (``"numa"``, ``"L3_cache"``, ``"next_partitionable"``). A device
+                with one compute unit is its own only part of one unit.
 
         Raises:
             DeviceError: the device cannot be split that way.
@@ -310,13 +311,13 @@ class Device:
             raise DeviceError(
                 f"create_sub_devices: {describe_device(self.sycl_device)} with "
                 f"{self.sycl_device.max_compute_units} compute units cannot be split with "
-                f"partition={partition!r} ({error}); give a number of compute units of at "
+                f"partition={partition!r} ({error}); pass a number of compute units of at "
                 f"most half of that, a list of numbers, or an affinity domain it has"
             ) from None
         return [Device(part) for part in parts]
 
     def wait(self) -> None:
-        """Wait for all work on the queue, for that of other libraries too.
+        """Wait for all work on the queue, including work of other libraries.
 
         Example:
             >>> import dparray as dp
@@ -326,12 +327,12 @@ class Device:
             wait_for_work(self.sycl_queue)
 
     def print_device_info(self) -> None:
-        """Print what SYCL knows of the device, as ``dpctl.SyclDevice.print_device_info``."""
+        """Print the properties of the device, like ``dpctl.SyclDevice.print_device_info``."""
         self.sycl_device.print_device_info()
 
     @classmethod
     def create_device(cls, device: Any = None) -> Device:
-        """``Device(device)`` under the name that it has in dpctl.tensor.
+        """``Device(device)`` under its name in dpctl.tensor.
 
         Example:
             >>> import dparray as dp
@@ -364,7 +365,7 @@ class Device:
 
 
 def _partition(partition: Any) -> int | tuple[int, ...] | str:
-    """The argument of dpctl's ``create_sub_devices``, which would round a fraction."""
+    """Return the argument of dpctl's ``create_sub_devices``, which would round a fraction."""
     if isinstance(partition, str):
         return partition
     if isinstance(partition, Sequence):
@@ -375,13 +376,13 @@ def _partition(partition: Any) -> int | tuple[int, ...] | str:
 def _split(
     device: dpctl.SyclDevice, partition: int | tuple[int, ...] | str
 ) -> tuple[dpctl.SyclDevice, ...]:
-    """The sub-devices of a partition; the same ones every time, with labels."""
+    """Return the sub-devices of a partition; the same ones every time, with labels."""
     with lock:
         parts = _sub_devices.get((device, partition))
         if parts is None:
             parts = tuple(device.create_sub_devices(partition=partition))
             _sub_devices[device, partition] = parts
-            # One compute unit each is what is meant where nothing else is said.
+            # One compute unit each is the default meaning.
             how = "" if partition == 1 else f" by {partition!r}".replace(",)", ")")
             for number, part in enumerate(parts, start=1):
                 _sub_device_labels.setdefault(part, f"sub-device {number} of {len(parts)}{how}")
@@ -389,8 +390,8 @@ def _split(
 
 
 def sub_device_path(device: dpctl.SyclDevice) -> tuple[tuple[Any, int], ...] | None:
-    """Return the partitions that lead from the root to a sub-device, each with the number of the
-    part from 0; ``None`` if :meth:`Device.create_sub_devices` has not made it.
+    """Return the partitions that lead from the root to a sub-device, each with the index of the
+    part; ``None`` if :meth:`Device.create_sub_devices` did not create it.
     """
     path: list[tuple[Any, int]] = []
     while device.parent_device is not None:
@@ -405,10 +406,10 @@ def sub_device_path(device: dpctl.SyclDevice) -> tuple[tuple[Any, int], ...] | N
 
 
 def _select(filter_string: str) -> dpctl.SyclDevice:
-    """The device a filter string names.
+    """Return the device that a filter string names.
 
-    Of the devices that fit one without a number it is the best that can hold arrays. A number
-    counts all devices, as in ``Device.filter_string``.
+    A string without a number selects the best matching device that can hold arrays. A number counts
+    all devices, as in ``Device.filter_string``.
     """
     found = dpctl.get_devices()
     for part in filter_string.split(","):
@@ -427,7 +428,7 @@ def _select(filter_string: str) -> dpctl.SyclDevice:
         return dpctl.SyclDevice(filter_string)
     except (dpctl.SyclDeviceCreationError, ValueError):
         raise DeviceError(
-            f"device: no device fits {filter_string!r}; available: {_available()}"
+            f"device: no device matches {filter_string!r}; available: {_available()}"
             + (_NEEDS_OF_GPUS if "gpu" in filter_string.lower() else "")
         ) from None
 
@@ -445,7 +446,7 @@ def supports_usm(device: dpctl.SyclDevice, usm_type: str) -> bool:
 
 
 def unsupported_reason(device: dpctl.SyclDevice) -> str | None:
-    """Why no array can live on ``device``, or ``None`` if one can."""
+    """Return why no array can be allocated on ``device``, or ``None`` if one can."""
     if not supports_usm(device, "device"):
         return "it has no USM device allocations (aspect usm_device_allocations)"
     return None
@@ -477,7 +478,7 @@ def _default_is_unusable() -> str | None:
 
 
 class DeviceList(list[Device]):
-    """Devices; a list that a notebook shows as a table."""
+    """A list of devices, which a notebook shows as a table."""
 
 
 def devices() -> DeviceList:
@@ -494,9 +495,9 @@ def devices() -> DeviceList:
 
 
 def is_available(device: str | None = None) -> bool:
-    """Return whether this machine has a device that a filter string names and that can hold arrays.
+    """Return whether this machine has a device that matches a filter string and can hold arrays.
 
-    Any device counts where no string is given.
+    Without a string, any such device counts.
 
     Example:
         >>> import dparray as dp
@@ -517,10 +518,10 @@ _scoped_default: ContextVar[Device | None] = ContextVar("dparray_default_device"
 
 
 def default_device() -> Device:
-    """Return the device used where neither ``device=`` nor an input decides.
+    """Return the device used if neither ``device=`` nor an input decides.
 
-    It is the one set by :func:`use_device` or :func:`set_default_device`, else the device with
-    the highest SYCL selector score that can hold arrays.
+    It is the device set by :func:`use_device` or :func:`set_default_device`, otherwise the device
+    with the highest SYCL selector score that can hold arrays.
 
     Raises:
         DeviceError: this machine has no device that can hold arrays.
@@ -545,7 +546,7 @@ def default_device() -> Device:
 
 
 def set_default_device(device: Any) -> Device:
-    """Make ``device`` the default of this process; returns the previous default.
+    """Make ``device`` the default of this process; return the previous default.
 
     Example:
         >>> import dparray as dp
@@ -563,7 +564,7 @@ def set_default_device(device: Any) -> Device:
 def use_device(device: Any) -> Iterator[Device]:
     """Make ``device`` the default inside a ``with`` block (of this thread or task).
 
-    The default matters to creation functions only: operations follow their inputs.
+    The default affects only creation functions: operations follow their inputs.
 
     Example:
         >>> import dparray as dp
@@ -584,7 +585,7 @@ def queue_of(device: Any = None, sycl_queue: dpctl.SyclQueue | None = None) -> d
     """Return the queue that ``device=`` and ``sycl_queue=`` of a creation function name.
 
     Raises:
-        DeviceError: the two disagree, or one of them is no such thing.
+        DeviceError: the two disagree, or one of them has a wrong type.
 
     Example:
         >>> import dparray as dp
@@ -594,8 +595,8 @@ def queue_of(device: Any = None, sycl_queue: dpctl.SyclQueue | None = None) -> d
     if sycl_queue is not None:
         if not isinstance(sycl_queue, dpctl.SyclQueue):
             raise DeviceError(
-                f"sycl_queue: {sycl_queue!r} of type {type(sycl_queue).__name__} is no queue; "
-                f"give a dpctl.SyclQueue, or pass a device as `device=`"
+                f"sycl_queue: {sycl_queue!r} of type {type(sycl_queue).__name__} is not a queue; "
+                f"pass a dpctl.SyclQueue, or a device as `device=`"
             )
         if device is not None:
             _check_agreement(device, sycl_queue)
@@ -606,9 +607,7 @@ def queue_of(device: Any = None, sycl_queue: dpctl.SyclQueue | None = None) -> d
 
 
 def copying_call(name: str, queue: dpctl.SyclQueue | None) -> str:
-    """Return the call that copies data of the host to a queue, for messages; by what names the
-    queue.
-    """
+    """Return the call that copies host data to a queue, for messages; ``by`` names the queue."""
     if queue is None or queue == default_device().sycl_queue:
         return f"dp.asarray({name})"
     device = Device(queue)
@@ -618,7 +617,9 @@ def copying_call(name: str, queue: dpctl.SyclQueue | None) -> str:
 
 
 def _check_agreement(device: Any, queue: dpctl.SyclQueue) -> None:
-    """A device given by name or SyclDevice agrees with any queue on it; a queue with itself."""
+    """Return whether two arguments agree: a device name or SyclDevice matches any queue on it, a
+    queue only itself.
+    """
     named = Device(device)
     names_device_only = isinstance(device, str | dpctl.SyclDevice)
     agrees = (
@@ -627,5 +628,5 @@ def _check_agreement(device: Any, queue: dpctl.SyclQueue) -> None:
     if not agrees:
         raise DeviceError(
             f"device= and sycl_queue= disagree: device is {named}, sycl_queue is on "
-            f"{describe_queue(queue)}; give one of the two"
+            f"{describe_queue(queue)}; pass one of the two"
         )

@@ -1,4 +1,5 @@
-"""Kernels of users: decorators, binding of arguments, launches and their events.
+"""User-defined kernels: decorators, argument binding, launches and their events.
 
-In: a Python function, a range and arguments. Out: an event. Imports arrays and everything below.
+Input: a Python function, a range and arguments. Output: an event. Imports arrays and all lower
+    layers.
 """

@@ -1,7 +1,7 @@
-"""Arguments of kernels: packed by a *binder*, generated once for each combination of classes.
+"""Pack kernel arguments with a *binder*, which is generated once for each combination of classes.
 
-So a warm launch decides nothing about types. What the compiler needs to know of an argument is its
-type key (:mod:`dparray._type_keys`).
+A launch with known classes therefore makes no decisions about types. A type key
+(:mod:`dparray._type_keys`) tells the compiler all it needs about an argument.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ _SCALAR_TYPES: dict[str, Any] = {
     "u2": ctypes.c_uint16,
     "u4": ctypes.c_uint32,
     "u8": ctypes.c_uint64,
-    "f2": ctypes.c_float,  # which a half is in a kernel
+    "f2": ctypes.c_float,  # the type of float16 in a kernel
     "f4": ctypes.c_float,
     "f8": ctypes.c_double,
 }
 
 
 #: The arguments of one launch: a type key for each; the packed arguments; the queue of the array
-#: arguments, or ``None`` when they are on several or none; what owns memory outside the pool and
-#: must outlive the kernel; and the blocks of our arrays. A plain tuple, which costs less to make.
+#: arguments, or ``None`` if there are none or their queues differ; the owners of memory outside the
+#: pool, which must outlive the kernel; and the blocks of dparray's arrays. A plain tuple, which is
+#: cheapest to create.
 Bound = tuple[
     tuple[str, ...], list[Packed], dpctl.SyclQueue | None, tuple[Any, ...], tuple[Block, ...]
 ]
@@ -62,7 +63,7 @@ def _integer(value: int) -> tuple[str, Packed]:
         return "i8", pack_scalar(ctypes.c_int64(value))
     if 0 <= value < 2**64:
         return "u8", pack_scalar(ctypes.c_uint64(value))
-    raise TypeError(f"the integer {value}, which 64 bits do not hold")
+    raise TypeError(f"the integer {value}, which does not fit into 64 bits")
 
 
 def _complex(value: complex) -> Packed:
@@ -81,7 +82,7 @@ def _constant(constant: Constant) -> tuple[str, Packed]:
 
 
 def is_native(cls: type) -> bool:
-    """Return whether arrays of this class are dparray's own."""
+    """Return whether arrays of this class are dparray's."""
     return hasattr(cls, "_packed")
 
 
@@ -91,7 +92,7 @@ def is_array(cls: type) -> bool:
 
 
 def _scalar_key(cls: type) -> str | None:
-    """The type key of all values of a scalar class; ``None`` when it is no scalar class."""
+    """Return the type key of all values of a scalar class; ``None`` for other classes."""
     if cls is bool:
         return "b1"
     if issubclass(cls, np.generic):
@@ -168,39 +169,39 @@ def make_binder(classes: Sequence[type]) -> Binder:
 
 
 def _unsupported(cls: type) -> str:
-    if hasattr(cls, "shards"):  # of dp.distribute, whose layer is above this one
+    if hasattr(cls, "shards"):  # an array of dp.distribute, whose layer is above this one
         return (
-            "an array over several devices; launch the kernel over its shards: "
+            "a sharded array; launch the kernel over its shards: "
             "dp.call_kernel(kernel, dp.sharding.ShardedRange(x), x)"
         )
     if cls is str or cls is type(None) or issubclass(cls, tuple | np.dtype | type):
         return (
-            f"a {cls.__qualname__}, which only parameters with dp.constexpr take, as in "
+            f"a {cls.__qualname__}, which only dp.constexpr parameters accept, as in "
             "def kernel(item, x, sizes: dp.constexpr); the kernel is compiled for each value. "
-            "Numbers that change are arguments of their own, or an array"
+            "Pass numbers that change as separate arguments, or as an array"
         )
     return (
         f"a {cls.__module__}.{cls.__qualname__}; a kernel takes arrays of dparray, dpnp and "
         "dpnp.tensor, anything with __sycl_usm_array_interface__, LocalAccessor, and Python or "
         "NumPy scalars (bool, integers to 64 bits, float32, float64, complex64, complex128); "
-        "data of the host become an array by dp.asarray(values)"
+        "dp.asarray(values) makes an array of host data"
     )
 
 
 def explain_arguments(kernel: str, parameters: Sequence[str], arguments: Sequence[Any]) -> None:
-    """Raise the error that names the first argument a kernel cannot take, if there is one."""
+    """Raise the error that names the first invalid argument of a kernel, if there is one."""
     queue = next((value.sycl_queue for value in arguments if hasattr(value, "sycl_queue")), None)
     for name, value in zip(parameters, arguments, strict=True):
         what = f"kernel {kernel}: argument {name!r}"
         if isinstance(value, np.ndarray):
             raise HostConversionError(
-                f"{what} is a NumPy array, which lives on the host; copy it to the device first: "
+                f"{what} is a NumPy array, in host memory; copy it to the device first: "
                 f"{name} = {copying_call(name, queue)}"
             )
         if isinstance(value, tuple | list) and any(is_array(type(each)) for each in value):
             raise KernelArgumentError(
-                f"{what} is a {type(value).__name__} of arrays; make each array an argument of its "
-                f"own, as in def {kernel}(item, a, b), or one array of them: dp.stack({name})"
+                f"{what} is a {type(value).__name__} of arrays; pass each array as a separate "
+                f"argument, as in def {kernel}(item, a, b), or stack them: dp.stack({name})"
             )
         try:
             make_binder((type(value),))(value)

@@ -1,4 +1,4 @@
-"""``@kernel`` and ``@device_func``: functions of users become kernels and device functions."""
+"""Turn user functions into kernels and device functions: ``@kernel`` and ``@device_func``."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ OPTIONS = ("debug", "inline_threshold")
 _INLINE_THRESHOLDS = (0, 1, 2, 3)
 
 
-# Options of numba-dpex that say nothing here.
+# Options of numba-dpex that have no effect here.
 _IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
 
 
-# Options of Numba and CUDA that there are not, with what there is.
+# Unsupported options of Numba and CUDA, with their replacements.
 _INSTEAD = {
-    "fastmath": "results follow IEEE 754 as NumPy's; float32 data with np.float32 constants is the "
-    "fast way, and dp.raw_kernel(source, name, options='-cl-fast-relaxed-math') the relaxed one",
+    "fastmath": "results follow IEEE 754 like NumPy's; use float32 and np.float32 constants for "
+    "speed, or dp.raw_kernel(source, name, options='-cl-fast-relaxed-math') for relaxed math",
     "parallel": "all work-items of a range run in parallel",
-    "nogil": "the interpreter's lock is not held while a kernel runs",
+    "nogil": "kernels run without the interpreter's lock",
     "nopython": "kernels are always compiled",
-    "cache": "kernels are always kept on disk; `dparray cache` shows them",
+    "cache": "kernels are always cached on disk; `dparray cache` lists them",
     "boundscheck": "dp.config.debug = True checks indices",
-    "device": "make functions that kernels call with @dp.device_func",
+    "device": "use @dp.device_func for functions that kernels call",
     "inline": "device functions are always inlined",
-    "link": "dp.raw_kernel takes OpenCL C and SPIR-V",
-    "max_registers": "devices choose their registers",
-    "opt": "dp.config.debug = True makes kernels for debuggers",
-    "target": "the device is that of the arrays",
+    "link": "use dp.raw_kernel for OpenCL C and SPIR-V",
+    "max_registers": "the driver allocates registers",
+    "opt": "dp.config.debug = True compiles kernels for debuggers",
+    "target": "kernels run on the device of their arrays",
 }
 
 
@@ -58,31 +58,30 @@ def kernel(
     function: Any = None, *, range: Any = None, **options: Any
 ) -> Callable[[Callable[..., Any]], KernelFunction]: ...
 def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
-    """Make a kernel of a Python function written in the kernel language.
+    """Compile a Python function in the kernel language as a kernel.
 
-    The first parameter is the work-item (:class:`Item` or :class:`NdItem`); the others are
-    arrays, scalars and local accessors. The function is compiled when it is first launched, for
-    the argument types of that launch, and kept on disk for later processes.
+    The first parameter is the work-item (:class:`Item` or :class:`NdItem`); the others are arrays,
+    scalars and local accessors. The function is compiled at its first launch, for the argument
+    types of that launch, and cached on disk for later processes.
 
-    A work-item raises no exception. Quotients by zero and mathematical functions outside of their
-    domain have NumPy's values. A range or a slice whose step is 0 only at run time is empty, and an
-    index outside of a tuple is that of its first item; an index outside of an array, a dimension
-    that the range has not and an array unpacked to another number of names have no defined result.
-    ``dp.config.debug`` and :func:`simulate` report all of these but the quotients and functions.
-    They also check assertions, which are left out otherwise, as ``python -O`` does.
-    ``round(x, digits)`` of a float is NumPy's ``np.round``.
-    What else may raise, a constant step of 0 and a constant dimension that the range has not do not
-    compile.
+    Kernels raise no exceptions. Divisions by zero and mathematical functions outside their domain
+    return NumPy's values. A range or a slice whose step is 0 only at run time is empty, and an
+    index outside a tuple selects its first item. The result is undefined for an index outside an
+    array, a dimension that the range does not have, and an array unpacked to a different number of
+    names. ``dp.config.debug`` and :func:`simulate` report all of these except divisions and
+    functions. They also check assertions, which are removed otherwise, as with ``python -O``.
+    ``round(x, digits)`` of a float is NumPy's ``np.round``. A constant step of 0 and a constant
+    dimension that the range does not have are compile errors.
 
     Args:
         function: the function; a signature or a list of signatures in Numba's types, to compile
-            at once and for these only; or nothing, for a decorator with options.
-        range: the default range, or a function of the kernel's arguments that gives it, so that
+            immediately and only for these; or nothing, for a decorator with options.
+        range: the default range, or a function of the kernel's arguments that returns it, so that
             ``kernel(*arguments)`` launches.
         options: ``debug`` and ``inline_threshold``.
 
     Raises:
-        KernelArgumentError: no work-item parameter, or an unknown option.
+        KernelArgumentError: there is no work-item parameter, or an option is unknown.
 
     Example:
         >>> import dparray as dp
@@ -106,7 +105,7 @@ def make_kernel(
     range: Any = None,
     **options: Any,
 ) -> Any:
-    """As :func:`kernel`; ``kind`` makes it of a function, its options and its default range."""
+    """Like :func:`kernel`; ``kind`` creates it from a function, options and a default range."""
     options = _checked_options("kernel", options)
     default = range if callable(range) or range is None else (lambda *arguments: range)
 
@@ -134,10 +133,10 @@ def device_func(
     function: Any = None, **options: Any
 ) -> Callable[[Callable[..., Any]], DeviceFunction]: ...
 def device_func(function: Any = None, **options: Any) -> Any:
-    """Make a function that kernels and other device functions may call; it may return a value.
+    """Compile a function that kernels and other device functions may call; it may return a value.
 
     Args:
-        function: the function; a signature in Numba's types is accepted and not needed.
+        function: the function; a signature in Numba's types is accepted but not needed.
         options: ``debug`` and ``inline_threshold``.
 
     Example:
@@ -163,7 +162,7 @@ def device_func(function: Any = None, **options: Any) -> Any:
 
 
 def _check_signature(maker: str, signature: Any) -> None:
-    """Raise unless ``signature`` can be one: a text, an object of Numba's, or several of them."""
+    """Raise unless ``signature`` can be one: a string, a Numba object, or several of them."""
     several = signature if isinstance(signature, list | tuple) else (signature,)
     for each in several:
         if isinstance(each, tuple):
@@ -171,7 +170,7 @@ def _check_signature(maker: str, signature: Any) -> None:
         elif isinstance(each, KernelFunction | DeviceFunction):
             what = "kernel" if isinstance(each, KernelFunction) else "device function"
             raise KernelArgumentError(
-                f"{maker}: {each.__name__} is a {what} already; decorate the Python function, "
+                f"{maker}: {each.__name__} is already a {what}; decorate the Python function "
                 f"once: dp.{maker}({each.__name__}.py_func)"
             )
         elif not isinstance(each, str) and not type(each).__module__.startswith(_SIGNERS):
@@ -186,21 +185,23 @@ def _checked_options(maker: str, options: dict[str, Any]) -> dict[str, Any]:
         if name not in OPTIONS + _IGNORED_OPTIONS:
             instead = f": {_INSTEAD[name]}" if name in _INSTEAD else ""
             raise KernelArgumentError(
-                f"{maker}: there is no option {name!r}{instead}; options: {', '.join(OPTIONS)}"
+                f"{maker}: unknown option {name!r}{instead}; options: {', '.join(OPTIONS)}"
             )
     threshold = options.get("inline_threshold", 0)
     if type(threshold) is not int or threshold not in _INLINE_THRESHOLDS:
-        raise KernelArgumentError(f"{maker}: inline_threshold is 0, 1, 2 or 3; got {threshold!r}")
+        raise KernelArgumentError(
+            f"{maker}: inline_threshold must be 0, 1, 2 or 3; got {threshold!r}"
+        )
     if not isinstance(options.get("debug", False), bool):
-        raise KernelArgumentError(f"{maker}: debug is True or False; got {options['debug']!r}")
+        raise KernelArgumentError(f"{maker}: debug must be True or False; got {options['debug']!r}")
     return {name: value for name, value in options.items() if name in OPTIONS}
 
 
 def kernel_of(candidate: Any) -> KernelFunction:
-    """Return the kernel that a launch is given.
+    """Return the kernel of a launch.
 
     Raises:
-        KernelArgumentError: it is none.
+        KernelArgumentError: it is not a kernel.
     """
     if not isinstance(candidate, KernelFunction):
         raise KernelArgumentError(

@@ -1,4 +1,4 @@
-"""Kernels in Python: the decorators that make them and the functions that launch them."""
+"""Define kernels: decorated Python functions, compiled at launch."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ __all__ = [
     "KernelFunction",
 ]
 
-#: The references of a kernel that nothing is compiled of.
+#: The references of a kernel that has not been compiled.
 _UNWATCHED: list[Reference] = []
 _MAX_PIECES_AHEAD = 64
 _ITEMS = ("", "item:1", "item:2", "item:3")
@@ -85,18 +85,19 @@ class _Configured:
 
 
 class KernelFunction:
-    """A kernel: a Python function compiled for the argument types it is launched with.
+    """A kernel: a Python function compiled for the argument types of its launches.
 
-    Made by :func:`kernel`. Launch it with ``kernel[range](*arguments)``, with
-    :func:`call_kernel`, or, when it has a default range, with ``kernel(*arguments)``.
+    Made by :func:`kernel`. Launch it with ``kernel[range](*arguments)``, with :func:`call_kernel`,
+    or, if it has a default range, with ``kernel(*arguments)``.
 
-    State: one compiled kernel for each combination of argument types; queues share them. They
-    hold the values of the globals and captured names that the function and its device functions
-    refer to; when one of these is assigned anew, the next launch compiles again.
+    State: one compiled kernel for each combination of argument types, shared by all queues. A
+    compiled kernel contains the values of the globals and captured names that the function and its
+    device functions refer to. When one of these is assigned a new value, the next launch compiles
+    again.
 
     Attributes:
         py_func: the Python function.
-        options: ``debug`` and ``inline_threshold``, where given.
+        options: ``debug`` and ``inline_threshold``, if given.
 
     Example:
         >>> import dparray as dp
@@ -132,15 +133,16 @@ class KernelFunction:
             if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
                 raise KernelArgumentError(
                     f"kernel {self.__name__}: parameter {name!r} is {parameter.kind.description}; "
-                    "a kernel's parameters are plain names, one for each argument"
+                    "a kernel's parameters must be plain names, one for each argument"
                 )
         if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
             raise KernelArgumentError(
-                f"kernel {self.__name__}: a kernel is a plain function: no yield and no async"
+                f"kernel {self.__name__}: a kernel must be a plain function, without yield and "
+                "async"
             )
         if has_item and not parameters:
             raise KernelArgumentError(
-                f"kernel {self.__name__}: the first parameter of a kernel is its work-item: "
+                f"kernel {self.__name__}: the first parameter of a kernel must be its work-item: "
                 f"def {self.__name__}(item, ...)"
             )
         self._has_item = has_item
@@ -152,8 +154,8 @@ class KernelFunction:
         self._orders: dict[tuple[str, Signature], tuple[tuple[int, ...] | None, int] | None] = {}
         self._checked: KernelFunction | None = None
         self._checks: CheckedKernel | None = None
-        self._closed = False  # made with explicit signatures: no others are compiled
-        self._references = _UNWATCHED  # what the compiled kernels hold the values of
+        self._closed = False  # True after explicit signatures, which allow no other types.
+        self._references = _UNWATCHED  # The values that the compiled kernels contain.
 
     def __repr__(self) -> str:
         return f"<dparray kernel {self.__qualname__}>"
@@ -163,7 +165,7 @@ class KernelFunction:
         return may_loop(self.py_func)
 
     def __reduce__(self) -> str:
-        return self.__qualname__  # as functions are pickled: by name
+        return self.__qualname__  # Pickled by name, like functions.
 
     def parts(self) -> tuple[Any, ...]:
         """Return the parts of a kernel: function, options, default range, and whether it takes an
@@ -185,12 +187,13 @@ class KernelFunction:
         """Launch over the kernel's default range.
 
         Args:
-            arguments: those of the kernel, also by name; what has a default may be left out.
-            depends_on: an event or events that must be complete first, of whatever queues.
+            arguments: the kernel's arguments, also by name; arguments with a default may be
+                omitted.
+            depends_on: one or more events, of any queues, that must complete first.
             named: arguments by name.
 
         Raises:
-            KernelRangeError: the kernel was made without one.
+            KernelRangeError: the kernel has no default range.
         """
         if self._default_range is None:
             raise KernelRangeError(
@@ -215,7 +218,7 @@ class KernelFunction:
         try:
             types, packed, queue, borrowed, blocks = self._bind(arguments)
         except KernelArgumentError:
-            if hasattr(index_space, "launch_over"):  # arrays over several devices
+            if hasattr(index_space, "launch_over"):  # a sharded array
                 return index_space.launch_over(self, arguments, depends_on)
             raise
         if type(index_space) is Range:
@@ -237,7 +240,7 @@ class KernelFunction:
         key = (item, types)
         compiled = self._kernels.get(key) or self._compile(item, types, queue, size)
         reads = 0
-        if not borrowed:  # then all arrays are ours
+        if not borrowed:  # From here on, all arrays are dparray's.
             order, reads = self._orders.get(key) or self._order(key, compiled, arguments)
             if order is not None:
                 blocks = tuple([blocks[position] for position in order])
@@ -269,7 +272,7 @@ class KernelFunction:
         others: Sequence[Event],
         arguments: tuple[Any, ...],
     ) -> Event:
-        """Launch a range in pieces, or behind events that the device cannot wait for."""
+        """Launch a range in pieces, or after events that the device cannot wait for."""
         in_pieces = local is None and prod(size) >= rounding.INDEX_LIMIT
         queue = rest[0]
 
@@ -280,7 +283,8 @@ class KernelFunction:
 
         def submit() -> Any:
             event = None
-            # The driver keeps memory for each piece that waits, and a range may have a billion.
+            # The driver keeps memory for each waiting piece, and a range may have a billion
+            # work-items.
             running: deque[Any] = deque()
             for offset, piece in pieces():
                 if len(running) == _MAX_PIECES_AHEAD:
@@ -301,18 +305,17 @@ class KernelFunction:
         return Event(submit(), self, queue)
 
     def _settle(self, blocks: tuple[Block, ...]) -> None:
-        """Compute what is pending on memory that it may write."""
+        """Evaluate pending expressions that depend on memory that the kernel may write."""
         settle_blocks(blocks)
 
     def _order(
         self, key: tuple[str, Signature], compiled: Kernel, arguments: tuple[Any, ...]
     ) -> tuple[tuple[int, ...] | None, int]:
-        """The places of the arrays among themselves, those only read first, and how many these are;
-        ``None`` for the places where they are so already.
+        """Return the order of the arrays with read-only ones first, and the number of those;
+        ``None`` as the order if it is that already.
 
-        It is kept with the compiled kernel, and holds as long as that does. To read the source
-        takes as long as to launch a kernel from disk, so the first launch of one does not: it marks
-        all arrays as written.
+        The result is stored with the compiled kernel. Reading the source takes as long as launching
+        a kernel from disk, so the first launch does not do it and treats all arrays as written.
         """
         orders = self._orders
         if key not in orders and compiled.origin == "disk":
@@ -330,7 +333,7 @@ class KernelFunction:
         return found
 
     def _only_read(self, arguments: tuple[Any, ...]) -> frozenset[str]:
-        """The parameters that the kernel reads and does not write, for arrays like these."""
+        """Return the parameters that the kernel only reads, for arrays like these."""
         dimensions = [getattr(value, "ndim", None) for value in arguments]
         head = [None] if self._has_item else []
         return read_only_parameters(self.py_func, (*head, *dimensions))
@@ -338,24 +341,25 @@ class KernelFunction:
     def _launch_checked(
         self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any
     ) -> Event:
-        """Launch the copy that checks indices, wait for it, and raise what it found."""
+        """Launch the version that checks indices, wait for it, and raise the errors found."""
         checked, checks = self._checked, self._checks
         if checked is None:
             self._watch()
             checks = copy = checked_copy(self.py_func)
-            checked = self  # no source, nothing to check
+            checked = self  # There is no source, so nothing can be checked.
             if copy is not None:
                 checked = KernelFunction(copy.function, self.options, has_item=self._has_item)
                 checked._checked = checked
                 checked._constants = self._constants
-            self._checks = checks  # before the other, by which another thread knows of both
+            # Set before the other, which tells other threads that both exist.
+            self._checks = checks
             self._checked = checked
             unchecked = [self.__name__] if copy is None else copy.unchecked
             if unchecked:
                 warnings.warn(
-                    f"kernel {self.__name__}: dp.config.debug checks no indices in "
-                    f"{', '.join(unchecked)}, whose source is not at hand (typed at a prompt, or "
-                    "changed since); put it into a file, or use dp.simulate, which needs none",
+                    f"kernel {self.__name__}: dp.config.debug cannot check indices in "
+                    f"{', '.join(unchecked)}, whose source is unavailable (typed at a prompt, or "
+                    "changed since); put it into a file, or use dp.simulate, which needs no source",
                     RuntimeWarning,
                     stacklevel=4,
                 )
@@ -372,12 +376,12 @@ class KernelFunction:
         return event
 
     def _wait_for_maps(self, arguments: tuple[Any, ...]) -> None:
-        """Wait until no open map crosses what the kernel reads or may write."""
+        """Wait until no open map overlaps memory that the kernel reads or may write."""
         for layout, mode in self._accesses(arguments):
             (host_maps.before_read if mode == "r" else host_maps.before_write)(layout)
 
     def _accesses(self, arguments: tuple[Any, ...]) -> list[tuple[Layout, str]]:
-        """The arrays among the arguments, each with ``"w"`` if the kernel may write it."""
+        """Return the arrays among the arguments, each with ``"w"`` if the kernel may write it."""
         found = []
         only_read = self._only_read(arguments)
         for name, value in zip(self._parameters, arguments, strict=False):
@@ -411,7 +415,7 @@ class KernelFunction:
         )
 
     def _completed(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments in the order of the parameters, with those that have defaults."""
+        """Return all arguments in the order of the parameters, with defaults filled in."""
         rest = self._parameters[len(arguments) :]
         for name in named:
             if name not in rest:
@@ -434,7 +438,8 @@ class KernelFunction:
         hint = ""
         if self._has_item and len(arguments) == len(self._parameters) + 1:
             given = next(iter(inspect.signature(self.py_func).parameters))
-            if given not in ("item", "nd_item", "nditem"):  # under its usual names it is meant
+            # The usual names of a work-item suggest that it is one.
+            if given not in ("item", "nd_item", "nditem"):
                 hint = (
                     f". Its first parameter {given!r} is the work-item, which the launch provides; "
                     f"if it is meant to be an argument, write def {self.__name__}(item, {given}, "
@@ -466,19 +471,19 @@ class KernelFunction:
         if arrays:
             common_placement(f"kernel {self.__name__}", arrays)
         raise KernelArgumentError(
-            f"kernel {self.__name__}: at least one argument must be an array; its queue is where "
+            f"kernel {self.__name__}: at least one argument must be an array, whose queue runs "
             "the kernel runs"
         )
 
     # -- compiling ------------------------------------------------------------------------------
 
     def _forget(self, references: list[Reference]) -> None:
-        """Drop the compiled kernels, which hold values that are no longer those of their names.
+        """Drop the compiled kernels, which contain outdated values of names.
 
-        The dictionaries are new ones: another thread may be compiling with the values of before.
+        The dictionaries are replaced: another thread may be compiling with the old values.
         """
         with lock:
-            if self._references is not references:  # another thread was here
+            if self._references is not references:  # Another thread did it meanwhile.
                 return
             known = list(self._kernels)
             self._kernels, self._orders = {}, {}
@@ -516,7 +521,7 @@ class KernelFunction:
         return compiled
 
     def _warn_of_dimensions(self, advice: Advice, size: Sequence[int]) -> None:
-        """Warn where several work-items are the same to a kernel, which is CUDA's habit."""
+        """Warn if several work-items look the same to a kernel, a common mistake of CUDA users."""
         unread = [each for each in advice.unread if size[each] > 1]
         if not unread:
             return
@@ -533,14 +538,14 @@ class KernelFunction:
         compile.warn_at(self.py_func, advice.line, text, KernelRangeWarning)
 
     def make_ready(self, dimensions: int, *arguments: Any) -> None:
-        """Compile it for these arguments in an ``NdRange``, and build it where they are."""
+        """Compile for these arguments in an ``NdRange``, and build the kernel for their device."""
         types, _, queue, _, _ = self._bind(arguments)
         item = _ND_ITEMS[dimensions]
         compiled = self._kernels.get((item, types)) or self._compile(item, types, queue)
         compiled.built_for(queue)
 
     def _watch(self) -> None:
-        """Remember the values that the function refers to, which what is made of it holds."""
+        """Record the values that the function refers to, which compiled kernels contain."""
         if self._references is not _UNWATCHED:
             return
         with lock:
@@ -554,12 +559,12 @@ class KernelFunction:
         return [f"{name}: {label}" for name, label in pairs]
 
     def specialize(self, signatures: Iterable[Signature]) -> None:
-        """Compile for these type keys (item first) now, and for no others later."""
+        """Compile for these type keys (the item first) now, and for no others later."""
         for item, *types in signatures:
             self._compile(item, tuple(types))
         self._closed = True
 
-    # -- looking into it ------------------------------------------------------------------------
+    # -- inspection -----------------------------------------------------------------------------
 
     @property
     def location(self) -> str:
@@ -572,11 +577,11 @@ class KernelFunction:
         """The Python source of the kernel.
 
         Raises:
-            KernelError: it is not at hand, as of a kernel that was typed at a prompt.
+            KernelError: the source is unavailable, for example for a kernel typed at a prompt.
         """
         try:
             text = inspect.getsource(self.py_func)
-            if source_of(self.py_func) is None:  # since Python 3.13, that of `python -c`
+            if source_of(self.py_func) is None:  # Since Python 3.13, `python -c` has source.
                 raise OSError("another text has the name of its file")
             return text
         except OSError as error:
@@ -587,20 +592,20 @@ class KernelFunction:
 
     @property
     def signatures(self) -> list[Signature]:
-        """The argument types it is compiled for, in words, the item first."""
+        """The argument types of each compiled kernel, as readable text, the item first."""
         return [labels_of((item, *types)) for item, types in self._kernels]
 
     @property
     def compile_seconds(self) -> dict[Signature, float]:
-        """Seconds of compiling, for each signature; kernels from disk say what it once took."""
+        """Compile times in seconds by signature; for kernels from disk, the original time."""
         return {labels_of((i, *t)): kernel.seconds for (i, t), kernel in self._kernels.items()}
 
     def inspect_llvm(self, signature: Signature | None = None) -> Any:
-        """Return the LLVM module as text, of one signature, or of all in a dictionary."""
+        """Return the LLVM module of one signature as text, or a dictionary of all."""
         return self._inspect(signature, lambda kernel: kernel.llvm)
 
     def inspect_spirv(self, signature: Signature | None = None) -> Any:
-        """Return the SPIR-V module disassembled, of one signature, or of all in a dictionary."""
+        """Return the disassembled SPIR-V module of one signature, or a dictionary of all."""
         return self._inspect(signature, lambda kernel: compile.spirv_text(kernel))
 
     def _inspect(self, signature: Signature | None, look: Callable[[Kernel], str]) -> Any:
@@ -614,14 +619,14 @@ class KernelFunction:
         return look(found[tuple(signature)])
 
     def device_info(self, device: Any = None) -> dict[Signature, dict[str, int]]:
-        """Return the device's facts about the compiled kernels, for each signature.
+        """Return the driver's properties of the compiled kernels, for each signature.
 
         Args:
-            device: anything :class:`dparray.Device` takes; the default device if ``None``.
+            device: any device argument of :class:`dparray.Device`; the default device if ``None``.
 
         Returns:
             ``work_group_size`` (the largest), ``preferred_work_group_size_multiple``,
-            ``private_mem_size`` (bytes of registers spilt by one work-item),
+            ``private_mem_size`` (bytes of registers spilled by one work-item),
             ``max_sub_group_size``, ``max_num_sub_groups``, ``compile_sub_group_size`` and
             ``num_args``.
         """
@@ -647,14 +652,15 @@ class KernelFunction:
     ) -> tuple[int, ...]:
         """Return a local size for an ``NdRange`` of this kernel over ``global_size``.
 
-        It divides the global size, fits the device and the kernel as the driver built it, is a
-        multiple of the preferred one where the extents allow, and leaves enough groups for all
-        compute units.
+        It divides the global size, fits the device and the built kernel, is a multiple of the
+        preferred size if the global size allows, and leaves enough groups for all compute units.
 
         Args:
             global_size: a range, an integer or a tuple of integers.
-            arguments: those of the launch; with them the built kernel is asked, too.
-            device: where it will run; the queue of the arguments, or the default device.
+            arguments: the arguments of the launch; with them, the limits of the built kernel apply
+                too.
+            device: the device to run on; defaults to the queue of the arguments, or the default
+                device.
 
         Example:
             >>> import dparray as dp
@@ -700,5 +706,5 @@ class KernelFunction:
 
 
 def _is_fixed(value: Any) -> bool:
-    """Whether a name with this value is not worth watching: a module, or a part of one."""
+    """Return whether a name with this value needs no watching: a module, or a part of one."""
     return isinstance(value, ModuleType | BuiltinFunctionType | type)

@@ -1,4 +1,4 @@
-"""``call_kernel`` and ``call_kernel_async``."""
+"""Launch kernels: ``call_kernel`` and ``call_kernel_async``."""
 
 from __future__ import annotations
 
@@ -19,25 +19,24 @@ __all__ = [
 def call_kernel(
     kernel: Any, index_space: Any, *arguments: Any, depends_on: Iterable[Any] = (), **named: Any
 ) -> Event:
-    """Launch a kernel on the queue of its array arguments; returns without waiting.
+    """Launch a kernel on the queue of its array arguments; return without waiting.
 
-    The launch comes after all earlier work on that queue, and whatever reads a result waits for
-    it.
+    The launch comes after all earlier work on that queue, and every read of a result waits for it.
 
     Args:
         kernel: an object made by :func:`kernel` or :func:`raw_kernel`.
         index_space: a :class:`Range` (or an integer or tuple), or an :class:`NdRange` for
             work-groups, barriers and local memory.
         arguments: dparray, dpnp and dpnp.tensor arrays, anything with
-            ``__sycl_usm_array_interface__``, local accessors, Python and NumPy scalars. What has a
-            default may be left out.
-        depends_on: an event or events that must be complete first, of whatever queues. Those of
-            another context are waited for by a thread, which then submits the launch.
+            ``__sycl_usm_array_interface__``, local accessors, Python and NumPy scalars. Arguments
+            with a default may be omitted.
+        depends_on: one or more events, of any queues, that must complete first. A thread waits for
+            events of another context, and then submits the launch.
         named: arguments by name.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        KernelArgumentError: an argument a kernel cannot take, or too many or too few.
+        KernelArgumentError: an argument is invalid, or there are too many or too few.
         HostConversionError: an argument is a NumPy array.
         KernelRangeError: the device cannot run this range.
         KernelCompileError: the kernel does not compile for these types.
@@ -57,7 +56,7 @@ def call_kernel(
     if isinstance(kernel, RawKernel):
         if named:
             raise KernelArgumentError(
-                f"call_kernel: the arguments of {kernel!r} have no names; give them in its order"
+                f"call_kernel: the arguments of {kernel!r} have no names; pass them by position"
             )
         return kernel[index_space](*arguments, depends_on=depends_on)
     launched = kernel_of(kernel)
@@ -69,7 +68,7 @@ def call_kernel(
 def call_kernel_async(
     kernel: Any, index_space: Any, depends_on: Iterable[Any], *arguments: Any, **named: Any
 ) -> Event:
-    """Launch a kernel after the events in ``depends_on``; otherwise as :func:`call_kernel`.
+    """Launch a kernel after the events in ``depends_on``; otherwise like :func:`call_kernel`.
 
     Example:
         >>> import dparray as dp

@@ -1,8 +1,8 @@
-"""``numba_dpex.call_kernel`` and ``numba_dpex.call_kernel_async`` on this stack.
+"""Implement ``numba_dpex.call_kernel`` and ``numba_dpex.call_kernel_async`` with dparray.
 
-They keep numba-dpex's contract: ``call_kernel`` waits, ``call_kernel_async`` gives a pair of
-events, kernels without a work-item parameter run with a warning, and errors are caught by
-handlers written for numba-dpex.
+They keep numba-dpex's contract: ``call_kernel`` waits, ``call_kernel_async`` returns a pair of
+events, kernels without a work-item parameter run with a warning, and handlers written for
+numba-dpex catch the errors.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def call_kernel(kernel_fn: Any, index_space: Any, *kernel_args: Any) -> None:
 def call_kernel_async(
     kernel_fn: Any, index_space: Any, dependent_events: Any, *kernel_args: Any
 ) -> tuple[dpctl.SyclEvent, dpctl.SyclEvent]:
-    """Launch a kernel after ``dependent_events``; gives the event twice.
+    """Launch a kernel after ``dependent_events``; return its event twice.
 
-    numba-dpex's first event is that of the task that releases the arguments; here they are
-    released by the queue's own order.
+    numba-dpex's first event belongs to the task that releases the arguments; here the queue's order
+    releases them.
     """
     event = _launch(kernel_fn, index_space, dependent_events, kernel_args).sycl_event
     return event, event
@@ -62,13 +62,13 @@ def _launch(
 
 
 class _Kernel(KernelFunction):
-    """A kernel made by ``numba_dpex.kernel``, whose work-item parameter may be missing."""
+    """A kernel made by ``numba_dpex.kernel``, which may lack the work-item parameter."""
 
     _without_item: KernelFunction | None = None
 
     @property
     def overloads(self) -> dict[tuple[str, ...], Any]:
-        """The signature it is compiled for."""
+        """The signature that it is compiled for."""
         return dict(zip(self.signatures, self._kernels.values(), strict=True))
 
 
@@ -76,10 +76,10 @@ _OF_GROUPS = (LocalArray, work_items.barrier, work_items.sub_group_barrier)
 
 
 class _WithoutItem(KernelFunction):
-    """A kernel of the language up to 0.21: no work-item parameter, and a call waits.
+    """A kernel in the language up to 0.21: no work-item parameter, and a call waits.
 
-    ``kernel[global_size]`` and ``kernel[global_size, local_size]`` take integers and tuples; two
-    integers are these two, where other kernels take them for a range of two dimensions.
+    ``kernel[global_size]`` and ``kernel[global_size, local_size]`` take integers and tuples. Two
+    integers are a global and a local size here, and a two-dimensional range for other kernels.
     """
 
     def __init__(self, function: Any, options: dict[str, Any], default: Any = None) -> None:
@@ -103,8 +103,8 @@ class _WithoutItem(KernelFunction):
         if isinstance(index_space, tuple | list) and not isinstance(index_space, Range):
             if not 1 <= len(index_space) <= 2:
                 raise KernelArgumentError(
-                    f"kernel {self.__name__}: [global_size, local_size] take one or two sizes; got "
-                    f"{len(index_space)}. A range of three dimensions is "
+                    f"kernel {self.__name__}: [global_size, local_size] takes one or two sizes; "
+                    f"got {len(index_space)}. A range of three dimensions is "
                     f"numba_dpex.Range{tuple(index_space)}"
                 )
             size, *local = index_space
@@ -134,9 +134,9 @@ class _Waiting:
 
 
 def _language_of(function: Any) -> Iterator[Any]:
-    """The values that a kernel and the device functions that it comes to refer to."""
+    """The values that a kernel and the device functions that it calls refer to."""
     reached = [function]
-    for each in reached:  # which grows
+    for each in reached:  # This list grows during the loop.
         for value in referred_values(each).values():
             called = getattr(value, "py_func", None)
             if isinstance(called, FunctionType) and called not in reached:
@@ -145,7 +145,7 @@ def _language_of(function: Any) -> Iterator[Any]:
 
 
 def _has_no_item(function: Any) -> bool:
-    """Whether a kernel, or a device function that it calls, asks for ids without an item."""
+    """Return whether a kernel, or a device function that it calls, uses ids without an item."""
     return any(
         getattr(value, "__module__", None) == work_items.__name__
         for value in _language_of(function)
@@ -158,7 +158,7 @@ def _make(function: Any, options: dict[str, Any], default: Any = None) -> Kernel
 
 
 def kernel(function: Any = None, **options: Any) -> Any:
-    """Make a kernel as ``numba_dpex.kernel`` does; it is launched as all of dparray's, too."""
+    """Create a kernel like ``numba_dpex.kernel``; dparray can launch it like any other."""
     made = make_kernel(function, kind=_make, **options)
     if isinstance(made, KernelFunction):
         return made
@@ -189,7 +189,7 @@ def _kernel(kernel_fn: Any, kernel_args: tuple[Any, ...]) -> KernelFunction:
 
 
 def _translated(error: Exception, name: str) -> Exception:
-    """``error`` as an instance of numba-dpex's class and Numba's ``TypingError`` too."""
+    """Return ``error`` as an instance of numba-dpex's class and of Numba's ``TypingError``."""
     theirs = getattr(importlib.import_module("numba_dpex.core.exceptions"), name)
     typing_error = importlib.import_module("numba.core.errors").TypingError
     ours = type(error)

@@ -1,9 +1,9 @@
-"""The module ``numba_dpex``, so that programs written for it run: its kernels are dparray's.
+"""Provide the module ``numba_dpex``, so that programs written for it run with dparray's kernels.
 
-It answers where the package of that name is not installed. Its names are those that programs use:
-the decorators, the launches, the kernel language, the types of signatures and the exceptions.
-``dpjit`` and ``prange`` are ``dp.jit`` and ``dp.prange``. The kernel language up to 0.21, whose
-kernels have no work-item parameter, is there, too.
+It is used where the package of that name is not installed. It has the names that programs use: the
+decorators, the launches, the kernel language, the types of signatures and the exceptions. ``dpjit``
+and ``prange`` are ``dp.jit`` and ``dp.prange``. The kernel language up to 0.21, without a work-item
+parameter, is included.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = "numba_dpex"
 
 def _simulated(kernel_fn: Any, index_range: Any, *kernel_args: Any) -> None:
     """Run a kernel in plain Python, as ``numba_dpex.kernel_api.call_kernel`` does."""
-    # Its own runs one work-item after another, so that all may write the same.
+    # numba-dpex runs one work-item after another, so all may write the same element.
     sys.modules["dparray"].simulate(kernel_fn, index_range, *kernel_args, races="same-value")
 
 
@@ -45,14 +45,14 @@ def _array_type(
     aligned: bool = True,
     addrspace: int = 1,
 ) -> Any:
-    """The type of an array for signatures; where it is allocated is no part of it."""
+    """The type of an array in signatures, which does not include its device."""
     array = importlib.import_module("dparray._compiler.types").DeviceArray
     float64 = importlib.import_module("numba").types.float64
     return array(float64 if dtype is None else dtype, ndim, layout, int(addrspace))
 
 
 def _local_accessor_type(ndim: int, dtype: Any) -> Any:
-    """The type of a local accessor for signatures."""
+    """The type of a local accessor in signatures."""
     numba = importlib.import_module("numba")
     element = dtype if isinstance(dtype, numba.types.Type) else numba.from_dtype(dtype)
     return importlib.import_module("dparray._compiler.types").local_array(element, ndim)
@@ -92,7 +92,7 @@ _exceptions = {
 
 _language = {name: getattr(kernel_api, name) for name in kernel_api.__all__}
 
-# The kernel language up to 0.21. The flags of a fence are bits of OpenCL's; all fences order both
+# The kernel language up to 0.21. The flags of a fence are OpenCL's bits; all fences order both
 # kinds of memory.
 _WITHOUT_ITEM: dict[str, Any] = {
     "CLK_GLOBAL_MEM_FENCE": 2,
@@ -111,15 +111,15 @@ _REPLACED_MEMBERS = {
     "get_work_dim": "item.dimensions",
     "dppy": "numba_dpex",
     "offload_to_sycl_device": "the queue of the arrays, on which kernels run",
-    "reduce": "dparray.sum and the like, or reduce_over_group(group, value) in a kernel",
+    "reduce": "dparray.sum and related functions, or reduce_over_group(group, value) in a kernel",
     "max": "AtomicRef(array, index).fetch_max(value)",
     "min": "AtomicRef(array, index).fetch_min(value)",
     "compare_and_swap": "AtomicRef(array, index).compare_exchange(expected, value)",
     "static_alloc": "LocalArray(shape, dtype)",
 }
 
-#: The members of each module; a string is the module of ours, or of Numba's, that a name is found
-#: in when it is asked for, which imports Numba.
+#: The members of each module. A string names the module of dparray or Numba in which a name is
+#: looked up at its first use, which imports Numba.
 _MEMBERS: dict[str, dict[str, Any]] = {
     _NAME: {
         "NdRange": kernel_api.NdRange,
@@ -158,12 +158,12 @@ _MEMBERS: dict[str, dict[str, Any]] = {
     },
     f"{_NAME}.core.types.kernel_api.local_accessor": {"LocalAccessorType": _local_accessor_type},
 }
-# Modules that also have the names of Numba's types, int32 and the like.
+# Modules that also have the names of Numba's types, such as int32.
 _WITH_NUMBA_TYPES = frozenset({_NAME, f"{_NAME}.core.types"})
 
 
 class _Module(ModuleType):
-    """A module of ``numba_dpex``; what needs Numba is looked up when it is asked for."""
+    """A module of ``numba_dpex``; names that need Numba are looked up at their first use."""
 
     def __getattr__(self, name: str) -> Any:
         name_here = self.__name__
@@ -201,7 +201,7 @@ stand_in = StandIn(_MEMBERS.__contains__, _fill, lambda name: _Module(name, __do
 
 
 def make_module(name: str) -> ModuleType:
-    """Return the module that ``import numba_dpex`` is to give; its own modules are found later."""
+    """Return the module that ``import numba_dpex`` returns; its submodules are found later."""
     spec = stand_in.find_spec(name)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -210,5 +210,5 @@ def make_module(name: str) -> ModuleType:
 
 
 def install() -> None:
-    """Let ``import numba_dpex`` find the module; cheap, idempotent."""
+    """Make ``import numba_dpex`` find the module. Cheap and idempotent."""
     stand_in.install()

@@ -1,4 +1,4 @@
-"""Kernels of OpenCL C or SPIR-V, launched with the checks and in the order of any other."""
+"""Launch kernels in OpenCL C or SPIR-V, with the same checks and order as other kernels."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _SCALARS: dict[str, Any] = {
 
 
 class _Compiled:
-    """A kernel of a program for one queue, as launching takes it."""
+    """A kernel of a program for one queue, as the launch needs it."""
 
     remedy = (
-        "Each argument must be of its parameter's kind and size: an array for a pointer to global "
-        "memory, LocalAccessor for one to local memory, np.float32(2) for float, np.int32(2) for "
-        "int; Python's numbers are long and double. If they are, take smaller groups"
+        "Each argument must match its parameter's kind and size: an array for a pointer to global "
+        "memory, LocalAccessor for a pointer to local memory, np.float32(2) for float, np.int32(2) "
+        "for int; Python numbers are long and double. If all match, use smaller groups"
     )
 
     def __init__(self, name: str, built: Built) -> None:
@@ -69,7 +69,7 @@ class _Compiled:
 
 
 def _as_layout(value: Any) -> Any:
-    """Where an array lies; any other argument as it is."""
+    """Return the address of an array, and any other argument unchanged."""
     if is_native(type(value)):
         return materialize(value)
     return exchange.layout_of_interface(value) if is_array(type(value)) else value
@@ -78,13 +78,13 @@ def _as_layout(value: Any) -> Any:
 class RawKernel:
     """A kernel of OpenCL C or SPIR-V; made by :func:`raw_kernel`.
 
-    State: one program for each context and device that it was launched on, and how it is launched
-    there for each kinds of arguments.
+    State: one program for each context and device that it was launched on, with its launch data for
+    each combination of argument kinds.
 
     Attributes:
         name: the kernel's name in its program.
-        source: the text, or the SPIR-V module.
-        options: what the driver's compiler is told.
+        source: the source code, or the SPIR-V module.
+        options: options for the driver's compiler.
     """
 
     def __init__(self, source: str | bytes, name: str, options: str) -> None:
@@ -96,7 +96,7 @@ class RawKernel:
 
     @property
     def location(self) -> str:
-        """Where the kernel is written, for events."""
+        """The source line of the kernel, for events."""
         return repr(self)
 
     def __repr__(self) -> str:
@@ -151,8 +151,8 @@ class RawKernel:
         ]
         if not named:
             raise KernelArgumentError(
-                f"kernel {self.name}: at least one argument must be an array, which says on what "
-                "queue it runs"
+                f"kernel {self.name}: at least one argument must be an array, which decides on "
+                "which queue it runs"
             )
         return common_placement(f"kernel {self.name}", named).queue
 
@@ -161,13 +161,13 @@ class RawKernel:
         if isinstance(value, Layout):
             if not _layout.is_contiguous(value.shape, value.strides, value.dtype.itemsize):
                 raise KernelArgumentError(
-                    f"{what} is not C-contiguous, and the kernel gets no strides; give x.copy()"
+                    f"{what} is not C-contiguous, and the kernel receives no strides; pass x.copy()"
                 )
             block = value.block
             return pack_pointer(block.memory, block.pointer + value.offset, block.nbytes)
         if isinstance(value, np.ndarray):
             raise HostConversionError(
-                f"{what} is a NumPy array, which lives on the host; copy it to the device first: "
+                f"{what} is a NumPy array, in host memory; copy it to the device first: "
                 "dp.asarray(x)"
             )
         if isinstance(value, LocalAccessor):
@@ -178,8 +178,8 @@ class RawKernel:
         if isinstance(value, np.generic) and value.dtype.name in _SCALARS:
             return pack_scalar(_SCALARS[value.dtype.name](value.item()))
         raise KernelArgumentError(
-            f"{what} is a {type(value).__name__}; a raw kernel takes arrays, LocalAccessor and "
-            "scalars: of NumPy by their dtype, Python's as int64 and float64"
+            f"{what} is a {type(value).__name__}; a raw kernel accepts arrays, LocalAccessor and "
+            "scalars: NumPy's by their dtype, Python's as int64 and float64"
         )
 
     def _program(self, queue: dpctl.SyclQueue, kinds: bytes) -> _Compiled:
@@ -198,8 +198,8 @@ class RawKernel:
         is_text = isinstance(self.source, str)
         if is_text and queue.backend != dpctl.backend_type.opencl:
             raise UnsupportedDeviceError(
-                f"kernel {self.name}: {describe_device(queue.sycl_device)} takes SPIR-V, and "
-                "OpenCL C is compiled by OpenCL's drivers only; give a SPIR-V module"
+                f"kernel {self.name}: {describe_device(queue.sycl_device)} accepts only SPIR-V, "
+                "and only OpenCL drivers compile OpenCL C; pass a SPIR-V module"
             )
         try:
             if isinstance(self.source, str):
@@ -209,14 +209,14 @@ class RawKernel:
         except SyclProgramCompilationError as error:
             said = str(error)
             raise KernelCompileError(
-                f"kernel {self.name}: the compiler of {describe_device(queue.sycl_device)} refuses "
+                f"kernel {self.name}: the compiler of {describe_device(queue.sycl_device)} rejects "
                 f"the {'text' if is_text else 'module'}"
-                + (f":\n{said}" if said else " and does not say why"),
+                + (f":\n{said}" if said else " without a reason"),
                 details=said,
             ) from None
         if not program.has_sycl_kernel(self.name):
             raise KernelCompileError(
-                f"kernel {self.name}: the program has no kernel of that name; give the name of a "
+                f"kernel {self.name}: the program has no kernel of that name; pass the name of a "
                 "`kernel void` function in it"
             )
         return program.get_sycl_kernel(self.name)
@@ -236,30 +236,31 @@ class _Configured:
 
 
 def raw_kernel(source: str | bytes, name: str, *, options: str = "") -> RawKernel:
-    """Make a kernel of OpenCL C or of a SPIR-V module.
+    """Create a kernel from OpenCL C or a SPIR-V module.
 
     ``kernel[range](*arguments)`` and ``call_kernel(kernel, range, *arguments)`` launch it on the
-    queue of its arrays, after all earlier work there; whatever reads a result waits for it.
-    ``get_global_id(0)`` counts the first extent of the range.
+    queue of its arrays, after all earlier work there; every read of a result waits for it.
+    ``get_global_id(0)`` counts along the first dimension of the range.
 
     Args:
-        source: the text in OpenCL C, or a SPIR-V module as bytes.
-        name: the kernel's name in it.
-        options: what the driver's compiler is told, as ``"-cl-fast-relaxed-math"``.
+        source: OpenCL C source code, or a SPIR-V module as bytes.
+        name: the name of the kernel in the source.
+        options: options for the driver's compiler, such as ``"-cl-fast-relaxed-math"``.
 
-    The arguments are those of the kernel: C-contiguous arrays of dparray, dpnp and dpnp.tensor for
-    pointers to global memory (the element type is not checked), ``LocalAccessor`` for pointers to
-    local memory, NumPy's scalars by their dtype, Python's as ``long`` and ``double``.
+    The arguments match the kernel's parameters: C-contiguous arrays of dparray, dpnp and
+    dpnp.tensor for pointers to global memory (the element type is not checked), ``LocalAccessor``
+    for pointers to local memory, NumPy scalars by their dtype, Python scalars as ``long`` and
+    ``double``.
 
-    The driver gets the text as it is. Intel's CPU driver (2026.0) does some conditions on ids at
-    the beginning of a kernel wrong, from which kernels in Python are protected: ``if
-    (get_global_id(0) != n) return;`` lets one work-item do the rest many times, and a comparison of
-    what is computed from an id may leave work-items out. Hide the id from it:
+    The driver compiles the source unchanged. Intel's CPU driver (2026.0) compiles some conditions
+    on ids at the beginning of a kernel incorrectly; kernels in Python are protected from this. ``if
+    (get_global_id(0) != n) return;`` lets one work-item run the rest many times, and a comparison
+    of a value computed from an id may skip work-items. Hide the id from the compiler:
     ``add_sat(get_global_id(0), 0ul)``.
 
     Raises:
-        KernelArgumentError: ``source`` is neither, or the text is empty. A launch also raises what
-            :func:`call_kernel` does.
+        KernelArgumentError: ``source`` is neither, or is empty. A launch also raises the errors of
+            :func:`call_kernel`.
 
     Example:
         >>> import dparray as dp
@@ -278,17 +279,18 @@ def raw_kernel(source: str | bytes, name: str, *, options: str = "") -> RawKerne
     """
     if not isinstance(source, str | bytes) or not source.strip():
         raise KernelArgumentError(
-            f"raw_kernel: {type(source).__name__} {source!r:.40} is neither OpenCL C as text nor "
-            "SPIR-V as bytes"
+            f"raw_kernel: {type(source).__name__} {source!r:.40} is neither OpenCL C as a string "
+            "nor SPIR-V as bytes"
         )
     if isinstance(source, bytes) and source[:4] not in _SPIRV_MAGIC:
         raise KernelArgumentError(
-            "raw_kernel: these bytes are no SPIR-V module, which begins with 0x07230203; decode "
-            "them if they are a text"
+            "raw_kernel: these bytes are not a SPIR-V module, which begins with 0x07230203; decode "
+            "them if they are source code"
         )
     if isinstance(source, bytes):
         native = source
-        if source[:4] == _SPIRV_MAGIC[1] and len(source) % 4 == 0:  # of a machine of other order
+        # a module with the other byte order
+        if source[:4] == _SPIRV_MAGIC[1] and len(source) % 4 == 0:
             native = np.frombuffer(source, np.uint32).byteswap().tobytes()
         try:
             check_module(native)
@@ -297,5 +299,5 @@ def raw_kernel(source: str | bytes, name: str, *, options: str = "") -> RawKerne
                 f"raw_kernel: the SPIR-V module is damaged: {error}"
             ) from None
     if not isinstance(name, str) or not name:
-        raise KernelArgumentError(f"raw_kernel: {name!r} is no name of a kernel")
+        raise KernelArgumentError(f"raw_kernel: {name!r} is not a valid kernel name")
     return RawKernel(source, name, options)

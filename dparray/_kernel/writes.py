@@ -1,4 +1,4 @@
-"""Which arguments a kernel may write, read from its source."""
+"""Find the arguments that a kernel may write, from its source."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _FACTS = frozenset({"shape", "strides", "size", "ndim", "dtype", "itemsize", "nb
 def read_only_parameters(
     function: Callable[..., Any], dimensions: tuple[int | None, ...]
 ) -> frozenset[str]:
-    """Return the parameters that a function only takes elements and facts of; others may be
+    """Return the parameters of which a function only reads elements and properties; others may be
     written.
 
     Args:
-        function: of Python; without the source that it was compiled of, and of what stands in for
-            kernels' functions on the host, nothing is known of any parameter.
-        dimensions: of the arguments that are arrays, ``None`` of the others.
+        function: a Python function. Without the source that it was compiled from, or for host
+            stand-ins of kernel functions, no parameter is known to be read-only.
+        dimensions: the number of dimensions of array arguments, ``None`` for others.
     """
     found = None
     if not (function.__module__ or "").startswith("dparray.kernel_api"):
@@ -55,14 +55,14 @@ def read_only_parameters(
 
 
 def _resolved(function: ast.expr, called: dict[str, Any]) -> Any:
-    """The function that a call names, directly or in a module."""
+    """Return the function that a call names, directly or in a module."""
     if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
         return getattr(called.get(function.value.id), function.attr, None)
     return called.get(function.id) if isinstance(function, ast.Name) else None
 
 
 def _is_element(node: ast.Subscript, dimensions: int | None) -> bool:
-    """Whether an index selects one element, and not a row that could be written."""
+    """Return whether an index selects one element, rather than a row that could be written."""
     entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     return len(entries) == dimensions and not any(
         isinstance(entry, ast.Slice | ast.Starred) for entry in entries
@@ -70,7 +70,7 @@ def _is_element(node: ast.Subscript, dimensions: int | None) -> bool:
 
 
 def _only_read_by(function: Any, arguments: list[ast.expr], of_name: dict[str, Any]) -> set[int]:
-    """The arguments of a call that the function called only reads."""
+    """Return the arguments that the called function only reads."""
     function = getattr(function, "py_func", function)
     if not inspect.isfunction(function):
         return set()

@@ -496,8 +496,9 @@ class Pools:
             remedy += "raise the limit with `dp.memory.set_limit(...)`, "
         return MemoryError(
             f"allocate: {format_bytes(nbytes)} of {arena.pool.usm_type} USM on {queue_name} are "
-            f"not available: {reason} ({format_bytes(in_use)} in use, {format_bytes(cached)} cached,"
-            f" limit {format_bytes(limit)}); {remedy}or work on smaller arrays",
+            f"not available: {reason} "
+            f"({format_bytes(in_use)} in use, {format_bytes(cached)} cached, "
+            f"limit {format_bytes(limit)}); {remedy}or work on smaller arrays",
             requested=nbytes,
             in_use=in_use,
             cached=cached,

@@ -256,7 +256,7 @@ def test_an_unknown_device_is_an_error_without_traceback() -> None:
     command = [sys.executable, "-m", "dparray", "bench", "launch", "--device", "fpga"]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 1
-    assert run.stderr.startswith("dparray bench: device: no device fits 'fpga'")
+    assert run.stderr.startswith("dparray bench: device: no device matches 'fpga'")
 
 
 # --- the timer --------------------------------------------------------------------------------

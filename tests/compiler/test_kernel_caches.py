@@ -153,7 +153,7 @@ def test_a_launch_follows_what_was_assigned_anew(compiled: list[Any]) -> None:
     scope["N"] = 3
     assert launch() == 5
     scope["N"] = 4
-    with dp.config.override(debug=True), pytest.warns(RuntimeWarning, match="checks no indices"):
+    with dp.config.override(debug=True), pytest.warns(RuntimeWarning, match="cannot check indices"):
         assert launch() == 5
     exec(define.format("*"), scope)
     scope["N"] = 3

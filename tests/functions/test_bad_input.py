@@ -96,23 +96,23 @@ def table(**rows: Case) -> Any:
     no_such_device=(
         lambda g: dp.ones(3, device="nonsense"),
         dp.DeviceError,
-        r"no device fits 'nonsense'; available: opencl:cpu:0",
+        r"no device matches 'nonsense'; available: opencl:cpu:0",
     ),
     no_such_number=(
         lambda g: dp.Device("opencl:cpu:99"),
         dp.DeviceError,
-        r"no device fits 'opencl:cpu:99'; available: opencl:cpu:0",
+        r"no device matches 'opencl:cpu:99'; available: opencl:cpu:0",
     ),
     no_such_kind=(
         lambda g: g.x.to_device("accelerator"),
         dp.DeviceError,
-        r"no device fits 'accelerator'; available: opencl:cpu:0",
+        r"no device matches 'accelerator'; available: opencl:cpu:0",
     ),
-    empty_name=(lambda g: dp.Device(""), dp.DeviceError, r"no device fits ''; available: "),
+    empty_name=(lambda g: dp.Device(""), dp.DeviceError, r"no device matches ''; available: "),
     a_number=(
         lambda g: dp.ones(3, device=3),
         dp.DeviceError,
-        r"3 of type int is no device; give a filter string \(available: opencl:cpu:0",
+        r"3 of type int is not a device; pass a filter string \(available: opencl:cpu:0",
     ),
     a_name_for_a_queue=(
         lambda g: dp.ones(3, sycl_queue="cpu"),
@@ -122,7 +122,7 @@ def table(**rows: Case) -> Any:
     default_device=(
         lambda g: dp.set_default_device("fpga"),
         dp.DeviceError,
-        r"no device fits 'fpga'",
+        r"no device matches 'fpga'",
     ),
     device_and_queue_that_disagree=(
         lambda g: dp.ones(3, device=g.x.device, sycl_queue=g.queue),
@@ -158,7 +158,7 @@ def table(**rows: Case) -> Any:
     memory_of_no_device=(
         lambda g: dp.memory.stats("fpga"),
         dp.DeviceError,
-        r"no device fits 'fpga'",
+        r"no device matches 'fpga'",
     ),
 )
 def test_devices(given: Any, case: Any, kind: Any, message: str) -> None:
@@ -204,9 +204,9 @@ USM_TYPES = r"is none of 'device', 'shared', 'host'"
         lambda g: dp.asarray([1], usm_type="Device"), dp.UsmTypeError, rf"'Device' {USM_TYPES}"),
     negative_shape=(
         lambda g: dp.ones((2, -3)), dp.ShapeError, r"\(2, -3\) has a negative extent"),
-    shape_of_a_fraction=(lambda g: dp.ones(1.5), dp.ShapeError, r"1.5 is no shape; give an int"),
-    shape_of_text=(lambda g: dp.empty("abc"), dp.ShapeError, r"'abc' is no shape; give an int"),
-    no_shape=(lambda g: dp.empty(None), dp.ShapeError, r"None is no shape; give an integer"),
+    shape_of_a_fraction=(lambda g: dp.ones(1.5), dp.ShapeError, r"shape must be .*, not 1.5"),
+    shape_of_text=(lambda g: dp.empty("abc"), dp.ShapeError, r"shape must be an int.*, not 'abc'"),
+    no_shape=(lambda g: dp.empty(None), dp.ShapeError, r"shape must be an integer .*, not None"),
     too_many_dimensions=(lambda g: dp.ones((1,) * 65), dp.ShapeError, r"65"),
     ragged_lists=(lambda g: dp.asarray([[1, 2], [3]]), dp.ShapeError, r"do not form an array"),
     broadcast=(
@@ -351,7 +351,7 @@ def test_ranges(given: Any, launches: list[Launch], case: Any, kind: Any, messag
 # --- arguments of kernels ---------------------------------------------------------------------
 
 ACCEPTED = r"; a kernel takes arrays of dparray, .* and Python or NumPy scalars"
-CONSTANTS = r", which only parameters with dp.constexpr take, .* sizes: dp.constexpr"
+CONSTANTS = r", which only dp.constexpr parameters accept, .* sizes: dp.constexpr"
 
 
 def generator(item, x):
@@ -551,7 +551,7 @@ def test_a_device_without_double_precision(monkeypatch: pytest.MonkeyPatch, give
     lacking = {_dtypes.float64: "gpu", _dtypes.complex128: "gpu"}
     monkeypatch.setattr(_dtypes, "_ASPECTS", lacking)
     _placement.check_dtype.cache_clear()
-    message = r"dtype {} needs the aspect gpu, which .* does not have; use dtype='{}' or another"
+    message = r"dtype {} needs the aspect gpu, which .* lacks; use dtype='{}' or another"
     makers: tuple[Callable[[str], Any], ...] = (
         lambda dtype: dp.ones(3, dtype=dtype),
         lambda dtype: dp.asarray([1, 2], dtype=dtype),
@@ -569,7 +569,7 @@ def test_the_message_about_a_missing_aspect_names_the_device() -> None:
         expect(
             partial(_dtypes.check_device, np.dtype(dtype), fake),
             dp.UnsupportedDeviceError,
-            rf"dtype {dtype} needs the aspect {aspect}, which A small GPU does not have; "
+            rf"dtype {dtype} needs the aspect {aspect}, which A small GPU lacks; "
             rf"use dtype='{other}'",
         )
     assert _dtypes.default_float(fake) == "float32"
@@ -597,7 +597,7 @@ def test_a_device_without_usm_is_refused(make: Any) -> None:
         make,
         dp.UnsupportedDeviceError,
         r"opencl:cpu:0 \(.*\) cannot hold arrays: it has no USM device allocations .*; use one of "
-        r"the devices that `dp.devices\(\)` lists",
+        r"use a device from `dp.devices\(\)`",
     )
 
 

@@ -192,10 +192,10 @@ def test_an_index_is_a_size(pools: Pools, queue: Queue) -> None:
 
 @pytest.mark.parametrize("nbytes", [-1, 1.0, "8", None])
 def test_what_is_no_size_is_refused(pools: Pools, queue: Queue, nbytes: Any) -> None:
-    with pytest.raises(ShapeError, match=f"allocate: a number of bytes .*{nbytes}"):
+    with pytest.raises(ShapeError, match=f"allocate: the number of bytes .*{nbytes}"):
         pools.allocate(queue, "device", nbytes)
     if nbytes is not None:
-        with pytest.raises(ShapeError, match="set_limit: a number of bytes"):
+        with pytest.raises(ShapeError, match="set_limit: the number of bytes"):
             pools.set_limit(nbytes)
 
 
@@ -596,7 +596,7 @@ def test_what_the_pools_hold_counts_against_the_host(driver: Driver) -> None:
 
 
 def test_an_unknown_usm_type_is_refused(pools: Pools, queue: Queue) -> None:
-    with pytest.raises(UsmTypeError, match=r"unknown USM type 'managed'.*'device', 'shared'.*'host'"):
+    with pytest.raises(UsmTypeError, match=r"unknown USM type 'managed'.*'device', 'shared'"):
         pools.allocate(queue, "managed", 8)
 
 

@@ -223,7 +223,7 @@ def test_what_would_copy_raises(work: Callable[[Any], Any], words: str, two: lis
         (lambda d: dp.distribute(V), dp.ArgumentError, "give devices"),
         (lambda d: dp.distribute(V, []), dp.ArgumentError, "devices is empty"),
         (lambda d: dp.distribute(V, [d[0], d[0]]), dp.ArgumentError, "in devices twice"),
-        (lambda d: dp.distribute(V, ["gpu:7"]), dp.DeviceError, "no device fits"),
+        (lambda d: dp.distribute(V, ["gpu:7"]), dp.DeviceError, "no device matches"),
         (lambda d: dp.distribute(V, d, axis=2), dp.AxisError, "axis 2"),
         (lambda d: dp.distribute(V, d, sizes=[1, 2]), dp.ArgumentError, r"sizes \[1, 2\] for 2"),
         (lambda d: dp.distribute(V, d, halo=-1), dp.ArgumentError, "halo is -1"),

@@ -72,7 +72,7 @@ def test_not_a_number_never_agrees() -> None:
     [
         (["no/such/file.png"], "is not an image that Pillow can read"),
         (["{text}"], "is not an image that Pillow can read"),
-        (["--device", "abacus"], "no device fits 'abacus'; available:"),
+        (["--device", "abacus"], "no device matches 'abacus'; available:"),
         (["--output", "{folder}"], "--output must be the name of a .png file"),
         (["--output", "{folder}/no/where.png"], "--output must be the name of a .png file"),
         (["--output", "{folder}/result.bmp"], "--output must be the name of a .png file"),

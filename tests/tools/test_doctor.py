@@ -120,7 +120,7 @@ def test_a_device_that_is_not_there() -> None:
 def test_the_text_names_what_is_broken_and_what_to_do(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--only", "devices", "--device", "fpga"]) == 1
     first, *_, last = capfd.readouterr().out.splitlines()
-    assert first.startswith("devices  FAILED   device: no device fits 'fpga'")
+    assert first.startswith("devices  FAILED   device: no device matches 'fpga'")
     assert last == "broken: devices (1 of 1)"
 
 
@@ -133,7 +133,7 @@ def test_an_error_without_devices_names_what_hides_them(monkeypatch: pytest.Monk
         with pytest.raises(dp.DeviceError, match="ONEAPI_DEVICE_SELECTOR=opencl:fpga hides"):
             missing()
     monkeypatch.delenv("ONEAPI_DEVICE_SELECTOR")
-    with pytest.raises(dp.DeviceError, match="`dparray doctor` says what is missing"):
+    with pytest.raises(dp.DeviceError, match="`dparray doctor` reports the missing part"):
         dp.ones(3)
 
 

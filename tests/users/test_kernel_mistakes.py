@@ -325,7 +325,7 @@ def test_several_arrays_in_one_argument_are_separate_arguments(kind: type) -> No
     def add(item, xs, out):  # type: ignore[no-untyped-def]
         out[0] = xs[0][0] + xs[1][0]
 
-    with pytest.raises(dp.KernelArgumentError, match=r"each array an argument .* dp\.stack\(xs\)"):
+    with pytest.raises(dp.KernelArgumentError, match=r"each array as a sep.* dp\.stack\(xs\)"):
         add[1](kind((dp.zeros(2), dp.zeros(2))), dp.zeros(1))
 
 

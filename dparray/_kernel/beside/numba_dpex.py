@@ -1,6 +1,6 @@
-"""``import numba_dpex`` where that package is not installed: dparray answers in its place.
+"""Replace ``numba_dpex`` by dparray where that package is not installed.
 
-A package of that name in the same folder is found before this file.
+A package of that name in the same folder is imported instead of this file.
 """
 
 import sys
