@@ -86,8 +86,8 @@ _apart = threading.local()
 
 @contextlib.contextmanager
 def events_disabled() -> Iterator[None]:
-    """Tell no subscriber of what this thread does: measurements of the machine are no work of the
-    program's, and would fill its log and its profile.
+    """Hide the work of this thread from subscribers: measurements of the machine are not the
+    program's work, and would clutter its log and its profile.
     """
     before = getattr(_apart, "are_events_disabled", False)
     _apart.are_events_disabled = True
@@ -98,7 +98,7 @@ def events_disabled() -> Iterator[None]:
 
 
 def emit(event: str, **values: Any) -> None:
-    """Tell every subscriber that ``event`` happened."""
+    """Pass an event to every subscriber."""
     if getattr(_apart, "are_events_disabled", False):
         return
     for subscriber in tuple(subscribers):
@@ -210,19 +210,19 @@ def line_text(line: Line | None) -> str:
     return f"{name}:{number}"
 
 
-#: The line and the function of dparray's that ask for work.
+#: The source line and the dparray function that request work.
 Caller = tuple[Line | None, str]
 _NOBODY: Caller = (None, "")
 
 
 def caller() -> Caller:
-    """Who asks, for work that another thread does; nobody where no subscriber is told."""
+    """Return the requester of work for another thread; without subscribers, nothing."""
     return (line_of(user_frame()), public_name()) if subscribers else _NOBODY
 
 
 @contextlib.contextmanager
 def attributed_to(by: Caller) -> Iterator[None]:
-    """Let what this thread does, which is dparray's own, be of the line that asked for it."""
+    """Attribute this thread's work, which is dparray's, to the line that requested it."""
     _apart.by = by
     try:
         yield
@@ -231,7 +231,7 @@ def attributed_to(by: Caller) -> Iterator[None]:
 
 
 def carried(call: Callable[[], _Result]) -> Callable[[], _Result]:
-    """Return a call for another thread that is told of as this thread's, in its context."""
+    """Return a call for another thread that is reported as this thread's, in its context."""
     by, are_events_disabled = caller(), getattr(_apart, "are_events_disabled", False)
     context = contextvars.copy_context()
 

@@ -18,9 +18,9 @@ from dparray.exceptions import ArgumentError, AxisError, ShapeError
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]
 
-# Host views are NumPy arrays, and NumPy 1.26 has no more.
+# Host views are NumPy arrays, and NumPy 1.26 supports no more.
 MAX_DIMENSIONS = 32
-#: Sizes are 64-bit integers, as NumPy's.
+#: Sizes are 64-bit integers, as in NumPy.
 MAX_ELEMENTS = 2**63 - 1
 
 
@@ -40,7 +40,7 @@ def check_shape(shape: Any) -> Shape:
                 f"shape must be an integer or a sequence of integers, not {shape!r}"
             ) from None
     if extents and min(extents) < 0:
-        raise ShapeError(f"shape: {extents} has a negative extent; extents are 0 or more")
+        raise ShapeError(f"shape: {extents} has a negative size; sizes must be at least 0")
     if len(extents) > MAX_DIMENSIONS:
         raise ShapeError(f"shape: {len(extents)} dimensions; an array has at most {MAX_DIMENSIONS}")
     return extents

@@ -1,5 +1,5 @@
-"""``dp.explain``: the plan of a pending array, as text, rows and a picture.
+"""``dp.explain``: show the plan of a pending array as text, rows and a picture.
 
-In: arrays. Out: an explanation; nothing is computed. Imports the scheduler, whose plans it prints,
-and all rows below the tools.
+Input: arrays. Output: an explanation; nothing is computed. Imports the scheduler, whose plans it
+prints, and all layers below the tools.
 """

@@ -1,7 +1,7 @@
-"""The plan of a pending array, found out without computing it.
+"""Find the plan of a pending array without computing it.
 
-The plan of the pending expression is made, as when it is computed, and its steps are told. The
-expression is copied, so that what one step stores can be a leaf of the next.
+The plan of the pending expression is made as for an evaluation, and its steps are described. The
+expression is copied, so that the stored result of one step can be a leaf of the next.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class PlannedOperation:
     """One node of the graph.
 
     Attributes:
-        name: by which other operations refer to it; ``"t3"`` an operation, ``"a0"`` an array that
-            has been computed.
+        name: the name that other operations use: ``"t3"`` for an operation, ``"a0"`` for a computed
+            array.
         operation: the public name of the operation, ``"array"``, or ``"positions"``: 0, 1, 2, ...,
-            which are in no memory.
+            which need no memory.
         operands: names, and scalars as they are.
         shape, dtype: of the result.
         kernel: the number of the kernel that computes it, or ``None`` for an array.
@@ -71,22 +71,22 @@ class PlannedOperation:
 
 @dataclass(frozen=True)
 class PlannedKernel:
-    """One step of the computation: a generated kernel, or what is done in its place.
+    """One step of the computation: a generated kernel, or its replacement.
 
     Attributes:
         number: its position in the order, from 1.
-        tier: ``"fused"`` one generated kernel, ``"host"`` the calling thread, ``"library"`` a ready
-            kernel for each operation.
-        reason: why this tier.
-        stored_because: why the result gets memory of its own.
-        operations: names of the operations in it.
+        tier: ``"fused"`` for one generated kernel, ``"host"`` for the calling thread, ``"library"``
+            for one dpnp kernel per operation.
+        reason: why this backend was chosen.
+        stored_because: why the result is stored in memory.
+        operations: names of the operations in the step.
         shape, dtype: of the result.
-        state: of a generated kernel: ``"compiled"`` (in this process), ``"on disk"`` or ``"new"``.
-        source: a generated kernel's text.
-        bytes_read, bytes_written: at least that, of arrays.
-        results: names of the operations whose values it stores.
-        siblings: those of them that nothing explained needs: reductions of the same memory, which
-            are computed in the same pass.
+        state: for a generated kernel: ``"compiled"`` (in this process), ``"on disk"`` or ``"new"``.
+        source: the source of a generated kernel.
+        bytes_read, bytes_written: a lower bound of the array traffic.
+        results: names of the operations whose values the step stores.
+        siblings: stored operations that the explained array does not need: reductions of the same
+            memory, which are computed in the same pass.
     """
 
     number: int
@@ -106,23 +106,23 @@ class PlannedKernel:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How an array will be computed; printed, it is a text, in a notebook a picture.
+    """The plan for computing an array: text when printed, a picture in a notebook.
 
     Attributes:
         shape, dtype, usm_type: of the array.
-        queue: where everything runs.
+        queue: the queue of the computation.
         is_pending: whether anything is left to compute.
         operations: the graph, operands first.
-        kernels: what is launched, in order.
-        is_on_host: the calling thread has computed the values at the line that asked for them, and
-            they have not been needed in USM memory yet.
-        is_at_once: the values are there, it is not remembered what computed them, and the calling
-            thread computes additions of so many elements at the line that asks for them.
-        ran: what the call ran that gave the array, in its order; where that is not remembered (or
-            it only noted an expression down), what ran last on the queue, for whomever.
-        made_by: the name of that call; ``""`` where it is not remembered.
-        placed: under a policy of :func:`dparray.placement` the steps with their devices, the
-            alternatives, and the copies; the kernels above are then those of one device.
+        kernels: the steps, in order.
+        is_on_host: whether the calling thread has computed the values, which have not been needed
+            in USM memory yet.
+        is_at_once: whether the values exist, their computation is unknown, and the calling thread
+            computes additions of this many elements immediately.
+        ran: the work of the call that returned the array, in order. If unknown (or if the call only
+            recorded an expression), the last work on the queue, for any array.
+        made_by: the name of that call; ``""`` if unknown.
+        placed: under a policy of :func:`dparray.placement`, the steps with their devices, the
+            alternatives, and the copies; the kernels above are then the plan for one device.
 
     Example:
         >>> import dparray as dp
@@ -145,24 +145,24 @@ class Explanation:
 
     @property
     def source(self) -> str:
-        """The text of the generated kernels."""
+        """The source of the generated kernels."""
         return "\n".join(kernel.source for kernel in self.kernels if kernel.source)
 
     @property
     def tier(self) -> str:
-        """The tier of the last step: ``"fused"``, ``"host"``, ``"library"``; ``""`` if unknown."""
+        """Backend of the last step: ``"fused"``, ``"host"``, ``"library"``; ``""`` if unknown."""
         if self.is_on_host:
             return "host"
         return self.kernels[-1].tier if self.kernels else ""
 
     @property
     def reason(self) -> str:
-        """Why that tier."""
+        """Why that backend was chosen."""
         if self.is_on_host:
             count = counted(prod(self.shape), "element")
             return (
-                f"the calling thread computed {count} at once: at most {limits.host_elements}, "
-                "of memory that no work writes, so that a launch, or noting the operation down, "
+                f"the calling thread computed {count} immediately: at most {limits.host_elements}, "
+                "in memory that no work writes, so that a launch, or a deferred operation, "
                 "would have cost more than the work"
             )
         return self.kernels[-1].reason if self.kernels else "the array is computed"
@@ -185,9 +185,9 @@ class Explanation:
                 because = f"\n   because {self.reason}"
             elif self.is_at_once:
                 because = (
-                    f"\n   the calling thread computes up to {limits.host_elements} additions at "
-                    "once, in memory that no work writes: a launch, or noting the operation down, "
-                    "would cost more than the work"
+                    f"\n   the calling thread computes up to {limits.host_elements} additions "
+                    "immediately, in memory that no work writes: a launch, or a deferred "
+                    "operation, would cost more than the work"
                 )
             return f"{what}\ncomputed: nothing is pending{because}{self._told_ran()}"
         lines = [
@@ -238,9 +238,7 @@ class Explanation:
         )
 
     def svg(self) -> str:
-        """Return the graph as a picture: arrays on top, each step of the computation in its
-        colour.
-        """
+        """Return the graph as a picture: arrays at the top, each step in its own color."""
         return graph.graph(
             [
                 graph.Box(
@@ -262,7 +260,7 @@ def _box_title(operation: PlannedOperation) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """``3 steps``, ``1 step``."""
+    """Format ``3 steps``, ``1 step``."""
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
@@ -273,28 +271,30 @@ def _size(nbytes: int) -> str:
 
 
 def explain(x: Any, *others: Any, **named: Any) -> Any:
-    """How a pending array will be computed: which operations in which kernel, and why.
+    """Explain how a pending array will be computed: which operations form which kernel, and why.
 
-    Of a function of :mod:`dparray.tilelang` with its inputs, how a call computes its contractions.
+    For a function of :mod:`dparray.tilelang` with its inputs: how a call computes its contractions.
 
-    Nothing is computed, compiled or loaded. But of any other function, ``dp.explain(function,
-    *args)`` runs it and tells step by step where it ran, which argument decided, and why.
+    Nothing is computed, compiled or loaded. Any other function is an exception:
+    ``dp.explain(function, *args)`` runs it and reports for each step where it ran, which argument
+    decided, and why.
 
     Args:
-        x: an array; of one that is computed, the explanation says so, and what the call ran that
-            gave it (or what ran last on its queue). Or a function, which is called with the others.
-        *others: further ones that are asked for together with it, as in ``dp.eval(x, y)``; those of
-            one shape on one queue share kernels.
+        x: an array, or a function, which is called with the other arguments. For a computed array,
+            the explanation reports the work of the call that returned it (or the last work on its
+            queue).
+        *others: more arrays to evaluate together with it, as in ``dp.eval(x, y)``; arrays of one
+            shape on one queue share kernels.
 
         **named: inputs of a function by name.
 
     Returns:
-        An :class:`Explanation`; of a Tile function its explanation; of a function compiled by
-        :func:`dparray.jit` the text that lists its regions; of another function a
+        An :class:`Explanation`; for a Tile function, its explanation; for a function compiled by
+        :func:`dparray.jit`, a text that lists its regions; for another function, a
         :class:`dparray._profile.report.PlacementReport`.
 
     Raises:
-        HostConversionError: ``x`` is no array.
+        HostConversionError: ``x`` is not an array.
 
     Example:
         >>> import dparray as dp
@@ -337,7 +337,7 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
 
 
 def _ran_last(queue: Any) -> tuple[str, ...]:
-    """The last work on a queue, as far as that is remembered."""
+    """The last work on a queue, as far as it is recorded."""
     ran = [f"{kind} {name}" for name, kind, where, _ in tuple(_hooks.recent) if where == queue]
     return tuple(ran[-6:])
 
@@ -401,7 +401,7 @@ class _Explanation:
         return copy
 
     def _explain(self, roots: Sequence[Node], held: Sequence[Node]) -> None:
-        """Note the steps for nodes of one shape, and count what they store as computed."""
+        """Record the steps for nodes of one shape, and treat their stored results as computed."""
         order = pending_order(roots)
         if roots[0].size == 0:
             self._note(
@@ -432,7 +432,7 @@ class _Explanation:
             self._step(step)
 
     def _step(self, step: Step, because: str = "", source: str = "") -> None:
-        """Note a step, for a reason where it is one in the place of a kernel."""
+        """Record a step, with a reason if it replaces a kernel."""
         self._count(step.new)
         stored_because = step.stored_because
         if isinstance(step, FusedStep):
@@ -454,7 +454,7 @@ class _Explanation:
                 if launch is not first:
                     text = kernels.source_of(launch.structure)
                     _, _, state = _state(launch, text)
-                    reason = "it merges what the groups of the kernel before have left"
+                    reason = "it combines the partial results of the previous kernel's groups"
                 self._count(launch.accumulators)
                 order = [self.order[number] for number in launch.nodes]
                 stores = {slot: self.order[number] for slot, number in step.stores}
@@ -502,7 +502,7 @@ class _Explanation:
                 node.complete(planned_layout(node.queue, node.usm_type, node.shape, node.dtype))
 
     def _count(self, arrays: Iterable[NewArray]) -> None:
-        """Remember how large slots are."""
+        """Record the sizes of slots."""
         self.nbytes |= {each.slot: prod(each.shape) * each.dtype.itemsize for each in arrays}
 
     def _bytes(self, slots: Iterable[int]) -> int:
@@ -522,7 +522,7 @@ class _Explanation:
         state: str,
         source: str,
     ) -> None:
-        """Note a kernel, or what is done in its place."""
+        """Record a kernel, or its replacement."""
         names = tuple(self.names[id(node)] for node in order)
         number = len(self.kernels) + 1
         self.kernel_of |= dict.fromkeys(names, number)
@@ -548,10 +548,10 @@ class _Explanation:
 
 
 def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
-    """Executor, reason and the state of a kernel."""
+    """Return backend, reason and state of a kernel."""
     entry, size = launch.entry, launch.size
     if entry.kernel is not None and (limits.uses_kernels or launch.must_compile):
-        return "fused", "its kernel is there", "compiled"
+        return "fused", "its kernel is ready", "compiled"
     done = entry.elements
     key = kernels.key_of(launch, source)
     state = "on disk" if key is not None and cache.load(key) is not None else "new"
@@ -569,7 +569,7 @@ def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
 
 
 def _called_sources(order: Sequence[Node]) -> str:
-    """The text of the users' functions that a kernel calls, where there is a file of it."""
+    """The source of the user functions that a kernel calls, if it is in a file."""
     texts = []
     for name, function in elementwise.functions_of(order).items():
         with contextlib.suppress(OSError, TypeError):

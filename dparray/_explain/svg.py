@@ -1,7 +1,7 @@
-"""A graph of named boxes as an SVG: what an expression is made of, from its arrays downwards.
+"""Draw a graph of named boxes as an SVG: the nodes of an expression, from its arrays downward.
 
-White text stands on boxes of middle brightness, and lines are grey, so that the picture shows on
-light and dark pages; it needs no JavaScript and nothing around it.
+White text is on boxes of medium brightness, and lines are gray, so the picture is readable on light
+and dark pages. It needs no JavaScript and no other files.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 _WIDTH, _HEIGHT, _GAP, _FALL = 184, 36, 12, 26
 _DETOUR = 10
-#: Of a text in a box: so many letters of the monospace font fit.
+#: The number of characters of the monospace font that fit into a box.
 _LETTERS = 25
 _COLOURS = ("#a85a14", "#2f6ea5", "#2f7d37", "#90488f", "#7a6a00", "#5f5fb8")
 _GREY = "#717171"
 
 
 def colour(group: int) -> str:
-    """Return the colour of the boxes of a group."""
+    """Return the color of the boxes of a group."""
     return _COLOURS[group % len(_COLOURS)]
 
 
@@ -27,11 +27,11 @@ class Box(NamedTuple):
     """A box of the graph.
 
     Attributes:
-        name: by which other boxes refer to it.
+        name: the name that other boxes use.
         title, subtitle: its two lines.
-        note: at the right of the title.
-        operands: the names of the boxes above it that it needs.
-        group: boxes of one number have one colour; ``None`` has none.
+        note: the text at the right of the title.
+        operands: the names of the boxes above that it depends on.
+        group: boxes with the same number have the same color; ``None`` has no color.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Box(NamedTuple):
 
 
 class _Slot:
-    """A slot in a row: a box, or where the line from a box passes a row on its way further down.
+    """A slot in a row: a box, or a place where the line from a box crosses the row.
 
     ``above`` and ``below`` are the slots that lines lead to.
     """
@@ -57,11 +57,11 @@ class _Slot:
 
 
 def graph(boxes: Sequence[Box]) -> str:
-    """Return the picture, as the text of an SVG.
+    """Return the picture as SVG source.
 
-    The layout is that of K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of
-    hierarchical system structures" (1981): rows by the longest way from the top, slots of their
-    own for lines that pass a row, and rows ordered by the mean of their neighbours.
+    The layout follows K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of
+    hierarchical system structures" (1981): rows by the longest path from the top, a slot for each
+    line that crosses a row, and rows ordered by the mean of their neighbors.
 
     Args:
         boxes: each after its operands.
@@ -91,7 +91,7 @@ def graph(boxes: Sequence[Box]) -> str:
 
 
 def _levels(boxes: Sequence[Box]) -> Mapping[str, int]:
-    """The row of each box: below its operands; one without operands just above who needs it."""
+    """The row of each box: below its operands; a box without operands is just above its user."""
     level: dict[str, int] = {}
     for box in boxes:
         level[box.name] = 1 + max((level[name] for name in box.operands), default=-1)
@@ -104,7 +104,8 @@ def _levels(boxes: Sequence[Box]) -> Mapping[str, int]:
 
 def _rows(boxes: Sequence[Box], level: Mapping[str, int]) -> list[list[_Slot]]:
     rows: list[list[_Slot]] = [[] for _ in range(1 + max(level.values(), default=-1))]
-    way: dict[str, list[_Slot]] = {}  # of each box: itself, then where its line passes rows
+    # the slots of each box: itself, then the crossings of its line
+    way: dict[str, list[_Slot]] = {}
     for box in boxes:
         slot = _Slot(_WIDTH, box)
         rows[level[box.name]].append(slot)
@@ -128,7 +129,7 @@ def _join(upper: _Slot, lower: _Slot) -> None:
 
 
 def _order(row: list[_Slot], side: str) -> None:
-    """Sort a row by the mean slot of its neighbours on one side."""
+    """Sort a row by the mean slot of its neighbors on one side."""
     for slot in row:
         neighbours = getattr(slot, side)
         if neighbours:
@@ -139,7 +140,7 @@ def _order(row: list[_Slot], side: str) -> None:
 
 
 def _spread(row: list[_Slot]) -> None:
-    """Move the slots of a row to the mean of their neighbours, as far as there is room."""
+    """Move the slots of a row to the mean of their neighbors, as far as there is room."""
     wanted = []
     for slot in row:
         near = slot.above + slot.below

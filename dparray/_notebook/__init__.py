@@ -1,5 +1,5 @@
-"""Jupyter: cards, magics, completion and progress bars.
+"""Jupyter support: rich displays, magics, completion and progress bars.
 
-In: arrays, kernels, errors and devices. Out: HTML and text that a notebook shows. Imports all rows
-below the tools, and IPython only where a notebook has loaded it.
+Input: arrays, kernels, errors and devices. Output: HTML and text for a notebook. Imports all layers
+below the tools, and IPython only if a notebook loaded it.
 """

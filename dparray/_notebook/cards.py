@@ -1,9 +1,9 @@
-"""Arrays, devices, kernels and errors as a notebook shows them.
+"""Rich displays of arrays, devices, kernels and errors in notebooks.
 
-Classes get these as their ``_repr_html_`` in :mod:`dparray._notebook.shown`. A card is HTML that
-takes its colours from the page, so it reads on light and dark ones; it has no JavaScript and refers
-to nothing outside itself. What it shows of an array is a sample: an array of any size shows at
-once, and a pending one stays pending.
+Classes use these as their ``_repr_html_`` (:mod:`dparray._notebook.shown`). A rich display is HTML
+in the colors of the page, so it is readable on light and dark pages. It has no JavaScript and no
+external references. It shows a sample of an array, so an array of any size displays immediately,
+and a pending array stays pending.
 
 ``%load_ext dparray`` adds the magics (see :mod:`dparray._notebook.magics`) and progress bars, and
 shows the table of a placement error under its traceback.
@@ -61,7 +61,7 @@ _FAINT = "opacity:.7;font-size:12px"
 
 
 class _Html(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
 
 def _html(value: Any) -> str:
@@ -79,18 +79,18 @@ def _card(title: Any, *parts: str) -> str:
 
 
 def _unbroken(text: str) -> str:
-    """The text, to be kept on one line."""
+    """Return the text on one line, without wrapping."""
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _titled(text: str, kind: str) -> _Html:
-    """A title, and after it, faintly, what it is the title of."""
+    """Return a title, followed by a pale description."""
     beside = f"{_FAINT};font-weight:normal;margin-left:6px"
     return _Html(f'{escape(text)} <span style="{beside}">{escape(kind)}</span>')
 
 
 def _facts(rows: Iterable[tuple[str, Any]]) -> str:
-    """A table of names and values; rows with ``None`` are left out."""
+    """Return a table of names and values; rows with ``None`` are omitted."""
     body = "".join(
         f'<tr style="{_ROW}"><th style="{_NAME}">{escape(name)}</th>'
         f'<td style="{_CELL}">{_html(value)}</td></tr>'
@@ -101,7 +101,7 @@ def _facts(rows: Iterable[tuple[str, Any]]) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = False) -> str:
-    """A table with a head; all columns but the first are flush right if they hold numbers."""
+    """Return a table with headers; numeric columns except the first are right-aligned."""
 
     def style(column: int, left: str) -> str:
         number = numbers and column
@@ -134,7 +134,7 @@ def _folded(summary: str, text: str) -> str:
 
 
 def _place_and_queue(description: str) -> tuple[str, str]:
-    """``describe_queue``'s text as the device and which queue."""
+    """Split ``describe_queue``'s text into the device and the queue."""
     device, _, queue = description.rpartition(", ")
     return device, queue
 
@@ -143,10 +143,11 @@ def _place_and_queue(description: str) -> tuple[str, str]:
 
 
 def array_html(x: ndarray) -> str:
-    """Return the card of an array: what it is, where it is, a corner of its values and a picture.
+    """Return the rich display of an array: description, device, a corner of its values and a
+    picture.
 
-    The values are a sample, read from the device; a pending array stays pending. Waits for the
-    work on the sampled values.
+    The values are a sample, read from the device; a pending array stays pending. Waits for the work
+    on the sampled values.
     """
     device, queue = _place_and_queue(describe_queue(x.sycl_queue))
     facts = _facts(
@@ -178,7 +179,7 @@ def array_html(x: ndarray) -> str:
 
 
 def _print_options(ndim: int) -> dict[str, int]:
-    """NumPy's print options, bounded so that a card stays small."""
+    """NumPy's print options, limited so that the display stays small."""
     own = np.get_printoptions()
     return {
         "edgeitems": min(own["edgeitems"], 3 if ndim < 3 else 1),
@@ -197,7 +198,7 @@ def _bytes_text(x: ndarray) -> str:
 def _state_text(x: ndarray) -> str:
     if x.is_pending:
         return _pending_text(x)
-    return "computed" if is_idle(x.sycl_queue) else "submitted: its queue is at work"
+    return "computed" if is_idle(x.sycl_queue) else "submitted: its queue is still working"
 
 
 def _pending_text(x: ndarray) -> str:
@@ -215,7 +216,7 @@ def _thinned(x: ndarray, most: tuple[int, ...]) -> np.ndarray:
 
 
 def _picture_of(x: ndarray) -> str:
-    """A picture with its caption, or nothing where it would not help."""
+    """A picture with its caption, or nothing if it would not help."""
     if x.ndim == 1 and x.size >= 8:
         values = pictures.real(_thinned(x, pictures.LINE_SAMPLES))
         picture = pictures.sparkline(values)
@@ -240,7 +241,7 @@ def _picture_of(x: ndarray) -> str:
 
 
 def device_html(device: Device) -> str:
-    """Return the card of a device: its name, what it has, and which queue stands for it."""
+    """Return the rich display of a device: name, properties, and the queue that represents it."""
     place, queue = _place_and_queue(str(device))
     found = device.sycl_device
     return _card(
@@ -267,7 +268,7 @@ def device_html(device: Device) -> str:
 def devices_html(devices: DeviceList) -> str:
     """Return the table of several devices."""
     if not devices:
-        return _card("no device that can hold arrays; `dparray doctor` says what is missing")
+        return _card("no device that can hold arrays; `dparray doctor` reports the missing part")
     default = default_device()
     return _card(
         "devices",
@@ -293,7 +294,7 @@ def devices_html(devices: DeviceList) -> str:
 
 
 def memory_html(stats: MemoryStats) -> str:
-    """Return the table of the memory pools, with bars of what is in use and what is cached."""
+    """Return the table of the memory pools, with bars of used and cached memory."""
     most = max((pool.in_use + pool.cached for pool in stats.pools), default=0)
 
     def row(name: str, counters: PoolStats | MemoryStats, bar: str) -> tuple[Any, ...]:
@@ -318,7 +319,7 @@ def memory_html(stats: MemoryStats) -> str:
 
 
 def _bar(pool: PoolStats, most: int) -> str:
-    """In use (solid) and cached (pale), to the scale of the largest pool."""
+    """Bars of used (solid) and cached (pale) memory, on the scale of the largest pool."""
     piece = '<span style="display:inline-block;height:9px;width:{}px;background:{}"></span>'
     scale = 120 / most if most else 0
     return (
@@ -332,7 +333,7 @@ def _bar(pool: PoolStats, most: int) -> str:
 
 
 def kernel_html(kernel: KernelFunction) -> str:
-    """Return the card of a kernel: where it is written, and what it has been compiled for."""
+    """Return the rich display of a kernel: its source line, and the compiled signatures."""
     seconds = kernel.compile_seconds
     compiled = (
         _table(
@@ -343,14 +344,14 @@ def kernel_html(kernel: KernelFunction) -> str:
             ),
         )
         if seconds
-        else f'<div style="{_FAINT}">not compiled yet: that happens at the first launch</div>'
+        else f'<div style="{_FAINT}">not compiled yet; compiled at the first launch</div>'
     )
     facts = _facts((("kernel", kernel.location), ("options", kernel.options or None)))
     return _card(_signature(kernel), facts, compiled, _source(kernel))
 
 
 def function_html(function: DeviceFunction | ElementwiseFunction | ReductionFunction) -> str:
-    """Return the card of a device function, or of an array function that was made of one."""
+    """Return the rich display of a device function, or of an array function made from one."""
     kind = repr(function).removeprefix("<dparray ").removesuffix(f" {function.__qualname__}>")
     code = function.py_func.__code__
     facts = _facts(((kind, f"{code.co_filename}:{code.co_firstlineno}"),))
@@ -367,7 +368,7 @@ def _source(function: Any) -> str:
 
     try:
         return _folded("source", inspect.getsource(function.py_func))
-    except OSError:  # typed at a prompt that keeps no source
+    except OSError:  # typed at a prompt that does not keep source
         return ""
 
 
@@ -375,7 +376,7 @@ def _source(function: Any) -> str:
 
 
 def explanation_html(plan: Explanation) -> str:
-    """Return the card of an explanation: the graph, and a row for each step of the computation."""
+    """Return the rich display of an explanation: the graph, and a row for each step."""
     device, queue = _place_and_queue(plan.queue)
     count = sum(operation.kernel is not None for operation in plan.operations)
     work = f"{counted(count, 'operation')} in {counted(len(plan.kernels), 'step')}"
@@ -392,7 +393,7 @@ def explanation_html(plan: Explanation) -> str:
     title = _titled(f"{plan.shape} {plan.dtype}", "dp.explain")
     if not plan.is_pending:
         return _card(title, facts)
-    graph = pictures.drawing(plan.svg(), "which operation needs which")
+    graph = pictures.drawing(plan.svg(), "graph of operations")
     steps = _table(
         ("step", "how", "operations", "result", "reads", "writes", "why"),
         (
@@ -428,7 +429,7 @@ def _swatch(colour: str) -> str:
 
 
 def placement_html(error: ExecutionPlacementError) -> str:
-    """Return the table of a placement error: each argument with its place, and which to move."""
+    """Return the table of a placement error: each argument with its device, and which to move."""
     if not error.operands:
         return _card(str(error))
     heading = str(error).partition(":\n")[0]
@@ -452,7 +453,7 @@ _progress: list[Progress] = []
 
 
 def _after_cell(result: Any) -> None:
-    """Clear progress bars away, and show the table of a placement error that ended the cell."""
+    """Remove progress bars, and show the table of a placement error that ended the cell."""
     for progress in _progress:
         progress.close()
     error = result.error_in_exec
@@ -471,8 +472,8 @@ def _is_notebook() -> bool:
 def load_ipython_extension(shell: Any) -> None:
     """Called by ``%load_ext dparray``.
 
-    Adds the magics, the completion of device names and progress bars for long work, and shows the
-    table of a placement error under its traceback where the front end shows HTML.
+    Adds the magics, the completion of device names and progress bars for long work. Shows the table
+    of a placement error below its traceback if the front end shows HTML.
     """
     from dparray._notebook.magics import register
 

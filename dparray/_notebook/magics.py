@@ -1,11 +1,11 @@
-"""The magics of ``%load_ext dparray``, and completion in IPython: devices, options of kernels.
+"""The magics of ``%load_ext dparray``, and completion in IPython: devices, kernel options.
 
-- ``%dp_time [-n] [-r REPEATS] STATEMENT``: how long a statement takes on its device.
-- ``%dp_device [NAME]``: the devices; or make one the default.
-- ``%dp_memory [release|reset_peak]``: the memory pools.
-- ``%%dp_explain`` and ``%dp_explain STATEMENT``: run it and say what became which kernel.
-- ``%%dp_profile`` and ``%dp_profile STATEMENT``: run it, compute what it has built, and say where
-  the time went.
+- ``%dp_time [-n] [-r REPEATS] STATEMENT``: time a statement on its device.
+- ``%dp_device [NAME]``: list the devices, or set the default device.
+- ``%dp_memory [release|reset_peak]``: show the memory pools.
+- ``%%dp_explain`` and ``%dp_explain STATEMENT``: run code and report the kernels.
+- ``%%dp_profile`` and ``%dp_profile STATEMENT``: run code, compute its arrays, and report where the
+  time went.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from dparray.memory.stats import format_bytes
 
 _RESULT = "_dparray_result"
 
-#: A measurement repeats until it has taken so long, within the bounds on repetitions.
+#: A measurement repeats until it has taken this long, within the limits on repetitions.
 _SECONDS = 1.0
 _FEWEST, _MOST = 5, 1000
 
 
 class _UsageError(Exception):
-    """A magic was called wrongly; the text says how it is called."""
+    """Wrong arguments of a magic; the text shows the usage."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises where argparse would end the process."""
+    """A parser that raises instead of ending the process."""
 
     def error(self, message: str) -> NoReturn:
         raise _UsageError(f"{message}\n{self.format_usage()}")
@@ -66,10 +66,10 @@ class Timing(NamedTuple):
     """A measurement of ``%dp_time``.
 
     Attributes:
-        seconds: of each run, on the device.
-        place: the queue it ran on.
-        launches: kernels launched by one run.
-        numpy_seconds: of each run in NumPy; empty if that was not asked for.
+        seconds: the device time of each run.
+        place: the queue of the work.
+        launches: the number of kernels that one run launches.
+        numpy_seconds: the time of each run in NumPy; empty if not requested.
     """
 
     seconds: tuple[float, ...]
@@ -84,7 +84,7 @@ class Timing(NamedTuple):
 
     @property
     def speedup(self) -> float | None:
-        """How many times as long NumPy takes; ``None`` if it was not asked."""
+        """The ratio of NumPy's time to dparray's; ``None`` if not requested."""
         return median(self.numpy_seconds) / self.median if self.numpy_seconds else None
 
     def __repr__(self) -> str:
@@ -114,17 +114,17 @@ def time_statement(
     repeats: int | None = None,
     beside_numpy: bool = False,
 ) -> Timing:
-    """Time a statement with the arrays it makes: computed, and waited for.
+    """Time a statement, including the evaluation of its arrays.
 
-    It runs at least twice before it is measured, so that kernels are compiled and memory is in the
-    pool. It sees ``namespace`` and writes to a copy of it.
+    It runs at least twice before the measurement, so that kernels are compiled and memory is in the
+    pool. It reads ``namespace`` and writes to a copy of it.
 
     Args:
         statement: Python source.
         namespace: the names it uses.
-        repeats: how many runs to measure; as many as fit into a second if ``None``.
-        beside_numpy: measure it in NumPy, too: arrays are copied to the host, and a name of
-            dparray stands for the name in NumPy.
+        repeats: the number of measured runs; as many as fit into a second if ``None``.
+        beside_numpy: whether to time it in NumPy too: arrays are copied to the host, and dparray's
+            names are replaced by NumPy's.
     """
     code, names = _compiled(statement)
     scope = dict(namespace)
@@ -160,7 +160,7 @@ def time_statement(
 
 
 def _compiled(statement: str) -> tuple[CodeType, list[str]]:
-    """The code of a statement, whose value goes to a name of ours, and the names it uses."""
+    """Compile a statement, whose value is assigned to an internal name; return its names too."""
     tree = ast.parse(statement.strip() or "pass")
     last = tree.body[-1]
     if isinstance(last, ast.Expr):
@@ -194,7 +194,7 @@ def _measured(run: Callable[[], None], repeats: int | None) -> tuple[float, ...]
 
 
 def _in_numpy(value: Any) -> Any:
-    """NumPy's counterpart of a name: arrays on the host, functions of the same name."""
+    """NumPy's counterpart of a name: host arrays, functions of the same name."""
     if isinstance(value, ndarray):
         return value.asnumpy()
     if isinstance(value, list | tuple) and any(_arrays_in(value)):
@@ -224,14 +224,14 @@ def _magic_time(shell: Any, line: str, cell: str | None = None) -> Timing | None
     parsed = parser.parse_args(options)
     statement = "\n".join(filter(None, (statement, cell)))
     if not statement.strip():
-        raise _UsageError("%dp_time [-n] [-r REPEATS] STATEMENT   (-n: beside NumPy)")
+        raise _UsageError("%dp_time [-n] [-r REPEATS] STATEMENT   (-n: also time NumPy)")
     if parsed.repeats is not None and parsed.repeats < 1:
         raise _UsageError(f"%dp_time: -r {parsed.repeats}: at least one run is needed")
     return time_statement(statement, shell.user_ns, parsed.repeats, parsed.numpy)
 
 
 def _options_before(line: str) -> tuple[list[str], str]:
-    """The options at the beginning of a line, and the statement after them, spaces kept."""
+    """The options at the start of a line, and the rest as the statement, with spaces kept."""
     options: list[str] = []
     rest = line.strip()
     while match := re.match(r"(-r|--repeats)\s+(\S+)\s*|(--?[a-z][\w=-]*)\s*", rest):
@@ -248,7 +248,7 @@ def _magic_device(shell: Any, line: str) -> DeviceList | None:
         set_default_device(shell.user_ns.get(name, name))
     except DeviceError as error:
         raise _UsageError(str(error)) from None
-    print(f"arrays are made on {default_device()} now; operations follow their inputs, as ever")
+    print(f"arrays are created on {default_device()} now; operations follow their inputs")
     return None
 
 
@@ -271,7 +271,7 @@ def _magic_explain(shell: Any, line: str, cell: str | None = None) -> Any:
     if not statement.strip():
         raise _UsageError("%dp_explain EXPRESSION, or a cell under %%dp_explain")
     code, _ = _compiled(statement)
-    # The cell is the user's own: what it assigns stays, as after any other cell.
+    # The cell is user code: its assignments persist, as after any other cell.
     exec(code, shell.user_ns)
     result = shell.user_ns.pop(_RESULT, None)
     if not isinstance(result, ndarray):
@@ -285,7 +285,7 @@ def _magic_profile(shell: Any, line: str, cell: str | None = None) -> Profile:
         raise _UsageError("%dp_profile STATEMENT, or a cell under %%dp_profile")
     source = shell.transform_cell(statement)
     code = compile(source, "cell", "exec")
-    # Called from the cell's last line, which the work is the work of.
+    # Called from the cell's last line, to which the work is attributed.
     rest = compile("\n" * (len(source.splitlines()) - 1) + "compute()", "cell", "exec")
 
     def compute() -> None:
@@ -295,7 +295,7 @@ def _magic_profile(shell: Any, line: str, cell: str | None = None) -> Profile:
             queues_module.wait(queue)
 
     with profile() as recorded:
-        exec(code, shell.user_ns)  # what it assigns stays, as after any other cell
+        exec(code, shell.user_ns)  # Its assignments persist, as after any other cell.
         exec(rest, {"compute": compute})
     return recorded
 
@@ -318,7 +318,7 @@ def register(shell: Any) -> None:
 
 
 def unregister(shell: Any) -> None:
-    """Take away what :func:`register` added."""
+    """Remove everything that :func:`register` added."""
     for name in _MAGICS:
         for kind in ("line", "cell"):
             shell.magics_manager.magics[kind].pop(name, None)
@@ -327,7 +327,7 @@ def unregister(shell: Any) -> None:
 
 
 def _reporting(shell: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The magic, with its usage errors shown as one line and without a traceback."""
+    """Wrap a magic so that usage errors are shown as one line without a traceback."""
     from IPython.core.error import UsageError
 
     def magic(line: str, *cell: str) -> Any:
@@ -344,7 +344,7 @@ def _reporting(shell: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def device_names() -> list[str]:
-    """Return the filter strings that name a device of this machine, the shortest first."""
+    """Return the filter strings of this machine's devices, the shortest first."""
     names: set[str] = set()
     for device in devices():
         kind = device.device_type
@@ -353,7 +353,7 @@ def device_names() -> list[str]:
 
 
 class _Completion(NamedTuple):
-    """Words that complete a line which ends as the pattern says, from its group ``start`` on."""
+    """Return words that complete a line which matches the pattern, from its group ``start`` on."""
 
     pattern: re.Pattern[str]
     kind: str
@@ -364,7 +364,7 @@ def _completion(before: str, start: str, kind: str, words: Callable[[], Iterable
     return _Completion(re.compile(f"{before}(?P<start>{start})$", re.VERBOSE), kind, words)
 
 
-# The arguments of a call before the one that is typed, with calls inside them.
+# The arguments of a call before the one being typed, with nested calls.
 _ARGUMENTS = r"(?: (?: [^()] | \([^()]*\) )* , \s* )?"
 
 _COMPLETIONS: tuple[_Completion, ...] = (
@@ -417,6 +417,6 @@ def _complete(context: Any) -> Any:
     return {"completions": []}
 
 
-# As IPython's `context_matcher` decorator sets it, without importing IPython.
+# Set like IPython's `context_matcher` decorator does, without importing IPython.
 _complete.matcher_api_version = 2  # type: ignore[attr-defined]
 _complete.matcher_identifier = "dparray"  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
-"""Small pictures of sampled values, as HTML: a sparkline, a heat map, an image.
+"""Small pictures of sampled values as HTML: a sparkline, a heat map, an image.
 
-They need no JavaScript and no file of their own, and show on light and dark pages: a line has a
-colour between, and what is no number is transparent. All are ``img`` elements, which viewers leave
-in place where they take an ``svg`` element out of a page that they do not trust.
+They need no JavaScript and no files, and are readable on light and dark pages: lines have a medium
+color, and NaN is transparent. All are ``img`` elements, because viewers keep these on untrusted
+pages and remove ``svg`` elements.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _LINE_COLOUR = "#3a86c8"
 _LONGEST_SIDE = 150
 _SHORTEST_SIDE = 12
 
-# From dark blue over green to yellow, of evenly rising lightness: the map reads in grey, too.
+# From dark blue over green to yellow, with evenly increasing lightness, so the map is readable in
+# gray too.
 _COLOURS = np.array(
     [
         (68, 1, 84),
@@ -41,20 +42,20 @@ _COLOURS = np.array(
 
 
 def real(values: np.ndarray) -> np.ndarray:
-    """Values as float64; complex ones as their magnitude."""
+    """Return values as float64; complex ones as their magnitude."""
     if values.dtype.kind == "c":
         values = np.abs(values)
     return values.astype(np.float64)
 
 
 def finite_range(values: np.ndarray) -> tuple[float, float] | None:
-    """Return the least and the greatest finite value, or ``None`` if there is none."""
+    """Return the smallest and the largest finite value, or ``None`` if there is none."""
     finite = values[np.isfinite(values)]
     return (float(finite.min()), float(finite.max())) if finite.size else None
 
 
 def _scaled(values: np.ndarray) -> np.ndarray:
-    """Values from their finite range to 0 ... 1; what is not finite to its ends, or to NaN."""
+    """Scale values from their finite range to 0 ... 1; infinities to its ends, NaN to NaN."""
     low, high = finite_range(values) or (0.0, 1.0)
     # Halved, so that the difference of two large numbers does not overflow.
     span = high / 2 - low / 2
@@ -64,7 +65,7 @@ def _scaled(values: np.ndarray) -> np.ndarray:
 
 
 def sparkline(values: np.ndarray) -> str:
-    """Return a line through 1-D values, with gaps where they are not finite."""
+    """Return a line through 1-D values, with gaps at non-finite values."""
     heights = _scaled(np.where(np.isfinite(values), values, np.nan))
     across = (_LINE_WIDTH - 4) / max(len(values) - 1, 1)
     pieces: list[str] = []
@@ -77,7 +78,7 @@ def sparkline(values: np.ndarray) -> str:
         x, y = 2 + position * across, 2 + (1 - height) * (_LINE_HEIGHT - 4)
         run.append(f"{'L' if run else 'M'}{x:.1f} {y:.1f}")
         if len(run) == 1:
-            run.append("h0.01")  # so that a lone point shows
+            run.append("h0.01")  # so that a single point is visible
     pieces.append(" ".join(run))
     path = " ".join(filter(None, pieces))
     return drawing(
@@ -90,18 +91,18 @@ def sparkline(values: np.ndarray) -> str:
 
 
 def drawing(svg: str, meaning: str) -> str:
-    """Return an SVG of its own size."""
+    """Return an SVG of fixed size."""
     data = base64.b64encode(svg.encode()).decode()
     style = "max-width:none;margin:0;display:block"
     return f'<img src="data:image/svg+xml;base64,{data}" alt="{meaning}" style="{style}">'
 
 
 def heat_map(values: np.ndarray, shape: tuple[int, ...]) -> str:
-    """2-D values as colours; NaN is transparent.
+    """Return 2-D values as colors; NaN is transparent.
 
     Args:
         values: the sample, (rows, columns).
-        shape: of the array it was taken from, for the proportions.
+        shape: the shape of the sampled array, for the proportions.
     """
     scaled = _scaled(values)
     is_number = ~np.isnan(scaled)
@@ -115,9 +116,9 @@ def heat_map(values: np.ndarray, shape: tuple[int, ...]) -> str:
 
 
 def image(values: np.ndarray, shape: tuple[int, ...]) -> str:
-    """Values of shape (height, width, 3 or 4) as colours.
+    """Return values of shape (height, width, 3 or 4) as colors.
 
-    8-bit integers, and floats from 0 to 1, as they are; others from their range to 0 ... 1.
+    8-bit integers, and floats from 0 to 1, are used as they are; others are scaled to 0 ... 1.
     """
     if values.dtype != np.uint8:
         values = real(values)
@@ -137,7 +138,7 @@ def png(pixels: np.ndarray) -> bytes:
 
     height, width, channels = pixels.shape
     color_type = {3: 2, 4: 6}[channels]
-    # Each row begins with its filter; 0 stores the bytes as they are.
+    # Each row begins with its filter; 0 stores the bytes unchanged.
     rows = np.zeros((height, 1 + width * channels), np.uint8)
     rows[:, 1:] = pixels.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, color_type, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""Progress bars for long work, by tqdm: large copies, saves and loads, many kernels to compile."""
+"""Progress bars with tqdm: large copies, saves and loads, compiling many kernels."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from dparray import _hooks
 
-#: Work that is over sooner shows no bar.
+#: Shorter work shows no bar.
 PATIENCE = 1.0
 
 
 class Progress:
-    """Shows the long work that the hook tells of, and clears it away when it is over.
+    """Shows progress of long work from the event hook, and removes the bar when it is done.
 
-    State: at most one bar for bytes and one counter of kernels; :meth:`close` ends both, also
-    after an error or an interrupt in the middle of the work.
+    State: at most one bar for bytes and one counter of kernels; :meth:`close` ends both, even after
+    an error or an interrupt during the work.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Progress:
         self._count = 0
         self._seconds = 0.0
         if importlib.util.find_spec("tqdm") is None:
-            # Without it nothing is shown, and nothing is subscribed that would cost time.
+            # Without it no bar is shown, and no event is subscribed that would cost time.
             print("dparray: no progress bars without tqdm: pip install tqdm", file=sys.stderr)
             self._unsubscribe: Any = lambda: None
             return
@@ -40,7 +40,7 @@ class Progress:
             self._on_compiled(values["seconds"])
 
     def _on_copy(self, task: str, done: int, total: int) -> None:
-        if self._copy is not None and self._task != task:  # that one has ended with an error
+        if self._copy is not None and self._task != task:  # The previous work ended with an error.
             self._copy.close()
             self._copy = None
         if self._copy is None:
@@ -59,14 +59,14 @@ class Progress:
         if self._seconds < PATIENCE:
             return
         if self._kernels is None:
-            form = "{desc}: {n_fmt}{postfix}"  # the total is not known
+            form = "{desc}: {n_fmt}{postfix}"  # The total is unknown.
             self._kernels = _bar(desc="kernels compiled", bar_format=form, initial=self._count - 1)
         self._kernels.set_postfix_str(f"in {self._seconds:.1f} s", refresh=False)
         self._kernels.n = self._count
         self._kernels.refresh()
 
     def close(self) -> None:
-        """Clear the bars away and begin to count anew."""
+        """Remove the bars and start counting again."""
         for bar in (self._copy, self._kernels):
             if bar is not None:
                 bar.close()
@@ -74,7 +74,7 @@ class Progress:
         self._count, self._seconds = 0, 0.0
 
     def stop(self) -> None:
-        """Show no more."""
+        """Stop showing progress."""
         self._unsubscribe()
         self.close()
 
@@ -83,7 +83,7 @@ def _bar(**options: Any) -> Any:
     if "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is not None:
         from tqdm.notebook import tqdm
 
-        # The notebook's bar, unlike the terminal's, does not look at this variable.
+        # Unlike the terminal's bar, the notebook's bar does not read this variable.
         options["disable"] = bool(os.environ.get("TQDM_DISABLE"))
     else:
         from tqdm import tqdm

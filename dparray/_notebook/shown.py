@@ -1,7 +1,7 @@
-"""The classes whose objects notebooks show as cards.
+"""The classes with rich displays in notebooks.
 
-The classes lie in layers below and know nothing of notebooks; what makes the cards is imported
-when the first one is asked for.
+The classes belong to lower layers and know nothing about notebooks. The module that makes the
+displays is imported at the first use.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _show_as(shown: Any, card: str) -> None:
 
 
 def _print_text(self: Any, printer: Any, cycle: bool) -> None:
-    """In a terminal IPython prints the table, not the constructor call that ``repr`` gives."""
+    """In a terminal IPython prints the table, not the constructor call that ``repr`` returns."""
     printer.text(str(self))
 
 

@@ -1,5 +1,5 @@
 """Profiles, timers and placement reports: where work ran, when and why.
 
-In: events of the hooks, and frames of the program. Out: records of work by line, as tables, pages,
-timelines and traces. Imports all rows below the tools; nothing but the tools imports it.
+Input: hook events, and frames of the program. Output: records of work by line, as tables, pages,
+timelines and traces. Imports all layers below the tools; only the tools import it.
 """

@@ -1,4 +1,4 @@
-"""Tables for notebooks, in the page's own colours."""
+"""HTML tables for notebooks, in the colors of the page."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from html import escape
 
 _CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top;white-space:nowrap"
 _NUMBER = _CELL.replace("left", "right", 1)
-#: Sentences have several lines, so that they need not be scrolled to.
+#: Long texts wrap, so that no horizontal scrolling is needed.
 _SENTENCE = _CELL.replace("nowrap", "normal;min-width:14em")
 _LONG = 45
 
 
 def _style(texts: Sequence[str]) -> str:
-    """The style of a column of such texts."""
+    """The style of a column with long texts."""
     if max(map(len, texts), default=0) > _LONG:
         return _SENTENCE
     is_number = all(not text or text[0].isdecimal() for text in texts) and any(texts)
@@ -21,7 +21,7 @@ def _style(texts: Sequence[str]) -> str:
 
 
 def card(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *below: str) -> str:
-    """Return a table under a title, and pictures or lines of text below it, which are HTML."""
+    """Return a table with a title, and pictures or lines of text, as HTML, below it."""
     rows = list(rows)
     styles = [_style([row[at] for row in rows]) for at in range(len(heads))]
 

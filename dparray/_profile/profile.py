@@ -1,4 +1,4 @@
-"""Profiles: what ran, for how long, where, and at what share of the memory's speed."""
+"""Profiles: the work, its duration, its device, and its share of the memory bandwidth."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from dparray.memory.stats import format_bytes
 
 __all__ = ["Profile", "Record", "profile"]
 
-#: Rows of the printed table; the others are summed up in one line.
+#: Rows of the printed table; the others are summed in one line.
 MAX_ROWS = 30
 _PROCESS = 1  # of a trace
-_MEASURED = 1 << 24  # elements of the arrays that bandwidth is measured with
+_MEASURED = 1 << 24  # number of elements of the arrays for the bandwidth measurement
 
 
 class Row(NamedTuple):
-    """One row of the table: all records of one name and line.
+    """One row of the table: all records with the same name and line.
 
     Attributes:
-        kind, name, line, operations: as of a :class:`Record`.
-        calls: how many.
+        kind, name, line, operations: as in a :class:`Record`.
+        calls: the number of records.
         total, mean: seconds.
-        nbytes: of all.
-        bandwidth: bytes a second; ``None`` where no bytes or no time is known.
-        share: of the bandwidth measured on the device; ``None`` for work that is not the device's.
+        nbytes: bytes of all records.
+        bandwidth: bytes per second; ``None`` if bytes or time are unknown.
+        share: the share of the bandwidth measured on the device; ``None`` for work outside the
+            device.
         clock: ``"device"`` or ``"host"``.
-        queue: in words; ``""`` where there is none.
+        queue: a readable name; ``""`` without a queue.
     """
 
     kind: str
@@ -56,9 +57,9 @@ class Row(NamedTuple):
 
 
 class Profile:
-    """The work of a ``with`` block, in all threads; made by :func:`profile`.
+    """The work of a ``with`` block, in all threads; created by :func:`profile`.
 
-    Printed, it is a table; in a notebook a table with a timeline.
+    It prints as a table; in a notebook, as a table with a timeline.
     """
 
     def __init__(self) -> None:
@@ -67,7 +68,9 @@ class Profile:
 
     def __enter__(self) -> Profile:
         if self._is_entered:
-            raise ArgumentError("profile: it has been used; make a new one: with dp.profile() as p")
+            raise ArgumentError(
+                "profile: this profile has ended; create a new one: with dp.profile() as p"
+            )
         self._is_entered = True
         self._recorder.start()
         return self
@@ -82,24 +85,24 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """How long the block took."""
+        """The duration of the block."""
         recorder = self._recorder
         ended = recorder.ended
         return (recorder.now() if ended is None else ended) - recorder.began
 
     @property
     def pending(self) -> tuple[Any, ...]:
-        """The arrays built in the block that are still referenced and not yet computed."""
+        """The arrays created in the block that are still referenced and not yet computed."""
         return tuple(self._recorder.pending())
 
     @property
     def events(self) -> tuple[Record, ...]:
-        """The records, by their start; waits for work whose times are not known yet."""
+        """The records, by start time; waits for work with unknown times."""
         return tuple(self._recorder.records())
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """The table: records of one kind, name and line together, those that took longest first."""
+        """The rows of the table: records with the same kind, name and line, the longest first."""
         groups: dict[Any, list[Record]] = {}
         for each in self.events:
             key = (each.kind, each.name, each.line, each.operations, each.clock, each.queue)
@@ -130,10 +133,10 @@ class Profile:
         return self.text()
 
     def text(self, max_rows: int = MAX_ROWS) -> str:
-        """Return the table as text: the rows that took longest, and the notes under it."""
+        """Return the table as text: the longest rows, and the notes below it."""
         heads, shown = self._table()
         if not shown:
-            nothing = "nothing ran: no kernel, no copy, no work of the host"
+            nothing = "nothing ran: no kernel, no copy, no host work"
             return "\n".join([nothing, *self._foot()])
         left_out = len(shown) - max_rows
         if left_out > 0:
@@ -156,7 +159,7 @@ class Profile:
         return "\n".join([*lines, *self._foot()])
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Heads and cells; with the queues where there are several."""
+        """Headers and cells; with the queues if there are several."""
         rows = [row for row in self.rows if row.kind != "allocate"]
         if len({row.queue for row in rows if row.queue}) < 2:
             return _HEADS, [*map(_cells, rows)]
@@ -167,7 +170,7 @@ class Profile:
         return (*_HEADS[:2], "queue", *_HEADS[2:]), cells
 
     def _foot(self) -> list[str]:
-        """The notes under the table."""
+        """The notes below the table."""
         events = self.events
         made = [each for each in events if each.kind == "allocate"]
         peak = max((each.in_use for each in made), default=0)
@@ -177,7 +180,7 @@ class Profile:
             many = len(pending) > 1
             lines.append(
                 f"{len(pending)} array{'s' * many} built in the block {'are' if many else 'is'} "
-                "pending still, and the work for them is not in the table: dp.eval(y) in the block "
+                "still pending, and their work is not in the table: dp.eval(y) in the block "
                 "computes y"
             )
         lines += [
@@ -197,7 +200,7 @@ class Profile:
                 each.queue == name and each.kind == "kernel" and each.clock == "host"
                 for each in events
             ):
-                text = f"{name}: collects no times (a queue in order), so they are the host's"
+                text = f"{name}: times measured by the host (an in-order queue collects none)"
             elif any(row.share is not None for row in self.rows):
                 speed = bandwidth_of(queue)
                 if speed is not None:
@@ -216,9 +219,9 @@ class Profile:
         return card("Profile", *self._table(), foot, self.plot().svg)
 
     def plot(self) -> timeline.Timeline:
-        """Return a timeline by queue and thread, with the memory in use under it.
+        """Return a timeline by queue and thread, with the memory in use below it.
 
-        In a notebook it is a picture; ``p.plot().save("run.svg")`` writes it to a file.
+        A notebook shows it as a picture; ``p.plot().save("run.svg")`` writes it to a file.
         """
         return timeline.Timeline(self.events, self.seconds)
 
@@ -236,7 +239,7 @@ class Profile:
         trace: list[dict[str, Any]] = [
             {"ph": "M", "name": "process_name", "pid": _PROCESS, "args": {"name": "dparray"}}
         ]
-        # A thread of the process's number would be shown as the main thread.
+        # A thread with the process's number would be shown as the main thread.
         for number, (row, records) in enumerate(timeline.lanes_of(events), _PROCESS + 1):
             about = {"ph": "M", "pid": _PROCESS, "tid": number}
             trace.append({**about, "name": "thread_name", "args": {"name": row}})
@@ -257,7 +260,7 @@ class Profile:
 
 
 def _span(record: Record, row: int) -> dict[str, Any]:
-    """A record as a complete event of a trace, in microseconds."""
+    """Return a record as a complete event of a trace, in microseconds."""
     about = {"line": record.line, "bytes": record.nbytes, "operations": record.operations}
     return {
         "ph": "X",
@@ -295,10 +298,11 @@ _bandwidths: dict[Any, float] = {}
 
 
 def bandwidth_of(queue: Any) -> float | None:
-    """Bytes a second that an elementwise kernel reads and writes on a device, the best of six.
+    """Measure the bytes per second that an element-wise kernel reads and writes on a device, the
+    best of six.
 
-    Measured once for each queue, on arrays of 64 MiB, and in no profile that is being recorded;
-    ``None`` where these do not fit into the memory that is left.
+    Measured once for each queue, on arrays of 64 MiB, and not recorded by any active profile;
+    ``None`` if these arrays do not fit into the free memory.
     """
     if queue not in _bandwidths:
         try:
@@ -307,7 +311,7 @@ def bandwidth_of(queue: Any) -> float | None:
                 compute(x)
                 layout = Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
                 run = timing.addition(queue, layout)
-                run()  # compiles, and touches the memory first
+                run()  # The first run compiles, and accesses the memory for the first time.
                 _bandwidths[queue] = 8 * _MEASURED / timing.least(run, 6)
         except MemoryError:
             return None
@@ -315,22 +319,22 @@ def bandwidth_of(queue: Any) -> float | None:
 
 
 def profile() -> Profile:
-    """Record what happens in a ``with`` block: kernels, copies, allocations, compiles, waits, maps
-    and work of the host, with the lines of the program that asked for them.
+    """Record the work in a ``with`` block: kernels, copies, allocations, compiles, waits, maps and
+    host work, with the source lines that requested it.
 
-    The device's own times come from queues that collect them, which are put in the place of the
-    arrays' queues for the block; results are the same, and arrays stay on their queues. Queues in
-    order, and drivers that collect no times, are timed by the host, and the table says so. Blocks
-    may be nested, and record the work of all threads. What is pending when the block ends is not
-    computed by it, and the table says so.
+    Device times come from profiling queues, which replace the arrays' queues in the block; results
+    are the same, and arrays stay on their queues. In-order queues, and drivers without times, are
+    timed by the host, and the table marks them. Blocks may be nested, and record the work of all
+    threads. Expressions still pending at the end of the block are not computed, and the table lists
+    them.
 
-    Inside, the calling thread takes 12 us longer for a launch, 65 us for an expression that is
-    computed, 5 us for an operation that is noted down, and 8 us for one of small arrays. Outside,
-    nothing was measurable beside a build without the hooks.
+    Inside the block, the calling thread takes 12 us longer for a launch, 65 us for an evaluated
+    expression, 5 us for a deferred operation, and 8 us for an operation on small arrays. Outside,
+    no overhead was measurable compared with a build without the hooks.
 
     Returns:
         A :class:`Profile`: printed, a table by kernel and line with the achieved bandwidth as a
-        share of what was measured on the device; ``p.events``, ``p.rows``, ``p.plot()``,
+        share of the device's measured bandwidth; ``p.events``, ``p.rows``, ``p.plot()``,
         ``p.to_chrome_trace(path)``.
 
     Example:

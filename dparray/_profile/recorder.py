@@ -1,4 +1,4 @@
-"""Taking notes of all that happens, from the one event hook; cheap, and sorted out afterwards."""
+"""Record all hook events cheaply, and sort them out afterward."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class Record:
     """A record of one event.
 
     Attributes:
-        kind: ``"kernel"``, ``"library"`` (a ready kernel of dpnp), ``"host"`` (NumPy on the calling
-            thread), ``"copy"``, ``"allocate"``, ``"compile"``, ``"wait"`` or ``"map"``.
-        name: of the kernel, the function or what was done.
-        queue: the queue in words; ``""`` where there is none.
-        line: ``"file.py:12"`` of the program; ``""`` if none of its lines asked for it.
+        kind: ``"kernel"``, ``"library"`` (a dpnp kernel), ``"host"`` (NumPy on the calling thread),
+            ``"copy"``, ``"allocate"``, ``"compile"``, ``"wait"`` or ``"map"``.
+        name: the name of the kernel or function, or a description of the work.
+        queue: a readable name; ``""`` without a queue.
+        line: ``"file.py:12"`` of the program; ``""`` if no line of it requested the work.
         start: seconds since the profile began.
-        duration: seconds; the device's own where it has times.
-        nbytes: bytes that were read and written, copied, or allocated.
-        clock: ``"device"`` or ``"host"``, whose times these are.
+        duration: seconds; measured by the device if it has times.
+        nbytes: bytes read and written, copied, or allocated.
+        clock: ``"device"`` or ``"host"``, the source of the times.
         thread: the name of the thread.
-        operations: what an expression's kernel computes.
-        asked: seconds since the profile began at which the host submitted it.
-        in_use: of allocations, the bytes in use then.
-        usm_type: of the result, with the rule that gave it; ``""`` where there is none.
-        because: why it was not a generated kernel, or what asked for a copy.
+        operations: the operations of an expression's kernel.
+        asked: seconds from the start of the profile to the submission by the host.
+        in_use: for allocations, the bytes in use at that time.
+        usm_type: the USM type of the result, with the rule behind it; ``""`` if there is none.
+        because: why no generated kernel was used, or the operation that requested a copy.
     """
 
     kind: str
@@ -58,7 +58,7 @@ class Record:
 
 
 class _Raw:
-    """A note as it was taken; events of SYCL are looked at later."""
+    """A raw record; its SYCL events are read later."""
 
     __slots__ = (
         "asked", "because", "end", "ends", "in_use", "kind", "line", "name", "nbytes",
@@ -72,7 +72,7 @@ class _Raw:
         self.nbytes = self.in_use = 0
         self.operations = self.usm_type = self.because = ""
         self.sycl_event: Any = None
-        self.ends: Any = None  # events between whose ends the work lies
+        self.ends: Any = None  # the events between which the work ran
         self.thread = threading.current_thread().name
 
 
@@ -81,15 +81,15 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.evaluated: tuple[Any, Line | None, str, str] = (None, None, "", "")
-        self.begun: list[tuple[Any, list[_Raw]]] = []  # and the work inside, for each
+        self.begun: list[tuple[Any, list[_Raw]]] = []  # open records, and the work inside each
         self.open_host: _Raw | None = None
 
 
 class Recorder:
-    """Notes of what happens in all threads, or one, between :meth:`start` and :meth:`stop`.
+    """Recorder of events in one or all threads, between :meth:`start` and :meth:`stop`.
 
     Args:
-        thread: the only thread to note, if given; an identifier of ``threading``.
+        thread: the only thread to record, as an identifier of ``threading``.
     """
 
     def __init__(self, thread: int | None = None) -> None:
@@ -99,30 +99,30 @@ class Recorder:
         self._only = thread
         self._raw: list[_Raw] = []
         self._lines: weakref.WeakKeyDictionary[Node, Line | None] = weakref.WeakKeyDictionary()
-        self._sizes: dict[int, int] = {}  # bytes of what begins at an address
+        self._sizes: dict[int, int] = {}  # size in bytes by address
         self._local = _Thread()
         self._records: list[Record] = []
-        self.queues: dict[str, Any] = {}  # those that were launched on, by their description
+        self.queues: dict[str, Any] = {}  # queues with launches, by description
 
     def now(self) -> float:
-        """Return the time, as records have it."""
+        """Return the time on the records' clock."""
         return time.perf_counter()
 
     def start(self) -> None:
-        """Begin to take notes."""
+        """Start recording."""
         profiled.start()
         _hooks.trace(True)
         _hooks.subscribers.append(self._note)
         self.began = time.perf_counter()
 
     def stop(self) -> None:
-        """End it."""
+        """Stop recording."""
         self.ended = time.perf_counter()
         _hooks.subscribers.remove(self._note)
         _hooks.trace(False)
         profiled.stop()
 
-    # -- taking notes ------------------------------------------------------------------------------
+    # -- recording ---------------------------------------------------------------------------------
 
     def _note(self, event: str, **values: Any) -> None:
         if self._only is not None and threading.get_ident() != self._only:
@@ -204,7 +204,7 @@ class Recorder:
     ) -> None:
         begun, inside = local.begun.pop() if local.begun else (None, [])
         self._seen(queue)
-        if inside:  # its operations have told of themselves, and time is counted once
+        if inside:  # Its operations were recorded themselves, and time is counted once.
             found = inside
         else:
             found = [self._add("library", function, queue, frame, start, nbytes)]
@@ -243,7 +243,7 @@ class Recorder:
             local.open_host = raw
 
     def _on_end(self, local: _Thread, frame: Any, queue: Any) -> None:
-        pass  # what was open is closed
+        pass  # Open records are closed.
 
     def _on_copy(
         self,
@@ -288,18 +288,16 @@ class Recorder:
         self._add("map", name, values["queue"], frame, values["start"], values["nbytes"])
 
     def pending(self) -> list[Any]:
-        """Return the arrays made during the recording that are still referenced and not yet
+        """Return the arrays created during the recording that are still referenced and not yet
         computed.
         """
         held = [array for reference in self.made if (array := reference()) is not None]
         return [array for array in held if array.is_pending]
 
-    # -- sorting out -------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     def records(self) -> list[Record]:
-        """Return the records so far, by their start; waits for work whose times are not known
-        yet.
-        """
+        """Return the records so far, by start time; waits for work with unknown times."""
         raw, self._raw = self._raw, []
         if raw:
             offsets = _offsets(raw)
@@ -339,7 +337,7 @@ class Recorder:
 
 
 def _usm_rule(root: Node, order: list[Node]) -> str:
-    """The USM type of a result, and what gave it."""
+    """The USM type of a result, and the rule behind it."""
     inputs = {
         part.usm_type
         for node in order
@@ -350,12 +348,12 @@ def _usm_rule(root: Node, order: list[Node]) -> str:
 
 
 def _site_of(frame: Any) -> Any:
-    """An identifier of the program's call that is going on."""
+    """An identifier of the program's current call."""
     return None if frame is None else (id(frame), frame.f_lasti)
 
 
 def _mark(queue: Any) -> Any:
-    """An event with a time, at the end of all that has been submitted; ``None`` without times."""
+    """An event with a time, after all submitted work; ``None`` without times."""
     timed = profiled.timed(queue)
     if timed is None or queue.is_in_order:
         return None
@@ -364,12 +362,12 @@ def _mark(queue: Any) -> Any:
 
 
 def _offsets(raw: list[_Raw]) -> dict[Any, float]:
-    """How much the host's clock is ahead of the device's, for each queue."""
+    """Return how far the host's clock is ahead of the device's, for each queue."""
     found: dict[Any, float] = {}
     for each in raw:
         if each.sycl_event is not None:
             each.sycl_event.wait()
             ahead = each.asked - each.sycl_event.profiling_info_submit * 1e-9
             found[each.queue] = max(found.get(each.queue, ahead), ahead)
-    # Both may be the same clock, which the device's queue reads a little later.
+    # If both are the same clock, the device's queue reads it slightly later.
     return {queue: 0.0 if abs(ahead) < 0.1 else ahead for queue, ahead in found.items()}

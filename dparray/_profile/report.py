@@ -1,4 +1,4 @@
-"""The placement report of a function: where each step ran, who decided it, and why so."""
+"""The placement report of a function: where each step ran, which argument decided it, and why."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ class PlacementRow:
     """One step of a function.
 
     Attributes:
-        line: of the program.
+        line: the source line of the program.
         what: the kernel, or the function of the library or of NumPy.
-        operations: of an expression, what is in its kernel.
+        operations: for an expression, the operations in its kernel.
         tier: ``"kernel"``, ``"library"``, ``"host"`` or ``"copy"``.
-        reason: why not a better tier, or what asked for a copy.
-        queue: where it ran, or whose memory the calling thread computed in.
-        decided_by: the argument of the function whose queue that is.
-        usm_type: of the result, with the rule; ``""`` of kernels that you wrote, and copies.
-        nbytes: read and written, or copied.
-        compiled: of a kernel: ``"compiled now"``, ``"loaded from disk"`` or ``"known"``.
-        seconds: how long it took.
+        reason: why no faster backend was used, or the operation that requested a copy.
+        queue: the queue of the step, or of the memory in which the calling thread computed.
+        decided_by: the argument of the function that is on that queue.
+        usm_type: the USM type of the result, with the rule; ``""`` for user-defined kernels and
+            copies.
+        nbytes: bytes read and written, or copied.
+        compiled: for a kernel: ``"compiled now"``, ``"loaded from disk"`` or ``"known"``.
+        seconds: the duration.
     """
 
     line: str
@@ -51,11 +52,11 @@ class PlacementRow:
 
 @dataclass(frozen=True)
 class PlacementReport:
-    """The steps of a function; printed, a text, in a notebook a table.
+    """The steps of a function; text when printed, a table in a notebook.
 
     Attributes:
-        function: its name.
-        result: what it returned.
+        function: the name of the function.
+        result: its return value.
         rows: the steps, in order.
     """
 
@@ -65,12 +66,12 @@ class PlacementReport:
 
     @property
     def bytes_to_host(self) -> int:
-        """Copies from devices to the host."""
+        """Bytes copied from devices to the host."""
         return sum(row.nbytes for row in self.rows if row.what == "copy to the host")
 
     @property
     def bytes_between_queues(self) -> int:
-        """Copies between queues."""
+        """Bytes copied between queues."""
         return sum(row.nbytes for row in self.rows if row.what == "copy to another queue")
 
     def __str__(self) -> str:
@@ -115,7 +116,7 @@ class PlacementReport:
 def explain_function(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> PlacementReport:
-    """Run a function, compute what it returns, and tell of each step."""
+    """Run a function, compute its results, and report each step."""
     named = _arguments(function, args, kwargs)
     recorder = Recorder()
     recorder.start()
@@ -162,7 +163,7 @@ def _decided_by(queue: str, named: dict[str, Any]) -> str:
         for x in _arrays_in(value):
             if describe_queue(x.sycl_queue) == queue:
                 return f"the queue of argument {name!r}"
-    return "which no argument decides: the default device, or a place named inside"
+    return "not decided by an argument: the default device, or a device named inside"
 
 
 def _arguments(

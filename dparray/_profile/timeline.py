@@ -1,6 +1,6 @@
-"""A timeline as an SVG: a row for each queue and thread, and the memory in use under it.
+"""Draw a timeline as SVG: a row for each queue and thread, and the memory in use below.
 
-Colours of middle brightness with grey text on nothing, so that it shows on light and dark pages.
+Colors of medium brightness and gray text without background, readable on light and dark pages.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _COLOURS = {
     "map": "#5f5fb8",
 }
 _GREY = "#7d7d7d"
-_MOST = 4000  # of so many bars, the shortest are left out
+_MOST = 4000  # Above this number of bars, the shortest are omitted.
 
 
 def row_of(record: Record) -> str:
-    """Return the lane of a record: the device's work by queue, all else by thread."""
+    """Return the lane of a record: device work by queue, all other work by thread."""
     return record.queue if record.clock == "device" else f"thread {record.thread}"
 
 
@@ -38,23 +38,23 @@ def rows_of(records: Sequence[Record]) -> list[str]:
 
 
 class _Lane:
-    """Records, and the ends of those that go on, the innermost last."""
+    """Records, and the ends of the open ones, the innermost last."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.ends: list[float] = []
 
     def takes(self, start: float, end: float) -> bool:
-        """Return whether something later may lie here."""
+        """Return whether a later record may be added."""
         while self.ends and self.ends[-1] <= start:
             self.ends.pop()
         return not self.ends or end <= self.ends[-1]
 
 
 def lanes_of(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
-    """Each row as one lane or more, in which records lie apart or one within the other.
+    """Split each row into lanes in which records are disjoint or nested.
 
-    Viewers of traces drop what overlaps otherwise, as work on a queue out of order may.
+    Trace viewers drop other overlaps, which work on an out-of-order queue may have.
     """
     lanes: list[tuple[str, list[Record]]] = []
     for name in rows_of(records):
@@ -76,20 +76,20 @@ def lanes_of(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
 
 
 def _unit_of(seconds: float) -> tuple[str, float]:
-    """In what a length of time is told, and how many of it are a second."""
+    """The unit of a duration, and the number of units in a second."""
     if seconds >= 2:
         return "s", 1.0
     return ("ms", 1e3) if seconds >= 2e-3 else ("us", 1e6)
 
 
 def _step_of(length: float) -> float:
-    """The distance of five to ten marks along a length: 1, 2 or 5 times a power of ten."""
+    """The distance of five to ten ticks along a length: 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(length / 5))
     return power * max(factor for factor in (1, 2, 5) if factor * power <= length / 5 * (1 + 1e-9))
 
 
 class Timeline:
-    """A timeline; ``svg`` is its text, and a notebook shows the picture."""
+    """A timeline; ``svg`` is its source, and a notebook shows the picture."""
 
     def __init__(self, records: Sequence[Record], seconds: float) -> None:
         ends = [each.start + each.duration for each in records]
@@ -98,7 +98,7 @@ class Timeline:
 
     @property
     def svg(self) -> str:
-        """The picture as the text of an SVG."""
+        """The picture as SVG source."""
         rows = rows_of(self._records)
         top = 30
         height = top + len(rows) * _ROW + _MEMORY + 40
@@ -142,7 +142,7 @@ class Timeline:
         about += f", {record.line}" if record.line else ""
         label = ""
         letters = int(width / 6.2)
-        if letters > 5 and record.kind != "wait":  # a pale bar, on which no text would show
+        if letters > 5 and record.kind != "wait":  # a pale bar, on which text would be unreadable
             text = record.operations or record.name
             text = text if len(text) <= letters else text[: letters - 1] + "…"
             label = f'<text x="{x + 3:.1f}" y="{y + 12}" fill="#fff" font-size="10">'
@@ -154,7 +154,7 @@ class Timeline:
         )
 
     def _memory(self, y: float) -> list[str]:
-        """The memory in use as a line of steps, seen at each allocation."""
+        """The memory in use as a step line, updated at each allocation."""
         seen = [(each.start, each.in_use) for each in self._records if each.kind == "allocate"]
         most = max((nbytes for _, nbytes in seen), default=0)
         parts = [

@@ -1,4 +1,4 @@
-"""A clock around lazy work."""
+"""Time lazy work."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["timer"]
 
 
 class timer:
-    """A clock that evaluates what was built in a ``with`` block, and waits for it.
+    """A timer that evaluates the arrays created in a ``with`` block, and waits for them.
 
-    Without it, a clock around lazy work measures how long it takes to write the work down. What the
-    block's thread has built in it, on whatever queues, and the program still holds when it ends is
-    computed; arrays that are only an intermediate of these get no memory for it.
+    A plain clock around lazy work only measures how long recording takes. Arrays that the block's
+    thread created, on any queue, are evaluated if the program still holds them when the block ends;
+    intermediate arrays are not stored for that.
 
     Args:
-        place: an array, or whatever :class:`dparray.Device` takes: whose device's clock is read;
-            the default device if not given. Work on other queues counts in ``host`` only.
+        place: an array, or any device argument of :class:`dparray.Device`, whose device clock is
+            read; the default device if omitted. Work on other queues counts only in ``host``.
 
     Attributes:
-        host: seconds from the beginning of the block to the end of the work.
-        device: seconds that the queue's device worked, by its own clock; 0 if the calling thread
-            did all (the printed timer says so), as it does for small arrays and, on a CPU, while
-            the kernel of a new expression is compiled in the background
-            (``dp.config.background_compile``); ``None`` where the queue collects no times.
+        host: seconds from the start of the block to the end of the work.
+        device: seconds of work of the queue's device, by its own clock. 0 if the calling thread did
+            all the work (the printed timer says so), as for small arrays and, on a CPU, while the
+            kernel of a new expression is compiled in the background
+            (``dp.config.background_compile``). ``None`` if the queue does not collect times.
 
     Example:
         >>> import dparray as dp
@@ -47,7 +47,7 @@ class timer:
     def __init__(self, place: Any = None) -> None:
         if isinstance(place, ndarray):
             self._queue = place.sycl_queue
-            if place.is_pending:  # what was built before is not what is measured
+            if place.is_pending:  # Earlier arrays are not measured.
                 compute(place)
         else:
             self._queue = Device(place).sycl_queue

@@ -1,11 +1,10 @@
 """The command ``dparray``: one sub-command for each tool.
 
-A sub-command is a module with ``add_arguments(parser)`` and ``run(arguments) -> int``. Only the one
-that was asked for is imported, and none of them needs the SYCL stack to be whole before it runs:
-``dparray doctor`` must start where ``import dparray`` cannot.
+A sub-command is a module with ``add_arguments(parser)`` and ``run(arguments) -> int``. Only the
+requested one is imported, and none needs a working SYCL installation before it runs: ``dparray
+doctor`` must start where ``import dparray`` fails.
 
-Exit status: 0 when all is well, 1 when the command failed or found something broken, 2 when it was
-called wrongly.
+Exit status: 0 on success, 1 when the command failed or found a problem, 2 for wrong arguments.
 """
 
 from __future__ import annotations
@@ -35,11 +34,16 @@ COMMANDS = (
     Command("demo", "dparray.cli.demo", "process a photograph, and check each stage against NumPy"),
     Command("info", "dparray.cli.info", "list devices, drivers, USM and dtype support", False),
     Command(
-        "doctor", "dparray.cli.doctor", "check every link; say what to do about broken ones", False
+        "doctor",
+        "dparray.cli.doctor",
+        "check every part of the installation and print fixes",
+        False,
     ),
     Command("bench", "dparray.cli.bench", "time dparray against NumPy and dpnp"),
-    Command("profile", "dparray.cli.profile", "run a script and say where its time went"),
-    Command("warmup", "dparray.cli.warmup", "compile what most programs need, and keep it"),
+    Command("profile", "dparray.cli.profile", "run a script and report where its time went"),
+    Command(
+        "warmup", "dparray.cli.warmup", "compile and cache the kernels that most programs need"
+    ),
     Command("report", "dparray.cli.report", "write a file about a device, to send with a report"),
     Command("cache", "dparray.cli.cache", "show or clear the disk cache of kernels", False),
 )
@@ -50,7 +54,7 @@ def make_parser(chosen: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="dparray",
         description="Data-parallel arrays and kernels in Python, where compute follows data.",
-        epilog="`dparray COMMAND --help` tells more about one of them.",
+        epilog="`dparray COMMAND --help` describes one command.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"dparray {__version__}")
@@ -71,7 +75,7 @@ def make_parser(chosen: str | None) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command with ``argv`` (``sys.argv[1:]`` if not given); returns the exit status."""
+    """Run the command with ``argv`` (default: ``sys.argv[1:]``); return the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
     name = next((word for word in argv if not word.startswith("-")), None)
     command = next((command for command in COMMANDS if command.name == name), None)
@@ -91,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader (head, less) has gone; what is left in the buffer must not be written either.
+        # The reader (head, less) has exited; the rest of the buffer must not be written either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 

@@ -1,4 +1,4 @@
-"""``dparray cache``: what the disk cache of compiled kernels holds."""
+"""``dparray cache``: show or clear the disk cache of compiled kernels."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dparray._compiler import cache, store
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``dparray cache``."""
-    parser.add_argument("--clear", action="store_true", help="remove everything from it")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--clear", action="store_true", help="remove all entries")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
     parser.epilog = (
-        "It lies in DPARRAY_CACHE_DIR, or in the user's cache folder. A kernel that is not there "
+        "The cache is in DPARRAY_CACHE_DIR, or in the user's cache folder. A missing kernel "
         "is compiled again."
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print where the cache is and what it holds, or clear it."""
+    """Print the location and the content of the cache, or clear it."""
     base = cache.base_directory()
     directory = None if base is None else str(base)
     if arguments.clear:
@@ -39,5 +39,5 @@ def run(arguments: argparse.Namespace) -> int:
     regions = f"{stats.regions} ({stats.region_bytes / 2**20:.1f} MiB of native code by dp.jit)"
     print(f"regions  {regions}")
     print(f"size     {stats.nbytes / 2**20:.1f} MiB of at most {stats.limit / 2**20:.0f} MiB")
-    print(f"besides  {store.count()} kernels that dparray brings")
+    print(f"bundled  {store.count()} precompiled kernels")
     return 0

@@ -1,4 +1,4 @@
-"""``dparray info``: what this machine's drivers offer, and which devices can hold arrays."""
+"""``dparray info``: show drivers and devices of this machine, and whether they can hold arrays."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _AFFINITY_DOMAINS = ("numa", "L4_cache", "L3_cache", "L2_cache", "L1_cache")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``dparray info``."""
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
     parser.add_argument(
         "--speed",
         action="store_true",
-        help="and what dp.placement('fastest') knows of the devices, measured if it is not known",
+        help="also show the device speeds that dp.placement('fastest') uses, measured if unknown",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was found; 1 if there is no device that can hold arrays."""
+    """Print the information; return 1 if no device can hold arrays."""
     found = gather()
     if arguments.speed and found["error"] is None:
         found["speed"] = speeds()
@@ -52,7 +52,7 @@ def all_devices(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def gather() -> dict[str, Any]:
-    """Versions, drivers, platforms and devices, as values that JSON holds."""
+    """Return versions, drivers, platforms and devices as JSON-compatible values."""
     directory = cache.base_directory()
     found: dict[str, Any] = {
         "dparray": __version__,
@@ -81,7 +81,7 @@ def _costs() -> dict[str, float]:
 
 
 def speeds() -> dict[str, Any]:
-    """Return the rates of devices and of copies between them, measured where they are not known."""
+    """Return the speeds of devices and of copies between them, measured if unknown."""
     device_module = importlib.import_module("dparray.device")
     device_costs = importlib.import_module("dparray._scheduling.device_costs")
     queues = [device.sycl_queue for device in device_module.devices()]
@@ -109,7 +109,7 @@ def speeds() -> dict[str, Any]:
 
 
 def _speeds_as_text(found: dict[str, Any]) -> str:
-    """A :func:`speeds` result for people."""
+    """Format a :func:`speeds` result."""
     lines = ["speed of devices, by which dp.placement('fastest') chooses"]
     units = {"memory": "B/s", "reduction": "B/s"}
     for name, rates in found["devices"].items():
@@ -132,7 +132,7 @@ def _speeds_as_text(found: dict[str, Any]) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds in the unit that suits them."""
+    """Format seconds in a suitable unit."""
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if seconds >= unit:
             return f"{seconds / unit:.3g} {name}"
@@ -168,7 +168,7 @@ def describe(device: Any, default: Any = None) -> dict[str, Any]:
 
     Args:
         device: the device.
-        default: the device that is the default one.
+        default: the default device.
     """
     device_module = importlib.import_module("dparray.device")
     reason = device_module.unsupported_reason(device)
@@ -203,14 +203,16 @@ def describe(device: Any, default: Any = None) -> dict[str, Any]:
 
 
 def _partitions(device: Any) -> list[dict[str, Any]]:
-    """How the device can be split: ``partition`` of ``create_sub_devices``, and into how many."""
+    """How the device can be split: ``partition`` for ``create_sub_devices``, and the number of
+    parts.
+    """
     if device.partition_max_sub_devices < 2:
         return []
     found = []
     for partition in (1, *_AFFINITY_DOMAINS):
         try:
             parts = device.create_sub_devices(partition=partition)
-        except Exception:  # what a device cannot do, drivers report in several ways
+        except Exception:  # Drivers report missing features in several ways.
             continue
         found.append({"partition": partition, "count": len(parts)})
     return found
@@ -220,7 +222,7 @@ def _partitions(device: Any) -> list[dict[str, Any]]:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """Return a :func:`gather` result for people."""
+    """Format a :func:`gather` result."""
     packages = ", ".join(
         f"{name} {version or 'not installed'}" for name, version in found["packages"].items()
     )
@@ -260,7 +262,7 @@ def as_text(found: dict[str, Any]) -> str:
 
 
 def _origin() -> str:
-    """Return where the terms come from."""
+    """Return where the constants come from."""
     config = importlib.import_module("dparray.config")
     if config.cost_model:
         return f"dp.config.cost_model pins {', '.join(config.cost_model)}"

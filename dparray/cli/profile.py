@@ -1,4 +1,4 @@
-"""``dparray profile``: run a script and say where its time went."""
+"""``dparray profile``: run a script and report where its time went."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=MAX_ROWS,
         metavar="N",
-        help="rows of the table, those that took longest (default: %(default)s)",
+        help="number of rows, the longest times first (default: %(default)s)",
     )
-    parser.add_argument("--plot", metavar="PATH", help="write a timeline, an SVG")
+    parser.add_argument("--plot", metavar="PATH", help="write a timeline as SVG")
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print it as JSON; what the script prints goes to stderr",
+        help="print as JSON; output of the script goes to stderr",
     )
     parser.add_argument("script", help="a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the script under a profile; what it raises comes after the table, as Python shows it."""
+    """Run the script under a profile; print its exception after the table, as Python does."""
     script = Path(arguments.script)
     if not script.is_file():
         print(f"dparray profile: there is no file {str(script)!r}", file=sys.stderr)
         return 1
     for name in filter(None, (arguments.trace, arguments.plot)):
-        if not Path(name).resolve().parent.is_dir():  # said before the script runs, not after
+        if not Path(name).resolve().parent.is_dir():  # Reported before the script runs, not after.
             print(f"dparray profile: there is no folder for {name!r}", file=sys.stderr)
             return 1
     sys.argv = [str(script), *arguments.arguments]
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _within(script: str, frames: TracebackType | None) -> TracebackType | None:
-    """A traceback from the script's own frame on; ``None`` where the script did not begin."""
+    """Return a traceback from the script's first frame on; ``None`` if the script did not start."""
     while frames is not None and frames.tb_frame.f_code.co_filename != script:
         frames = frames.tb_next
     return frames

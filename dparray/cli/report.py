@@ -1,4 +1,4 @@
-"""``dparray report``: one file about a device that a person with such hardware can send."""
+"""``dparray report``: write one file about a device, for hardware that we cannot test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 import dparray as dp
 from dparray.device import Device
 
-#: Calls by ``xp``, NumPy or dparray, of float32 ``x`` and ``y`` (n,), ``m`` (rows, 1000), ``s``
+#: Calls with ``xp``, NumPy or dparray, of float32 ``x`` and ``y`` (n,), ``m`` (rows, 1000), ``s``
 #: (256, 256), int32 ``i`` (n,) and the mask ``b`` (n,).
 CALLS = (
     *("x + y", "x * 2 - y / 3", "xp.exp(-x * x)", "xp.sqrt(x * x + y * y)", "xp.where(b, x, y)"),
@@ -41,7 +41,9 @@ _BENCH_ROUNDS = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``dparray report``."""
-    parser.add_argument("--device", metavar="DEVICE", help="which device (default: the default)")
+    parser.add_argument(
+        "--device", metavar="DEVICE", help="the device (default: the default device)"
+    )
     parser.add_argument("--output", metavar="FILE", help="default: dparray-report-DEVICE.json")
     parser.add_argument("--elements", type=int, default=1_000_000, help="of the arrays")
     parser.add_argument(
@@ -56,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the report; 1 if a result differs or a call raised, else 0."""
+    """Write the report; return 1 if a result differs or a call raised, otherwise 0."""
     device = Device(arguments.device)
     name = re.sub(r"\W+", "-", device.filter_string)
     path = Path(arguments.output or f"dparray-report-{name}.json")
@@ -71,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     wrong = 0
     for result in results(device, arguments.elements):
         report["calls"].append(result)
-        # Written each time, so that a driver that ends the process leaves what came before.
+        # Written after each call, so that a driver crash keeps the earlier results.
         path.write_text(json.dumps(report, indent=1))
         wrong += result["status"] != "ok"
         if sys.stderr.isatty():
@@ -100,7 +102,7 @@ def _of_command(name: str, *arguments: str) -> Any:
 
 
 def results(device: Device, elements: int) -> Iterator[dict[str, Any]]:
-    """For each call: its text, its status and the milliseconds of its second run."""
+    """Yield for each call: its text, its status and the milliseconds of its second run."""
     random = np.random.default_rng(1)
     values = {
         "x": random.standard_normal(elements, dtype=np.float32),
@@ -129,7 +131,7 @@ def results(device: Device, elements: int) -> Iterator[dict[str, Any]]:
 
 
 def compared(found: np.ndarray, expected: Any) -> str:
-    """``"ok"``, or how results differ."""
+    """Return ``"ok"``, or a description of the difference."""
     expected = np.asarray(expected)
     if found.shape != expected.shape:
         return f"shape {found.shape} instead of {expected.shape}"

@@ -1,7 +1,7 @@
-"""Makes the store of kernels that a wheel brings: ``make kernels`` runs this file.
+"""Write the precompiled kernels that a wheel bundles: ``make kernels`` runs this file.
 
-It runs what most programs need, on arrays of each dtype, in a cache of its own, and keeps what was
-compiled. Kernels of users, and those that only some sizes or devices take, are not in it.
+It runs the operations of most programs on arrays of each dtype, with an empty cache, and saves the
+compiled kernels. User-defined kernels, and kernels for specific sizes or devices, are not included.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SIZE = 300_000
 
 
 def main() -> None:
-    """Make the store, and say how large it is."""
+    """Write the file, and print its size."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--output", type=Path, default=store.FILE, help="the file to write")
     arguments = parser.parse_args()

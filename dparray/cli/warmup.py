@@ -1,4 +1,4 @@
-"""``dparray warmup``: compile what most programs need, and keep it on disk."""
+"""``dparray warmup``: compile and cache the kernels that most programs need."""
 
 from __future__ import annotations
 
@@ -16,29 +16,32 @@ from dparray._compiler import cache
 from dparray._evaluate import background, limits
 from dparray.device import Device
 
-#: Enough elements for kernels, and few enough to be computed in no time.
+#: Enough elements for kernels, and few enough for short run times.
 _ROWS, _COLUMNS = 300, 500
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``dparray warmup``."""
-    parser.add_argument("--device", metavar="DEVICE", help="where to run (default: the default)")
+    parser.add_argument(
+        "--device", metavar="DEVICE", help="the device (default: the default device)"
+    )
     parser.add_argument(
         "--dtype",
         nargs="+",
         choices=("float32", "float64"),
         default=["float32", "float64"],
-        help="of the data (default: both)",
+        help="dtype of the data (default: both)",
     )
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--json", action="store_true", help="print as JSON")
     parser.epilog = (
         "Sums, means, norms, softmax, masks, sorting, scans, histograms, random numbers. Kernels "
-        "of a program's own are kept by running it once, for example while a container is built."
+        "defined by a program are cached by running it once, for example while a container is "
+        "built."
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compile, and print how many kernels that were."""
+    """Compile, and print the number of kernels."""
     device = Device(arguments.device)
     found = {"compiled": 0, "loaded": 0}
 
@@ -78,13 +81,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def arrays_of(found: Any) -> list[Any]:
-    """Return the arrays among what a program gave."""
+    """Return the arrays among a program's results."""
     several = found if isinstance(found, tuple | list) else [found]
     return [each for each in several if isinstance(each, dp.ndarray)]
 
 
 def programs(device: Device, dtype: str) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Return the programs to run: for each a name, and a function that makes arrays."""
+    """Return the programs to run: for each, a name and a function that creates arrays."""
     random = dp.random.default_rng(0, device=device)
     x = random.standard_normal((_ROWS, _COLUMNS), dtype=dtype)
     y, weights = x * 2 + 1, x[0]

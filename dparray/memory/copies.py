@@ -222,7 +222,7 @@ def copy_to_queue(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layo
         wait_to_read(layout.block)
         wait_to_write(target.block)
         start = time.perf_counter()
-        with _hooks.events_disabled():  # it is one copy
+        with _hooks.events_disabled():  # This counts as one copy.
             copy_by_host(layout, target)
         if _hooks.subscribers:
             _hooks.emit("copy", source=source_queue, target=queue, nbytes=nbytes, start=start)

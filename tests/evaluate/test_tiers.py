@@ -134,8 +134,8 @@ def test_terms_are_pinned_and_limits_follow() -> None:
         ({"speed": 1.0}, ValueError, "no term 'speed'"),
         ({"launch": -1.0}, ValueError, "positive"),
         ({"launch": float("nan")}, ValueError, "positive"),
-        ({"launch": "fast"}, TypeError, "takes a number"),
-        ("fast", TypeError, "takes a dict"),
+        ({"launch": "fast"}, TypeError, "must be a number"),
+        ("fast", TypeError, "must be a dict"),
     ],
 )
 def test_wrong_terms_are_refused(given: Any, kind: type[Exception], words: str) -> None:

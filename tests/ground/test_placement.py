@@ -95,5 +95,5 @@ def test_the_error_names_every_operand_and_the_line_that_mends_it() -> None:
 
 def test_an_unknown_usm_type_lists_those_there_are() -> None:
     assert check_usm_type("shared") == "shared"
-    with pytest.raises(UsmTypeError, match="'managed' is none of 'device', 'shared', 'host'"):
+    with pytest.raises(UsmTypeError, match="'managed'; expected one of 'device', 'shared', 'host'"):
         check_usm_type("managed")

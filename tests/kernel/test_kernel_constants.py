@@ -262,5 +262,5 @@ def of_a_constant(item: dp.Item, x: Any, value: dp.constexpr) -> None:
 
 @pytest.mark.parametrize("value", [2**64, -(2**63) - 1, (1, 10**30)])
 def test_constants_have_64_bits(value: Any) -> None:
-    with pytest.raises(dp.KernelArgumentError, match=r"'value' .* which 64 bits do not hold"):
+    with pytest.raises(dp.KernelArgumentError, match=r"'value' .* which does not fit into 64 bits"):
         of_a_constant[1](dp.ones(1), value)

@@ -85,7 +85,7 @@ def test_arrays_of_middle_size_tell_that_the_host_computes_them_at_once() -> Non
         made = x * 2 + x
         told = dp.explain(made)
         assert not told.is_pending
-        assert f"computes up to {limits.host_elements} additions at once" in str(told)
+        assert f"computes up to {limits.host_elements} additions immediately" in str(told)
         with dp.config.override(host_tier=False):
             assert "calling thread" not in str(dp.explain(made))
         assert "calling thread" not in str(dp.explain(large))

@@ -198,7 +198,7 @@ def test_a_card_tells_whether_the_queue_is_at_work() -> None:
     assert "computed" in shown(x).text
     dp.call_kernel(run_for_a_while, dp.Range(1), x, 100_000_000)
     text = shown(x).text
-    assert "submitted: its queue is at work" in text
+    assert "submitted: its queue is still working" in text
     assert "[2., 0., 0., 0.]" in text  # it waits for what it shows
     assert "computed" in shown(x).text
 

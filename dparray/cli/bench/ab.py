@@ -1,10 +1,10 @@
 """``dparray bench --ab REV``: this tree against another commit, row by row.
 
 The other commit is unpacked into a temporary folder, where its C module is built. Two processes,
-one for each tree, take turns: one times a row while the other waits. What is compared is the 20th
-percentile over several pairs of processes, since memory is placed anew in each. NumPy's work, the
-control, is timed between all rows; unless both sides need the same time for it, the machine is too
-busy to judge.
+one for each tree, take turns: one times a row while the other waits. The 20th percentiles over
+several pairs of processes are compared, since each process has a new memory layout. NumPy's work,
+the control, is timed between all rows; unless both sides need the same time for it, the machine is
+too busy to judge.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from dparray.cli.bench import rows as all_rows
 from dparray.exceptions import ArgumentError, DparrayError
 
-#: The least ratio of speeds, new to old, that is not listed as a loss.
+#: The smallest ratio of speeds, new to old, that is not listed as a loss.
 MIN_RATIO = 0.97
 #: The deviation from 1 of the control's ratio above which nothing can be judged.
 MAX_CONTROL_DEVIATION = 0.02
@@ -32,7 +32,7 @@ ROUNDS = 30
 LOST, CANNOT_JUDGE = 1, 3
 _TREE = Path(__file__).resolve().parents[3]
 _CONTROLS = tuple(row.label for row in all_rows.CONTROLS)
-#: Rows that take longer are timed beside the control that works in memory.
+#: Rows that take longer are compared with the control that works in memory.
 _LARGE_SECONDS = 30e-6
 _BATCH_SECONDS = 1e-3
 _MAX_CALLS = 2_000
@@ -62,7 +62,7 @@ class _Process:
             "DPARRAY_CACHE_DIR": str(cache),
             "DPARRAY_NOTICES": "0",
         }
-        # With `-c`, the first folder on the import path is the current one: the tree.
+        # With `-c`, the first folder on the import path is the current folder: the tree.
         command = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
         self._process = subprocess.Popen(
             [sys.executable, "-c", command, all_rows.__file__, *([device] if device else [])],
@@ -91,7 +91,7 @@ class _Process:
         return float(self._read())
 
     def end(self) -> None:
-        """Let the process end."""
+        """End the process."""
         self._process.communicate()
 
 
@@ -127,7 +127,7 @@ def checked_out(revision: str) -> Iterator[Path]:
 
 
 def _build(tree: Path) -> None:
-    """Build the C module of a tree, by the builder that the tree has."""
+    """Build the C module of a tree with the tree's own build script."""
     for builder in sorted((tree / "dparray").glob("**/build_*.py")):
         module = ".".join(builder.relative_to(tree).with_suffix("").parts)
         run = subprocess.run(
@@ -145,7 +145,7 @@ def chosen_rows(filters: Sequence[str]) -> list[str]:
     """Return the labels of the rows that contain one of the filters; all if there is none.
 
     Raises:
-        ArgumentError: a filter fits no row.
+        ArgumentError: a filter matches no row.
     """
     labels = [row.label for row in all_rows.ROWS]
     for each in filters:
@@ -163,7 +163,7 @@ def compare(
         label: ([], []) for label in (*_CONTROLS, *rows)
     }
     _run_pairs(other, rows, times, rounds, pairs, device)
-    # A loss must survive new processes: each places its memory anew.
+    # A loss must be confirmed in new processes, which have a new memory layout.
     if lost := [each.row for each in _compared(times) if each.ratio < MIN_RATIO]:
         again = [label for label in rows if label in lost]
         _run_pairs(other, again, times, rounds, pairs, device)
@@ -173,7 +173,7 @@ def compare(
 
 
 def _compared(times: Mapping[str, tuple[list[float], list[float]]]) -> list[Comparison]:
-    """The 20th percentiles of the rows that were timed."""
+    """The 20th percentiles of the timed rows."""
     return [
         Comparison(
             label, *(statistics.quantiles(side, n=5, method="inclusive")[0] for side in both)
@@ -221,14 +221,14 @@ def _take_turns(
         control = _CONTROLS[max(seconds) > _LARGE_SECONDS]
         fitting = int(_ROW_SECONDS / (sum(seconds) * (calls + calls // 4 + 1)))
         for turn in range(max(_MIN_ROUNDS, min(rounds, fitting))):
-            # Each side is first in every second turn.
+            # Each side is first in every second round.
             for place in (0, 1) if (turn + number) % 2 else (1, 0):
                 for name, count in ((control, control_calls[control]), (label, calls)):
                     times[name][place].append(sides[place].ask("time", name, count))
 
 
 def _calls(seconds: Sequence[float]) -> int:
-    """The calls of a batch, the same for both sides."""
+    """The number of calls in a batch, the same for both sides."""
     return max(1, min(_MAX_CALLS, int(_BATCH_SECONDS / max(seconds))))
 
 

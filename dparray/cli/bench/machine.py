@@ -16,7 +16,7 @@ _PACKAGES = ("dpctl", "dpnp", "numba", "llvmlite", "numpy", "intel-opencl-rt")
 
 
 def describe(device: Device) -> dict[str, Any]:
-    """Return the machine, as values that JSON holds."""
+    """Return the description of the machine as JSON-compatible values."""
     return {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "cpu": cpu_model(),
@@ -34,7 +34,7 @@ def describe(device: Device) -> dict[str, Any]:
 
 
 def cpu_model(source: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the processor's name as the kernel gives it."""
+    """Return the processor's name as reported by the kernel."""
     try:
         for line in source.read_text().splitlines():
             name, _, value = line.partition(":")

@@ -1,8 +1,8 @@
 """The rows of ``dparray bench``, and the process that times them for one tree with ``--ab``.
 
 That process runs this file by its path, with the tree to measure first on the import path, so the
-same rows are timed in both trees. For that reason the file imports nothing but the public names of
-dparray, and only those that every release has.
+same rows are timed in both trees. The file therefore imports only public names of dparray that
+every release has.
 
 A statement is a function of its module, dparray or NumPy, and of its operands.
 
@@ -34,8 +34,8 @@ class Row(NamedTuple):
 
     Attributes:
         group, name: together its label.
-        make: called with the module, dparray or NumPy, and a device; returns what is timed.
-        has_numpy: whether NumPy can do the same.
+        make: called with the module, dparray or NumPy, and a device; returns the timed function.
+        has_numpy: whether NumPy can run it too.
     """
 
     group: str
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name by which the command line and the table refer to it."""
+        """The name of the row on the command line and in the table."""
         return f"{self.group}: {self.name}"
 
 
@@ -85,7 +85,7 @@ Statement = Callable[[Any, _Operands], Any]
 
 
 def _small(name: str, statement: Statement, group: str = "elementwise small") -> Row:
-    """A row of 60 elements, whose result is there when the call returns."""
+    """A row with 60 elements, whose result is complete when the call returns."""
 
     def make(xp: Any, device: Any) -> Call:
         operands = _Operands(xp, device, 60, "f8")
@@ -175,7 +175,7 @@ def _two_kernels(xp: Any, device: Any) -> Call:
 
 
 def _control(size: int) -> Callable[[Any, Any], Call]:
-    """NumPy alone: the same work in both processes."""
+    """A control row in NumPy: the same work in both processes."""
 
     def make(xp: Any, device: Any) -> Call:
         x, out = np.linspace(0.1, 1.0, size), np.empty(size)
@@ -189,7 +189,7 @@ def _control(size: int) -> Callable[[Any, Any], Call]:
     return make
 
 
-#: NumPy's work, timed between all other rows: in caches, and in memory.
+#: The control, timed between all other rows: in caches, and in memory.
 CONTROLS = tuple(Row("control", f"NumPy, {size:_}", _control(size)) for size in (1_000, 1_000_000))
 
 ROWS: tuple[Row, ...] = (
@@ -288,7 +288,7 @@ def seconds_of(call: Call, calls: int) -> float:
 def warm(call: Call, device: Any) -> float:
     """Call often enough that kernels are compiled, and return the seconds of a call."""
     deadline = time.perf_counter() + _WARM_SECONDS
-    # Options may go; without this one, the background compile has the time of the warm calls.
+    # Without this option, warm calls would also pay for the background compile.
     options = {"background_compile": False} if hasattr(dp.config, "background_compile") else {}
     with dp.config.override(**options):
         for _ in range(_WARM_CALLS):
@@ -319,7 +319,8 @@ def main(device: str | None) -> None:
             answer = warm(calls[label], device)
         else:
             (count,) = numbers
-            seconds_of(calls[label], count // 4 + 1)  # its caches and threads, after the other side
+            # Warm up caches and threads again after the other side ran.
+            seconds_of(calls[label], count // 4 + 1)
             answer = seconds_of(calls[label], count)
             dp.synchronize(device)
         print(json.dumps(answer), flush=True)

@@ -1,13 +1,13 @@
 """``dparray demo``: an image pipeline on a photograph, each stage compared with NumPy.
 
-Array functions compute the luminance and the gradient; kernels of :mod:`dparray.algorithms` the
-blur and a palette by k-means. The stages are the part to read: they run on dparray and on NumPy,
-with the module as ``xp``.
+Array functions compute the luminance and the gradient; kernels of :mod:`dparray.algorithms` compute
+the blur and a palette by k-means. The stages are written once for dparray and NumPy, with the
+module as ``xp``.
 
 `coffee.npz` has the photograph, by Rachel Michetti for Pikolo Espresso Bar, which is free of
 copyright (CC0).
 
-Exit status: 0 when all stages agree with NumPy, 1 when one does not or the picture cannot be
+Exit status: 0 when all stages agree with NumPy, 1 when one differs or the picture cannot be
 written.
 """
 
@@ -39,7 +39,7 @@ _DARK_LIMIT = 0.008856
 
 
 class Stage(NamedTuple):
-    """A stage that ran: seconds of dparray and of NumPy, and how far they differ."""
+    """The result of a stage: seconds of dparray and of NumPy, and their difference."""
 
     name: str
     seconds: float
@@ -49,7 +49,7 @@ class Stage(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether the difference is within the tolerance; a NaN never is."""
+        """Whether the difference is within the tolerance; never for NaN."""
         return self.difference <= self.tolerance
 
 
@@ -64,7 +64,7 @@ def luminance(xp: Any, image: Any) -> Any:
 
 
 def gradient(xp: Any, light: Any) -> Any:
-    """Return the length of the gradient by Sobel's operator, zero at the border."""
+    """Return the magnitude of the Sobel gradient, zero at the border."""
     down = light[:-2] + 2 * light[1:-1] + light[2:]
     across = light[:, :-2] + 2 * light[:, 1:-1] + light[:, 2:]
     x, y = down[:, 2:] - down[:, :-2], across[2:] - across[:-2]
@@ -107,7 +107,7 @@ def _nearest(xp: Any, points: Any, colors: Any) -> Any:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``dparray demo``."""
     add = parser.add_argument
-    add("image", nargs="?", type=Path, help="a photograph of your own, read by Pillow")
+    add("image", nargs="?", type=Path, help="another photograph, read by Pillow")
     add("--device", metavar="DEVICE", help="where to run (default: the default device)")
     add(
         "--output",
@@ -149,7 +149,7 @@ def run(arguments: argparse.Namespace) -> int:
     wrong = [stage.name for stage in stages if not stage.agrees]
     if wrong:
         print(
-            f"dparray demo: {', '.join(wrong)}: not the values that NumPy computes; "
+            f"dparray demo: {', '.join(wrong)}: the values differ from NumPy's; "
             "run `dparray doctor`",
             file=sys.stderr,
         )
@@ -224,8 +224,8 @@ def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
 def _difference(found: np.ndarray, expected: np.ndarray, image: np.ndarray | None) -> float:
     """Return the largest difference of two results.
 
-    A pixel halfway between two colors of a palette may take either, so palettes are compared by
-    the distance of each pixel of the image to its color.
+    A pixel halfway between two palette colors may take either, so palettes are compared by the
+    distance of each image pixel to its color.
     """
     if image is not None:
         found, expected = (np.linalg.norm(each - image, axis=0) for each in (found, expected))

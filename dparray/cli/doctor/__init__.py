@@ -1,9 +1,9 @@
-"""``dparray doctor``: check every link from Python to a kernel's result, and say what to do.
+"""``dparray doctor``: check every part of the installation, and print fixes.
 
-Links that touch a driver run in a worker process, which is asked for one after another: a driver
-that crashes or hangs costs one link, not the doctor.
+Checks that use a driver run in a worker process, one after another: a driver that crashes or hangs
+fails one check, not the doctor.
 
-Nothing here needs the stack: this package imports where ``import dparray`` cannot succeed.
+Nothing here needs SYCL: this package can be imported where ``import dparray`` fails.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Result:
     """The result of one check.
 
     Attributes:
-        link: its name.
+        link: the name of the check.
         status: ``"ok"``, ``"FAILED"`` or ``"skipped"``.
-        found: what was found.
-        remedy: what to do, where it failed.
-        seconds: how long it took.
+        found: a description of the result.
+        remedy: the fix, if the check failed.
+        seconds: the duration.
         device: the device it was checked on, where that is not the first one.
     """
 
@@ -66,11 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument("--worker", type=int, metavar="DESCRIPTOR", help=argparse.SUPPRESS)
-    parser.epilog = "Exit status: 0 if every link holds, 1 if one is broken."
+    parser.epilog = "Exit status: 0 if every check passes, 1 if one fails."
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the links and print what was found; 1 if one is broken, else 0."""
+    """Run the checks and print their results; return 1 if one failed, otherwise 0."""
     if arguments.worker is not None:
         return _work(arguments.worker, arguments.device)
     links = [link for link in LINKS if arguments.only is None or link.name in arguments.only]
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     elif broken:
         print(f"\nbroken: {', '.join(broken)} ({len(broken)} of {len(results)})")
     else:
-        print(f"\nall is well ({len(results)} checked)")
+        print(f"\nall {len(results)} checks passed")
     return 1 if broken else 0
 
 
@@ -144,15 +144,15 @@ def examine(
     worker: Sequence[str] | None = None,
     timeout: float = 120.0,
 ) -> Iterator[Result]:
-    """Check ``links`` in their order and yield a result for each.
+    """Run ``links`` in order and yield a result for each.
 
-    A link is skipped if one that it needs is broken or was skipped itself.
+    A check is skipped if one that it needs failed or was skipped.
 
     Args:
-        links: what to check.
-        device: the device for those that need one.
-        worker: the command that starts a worker; the descriptor to report to is appended.
-        timeout: seconds after which an isolated link counts as hanging.
+        links: the checks.
+        device: the device for checks that need one.
+        worker: the command that starts a worker; the file descriptor for its reports is appended.
+        timeout: seconds after which an isolated check counts as hanging.
     """
     if worker is None:
         worker = [sys.executable, "-m", "dparray", "doctor"]
@@ -171,7 +171,7 @@ def examine(
 
 
 def run_here(link: Link, device: str | None = None) -> Result:
-    """Check one link in this process."""
+    """Run one check in this process."""
     started = time.perf_counter()
     remedy = ""
     try:
@@ -187,7 +187,9 @@ def run_here(link: Link, device: str | None = None) -> Result:
 
 
 def _work(descriptor: int, device: str | None) -> int:
-    """The worker: names of links come on the standard input, results go to ``descriptor``."""
+    """The worker: it reads names of checks from the standard input and writes results to
+    ``descriptor``.
+    """
     links = {link.name: link for link in LINKS}
     with os.fdopen(descriptor, "w") as report:
         for line in sys.stdin:
@@ -197,7 +199,7 @@ def _work(descriptor: int, device: str | None) -> int:
 
 
 class _Worker:
-    """A process that checks links; started when first needed, and again after it has died."""
+    """A process that runs checks; started at the first use, and again after it has died."""
 
     def __init__(self, command: Sequence[str], timeout: float) -> None:
         self._command = command
@@ -214,10 +216,10 @@ class _Worker:
         self._output.close()
 
     def run(self, name: str) -> Result:
-        """Return the result of a link; that the worker died or hung is one, too."""
+        """Return the result of a check, which may be that the worker died or hung."""
         process = self._process or self._start()
         assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has died; seen when reading
+        with contextlib.suppress(BrokenPipeError):  # The worker has died, which reading detects.
             process.stdin.write(f"{name}\n".encode())
             process.stdin.flush()
         try:
@@ -226,7 +228,7 @@ class _Worker:
             process.kill()
             self._end()
             found = f"no answer within {self._timeout:.0f} s; the process was ended"
-            return Result(name, FAILED, found, f"a driver may be at fault: {_NEWER_DRIVER}")
+            return Result(name, FAILED, found, f"a driver may be the cause: {_NEWER_DRIVER}")
         if line:
             return Result(**json.loads(line))
         status = process.wait()
@@ -236,7 +238,7 @@ class _Worker:
             name,
             FAILED,
             f"the process ended with {how}{self._last_words()}",
-            f"a crash is most often an old or damaged driver: {_NEWER_DRIVER}",
+            f"the usual cause of a crash is an old or damaged driver: {_NEWER_DRIVER}",
         )
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -270,7 +272,7 @@ class _Worker:
             process.wait()
 
     def _read_line(self) -> bytes:
-        """The next line of the reports; empty where the worker has ended."""
+        """The next line of the reports; empty if the worker has ended."""
         line = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._reports, selectors.EVENT_READ)
@@ -286,6 +288,6 @@ class _Worker:
     def _last_words(self) -> str:
         self._output.seek(0)
         lines = self._output.read().decode(errors="replace").splitlines()
-        # Python's own report of a crash ends with lines that say nothing about the cause.
+        # Python's crash report ends with lines that do not name the cause.
         telling = [line for line in lines if line and not line.startswith(("  File", "Extension"))]
         return "; its last words:\n" + "\n".join(telling[-3:]) if telling else ""

@@ -1,4 +1,4 @@
-"""The kernels with which ``dparray doctor`` tries a device."""
+"""The kernels with which ``dparray doctor`` tests a device."""
 
 from __future__ import annotations
 

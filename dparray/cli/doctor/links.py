@@ -1,8 +1,8 @@
-"""The links that ``dparray doctor`` checks, in the order they hold each other.
+"""The checks of ``dparray doctor``, in the order of their dependencies.
 
-A check takes the device asked for (a filter string or ``None``) and returns what it found, or
-raises :class:`Broken` with what was found and what to do. What a check looks at can be passed in,
-so that each can be tried broken.
+A check takes the requested device (a filter string or ``None``) and returns a description, or
+raises :class:`Broken` with a description and a fix. Tests can pass in the inspected objects, so
+that each failure can be simulated.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ PACKAGES: dict[str, tuple[str, str]] = {
     "llvmlite": ("0.49", "0.51"),
     "numpy": ("2.0", "2.6"),
 }
-#: Release 2025.1 of intel-opencl-rt; the one before it, 2025.0, calls itself 2024.18.
+#: Release 2025.1 of intel-opencl-rt; the release before it, 2025.0, reports 2024.18.
 OLDEST_DRIVER = (2025, 19)
 _NEWER_DRIVER = 'pip install --upgrade "intel-opencl-rt>=2025.1"'
 _NEWER_GPU_DRIVER = (
     "update the system's packages of Intel's compute runtime: intel-opencl-icd and "
     "libze-intel-gpu1 on Debian and Ubuntu, intel-compute-runtime on Fedora and Arch"
 )
-#: The oldest driver for GPUs that dparray's modules were built with (`make gpu-driver`): 22.43.
+#: The oldest GPU driver that dparray's modules were built with (`make gpu-driver`): 22.43.
 OLDEST_GPU_DRIVER = (22, 43)
-_REINSTALL = "install dparray anew into an empty environment: pip install dparray"
+_REINSTALL = "reinstall dparray into an empty environment: pip install dparray"
 _SYSTEM_DRIVERS = Path("/etc/OpenCL/vendors")
 
 
 class Broken(Exception):
-    """A link that does not hold.
+    """A failed check.
 
     Attributes:
-        found: what was found.
-        remedy: what to do, a line for each possibility.
+        found: a description of the problem.
+        remedy: the fix, one line for each possibility.
     """
 
     def __init__(self, found: str, remedy: str) -> None:
@@ -66,9 +66,9 @@ class Link:
     """One check.
 
     Attributes:
-        name: what it is called.
-        check: the function that checks it.
-        needs: links without which this one cannot hold.
+        name: the displayed name.
+        check: the function that performs the check.
+        needs: checks without which this one cannot pass.
         isolated: whether it touches a driver, and must run in a process of its own.
         is_of_device: whether each device has to be checked.
     """
@@ -91,7 +91,7 @@ def check_python(
     if tuple(version[:2]) not in PYTHONS or machine != "x86_64":
         raise Broken(
             f"Python {text} on {machine}",
-            "use Python 3.10 to 3.14 on x86_64; dpctl has packages for nothing else: "
+            "use Python 3.10 to 3.14 on x86_64; dpctl has no packages for other platforms: "
             "uv venv --python 3.13",
         )
     return f"{text} ({sys.executable})"
@@ -174,8 +174,8 @@ def check_cache(base_directory: Callable[[], Path | None] = cache.base_directory
     except OSError as error:
         raise Broken(
             f"the kernel cache cannot be written: {error}",
-            "set DPARRAY_CACHE_DIR to a directory that can be written; until then every process "
-            "compiles its kernels anew",
+            "set DPARRAY_CACHE_DIR to a writable directory; until then every process "
+            "compiles its kernels again",
         ) from None
     return str(directory)
 
@@ -266,7 +266,7 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
         raise Broken(
             "\n".join(lines) + f"\n{first.filter_string} is SYCL's own default, on which dpctl and "
             "dpnp crash, because it has no USM",
-            "let the other driver come first: name it first in OCL_ICD_FILENAMES, or unset that\n"
+            "list the other driver first in OCL_ICD_FILENAMES, or unset that variable\n"
             "or remove the driver of the device that cannot hold arrays",
         )
     if name is not None:
@@ -302,7 +302,7 @@ def check_driver_age(found: Sequence[Any] | None = None) -> str:
                 "remove that",
             )
         lines.append(_place(device))
-    return "\n".join(lines) if lines else "no driver whose age is known to matter"
+    return "\n".join(lines) if lines else "no driver with a known minimum version"
 
 
 def _device(name: str | None) -> Any:
@@ -353,7 +353,7 @@ def check_local_memory(name: str | None) -> str:
     device = _device(name)
     group, groups = kernels.GROUP, 64
     x = dp.arange(group * groups, dtype="int32", device=device)
-    # Reused memory could hold what an earlier, right run has written.
+    # Reused memory could hold the correct values of an earlier run.
     reversed_, sums = dp.zeros_like(x), dp.zeros(groups, dtype="int32", device=device)
     local = dp.LocalAccessor(group, dtype=np.int32)
     dp.call_kernel(
@@ -368,7 +368,7 @@ def check_local_memory(name: str | None) -> str:
     return f"{groups} work-groups of {group}, barriers and atomics"
 
 
-#: For each function, NumPy's of the same meaning and the interval it is tried on.
+#: For each function: NumPy's equivalent and the tested interval.
 MATH: dict[str, tuple[Callable[[Any], Any], float, float]] = {
     "exp": (np.exp, -80.0, 80.0),
     "log": (np.log, 1e-30, 1e30),
@@ -385,16 +385,16 @@ MATH: dict[str, tuple[Callable[[Any], Any], float, float]] = {
     "expm1": (np.expm1, -10.0, 10.0),
     "log1p": (np.log1p, -0.99, 1e10),
 }
-#: Units in the last place by which a result may differ. OpenCL allows these functions 5 and fewer;
-#: a wrong one is wrong by millions.
+#: The allowed difference in units in the last place. OpenCL allows at most 5 for these functions;
+#: wrong results differ by millions.
 TOLERANCE = 8.0
 
 
 def math_inputs(function: str, dtype: Any, count: int = 4096) -> np.ndarray:
     """Numbers between the ends of the function's interval, the same every time.
 
-    A count that work-groups divide: drivers vectorise over full groups only, and what old ones
-    computed wrongly was the vectorised code.
+    Divisible into work-groups: drivers vectorize only full groups, and the vectorized code of old
+    drivers was wrong.
     """
     _, low, high = MATH[function]
     random = np.random.default_rng(20)
@@ -404,9 +404,7 @@ def math_inputs(function: str, dtype: Any, count: int = 4096) -> np.ndarray:
 
 
 def ulps(found: np.ndarray, expected: np.ndarray) -> float:
-    """Return the largest difference in units in the last place; infinite where one is not
-    finite.
-    """
+    """Return the largest difference in ULP; infinite if a value is not finite."""
     exact = expected.astype(found.dtype)
     with np.errstate(all="ignore"):
         distance = np.abs(found.astype(np.float64) - expected.astype(np.float64))
@@ -415,7 +413,7 @@ def ulps(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def compute_in_kernel(dtype: str, inputs: Mapping[str, np.ndarray], name: str | None) -> Any:
-    """Every function of its inputs, as a mapping, by one kernel."""
+    """Compute every function of its inputs with one kernel; return a mapping."""
     dp = importlib.import_module("dparray")
     kernels = importlib.import_module("dparray.cli.doctor.kernels")
     x = dp.asarray(np.stack([inputs[function] for function in MATH]), device=_device(name))
@@ -425,7 +423,7 @@ def compute_in_kernel(dtype: str, inputs: Mapping[str, np.ndarray], name: str | 
 
 
 def compute_in_functions(dtype: str, inputs: Mapping[str, np.ndarray], name: str | None) -> Any:
-    """Every function of its inputs, as a mapping, by the array functions."""
+    """Compute every function of its inputs with array functions; return a mapping."""
     dp = importlib.import_module("dparray")
     device = _device(name)
     return {
@@ -439,7 +437,7 @@ def check_math(
     what: str = "kernels",
     compute: Callable[[str, Mapping[str, np.ndarray], str | None], Any] = compute_in_kernel,
 ) -> str:
-    """Return the elementary functions agree with NumPy in every dtype the device computes in."""
+    """Check that the elementary functions agree with NumPy in every dtype of the device."""
     device = _device(name)
     dtypes = ["float32"] + ["float64"] * device.has_fp64
     worst = dict.fromkeys(dtypes, ("each", -1.0))
@@ -448,7 +446,7 @@ def check_math(
         inputs = {function: math_inputs(function, dtype) for function in MATH}
         results = compute(dtype, inputs, name)
         for function, values in inputs.items():
-            # float32 is held against double precision, and double against itself.
+            # float32 is compared with double precision, and double precision with itself.
             distance = ulps(results[function], MATH[function][0](values.astype(np.float64)))
             if distance > TOLERANCE:
                 wrong.setdefault(dtype, []).append(function)
@@ -466,7 +464,7 @@ def check_math(
 
 
 def check_arrays(name: str | None) -> str:
-    """Array functions give NumPy's results."""
+    """Check that array functions return NumPy's results."""
     dp = importlib.import_module("dparray")
     device = _device(name)
     values = np.random.default_rng(5).integers(-1000, 1000, (40, 50)).astype(np.int32)
@@ -480,14 +478,14 @@ def check_arrays(name: str | None) -> str:
 
 
 def check_sub_devices(name: str | None) -> str:
-    """Return the device can be split, and its parts compute."""
+    """Check that the device can be split, and that its parts compute."""
     dp = importlib.import_module("dparray")
     device = _device(name)
     units = device.sycl_device.max_compute_units
     if units < 2:
-        return f"{device} has one compute unit; there is nothing to split"
+        return f"{device} has one compute unit; so it cannot be split"
     if not device.sycl_device.partition_max_sub_devices:
-        return f"{device} cannot be split; all else works without sub-devices"
+        return f"{device} cannot be split; only sub-devices are unavailable"
     parts = device.create_sub_devices(partition=1)
     for part in parts[:2]:
         x = dp.arange(1000, dtype="int32", device=part)
@@ -500,7 +498,7 @@ def check_sub_devices(name: str | None) -> str:
 
 
 def check_memory(name: str | None) -> str:
-    """Return the pool gives memory of each USM type that the device has."""
+    """Check that the pool allocates memory of each USM type of the device."""
     dp = importlib.import_module("dparray")
     device = _device(name)
     for usm_type in device.usm_types:
