@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(stats._asdict() | {"directory": directory}, indent=2))
         return 0
     print(f"folder   {directory or 'none: ' + cache.missing_reason()}")
-    print(f"entries  {stats.entries} (kernels, and what drivers built of them)")
+    print(f"entries  {stats.entries} (kernels, and device binaries from drivers)")
     regions = f"{stats.regions} ({stats.region_bytes / 2**20:.1f} MiB of native code by dp.jit)"
     print(f"regions  {regions}")
     print(f"size     {stats.nbytes / 2**20:.1f} MiB of at most {stats.limit / 2**20:.0f} MiB")

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "The file has what `dparray info` and `dparray doctor` print, for each of "
         f"{len(CALLS)} calls its result compared with NumPy's and its time, and the rows of "
         "`dparray bench` on the device. It names the machine's "
-        "devices and versions, and nothing else of it."
+        "devices and versions, and nothing else about it."
     )
 
 
