@@ -66,13 +66,12 @@ _REASONS = {
     ),
     **dict.fromkeys(
         ("dpjit", "njit"),
-        "kernels are written in Python: @dp.kernel, and dp.call_kernel(kernel, dp.Range(n), ...)",
+        "write @dp.jit, with dp.prange for parallel loops",
     ),
     **dict.fromkeys(
         ("RawKernel", "RawModule"), "write dp.raw_kernel(source, name), in OpenCL C or SPIR-V"
     ),
-    "jit": "array code fuses by itself, and loops over elements are kernels: @dp.kernel",
-    **dict.fromkeys(("prange", "parallel"), "write the loop body as a kernel: @dp.kernel"),
+    "parallel": "write @dp.jit, with dp.prange for parallel loops",
     **dict.fromkeys(
         ("vmap", "grad", "pmap"), "there are no transformations; write it with whole arrays"
     ),

@@ -35,6 +35,9 @@ from dparray._runtime import device_facts
 from dparray._type_keys import code_of
 from dparray.kernel_api import Range
 
+#: The name of ``dparray.special`` in drivers.
+_SPECIAL = "__special__"
+
 
 class Driver:
     """A function cut into regions.
@@ -54,7 +57,9 @@ class Driver:
         tree.args.defaults = []
         self.regions = cutter.regions
         self.uncut = cutter.uncut
+        tree.body = [_SpecialFunctions(source).visit(each) for each in tree.body]
         names = {name: _for_driver(value) for name, value in source.names.items()}
+        names[_SPECIAL] = sys.modules["dparray"].special
         names.update(cutter.names)
         names["range"] = range
         module = ast.fix_missing_locations(ast.Module([tree], []))
@@ -282,6 +287,25 @@ class _Cutter:
         return NativeRegion(self.source, node, sorted(inputs), sorted(outputs), self.options)
 
 
+class _SpecialFunctions(ast.NodeTransformer):
+    """Functions that dpnp once had under its own name, as ``dpnp.erf``, are those of
+    ``dparray.special``.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Rewrite ``dpnp.name``."""
+        self.generic_visit(node)
+        owner = self.source.resolve(node.value)
+        if isinstance(owner, ModuleType) and owner.__name__ == "dpnp":
+            library = sys.modules["dparray"]
+            if not hasattr(library, node.attr) and hasattr(library.special, node.attr):
+                node.value = ast.copy_location(ast.Name(_SPECIAL, ast.Load()), node.value)
+        return node
+
+
 def contains_prange(source: Source, tree: ast.AST) -> bool:
     """Return whether there is a ``prange`` loop in a tree."""
     return any(
@@ -397,7 +421,11 @@ def _for_driver(value: Any) -> Any:
         return library if value.__name__ in ("numpy", "dpnp") else value
     if isinstance(value, DeviceFunction):
         return value.py_func
-    home = getattr(value, "__module__", None) or ""
-    if isinstance(value, FunctionType) and home.partition(".")[0] in ("numpy", "dpnp"):
-        return getattr(library, value.__name__, value)
+    home = (getattr(value, "__module__", None) or type(value).__module__).partition(".")[0]
+    if callable(value) and not isinstance(value, type) and home in ("numpy", "dpnp"):
+        name = getattr(value, "__name__", "")
+        if not hasattr(library, name):  # dpnp's universal functions have the name of their class
+            names = (each for each, known in vars(sys.modules[home]).items() if known is value)
+            name = next(names, name)
+        return getattr(library, name, None) or getattr(library.special, name, value)
     return value

@@ -8,6 +8,7 @@ clone that one trusts is to be named.
 from __future__ import annotations
 
 import builtins
+import importlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -53,6 +54,21 @@ class NPBenchProgram:
             names = init["output_args"]
             values |= zip(names, made if len(names) > 1 else [made], strict=True)
         return {name: values[name] for name in self._description["input_args"]}
+
+    def numba_forms(self, jit: Any = None) -> dict[str, Callable[..., Any]]:
+        """The program's Numba forms by name (``n``, ``np``, ``npr``).
+
+        Args:
+            jit: the function used as Numba's ``jit`` and ``njit``, together with dparray's
+                ``prange``. Defaults to Numba's own.
+        """
+        function = self._description["func_name"]
+        found = {}
+        for kind in ("n", "np", "npr"):
+            source = self._folder / f"{self.name}_numba_{kind}.py"
+            if source.is_file():
+                found[kind] = _module_of(source, jit)[function]
+        return found
 
 
 def programs(folder: Path) -> Iterator[NPBenchProgram]:
@@ -104,6 +120,23 @@ def why_wrong(ours: Any, theirs: Any) -> str:
     if np.allclose(found, expected, relative, _ABSOLUTE, equal_nan=True):
         return ""
     return f"differs by up to {np.nanmax(np.abs(found - expected)):.2g}"
+
+
+def _module_of(source: Path, jit: Any) -> dict[str, Any]:
+    """The names that a file defines, imported as a module of its own, whose source Numba finds."""
+    module = ModuleType(source.stem)
+    code = compile(source.read_text(), str(source), "exec")
+    if jit is not None:
+        numba = ModuleType("numba")
+        vars(numba).update(vars(importlib.import_module("numba")))
+        vars(numba).update(jit=jit, njit=jit, prange=dp.prange)
+
+        def importing(name: str, *args: Any, **kwargs: Any) -> Any:
+            return numba if name == "numba" else __import__(name, *args, **kwargs)
+
+        module.__dict__["__builtins__"] = {**vars(builtins), "__import__": importing}
+    exec(code, module.__dict__)
+    return module.__dict__
 
 
 def _names_of(source: Path, module: Any) -> dict[str, Any]:

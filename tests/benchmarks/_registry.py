@@ -22,12 +22,16 @@ class Settings:
         sizes: numbers of elements; none for each benchmark's own.
         budget: seconds for each row.
         npbench: where a clone of NPBench lies, if its programs are to be run.
+        jit: run NPBench's Numba forms with ``dp.jit`` instead of its NumPy forms.
+        only: the NPBench programs to run with ``jit``; all if empty.
     """
 
     device: Device
     sizes: tuple[int, ...]
     budget: float
     npbench: Path | None = None
+    jit: bool = False
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="a clone of spcl/npbench, whose NumPy programs `programs` then runs too",
     )
+    parser.add_argument(
+        "--jit",
+        action="store_true",
+        help="with --npbench: run NPBench's Numba forms with dp.jit, and compare with Numba",
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="with --jit: the programs to run (default: all)",
+    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument(
         "--page",
@@ -134,8 +146,15 @@ def run(arguments: argparse.Namespace) -> int:
             f"--npbench {arguments.npbench}: no clone of NPBench is there; make one: "
             "git clone https://github.com/spcl/npbench"
         )
+    if arguments.jit and arguments.npbench is None:
+        arguments.parser.error("--jit needs --npbench DIR, a clone of spcl/npbench")
     settings = Settings(
-        Device(arguments.device), tuple(arguments.size), arguments.seconds, arguments.npbench
+        Device(arguments.device),
+        tuple(arguments.size),
+        arguments.seconds,
+        arguments.npbench,
+        arguments.jit,
+        tuple(arguments.only),
     )
     if arguments.page:
         machine = _machine.describe(settings.device)

@@ -17,7 +17,7 @@ import numpy as np
 
 import dparray as dp
 from dparray._array.ndarray import ndarray
-from tests.benchmarks import _npbench
+from tests.benchmarks import _npbench, npbench_jit
 from tests.benchmarks._programs import PROGRAMS, Program
 from tests.benchmarks._registry import Benchmark, Row, Settings, complete, finish, row
 from tests.benchmarks._timer import Candidate, Timing
@@ -27,7 +27,10 @@ _SMALLEST_LARGE = 1_000_000
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each program, small and large."""
+    """Each program, small and large; with ``--jit`` NPBench's Numba forms alone."""
+    if settings.jit and settings.npbench is not None:
+        yield from npbench_jit.rows(settings)
+        return
     sizes = ["small", "large"] if max(settings.sizes) >= _SMALLEST_LARGE else ["small"]
     for size in sizes:
         for name, program in PROGRAMS.items():
@@ -80,6 +83,9 @@ def _npbench_row(settings: Settings, program: _npbench.NPBenchProgram, size: str
 
 def conclusion(rows: Sequence[Row]) -> Iterator[str]:
     """For each size the geometric mean of the ratios, the worst of them, and what is not right."""
+    if any("numba" in each.timings for each in rows):
+        yield from npbench_jit.conclusion(rows)
+        return
     sizes: dict[str, list[Row]] = {}
     for each in rows:
         sizes.setdefault(each.case.rpartition(", ")[2], []).append(each)

@@ -337,6 +337,39 @@ def test_programs_of_npbench_are_run_beside_numpy(tmp_path: Any, quick: None) ->
     assert line.endswith("not right: wrong, S")
 
 
+def test_numba_programs_of_npbench_are_run_beside_numba(tmp_path: Any, quick: None) -> None:
+    place = tmp_path / "npbench" / "benchmarks" / "double"
+    place.mkdir(parents=True)
+    (tmp_path / "bench_info").mkdir()
+    head = "import numba as nb\nimport numpy as np\n@nb.jit(nopython=True)\n"
+    body = "def run(x):\n    for i in range(x.shape[0]):\n        x[i] *= {}\n"
+    for name, numba_factor in (("double", 2), ("other", 3)):
+        (place / f"{name}.py").write_text(
+            "import numpy as np\ndef make(N):\n    return np.ones(N)\n"
+        )
+        (place / f"{name}_numpy.py").write_text("def run(x):\n    x *= 2\n")
+        (place / f"{name}_numba_n.py").write_text(head + body.format(numba_factor))
+        description = {
+            "module_name": name,
+            "relative_path": "double",
+            "func_name": "run",
+            "parameters": {"S": {"N": 5}},
+            "init": {"func_name": "make", "input_args": ["N"], "output_args": ["x"]},
+            "input_args": ["x"],
+        }
+        (tmp_path / "bench_info" / f"{name}.json").write_text(
+            json.dumps({"benchmark": description})
+        )
+    settings = Settings(dp.Device("cpu"), (9,), 0.0, tmp_path, jit=True)
+    rows = list(bench.BENCHMARKS["programs"].measure(settings))
+    assert [row.case for row in rows] == ["double, S", "other, S"]
+    # The second differs from NumPy as Numba does.
+    assert [row.where for row in rows] == ["", ""]
+    assert all(list(row.timings) == ["dp.jit", "numba", "numpy"] for row in rows)
+    (line,) = bench.BENCHMARKS["programs"].conclude(rows)
+    assert line.startswith("S: 2 programs")
+
+
 def test_a_folder_without_npbench_is_refused(
     tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import dpctl
+import dpnp
 import numpy as np
 import pytest
 
@@ -455,6 +456,20 @@ def test_arrays_made_inside_take_their_place() -> None:
     assert found.usm_type == "host"
     assert found.sycl_queue == queue
     assert found.tolist() == [0, 1, 2, 3, 4]
+
+
+add_of_dpnp, sine_of_numpy = dpnp.add, np.sin
+
+
+def test_captured_functions_of_dpnp_and_numpy() -> None:
+    @dp.jit
+    def applied(x: Any) -> Any:
+        return add_of_dpnp(sine_of_numpy(x), dpnp.erf(x))
+
+    x = np.arange(3.0)
+    wanted = np.sin(x) + [math.erf(each) for each in x]
+    np.testing.assert_allclose(applied(dp.asarray(x)).asnumpy(), wanted)
+    assert isinstance(applied(dpnp.asarray(x)), dpnp.ndarray)
 
 
 # -- aliasing and order ----------------------------------------------------------------------------
