@@ -370,11 +370,15 @@ def _with_hidden_choices(text: str) -> str:
 
 # --- loops ----------------------------------------------------------------------------------------
 # Intel's CPU driver (2026.2) vectorizes a kernel over its work-items, and once more the loops of
-# the scalar kernel that it keeps for the last of them (its pass VPlanDriver). That has two faults:
+# the scalar kernel that it keeps for the last of them (its pass VPlanDriver). It has three faults:
 # - where a loop ends as a counter's next value is more than a bound, or at two places, numbers that
 #   leave the loop are those of another step: counters are one late, sums of more than a vector's
 #   steps are others;
-# - where a phi's next value is another phi of the loop, the pass ends the process.
+# - where a phi's next value is another phi of the loop, the pass ends the process;
+# - where a number is the same for all work-items before a loop that keeps it or sets it to another
+#   such number by a condition of the work-item, one work-item's is taken for all where a later loop
+#   begins with it. So such a loop begins with a function's result, which the driver takes for
+#   another number in each work-item.
 # A loop is vectorized only if the driver can compute its number of steps: so what is compared where
 # it ends gets an unknown zero, and so does a phi's value that is the next of another phi. Loops of
 # which only memory is left stay as they are, those that end at one place by an equality (``for``
@@ -538,6 +542,7 @@ def _uncounted(body: str) -> str:
     kinds: set[str] = set()
     for loop in function.loops():
         _cut_chains(function, loop, before, kinds)
+        _hide_starts(function, loop, before)
         if _may_be_spoiled(function, loop):
             _hide_exits(function, loop, before, kinds)
     if not before:
@@ -549,6 +554,21 @@ def _uncounted(body: str) -> str:
     return "\n".join([*result, ""])
 
 
+def _header_phis(function: _Function, loop: _Loop) -> dict[str, int]:
+    """The integers and floats that a loop carries from step to step, and their lines."""
+    return {
+        name: at
+        for name, (at, operation, _) in function.definitions.items()
+        if operation == "phi"
+        and function.labels[at] == loop.header
+        and _kind_of_phi(function.lines[at]) in _INTEGER_OF
+    }
+
+
+def _kind_of_phi(line: str) -> str:
+    return line.split(" = phi ")[1].split(" [ ")[0]
+
+
 def _cut_chains(
     function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
 ) -> None:
@@ -558,21 +578,14 @@ def _cut_chains(
     long.
     """
     conditions = function.conditions(loop)
-    phis = {
-        name
-        for name, (at, operation, _) in function.definitions.items()
-        if operation == "phi" and function.labels[at] == loop.header
-    }
-    for name in sorted(phis, key=lambda each: function.definitions[each][0]):
-        at = function.definitions[name][0]
-        kind = function.lines[at].split(" = phi ")[1].split(" [ ")[0]
-        if kind not in _INTEGER_OF:
-            continue
+    phis = _header_phis(function, loop)
+    for name, at in phis.items():
         for value, place in _INCOMING.findall(function.lines[at]):
             if place not in loop.blocks or value not in phis or value == name:
                 continue
             if all(value in function.sources(condition, loop) for condition in conditions):
                 continue
+            kind = _kind_of_phi(function.lines[at])
             whole = _INTEGER_OF[kind]
             hidden = f"%dparray.next.{at}.{function.ends[place]}"
             lines = before.setdefault(function.ends[place], [])
@@ -587,6 +600,55 @@ def _cut_chains(
             kinds.add(whole)
             old = f"[ {value}, {place} ]"
             function.lines[at] = function.lines[at].replace(old, f"[ {hidden}, {place} ]")
+
+
+def _hide_starts(function: _Function, loop: _Loop, before: dict[int, list[str]]) -> None:
+    """Hide the first value of a phi that a loop keeps or sets to a value from before the loop."""
+    for name, at in _header_phis(function, loop).items():
+        incoming = _INCOMING.findall(function.lines[at])
+        if not any(
+            place in loop.blocks and _is_kept_or_set(function, loop, name, value)
+            for value, place in incoming
+        ):
+            continue
+        kind = _kind_of_phi(function.lines[at])
+        for value, place in incoming:
+            if place in loop.blocks:
+                continue
+            whole = {"i1": "i8"}.get(kind, _INTEGER_OF[kind])
+            to, back = ("zext", "trunc") if kind == "i1" else ("bitcast", "bitcast")
+            hidden = f"%dparray.start.{at}.{function.ends[place]}"
+            given, lines = value, before.setdefault(function.ends[place], [])
+            result = hidden
+            if whole != kind:
+                given, result = f"{hidden}.bits", f"{hidden}.same"
+                lines.append(f"  {given} = {to} {kind} {value} to {whole}")
+            call = f"call spir_func {whole} {_UNCHANGED[whole]}({whole} {given}, {whole} 0)"
+            lines.append(f"  {result} = {call}")
+            if whole != kind:
+                lines.append(f"  {hidden} = {back} {whole} {result} to {kind}")
+            old = f"[ {value}, {place} ]"
+            function.lines[at] = function.lines[at].replace(old, f"[ {hidden}, {place} ]")
+
+
+def _is_kept_or_set(function: _Function, loop: _Loop, name: str, value: str) -> bool:
+    """Return whether a phi's next value is chosen of itself and of values from before the loop."""
+    seen: set[str] = set()
+    coming, is_kept = [value], False
+    while coming:
+        each = coming.pop()
+        if each == name:
+            is_kept = True
+        elif each not in seen and function.is_in(each, loop):
+            seen.add(each)
+            _, operation, rest = function.definitions[each]
+            if operation == "phi":
+                coming += [incoming for incoming, _ in _INCOMING.findall(rest)]
+            elif operation == "select":
+                coming += [side.split()[-1] for side in rest.split(", ")[1:]]
+            else:
+                return False
+    return is_kept and bool(seen)
 
 
 def _may_be_spoiled(function: _Function, loop: _Loop) -> bool:

@@ -17,7 +17,8 @@ _CARRIES = range(149, 153)
 _EQUALITIES = (170, 171)
 _ORDERED = range(172, 180)
 _LOGICAL = range(164, 170)
-_XOR = 198
+_XOR, _SELECT, _EXTENDED = 198, 169, 12
+_CONVERSIONS = (113, 114, 124, 170, 171)  # of integers, of bits; and comparisons that make Booleans
 _FLOAT_SUMS = (129, 131, 133, 136)
 # Loads, calls, extended instructions, conversions of floats, divisions, atomics, group operations.
 _UNCOUNTED = {12, 57, 61, 109, 110, 124, *range(134, 142), *range(227, 243), *range(261, 272)}
@@ -106,6 +107,34 @@ class _Function:
                 return False
         return True
 
+    def is_kept_or_set(self, phi: int, following: int, blocks: set[int]) -> bool:
+        """Whether a phi's next value is chosen of itself and of values from before the loop."""
+        coming, seen = [following], set()
+        while coming:
+            each = coming.pop()
+            one = self.made.get(each)
+            if each in seen or each == phi or one is None or one.block not in blocks:
+                seen.add(each)
+                continue
+            seen.add(each)
+            if one.code not in (_PHI, _SELECT):
+                return False
+            coming += one.words[3::2] if one.code == _PHI else one.words[4:6]
+        return phi in seen and following != phi
+
+    def begins_hidden(self, phi: int, latches: set[int]) -> bool:
+        """Whether a phi's first value is a function's result, perhaps converted."""
+        words = self.made[phi].words
+        for value, place in zip(words[3::2], words[4::2], strict=True):
+            if place in latches or self.made[phi].code != _PHI:
+                continue
+            one = self.made.get(value)
+            while one is not None and one.code in _CONVERSIONS:
+                one = self.made.get(one.words[3])
+            if one is None or one.code != _EXTENDED:
+                return False
+        return True
+
     def faults(self) -> list[str]:
         found = []
         for header, blocks, latches in self.loops():
@@ -124,6 +153,12 @@ class _Function:
                 for each in (nexts & phis.keys()) - {name}:
                     if not all(each in self.sources(one, blocks) for one in conditions):
                         found.append(f"the next value of the phi %{name} is the phi %{each}")
+            found += [
+                f"the phi %{name}, which the loop keeps or sets, begins as a known number"
+                for name, nexts in phis.items()
+                if any(self.is_kept_or_set(name, each, blocks) for each in nexts)
+                and not self.begins_hidden(name, latches)
+            ]
             if any(
                 self.made[each].code in _FLOAT_SUMS and name in self.made[each].uses()
                 for name, nexts in phis.items()

@@ -11,9 +11,11 @@ import math
 import operator
 import os
 import re
+import runpy
 import struct
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ import dparray as dp
 from dparray._compiler import compile, emission, emitter
 from dparray._compiler.emitter import expanded
 from dparray._evaluate import limits
+from tests.compiler.module_rules import faults
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -461,6 +464,7 @@ _COMPLEMENTS = {
 _COMPLEMENT = """
 import math
 import sys
+import warnings
 import numpy as np
 import dparray as dp
 
@@ -893,6 +897,52 @@ def opcodes(spirv: bytes) -> set[int]:
         found.add(words[at] & 0xFFFF)
         at += words[at] >> 16
     return found
+
+
+_KEPT = """
+import numpy as np
+import dparray as dp
+
+@dp.kernel
+def kept(item, n, x, out):
+    i = item.get_id(0)
+    m, b, k = n[i], {first}, 0
+    {loop}
+        if {condition}:
+            b = {value}
+    for j in range(m):
+        b += x[i]
+    out[i] = b
+"""
+
+
+@pytest.mark.parametrize("loop", ["while k <= m:\n        k += 2", "for j in range(7):"])
+@pytest.mark.parametrize(
+    ("first", "value"),
+    [("1", "0"), ("1.0", "0.0"), ("np.float32(3)", "np.float32(2)"), ("np.int8(1)", "np.int8(5)")],
+)
+@pytest.mark.parametrize("condition", ["m & 3", "m & 3 and m & 4"])
+def test_what_a_loop_keeps_or_sets_is_each_work_items(
+    loop: str, first: str, value: str, condition: str, tmp_path: Path
+) -> None:
+    # One work-item's was taken for all where the next loop begins with it.
+    text = _KEPT.format(loop=loop, first=first, value=value, condition=condition)
+    program = tmp_path / "kept.py"
+    program.write_text(text)
+    kernel = runpy.run_path(str(program))["kept"]
+    rng = np.random.default_rng(7)
+    n, x = rng.integers(-1, 10, 64), rng.integers(0, 50, 64)
+    out = dp.zeros(64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dp.exceptions.KernelTypeWarning)
+        dp.call_kernel(kernel, dp.Range(64), dp.asarray(n), dp.asarray(x), out)
+    (compiled,) = kernel._kernels.values()
+    assert not faults(compiled.spirv)
+    is_set = (n & 3 > 0) & ((n & 4 > 0) | ("and" not in condition))
+    is_set &= (n >= 0) | ("while" not in loop)
+    start, other = (float(eval(each, {"np": np})) for each in (first, value))
+    wanted = np.where(is_set, other, start) + np.maximum(n, 0) * x
+    np.testing.assert_array_equal(out.asnumpy(), wanted)
 
 
 # --- what work-items do together ------------------------------------------------------------------
