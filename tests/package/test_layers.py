@@ -49,7 +49,7 @@ BUDGETS = {
     "memory": 2_500,
     "graph": 1_950,
     "codegen": 3_300,
-    "compiler": 20_000,
+    "compiler": 20_300,
     "evaluate": 7_750,
     "array": 6_200,
     "kernels": 4_650,
@@ -190,7 +190,7 @@ def test_a_row_stays_within_its_budget(row: str) -> None:
 
     The aim is 80,000 lines in all, with Tile and policies, and without what later work may add
     (GPUs 2,000; compiled functions 4,000; ONNX 2,500): ground 3,050; runtime 2,250; memory 2,200;
-    graph 1,770; codegen 2,950; compiler 20,000 with the device code; evaluate 6,700 (3,750 without
+    graph 1,770; codegen 2,950; compiler 20,300 with the device code; evaluate 6,700 (3,750 without
     policies); array 5,400; kernels 2,100; functions 27,500 (20,900 without Tile); shards 2,330;
     tools 3,900.
     """
