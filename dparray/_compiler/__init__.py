@@ -1,5 +1,6 @@
-"""The kernel language and its compiler: Python functions become SPIR-V, and programs of a device.
+"""Compile the kernel language: Python functions become SPIR-V, and programs for a device.
 
-In: a function, type keys of its arguments, options. Out: a compiled kernel, from memory, from disk
-or compiled anew. Imports the runtime and the writers of source; the only folder that imports Numba.
+Input: a function, type keys of its arguments, options. Output: a compiled kernel, from memory, from
+disk or newly compiled. Imports the runtime and the source writers; this is the only folder that
+imports Numba.
 """

@@ -1,7 +1,7 @@
-"""What is worth warning of in a kernel that compiles: floats cut to integers, dimensions not read.
+"""Warnings about kernels that compile: floats truncated to integers, dimensions not read.
 
-Numba's passes here find them when a kernel is compiled. They are kept with the compiled kernel, on
-disk too, so a kernel from the cache warns as one that was just compiled does.
+Numba passes find them when a kernel is compiled. They are stored with the compiled kernel, also on
+disk, so a kernel from the cache warns like a newly compiled one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dparray.kernel_api import vec_store
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class FindAdvice(AnalysisPass):
-    """Finds what a kernel is warned of."""
+    """Collects the warnings of a kernel."""
 
     _name = "dparray_find_advice"
 
@@ -41,7 +41,7 @@ class FindAdvice(AnalysisPass):
 
 
 def _first_double(state: Any) -> str:
-    """Where a kernel first computes in float64, with the operands; empty where it does not."""
+    """Where a kernel first computes in float64, with the operands; empty if it does not."""
     typemap = state.typemap
     first: tuple[int, str] | None = None
     for block in state.func_ir.blocks.values():
@@ -77,7 +77,7 @@ def _operation(value: ir.Expr, typemap: Any) -> str:
 
 
 def _cuts(state: Any) -> set[tuple[int, str]]:
-    """The lines in which floats are written into arrays of integers, with the warning."""
+    """The lines in which floats are written into integer arrays, with the warning."""
     found = set()
     for block in state.func_ir.blocks.values():
         stores = [
@@ -94,8 +94,8 @@ def _cuts(state: Any) -> set[tuple[int, str]]:
                 value, types.Float
             ):
                 text = (
-                    f"{value} is written into an array of {array.dtype}, which cuts what is behind "
-                    "the point; write int(...), or use an array of floats"
+                    f"{value} is written into an array of {array.dtype}, which drops the fraction; "
+                    "write int(...), or use an array of floats"
                 )
                 found.add((line, text))
     return found
@@ -108,7 +108,7 @@ def _unread_dimensions(state: Any) -> tuple[int, tuple[int, ...]]:
     spaces = [each for each in state.args[:1] if isinstance(each, ItemType | NdItemType)]
     if not spaces or spaces[0].ndim == 1:
         return nothing
-    methods: dict[str, str] = {}  # of variables that are methods of an item or a group
+    methods: dict[str, str] = {}  # variables that hold methods of an item or a group
     read: dict[int, int] = {}
     is_written = False
     for block in state.func_ir.blocks.values():
@@ -135,8 +135,8 @@ def _unread_dimensions(state: Any) -> tuple[int, tuple[int, ...]]:
                 for each in statement.list_vars()
                 if each is not getattr(statement, "target", None)
             ):
-                return nothing  # a function that it is given to may read all of them
-    if not is_written:  # atomic operations, which may well be of one element
+                return nothing  # A called function may read all of them.
+    if not is_written:  # Atomic operations may all address one element on purpose.
         return nothing
     unread = tuple(each for each in range(spaces[0].ndim) if each not in read)
     return min(read.values(), default=state.func_id.firstlineno), unread
@@ -147,7 +147,7 @@ def _is_space(numba_type: Any) -> bool:
 
 
 def _number(state: Any, call: Any) -> int | None:
-    """The number of the dimension that a method is asked for, if it is written."""
+    """The dimension that a method is called with, if it is a literal."""
     given = [*call.args, *(each for _, each in call.kws)]
     kind = state.typemap[given[0].name] if len(given) == 1 else None
     return kind.literal_value if isinstance(kind, types.IntegerLiteral) else None

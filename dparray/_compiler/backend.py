@@ -1,6 +1,6 @@
-"""Numba with our target: types of type keys, dispatchers of device functions, LLVM of kernels.
+"""Numba with dparray's target: types of type keys, dispatchers of device functions, LLVM IR.
 
-Numba is imported by the first compilation, not by this module.
+The first compilation imports Numba, not this module.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dparray.exceptions import KernelArgumentError, KernelCompileError
 
 
 class Backend:
-    """Numba and our target, ready to compile; the first compilation makes the only one."""
+    """Numba and dparray's target, ready to compile; created once, by the first compilation."""
 
     def __init__(self) -> None:
-        emission.start()  # it loads LLVM while Numba is imported here
+        emission.start()  # It loads LLVM while Numba is imported here.
         from numba.core import errors, types
         from numba.extending import typeof_impl
         from numba.np import numpy_support
@@ -49,10 +49,11 @@ class Backend:
         self.constant_type = ConstantType
         self.local_space = LOCAL
         self.item_types: dict[str, Any] = {"item": ItemType, "nditem": NdItemType}
-        #: While a kernel is typed for the simulator: gives the dispatcher of a device function.
+        #: Set while a kernel is typed for the simulator: returns the dispatcher of a device
+        #: function.
         self.dispatcher_for_typing: Callable[[DeviceFunction], Any] | None = None
         target.prepare(install)
-        # A device function of ours stands for its dispatcher wherever a kernel names it.
+        # A device function represents its dispatcher wherever a kernel names it.
         typeof_impl.register(DeviceFunction)(
             lambda value, context: types.Dispatcher(dispatcher_of(value))
         )
@@ -101,10 +102,10 @@ class Backend:
     def compile(
         self, function: Callable[..., Any], types: Sequence[str], *, debug: bool
     ) -> tuple[str, str, Advice]:
-        """Return the entry point, the module in LLVM's text, and what to warn of."""
+        """Return the entry point, the LLVM IR of the module, and the warnings."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Numba's, about its own internals
-            if self.register_new():  # parts of the namespace are loaded when they are asked for
+            warnings.simplefilter("ignore")  # Numba's warnings about its own internals
+            if self.register_new():  # Parts of the namespace are loaded on first use.
                 self.target.refresh()
             given = [self.numba_type(key) for key in types]
             lower = self.target.lower_kernel
@@ -117,15 +118,15 @@ class Backend:
         types: Sequence[str],
         instrument: Callable[[FunctionType], FunctionType],
     ) -> dict[FunctionType, list[Inferred]]:
-        """Return the types of a kernel and of the device functions that it comes to.
+        """Return the types of a kernel and of the device functions that it calls.
 
         Args:
             function: the kernel.
             types: the type keys of its parameters, the item first.
-            instrument: gives the copy of a function that is typed in its place.
+            instrument: returns the copy of a function that is typed instead of it.
 
         Raises:
-            numba.core.errors.NumbaError, KernelError: it does not compile.
+            numba.core.errors.NumbaError, KernelError: the kernel does not compile.
         """
         from dparray._compiler import target_inference
 
@@ -160,7 +161,7 @@ class Backend:
 
 
 def _error_class() -> Any:
-    """Our compile error that handlers written for numba-dpex catch too."""
+    """The compile error, which handlers written for numba-dpex catch too."""
     from numba.core.errors import TypingError
 
     class CompileError(KernelCompileError, TypingError):
@@ -178,10 +179,10 @@ def _error_class() -> Any:
 
 
 def keys_of_signatures(signatures: Any) -> list[tuple[str, ...]]:
-    """Type keys, the item first, of one signature in Numba's types or of a list of them.
+    """Return the type keys, item first, of a signature in Numba's types or of a list of them.
 
     Raises:
-        KernelArgumentError: a type that kernels do not take, or a signature with a return type.
+        KernelArgumentError: a type that kernels do not support, or a signature with a return type.
     """
     given = signatures if isinstance(signatures, list) else [signatures]
     return [_keys_of_signature(signature) for signature in given]
@@ -212,8 +213,9 @@ def backend() -> Backend:
     with lock:
         if _backend is None:
             _backend = Backend()
-            # All that was made lives as long as the process: the collector need not go through it
-            # young, which took it 30 ms. (What a program has frozen stays so.)
+            # All these objects live as long as the process, so the garbage collector need not scan
+            # them while they are young, which took 30 ms. (Objects frozen by the program stay
+            # frozen.)
             if not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()
@@ -221,9 +223,9 @@ def backend() -> Backend:
 
 
 def dispatcher_of(function: DeviceFunction) -> Any:
-    """Return the dispatcher of a device function for the values that it refers to now.
+    """Return the dispatcher of a device function for the current values of the names it uses.
 
-    A dispatcher freezes those values when it first compiles, so other values need another.
+    A dispatcher freezes those values at its first compilation, so other values need another one.
     """
     for_typing = backend().dispatcher_for_typing
     if for_typing is not None:
@@ -238,7 +240,7 @@ def dispatcher_of(function: DeviceFunction) -> Any:
 
 
 def _make_dispatcher(function: DeviceFunction, pipeline: Any = None) -> Any:
-    """A dispatcher that takes the arguments of a call as Python does."""
+    """A dispatcher that binds the arguments of a call as Python does."""
     dispatcher = backend().target.DeviceDispatcher(
         with_plain_defaults(without_keyword_only(function.py_func)),
         **({} if pipeline is None else {"pipeline": pipeline}),
@@ -270,11 +272,10 @@ def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
 
 
 def without_keyword_only(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose parameters all have positions, which are the only ones that Numba
-    knows.
+    """Return a function with positional parameters only, the only kind that Numba supports.
 
-    Those that had none follow the others; what has no default among them gets one that no call
-    comes to use.
+    Keyword-only parameters follow the others; one without a default gets a default that no call
+    uses.
     """
     code = function.__code__
     parameters = inspect.signature(function).parameters.values()

@@ -1,19 +1,19 @@
 """The disk cache of compiled kernels: opaque bytes under a key.
 
-Entries are files in a folder of our own, ``kernels-2``, below the base directory: a file named by
-its key, with a line that identifies the format, the key, a digest of key and content, and the
-content. Entries are written to a temporary file in the same folder and moved into place, so
-that a reader sees a whole entry or none; what fails the digest is a miss and is removed.
+Entries are files in a folder, ``kernels-2``, below the base directory. A file is named by its key,
+and holds a line that identifies the format, the key, a digest of key and content, and the content.
+An entry is written to a temporary file in the same folder and renamed, so a reader sees a whole
+entry or none. An entry with a wrong digest is a miss and is removed.
 
-What is loaded is run as native code, so it must have been written by this user. The digest is keyed
-with a secret, which lies beside the entries in a file that the user alone can read; a folder or a
-file that belongs to another user, or that others can write to, is refused with one warning. When
-the folder cannot be written (read-only, full, no home directory), one warning says so too, and the
-process goes on without the cache.
+Loaded entries run as native code, so they must have been written by this user. The digest is keyed
+with a secret, which is stored next to the entries in a file that only the user can read. A folder
+or file that belongs to another user, or that others can write to, is not used, with one warning. If
+the folder cannot be written (read-only, full, no home directory), one warning reports it, and the
+process continues without the cache.
 
-The base directory is ``$DPARRAY_CACHE_DIR``, else ``$XDG_CACHE_HOME/dparray``, else
+The base directory is ``$DPARRAY_CACHE_DIR``, otherwise ``$XDG_CACHE_HOME/dparray``, otherwise
 ``~/.cache/dparray``. A relative ``XDG_CACHE_HOME`` or ``HOME`` is ignored, as the XDG specification
-requires, and a home directory that does not exist is not created.
+requires, and a missing home directory is not created.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dparray import _hooks
 
 _DIRECTORY_VARIABLE = "DPARRAY_CACHE_DIR"
 _FOLDER = "kernels-2"
-#: The folder of native regions of ``dp.jit``: a folder for each, which Numba writes to.
+#: The folder of native regions of ``dp.jit``: one subfolder for each, which Numba writes.
 REGIONS = "jit-1"
 _REGION_NAME = re.compile(r"[0-9a-f]{32}")
 _SECRET = "secret"
@@ -51,17 +51,17 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 _ENTRY_NAME = re.compile(_KEY.pattern + re.escape(_SUFFIX))
 _TEMPORARY_NAME = re.compile(rf"(?:{_KEY.pattern}|{_SECRET})\.\w+" + re.escape(_TEMPORARY))
 _SECRET_SIZE = _DIGEST_SIZE = 32
-# No entry comes near it; a larger file is none.
+# No entry comes near this size; a larger file is not an entry.
 _MAX_BYTES = 1 << 30
-# A temporary file this old was left by a process that died while it wrote.
+# A temporary file of this age was left by a process that died while writing.
 _ABANDONED_SECONDS = 3600.0
-# The clock of an entry's last use is moved at most this often, to spare writes.
+# The last-use time of an entry is updated at most this often, to save writes.
 _TOUCH_SECONDS = 60.0
 
 
 class Stats(NamedTuple):
-    """Size of the cache on disk, and how this process used it; ``directory`` is ``None`` where no
-    place for it is known. ``regions`` counts the native code of functions compiled by ``dp.jit``.
+    """Size of the cache on disk, and its use by this process; ``directory`` is ``None`` if no
+    location is known. ``regions`` counts the native code of functions compiled by ``dp.jit``.
     """
 
     directory: Path | None
@@ -81,7 +81,7 @@ class _State:
     def __init__(self) -> None:
         self.limit = 256 * 2**20
         self.hits = self.misses = self.saves = 0
-        self.unchecked: int | None = None  # bytes saved since the size was last checked
+        self.unchecked: int | None = None  # bytes saved since the last check of the size
         self.warned = False
         self.writes = True
 
@@ -90,13 +90,13 @@ _state = _State()
 
 
 class _NoDirectory(OSError):
-    """No place for the cache is known."""
+    """No location for the cache is known."""
 
 
 def base_directory() -> Path | None:
-    """Return the directory of the cache, which is created when something is first saved.
+    """Return the directory of the cache, which is created at the first save.
 
-    ``None`` where there is none: a container's user without a home directory, for example.
+    ``None`` if there is none, for example for a container user without a home directory.
     """
     try:
         return _base_directory()
@@ -105,7 +105,7 @@ def base_directory() -> Path | None:
 
 
 def missing_reason() -> str:
-    """Return the reason why there is no base directory; empty where there is one."""
+    """Return why there is no base directory; empty if there is one."""
     try:
         _base_directory()
     except _NoDirectory as error:
@@ -127,7 +127,7 @@ def _base_directory() -> Path:
 
 
 def _home() -> Path:
-    """The user's home directory; one that does not exist is not for dparray to create."""
+    """Return the user's home directory; dparray does not create a missing one."""
     home = os.environ.get("HOME", "")
     if not os.path.isabs(home):
         try:
@@ -155,9 +155,7 @@ def folder() -> Path:
 
 
 def load(key: str) -> bytes | None:
-    """Return the bytes saved under ``key``, or ``None``; a damaged entry is removed and is
-    ``None``.
-    """
+    """Return the bytes saved under ``key``, or ``None``; a damaged entry is removed."""
     try:
         directory = folder()
         path = directory / (key + _SUFFIX)
@@ -168,7 +166,7 @@ def load(key: str) -> bytes | None:
         _state.misses += 1
         _warn_refused(error)
         return None
-    except OSError:  # saving the entry anew tells of it if that fails, too
+    except OSError:  # A failure is reported again when the entry is saved.
         _state.misses += 1
         return None
     payload = _checked(text, key, secret)
@@ -185,9 +183,9 @@ def load(key: str) -> bytes | None:
 
 
 def _check_folders(directory: Path) -> None:
-    """Refuse a folder of entries that is another user's or that others can write to.
+    """Reject a folder of entries that belongs to another user or that others can write to.
 
-    The directory above may be shared as ``/tmp`` is, where users remove their own files only.
+    The directory above may be shared like ``/tmp``, where users can remove only their own files.
     """
     above = directory.parent.stat()
     if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
@@ -206,14 +204,15 @@ def _check_owner(path: Path, status: os.stat_result) -> None:
 
 
 def _read(path: Path, private: bool = False) -> bytes:
-    """The content of a file of this user's; whatever else has its name is not waited for.
+    """Return the content of a regular file of this user; never block on other kinds of files.
 
     Raises:
-        OSError: there is none, or it is no plain file.
-        _Refused: it is another user's, or others can write to it, or read it where it is private.
+        OSError: there is no such file, or it is not a regular file.
+        _Refused: it belongs to another user, others can write to it, or it should be private and is
+            not.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:  # without the layers of `open`, which a process's first launches wait for
+    try:  # Without the layers of `open`, which slow down the first launches of a process.
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
             raise OSError(f"{path} is no entry")
@@ -221,7 +220,7 @@ def _read(path: Path, private: bool = False) -> bytes:
         if private and status.st_mode & (stat.S_IRGRP | stat.S_IROTH):
             raise _Refused(f"{path} can be read by other users")
         parts = []
-        while part := os.read(handle, status.st_size + 1):  # the end is seen by reading on
+        while part := os.read(handle, status.st_size + 1):  # Reading on detects the end.
             parts.append(part)
         return b"".join(parts)
     finally:
@@ -244,7 +243,7 @@ def _checked(text: bytes, key: str, secret: bytes) -> bytes | None:
 
 
 def save(key: str, payload: bytes) -> None:
-    """Keep ``payload`` under ``key`` for this and other processes; never raises on a bad disk.
+    """Save ``payload`` under ``key`` for this and other processes; never raises for disk problems.
 
     Args:
         key: a SHA-256 in hexadecimal.
@@ -265,7 +264,7 @@ def save(key: str, payload: bytes) -> None:
         temporary = _written(directory, key, text)
         os.replace(temporary, directory / (key + _SUFFIX))
     except OSError as error:
-        # A directory that has the name of one entry does not keep others from being written.
+        # A directory with the name of one entry does not prevent others from being written.
         _state.writes = isinstance(error, IsADirectoryError)
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -284,7 +283,7 @@ def save(key: str, payload: bytes) -> None:
 
 
 def _written(directory: Path, name: str, text: bytes) -> str:
-    """A new temporary file that this user alone can read."""
+    """Return a new temporary file that only this user can read."""
     handle, temporary = tempfile.mkstemp(_TEMPORARY, name + ".", directory)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -297,7 +296,7 @@ def _written(directory: Path, name: str, text: bytes) -> str:
 
 
 def _secret_of(directory: Path) -> bytes:
-    """The secret of a folder; one is made where there is none. Processes that race agree on one."""
+    """Return the secret of a folder, creating it if missing. Concurrent processes agree on one."""
     path = directory / _SECRET
     with contextlib.suppress(FileNotFoundError):
         found = _read(path, private=True)
@@ -307,20 +306,20 @@ def _secret_of(directory: Path) -> bytes:
     temporary = _written(directory, _SECRET, secrets.token_bytes(_SECRET_SIZE))
     try:
         with contextlib.suppress(FileExistsError):
-            os.link(temporary, path)  # whole, or not at all
+            os.link(temporary, path)  # completely, or not at all
     finally:
         os.unlink(temporary)
     return _read(path, private=True)
 
 
 def _warn_refused(error: _Refused) -> None:
-    _warn(f"is not used: {error}, and what it holds is run as native code")
+    _warn(f"is not used: {error}, and its content would run as native code")
 
 
 def _warn(problem: str) -> None:
-    """Say once, at the user's line, that kernels are not kept.
+    """Warn once, at the user's line, that kernels are not cached.
 
-    On a thread of dparray's own it is the line that the main thread is at.
+    On a dparray thread, the warning names the current line of the main thread.
     """
     if _state.warned:
         return
@@ -330,7 +329,7 @@ def _warn(problem: str) -> None:
         frame = _hooks.user_frame(sys._current_frames().get(threading.main_thread().ident or 0))
     file, line = (frame.f_code.co_filename, frame.f_lineno) if frame else ("dparray", 0)
     warnings.warn_explicit(
-        f"dparray's kernel cache {problem}; kernels are compiled anew in every process. "
+        f"dparray's kernel cache {problem}; kernels are compiled again in every process. "
         f"Set {_DIRECTORY_VARIABLE} to a directory that you, and no other user, can write to.",
         RuntimeWarning,
         file,
@@ -341,7 +340,7 @@ def _warn(problem: str) -> None:
 
 
 def _own_files(directory: Path, name: re.Pattern[str]) -> list[tuple[float, int, Path]]:
-    """Last use, size and path of our plain files whose names have a pattern."""
+    """Return last use, size and path of regular files of this user that match a pattern."""
     found = []
     with contextlib.suppress(OSError), os.scandir(directory) as files:
         for file in files:
@@ -354,7 +353,7 @@ def _own_files(directory: Path, name: re.Pattern[str]) -> list[tuple[float, int,
 
 
 def _trim(directory: Path) -> None:
-    """Remove what dead processes left, and the longest unused entries above the limit."""
+    """Remove leftovers of dead processes, and the least recently used entries above the limit."""
     now = time.time()
     for changed, _, leftover in _own_files(directory, _TEMPORARY_NAME):
         with contextlib.suppress(OSError):
@@ -375,7 +374,7 @@ def _trim(directory: Path) -> None:
 
 
 def _region_folders() -> list[tuple[float, int, Path]]:
-    """Last change, size and path of the folders of native regions."""
+    """Return last change, size and path of the folders of native regions."""
     base = base_directory()
     found: list[tuple[float, int, Path]] = []
     if base is None:
@@ -403,7 +402,7 @@ def trim_regions() -> None:
 
 
 def stats() -> Stats:
-    """Size of the cache, and how this process used it."""
+    """Return the size of the cache, and its use by this process."""
     base = base_directory()
     entries = _own_files(base / _FOLDER, _ENTRY_NAME) if base else []
     regions = _region_folders()
@@ -421,7 +420,7 @@ def stats() -> Stats:
 
 
 def set_limit(nbytes: int) -> int:
-    """Bound the cache to ``nbytes`` on disk; returns the previous limit.
+    """Limit the cache to ``nbytes`` on disk; return the previous limit.
 
     Raises:
         ValueError: ``nbytes`` is negative.
@@ -434,7 +433,7 @@ def set_limit(nbytes: int) -> int:
 
 
 def clear() -> int:
-    """Remove every entry, and no other file; returns how many were removed."""
+    """Remove every entry, and no other file; return the number of removed entries."""
     removed = 0
     base = base_directory()
     if base is None:

@@ -1,12 +1,12 @@
-"""Kernels that check their indices: what ``dp.config.debug`` launches instead of the kernel.
+"""Kernels that check their indices, launched under ``dp.config.debug`` instead of the kernel.
 
-The kernel's syntax tree is copied. Every element that it reads is read by :func:`checked_item`,
-and every element that it writes is written behind a :func:`check`; what they find is noted in a
-record, which is one more argument. Outside of an array, the first element is read in place of what
-is not there, and nothing is written. Likewise noted is what Python raises an exception for and a
-device gives a meaning (see ``_device_exceptions``): steps of 0, dimensions that a range has not,
-names that an array of another length is unpacked to. Device functions that the kernel calls are
-copied along. Nothing returns early, so barriers stay where they are.
+The kernel's syntax tree is copied. Every read of an element becomes :func:`checked_item`, and every
+write follows a :func:`check`; faults are stored in a record, which is an additional argument.
+Outside an array, reads return the first element and writes do nothing. The record also stores
+operations for which Python raises an exception while a device defines a result (see
+``_device_exceptions``): steps of 0, dimensions that a range does not have, arrays unpacked to a
+different number of names. Called device functions are copied too. Nothing returns early, so
+barriers stay where they are.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from dparray._compiler.key import referred_values
 from dparray.kernel_api import AtomicRef, vec_load, vec_store
 
 MAX_CHECKED_DIMENSIONS = 8
-# The layout of the record, after the number of faults; bit k of UNSIGNED says that index k is.
+# The layout of the record after the number of faults; bit k of UNSIGNED means that index k is
+# unsigned.
 SITE, INDEX_COUNT, UNSIGNED, DIMENSIONS, INDICES = range(1, 6)
 SHAPE = INDICES + MAX_CHECKED_DIMENSIONS
 RECORD_SIZE = SHAPE + MAX_CHECKED_DIMENSIONS
 
 
-#: The problem at a site, with its source, the number that was found, and the shape.
+#: The problem at a site, with its source, the offending number, and the shape.
 _INDEX = "index {found} is out of bounds of {there}, whose shape is {shape}"
 _RUN = (
     "the elements from index {found} on are not all inside the array of {there}, of shape {shape}"
@@ -40,7 +41,7 @@ _SLICE_STEP = "the step of the slice {there} is 0"
 _DIMENSION = "{there} asks for dimension {found} of {shape[0]}"
 _ASSERTION = "the assertion {there} failed"
 _UNPACKED = "{found} names are assigned from {there}, whose shape is {shape}"
-#: Methods of items and groups that take the number of a dimension.
+#: Methods of items and groups with a dimension parameter.
 OF_A_DIMENSION = re.compile(r"get_(?:(?:global|local|group)_)?(?:id|range)")
 
 
@@ -57,12 +58,12 @@ class Site(NamedTuple):
 
 
 class CheckedKernel(NamedTuple):
-    """The copy of a kernel, with the record as its last parameter.
+    """The checking copy of a kernel, with the record as its last parameter.
 
     Attributes:
         function: the copy.
-        sites: where it is checked, by number.
-        unchecked: names of device functions whose source is not at hand.
+        sites: the checked expressions, by number.
+        unchecked: names of device functions whose source is unavailable.
     """
 
     function: Callable[..., Any]
@@ -70,56 +71,56 @@ class CheckedKernel(NamedTuple):
     unchecked: list[str]
 
 
-# Only in kernels; ``_device_bounds`` says what they compile to.
+# For kernels only; ``_device_bounds`` defines their device code.
 
 
 def is_inside(array: Any, index: Any) -> bool:
-    """Return whether an index is inside of an array."""
+    """Return whether an index is inside an array."""
     raise NotImplementedError("is_inside runs in kernels")
 
 
 def check(array: Any, index: Any, record: Any, site: int) -> bool:
-    """Return whether an index is inside of an array; if not, that is noted in the record."""
+    """Return whether an index is inside an array; if not, record it."""
     raise NotImplementedError("check runs in kernels")
 
 
 def checked_index(array: Any, index: Any, record: Any, site: int) -> Any:
-    """``index``, or the first element's when it is outside of ``array``, which is noted."""
+    """Return ``index``; if it is outside ``array``, record it and return the first index."""
     raise NotImplementedError("checked_index runs in kernels")
 
 
 def checked_item(array: Any, index: Any, record: Any, site: int) -> Any:
-    """``array[index]``, or the first element when it is outside of ``array``, which is noted."""
+    """Return ``array[index]``; outside ``array``, record it and return the first element."""
     raise NotImplementedError("checked_item runs in kernels")
 
 
 def checked_load(array: Any, index: Any, width: int, record: Any, site: int) -> Any:
-    """``vec_load``, or zeros where elements are outside of ``array``, which is noted."""
+    """``vec_load``, or zeros if elements are outside ``array``, which is recorded."""
     raise NotImplementedError("checked_load runs in kernels")
 
 
 def checked_store(array: Any, index: Any, vector: Any, record: Any, site: int) -> None:
-    """``vec_store``, unless elements are outside of ``array``, which is noted."""
+    """``vec_store``, unless elements are outside ``array``, which is recorded."""
     raise NotImplementedError("checked_store runs in kernels")
 
 
 def checked_step(of: Any, step: Any, record: Any, site: int) -> Any:
-    """``step`` of a ``range`` or ``slice``; that it is 0 is noted."""
+    """Return ``step`` of a ``range`` or ``slice``, and record a step of 0."""
     raise NotImplementedError("checked_step runs in kernels")
 
 
 def checked_dimension(space: Any, dimension: Any, record: Any, site: int) -> Any:
-    """``dimension`` of an item or a group, or 0 where it has no such one, which is noted."""
+    """Return ``dimension`` of an item or a group, or 0 if it does not exist, which is recorded."""
     raise NotImplementedError("checked_dimension runs in kernels")
 
 
 def checked_parts(value: Any, count: Any, record: Any, site: int) -> Any:
-    """``value``, which is unpacked to so many names; that it is an array of others is noted."""
+    """Return ``value``, which is unpacked to this many names; a different length is recorded."""
     raise NotImplementedError("checked_parts runs in kernels")
 
 
 def checked_assertion(of: Any, holds: Any, record: Any, site: Any) -> None:
-    """That an assertion does not hold is noted."""
+    """Record a failed assertion."""
     raise NotImplementedError("checked_assertion runs in kernels")
 
 
@@ -141,7 +142,7 @@ def checked_copy(function: Callable[..., Any]) -> CheckedKernel | None:
 
 
 def describe_fault(kernel: str, checked: CheckedKernel, record: Any) -> str:
-    """Return the message for a record that a launch left."""
+    """Return the message for the record of a launch."""
     faults, number, count, unsigned, dimensions = map(int, record[:INDICES])
     if not (0 <= number < len(checked.sites) and 0 <= max(count, dimensions) <= SHAPE - INDICES):
         return (
@@ -163,7 +164,7 @@ def describe_fault(kernel: str, checked: CheckedKernel, record: Any) -> str:
 
 
 class _Copier:
-    """Copies a kernel and the device functions it reaches; each once."""
+    """Copies a kernel and the device functions that it calls, each once."""
 
     def __init__(self) -> None:
         self.sites: list[Site] = []
@@ -181,7 +182,7 @@ class _Copier:
         arguments = tree.args
         for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
             argument.annotation = None
-        # A kernel's record is its last argument; that of other functions comes before defaults.
+        # A kernel's record is its last argument; in other functions it precedes the defaults.
         arguments.defaults = []
         arguments.kw_defaults = [None] * len(arguments.kwonlyargs)
         tree = _Checker(self, source, scope).visit(tree)
@@ -212,7 +213,7 @@ class _Copier:
 
 
 class _Checker(ast.NodeTransformer):
-    """Makes every element checked, and passes the record to every device function."""
+    """Adds a check to every element access, and passes the record to every device function."""
 
     def __init__(self, copier: _Copier, source: Source, scope: dict[str, Any]) -> None:
         self.copier = copier
@@ -235,7 +236,7 @@ class _Checker(ast.NodeTransformer):
             return node
         if isinstance(node.ctx, ast.Load):
             return self.call(checked_item, node.value, node.slice, site)
-        # A target that is no statement of its own, as of a loop.
+        # A target that is not a statement of its own, as in a loop.
         array = ast.parse(ast.unparse(node.value), mode="eval").body
         node.slice = self.call(checked_index, array, node.slice, site)
         return node
@@ -369,7 +370,7 @@ class _Checker(ast.NodeTransformer):
         return node
 
     def check_atomic(self, node: ast.Call, site: int) -> None:
-        """Check the index of an ``AtomicRef``; outside of its array, it is the first element's."""
+        """Check the index of an ``AtomicRef``; outside its array, use the first element's."""
         named = {one.arg: one for one in node.keywords}
         array = node.args[0] if node.args else named["ref"].value
         again = ast.parse(ast.unparse(array), mode="eval").body
@@ -406,7 +407,7 @@ class _Checker(ast.NodeTransformer):
     # -- pieces ---------------------------------------------------------------------------------
 
     def site(self, node: ast.expr, problem: str, there: ast.AST) -> int:
-        """Return the number of a new site; what is there is not yet transformed."""
+        """Return the number of a new site; its expression is not transformed yet."""
         indent = self.source.indent
         end_column = node.end_col_offset or node.col_offset + 1
         self.copier.sites.append(
@@ -435,12 +436,12 @@ class _Checker(ast.NodeTransformer):
 
 
 def _is_constant(node: ast.expr) -> bool:
-    """Whether it is a written number, which the compiler checks."""
+    """Return whether it is a literal number, which the compiler checks."""
     return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
 def _asks_for_dimension(call: ast.Call) -> bool:
-    """Whether it may be a method of an item or a group, of a dimension that only a run shows."""
+    """Return whether it may be an item or group method with a dimension known only at run time."""
     given = [*call.args, *(one.value for one in call.keywords if one.arg == "dim")]
     return (
         isinstance(call.func, ast.Attribute)
@@ -451,8 +452,8 @@ def _asks_for_dimension(call: ast.Call) -> bool:
 
 
 def _is_element(node: ast.Subscript) -> bool:
-    """Whether it may be an element of an array: neither a slice, a field, nor of a shape."""
-    # Constant indices of a shape are checked where it compiles.
+    """Return whether it may be an element of an array: not a slice, a field, or part of a shape."""
+    # Constant indices of a shape are checked at compile time.
     is_shape = isinstance(node.value, ast.Attribute) and node.value.attr in ("shape", "strides")
     if is_shape and _is_constant(node.slice):
         return False
@@ -478,5 +479,5 @@ def _element(array: str, index: str) -> ast.Subscript:
 
 
 def _placed(statement: ast.stmt, original: ast.stmt) -> ast.stmt:
-    """A new statement in place of the original one, on its line."""
+    """Return a new statement that replaces the original one, on its line."""
     return ast.fix_missing_locations(ast.copy_location(statement, original))

@@ -1,8 +1,8 @@
-"""Compiling: a Python function, type keys and options become a :class:`Kernel`.
+"""Compile a Python function, type keys and options into a :class:`Kernel`.
 
-A kernel comes from memory, from disk, or is compiled. Type keys are those of
+A kernel comes from memory, from disk, or is compiled. Type keys come from
 :mod:`dparray._kernel.arguments`; the item parameter has ``"item:N"`` or ``"nditem:N"``. The key of
-a kernel never holds a queue, so all queues share it.
+a kernel never contains a queue, so all queues share it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def obtain_kernel(
         types: type keys, the item first.
         options: ``debug``, ``inline_threshold``, ``fp_contract``.
         labels: the parameters with their types, for error messages.
-        queue: where it will be launched; the driver starts its compiler while it is made here.
+        queue: the queue of the launch; its driver loads its compiler meanwhile.
 
     Raises:
         KernelCompileError: it does not compile.
@@ -83,7 +83,7 @@ def obtain_kernel(
 
 
 def _compile_once(key: str, *arguments: Any) -> Kernel:
-    """Compile, unless another thread has: one that an interrupted program had waited for."""
+    """Compile, unless another thread just did, for which an interrupted program had waited."""
     with lock:
         kernel: Kernel | None = kept.get(key)
         return compile_kernel(*arguments) if kernel is None else kernel
@@ -92,7 +92,7 @@ def _compile_once(key: str, *arguments: Any) -> Kernel:
 def obtain_generated(
     source: str, types: Sequence[str], options: Mapping[str, Any], queue: Any = None
 ) -> Kernel:
-    """Return the same of a generated kernel, of its text.
+    """Return the kernel of a generated source text, like :func:`compile_kernel`.
 
     Raises:
         KernelCompileError: it does not compile.
@@ -135,11 +135,11 @@ def _obtained(
 
 
 def recalled(key: str | None, stored_key: Callable[[], str | None] = lambda: None) -> Kernel | None:
-    """Return the kernel of a key if memory, the store or disk hold it; nothing is compiled.
+    """Return the kernel of a key if memory, the bundle or the disk has it; never compile.
 
     Args:
-        key: the kernel's in memory and on disk.
-        stored_key: gives its key in the store that the package brings.
+        key: the kernel's key in memory and on disk.
+        stored_key: returns its key among the bundled kernels.
     """
     if key is None:
         return None
@@ -154,7 +154,7 @@ def recalled(key: str | None, stored_key: Callable[[], str | None] = lambda: Non
 
 
 def forget() -> None:
-    """Drop the kernels held in memory, as a new process would; those on disk stay."""
+    """Drop the kernels in memory, as in a new process; kernels on disk stay."""
     kept.clear()
 
 
@@ -174,19 +174,19 @@ def _load(load: Callable[[str], bytes | None], key: str | None) -> Kernel | None
 
 
 def compile_generated(source: str, types: Sequence[str], options: Mapping[str, Any]) -> Kernel:
-    """Compile the text of a generated kernel, whatever the caches hold; Numba is not needed.
+    """Compile the source of a generated kernel without looking into caches; Numba is not needed.
 
     Raises:
         KernelCompileError: it does not compile.
     """
-    emission.start()  # it loads LLVM while this process translates
+    emission.start()  # It loads LLVM while this process translates.
     started = time.perf_counter()
     try:
         entry, text = translation.translated(source, types)
         llvm, spirv = emission.optimised(text)
     except (translation.TranslationError, emission.EmissionError) as error:
         raise KernelCompileError(
-            f"a generated kernel does not compile, which is a fault of dparray: {error}",
+            f"a generated kernel does not compile, which is a bug in dparray: {error}",
             details=f"{source}\n{error}",
         ) from error
     return _finished(entry.removeprefix("kernel_"), entry, llvm, spirv, types, options, started)
@@ -202,7 +202,7 @@ def _finished(
     started: float,
     advice: Advice = NO_ADVICE,
 ) -> Kernel:
-    """The kernel of a module; its event is told."""
+    """Create the kernel of a module, and emit its event."""
     if options.get("fp_contract"):
         spirv = emission.contracted(spirv)
     seconds = time.perf_counter() - started
@@ -213,7 +213,7 @@ def _finished(
         tuple(types),
         llvm=zlib.compress(llvm.encode(), 1),
         seconds=seconds,
-        # A debugger finds what the driver has not optimised away.
+        # Debuggers need code that the driver has not optimized.
         build_options="-cl-opt-disable -g" if options.get("debug") else "",
         advice=advice,
     )
@@ -223,7 +223,7 @@ def _finished(
 
 @contextlib.contextmanager
 def _collecting_later() -> Iterator[None]:
-    """No garbage is looked for inside: among all that Numba makes, it took a tenth of the time."""
+    """Disable garbage collection inside: with Numba's many objects, it took a tenth of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -239,9 +239,10 @@ def compile_kernel(
     options: Mapping[str, Any],
     labels: Sequence[str] = (),
 ) -> Kernel:
-    """Compile ``function``, whatever the caches hold.
+    """Compile ``function`` without looking into caches.
 
-    An interrupt comes after it: Numba, stopped in the middle, leaves its tables incomplete.
+    An interrupt is delivered afterward: Numba's tables would be incomplete if it were stopped in
+    the middle.
     """
     with interrupts.deferred(), lock, _collecting_later(), working_folder():
         compiler = backend()
@@ -266,14 +267,14 @@ def compile_kernel(
             except Exception as error:
                 reason = located(error)
         if reason is not None:
-            # Numba's frames say nothing to the author of the kernel; its text is in .details.
+            # Numba's frames do not help the author of the kernel; its full text is in .details.
             message = describe_failure(function, labels or types, reason)
             raise compiler.error(message, details=reason)
     _warn_of_tables(function, types)
     return _finished(function.__name__, entry, llvm, spirv, types, options, started, advice)
 
 
-_MAX_NUMBERS = 128  # which take 0.2 s to compile; 1000 take 7 s
+_MAX_NUMBERS = 128  # 100 numbers take 0.2 s to compile, 1000 take 7 s.
 
 
 def _warn_of_tables(function: Callable[..., Any], types: Sequence[str]) -> None:
@@ -300,12 +301,12 @@ def _numbers_in(value: Any) -> int:
     return sum(map(_numbers_in, value)) if isinstance(value, tuple) else 1
 
 
-# What was warned of, by file: Python shows a warning once for each of its lines.
+# Warned lines by file: Python shows a warning once for each line.
 _warned: dict[str, dict[Any, Any]] = {}
 
 
 def warn_at(function: Callable[..., Any], line: int, text: str, category: type[Warning]) -> None:
-    """Warn of a line of a kernel, which counts from that of its ``def``; not of our own kernels."""
+    """Warn about a line of a user's kernel, counted from its ``def``."""
     code = function.__code__
     ours = (function.__module__ or "").partition(".")[0] == "dparray"
     if not ours and not code.co_filename.startswith("<dparray"):
@@ -318,13 +319,13 @@ def warn_at(function: Callable[..., Any], line: int, text: str, category: type[W
         )
 
 
-# Functions of Numba's own libraries on the host, which its code for the host calls.
+# Functions of Numba's host libraries, which its host code calls.
 _HOST_FUNCTION = re.compile(r'^declare [^@\n]*@"?((?:numba|NRT|Py)_\w+)', re.MULTILINE)
 _MAY_RAISE = re.compile(rf'^declare [^@\n]*@"{MAY_RAISE}([^"]+)"', re.MULTILINE)
 
 
 def _missing_function(llvm: str) -> str | None:
-    """Why a driver will not accept the module, if it calls what only hosts have."""
+    """Return why a driver will reject the module, if it calls functions that only hosts have."""
     found = _MAY_RAISE.search(llvm)
     if found:
         return found[1]
@@ -333,6 +334,6 @@ def _missing_function(llvm: str) -> str | None:
 
 
 def spirv_text(kernel: Kernel) -> str:
-    """Return a kernel's SPIR-V, readable."""
+    """Return a kernel's SPIR-V in readable form."""
     text = emission.assembly(kernel.llvm)
     return emission.contracted_text(text) if emission.is_contracted(kernel.spirv) else text

@@ -1,7 +1,7 @@
-"""Constants that a kernel refers to, as the compiler takes them: plain numbers.
+"""Convert constants that a kernel refers to into plain numbers for the compiler.
 
-A subclass of ``int`` or ``float`` is the number that it holds, however it prints itself, and a
-member of an ``IntEnum`` or ``IntFlag`` is its number.
+An instance of a subclass of ``int`` or ``float`` becomes its number, regardless of how it prints,
+and so does a member of an ``IntEnum`` or ``IntFlag``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """``value`` with plain numbers in place of subclasses of numbers; tuples part by part."""
+    """Return ``value`` with plain numbers instead of subclasses of numbers, also inside tuples."""
     kind = type(value)
     if kind in (bool, int, float, complex) or value is None:
         return value
     bases: tuple[Any, ...] = (int, float, complex)
-    for base in bases:  # by the methods of the base, which nothing overrides
+    for base in bases:  # with the methods of the base class, which cannot be overridden
         if isinstance(value, base) and not isinstance(value, np.generic):
             return base.__pos__(value)
     if isinstance(value, np.generic):

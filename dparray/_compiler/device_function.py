@@ -1,4 +1,4 @@
-"""Device functions: Python functions that kernels call. Here they are data, nothing compiles."""
+"""Device functions: Python functions that kernels call. This module only stores them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dparray._compiler.key import Reference, with_references
 class DeviceFunction:
     """A Python function that kernels and other device functions may call.
 
-    It is compiled into each kernel that calls it. Calling it on the host runs the Python
-    function.
+    It is compiled into each kernel that calls it. On the host, a call runs the Python function.
 
     Attributes:
         py_func: the Python function.
-        options: what it was made with.
-        dispatchers: Numba's, by the values that the function refers to; the backend makes them.
+        options: the options of the decorator.
+        dispatchers: Numba's dispatchers, by the values that the function refers to; the backend
+            creates them.
     """
 
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -33,10 +33,10 @@ class DeviceFunction:
         self.dispatchers: dict[str, Any] = {}
 
     def frozen(self) -> tuple[DeviceFunction, tuple[Reference, ...]]:
-        """Return the function with the values that it and those it calls refer to now, and these
+        """Return the function with the current values that it and its callees refer to, and these
         values.
 
-        What is assigned to a global or captured name later does not reach the copy.
+        Later assignments to a global or captured name do not affect the copy.
         """
         found: list[Reference] = []
         copy = self._frozen(found, {})
@@ -61,16 +61,16 @@ class DeviceFunction:
         return self.py_func(*args, **kwargs)
 
     def __reduce__(self) -> str:
-        return self.__qualname__  # as functions are pickled: by name
+        return self.__qualname__  # Pickled by name, like functions.
 
     def __repr__(self) -> str:
         return f"<dparray device function {self.__qualname__}>"
 
 
 def may_loop(function: Callable[..., Any]) -> bool:
-    """Return whether a function may loop: it jumps backward, or refers to a function, which may.
+    """Return whether a function may loop: it jumps backward, or calls a function, which may loop.
 
-    Work-items of a function that does not loop are over soon.
+    Work-items of a function without loops end soon.
     """
     code = getattr(function, "__code__", None)
     if code is None:

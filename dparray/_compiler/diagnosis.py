@@ -1,8 +1,8 @@
-"""Turning a compiler's complaint into a few lines: the source line, a caret, what to do.
+"""Turn a compiler error into a few lines: the source line, a caret, and the fix.
 
-When a kernel fails to compile, its syntax tree is searched for what device code cannot do. A
-finding on the line that Numba names, else the first finding, is reported; without one, the
-sentence of Numba that says most. The full text stays on the error.
+When a kernel fails to compile, its syntax tree is searched for constructs that device code does not
+support. The error reports a finding on the line that Numba names, otherwise the first finding,
+otherwise Numba's most specific sentence. The full text stays on the error.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _STATEMENTS = {
     ast.Delete: "del",
     ast.NamedExpr: "an assignment inside an expression",
 }
-# What to write instead, where it is as short.
+# Short replacements.
 _INSTEAD: dict[type, str] = {ast.NamedExpr: ": assign on a line of its own"}
 _CONTAINERS = {
     ast.List: "a list",
@@ -59,16 +59,16 @@ _CONTAINERS = {
     ast.Set: "a set",
     ast.SetComp: "a set",
 }
-# The same in the code of a function whose source is not at hand.
+# The same for the bytecode of a function whose source is unavailable.
 _BUILDING = {
     "BUILD_LIST": "a list",
     "BUILD_MAP": "a dict",
     "BUILD_CONST_KEY_MAP": "a dict",
     "BUILD_SET": "a set",
 }
-# The same of a string with values in it.
+# The same for a string with values in it.
 _FORMATTING = frozenset({"BUILD_STRING", "FORMAT_SIMPLE", "FORMAT_VALUE", "FORMAT_WITH_SPEC"})
-# Steps that say nothing of what a function does.
+# Steps that are irrelevant to a function's effect.
 _INCIDENTAL = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL"})
 _ON_ARRAYS = (
     "works on whole arrays and is not available in a kernel, which works on elements: write a "
@@ -83,16 +83,16 @@ _NO_CONTAINERS = (
     "dp.LocalAccessor for a work-group, or an array argument"
 )
 
-#: The parameter that the copies of kernels have which ``dp.config.debug`` launches.
+#: The additional parameter of the kernel copies that ``dp.config.debug`` launches.
 RECORD = "dparray_fault"
-#: The attribute by which a generated function brings its own :class:`Source`.
+#: The attribute with which a generated function provides its own :class:`Source`.
 GIVEN_SOURCE = "__dparray_source__"
-#: Begins the names of functions that stand, in compiled code, for what may raise an exception.
+#: Prefix of functions that replace code that may raise an exception.
 MAY_RAISE = "dparray: "
 
 
 class Finding(NamedTuple):
-    """Something device code cannot do, where it stands, and what to write instead."""
+    """A construct that device code does not support, its position, and the replacement."""
 
     line: int
     column: int
@@ -101,7 +101,7 @@ class Finding(NamedTuple):
 
 
 class Source(NamedTuple):
-    """The text of a function: its file, the number of its first line, its lines and tree."""
+    """The source of a function: its file, the first line's number, its lines and syntax tree."""
 
     file: str
     first: int
@@ -111,17 +111,17 @@ class Source(NamedTuple):
 
 
 def source_of(function: Callable[..., Any], *, exact: bool = False) -> Source | None:
-    """Return the function's source, or ``None`` where there is no file, as at a prompt.
+    """Return the function's source, or ``None`` if there is no file, as at a prompt.
 
-    A lambda is given as the definition of a function that returns its value.
+    A lambda is returned as the definition of a function that returns its value.
 
     Args:
-        function: which.
-        exact: ``None`` also if the file has another text by now.
+        function: the function.
+        exact: return ``None`` if the file has changed since the definition.
     """
     given: Source | None = getattr(function, GIVEN_SOURCE, None)
     if given is not None:
-        return given._replace(tree=copy.deepcopy(given.tree))  # callers transform the tree
+        return given._replace(tree=copy.deepcopy(given.tree))  # Callers transform the tree.
     try:
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
@@ -145,7 +145,7 @@ def source_of(function: Callable[..., Any], *, exact: bool = False) -> Source | 
 
 
 def _compiles_to(node: ast.FunctionDef | ast.Lambda, code: types.CodeType) -> bool:
-    """Whether a definition is what a function was compiled of; its file may have changed since."""
+    """Return whether a function was compiled from a definition; its file may have changed since."""
     given = node.args
     arguments = ast.arguments(
         given.posonlyargs,
@@ -183,7 +183,7 @@ def _first_inside(code: types.CodeType) -> types.CodeType:
 
 
 def _instructions(code: types.CodeType) -> list[Any]:
-    """The steps of a function, whatever the scope that it is defined in."""
+    """Return the steps of a function, independent of the scope of its definition."""
     steps: list[dis.Instruction] = []
     positions: dict[int, int] = {}
     for step in dis.get_instructions(code):
@@ -199,15 +199,15 @@ def _instructions(code: types.CodeType) -> list[Any]:
             what = _instructions(step.argval)
         elif ".<locals>." in what:
             what = None
-        # Whether a method is loaded or an attribute depends on how a module's name was assigned.
+        # Whether a method or an attribute is loaded depends on how a module's name was assigned.
         found.append((step.opname.replace("METHOD", "ATTR"), what))
     return found
 
 
 def quote(source: Source, line: int, column: int | None, end_column: int | None) -> str:
-    """``file:line`` with the line of source and a caret under the columns."""
+    """Format ``file:line`` with the source line and carets below the columns."""
     number = line - source.first
-    if not 0 <= number < len(source.lines):  # the file has another text by now
+    if not 0 <= number < len(source.lines):  # The file has changed since.
         return f"  {source.file}:{line}\n"
     text = source.lines[number]
     if column is None or end_column is None:
@@ -220,9 +220,9 @@ def quote(source: Source, line: int, column: int | None, end_column: int | None)
 
 
 def located(error: Exception) -> str:
-    """Return the text of an error of the compiler, with the line that the compiler was at.
+    """Return the text of a compiler error, with the line that the compiler had reached.
 
-    Those that are none of Numba's own classes do not say it; the frames that raised them do.
+    Errors of non-Numba classes do not contain the line; the frames that raised them do.
     """
     says_where = type(error).__module__.startswith("numba")
     trace = None if says_where else error.__traceback__
@@ -238,13 +238,13 @@ def located(error: Exception) -> str:
 def describe_failure(
     function: Callable[..., Any], parameters: Sequence[str], text: str, *, is_kernel: bool = True
 ) -> str:
-    """Return the few lines that say why ``function`` does not compile.
+    """Return the few lines that explain why ``function`` does not compile.
 
     Args:
         function: the kernel, or a device function.
         parameters: its parameters with their types, for the first line.
         text: the compiler's full text.
-        is_kernel: a device function may return a value.
+        is_kernel: whether it is a kernel; device functions may return a value.
     """
     name = function.__name__
     kind = "kernel" if is_kernel else "function"
@@ -298,7 +298,7 @@ def describe_failure(
 
 
 def _containers(code: types.CodeType) -> Iterator[tuple[str, int]]:
-    """The containers that a function builds and device code cannot, with their lines."""
+    """The unsupported containers that a function builds, with their lines."""
     line = code.co_firstlineno
     for step in dis.get_instructions(code):
         line = step.starts_line or line
@@ -318,7 +318,7 @@ def _blamed_line(text: str, function: Callable[..., Any]) -> int | None:
     return found
 
 
-# Texts of the compiler, and their meaning to the author of the kernel; the first match counts.
+# Compiler texts, and their meaning for the author of the kernel; the first match counts.
 _TELLING = (
     (
         r"Cannot modify readonly array",
@@ -529,7 +529,7 @@ _TELLING = (
 
 
 def _in_words(text: str) -> str:
-    """Numba's types as our messages write them."""
+    """Format Numba's types for messages."""
     text = re.sub(r"global (?:\w+ )?array\((\w+), (\d+)d, (\w)\)", r"\1[\2-D, \3]", text)
     text = re.sub(r"(\w+) array\((\w+), (\d+)d, \w\)", r"\1 \2[\3-D]", text)
     return re.sub(r"Literal\[\w+\]\((.*?)\)", r"\1", text)
@@ -552,7 +552,7 @@ _SPACES["SubGroup"] = items.SubGroup
 
 
 def _suggestion(text: str) -> str:
-    """The attribute that was probably meant, where one is unknown; empty if there is none."""
+    """Return the attribute that was probably meant by an unknown one; empty if there is none."""
     missing = re.search(r"module '([\w.]+)' has no attribute '(\w+)'", text)
     unknown = re.search(r"Unknown attribute '(\w+)' of type (\w+)", text)
     known: Collection[str] = ()
@@ -577,7 +577,7 @@ def _suggestion(text: str) -> str:
 
 
 def _resolve(function: Callable[..., Any], node: ast.expr) -> Any:
-    """The object that a name or a dotted name in the function means; ``None`` if unknown."""
+    """Return the object of a name or dotted name in the function; ``None`` if unknown."""
     path = []
     while isinstance(node, ast.Attribute):
         path.append(node.attr)
@@ -599,10 +599,10 @@ def called_device_functions(function: Callable[..., Any]) -> Iterator[types.Func
 
 
 def refusal(function: Callable[..., Any]) -> str | None:
-    """Why a function must not be compiled although Numba would; ``None`` if it may.
+    """Return why a function must not be compiled although Numba would; ``None`` if it may.
 
-    It compiles an exception to the silent end of the work-item and a string with numbers in it to
-    one without, and devices have no stack for functions that call themselves.
+    Numba compiles an exception to a silent end of the work-item, and drops the numbers of a
+    formatted string. Devices have no stack for recursion.
     """
     reached = _reached(function)
     codes = [function.__code__, *(one.__code__ for one in reached)]
@@ -623,7 +623,7 @@ def refusal(function: Callable[..., Any]) -> str | None:
 
 
 def _reached(function: Callable[..., Any]) -> dict[types.FunctionType, None]:
-    """The functions of all device functions that a call of ``function`` may come to."""
+    """Return all device functions that a call of ``function`` may reach."""
     reached: dict[types.FunctionType, None] = {}
     coming = list(called_device_functions(function))
     while coming:
@@ -635,7 +635,7 @@ def _reached(function: Callable[..., Any]) -> dict[types.FunctionType, None]:
 
 
 def _steps(code: types.CodeType) -> Iterator[str]:
-    """The kinds of steps in a function, and in those inside of it, but for failing assertions."""
+    """Return the kinds of steps in a function and inner functions, except failing assertions."""
     fails = False
     for step in dis.get_instructions(code):
         fails |= step.opname == "LOAD_ASSERTION_ERROR" or step.argval is AssertionError
@@ -653,11 +653,11 @@ def _findings(
     is_kernel: bool,
     arrays: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """Problems of device code, in the order of the source; ``arrays`` are parameters."""
+    """Find problems of device code, in source order; ``arrays`` are parameters."""
     if source is None:
         return
-    # print and the group algorithms take words, a string alone is a docstring, and constants are
-    # compared with words.
+    # print and the group algorithms take strings, a string alone is a docstring, and constants are
+    # compared with strings.
     allowed = {
         id(part)
         for node in ast.walk(source.tree)
@@ -672,7 +672,7 @@ def _findings(
         node, in_kernel = coming.pop()
         # A function inside a kernel may return a value.
         inside = in_kernel and not isinstance(node, ast.FunctionDef | ast.Lambda)
-        # The message of an assertion is not for the device.
+        # The message of an assertion is not used on the device.
         parts = [node.test] if isinstance(node, ast.Assert) else ast.iter_child_nodes(node)
         coming += [(part, inside) for part in reversed(list(parts))]
         problem = _problem(function, node, in_kernel) or _array_problem(node, arrays)
@@ -690,7 +690,7 @@ def _findings(
 
 
 def _array_problem(node: ast.AST, arrays: Collection[str]) -> str | None:
-    """The problem of a node that uses a parameter as an array."""
+    """Return the problem of a node that uses a parameter as an array."""
     if isinstance(node, ast.BinOp):
         for operand in (node.left, node.right):
             if isinstance(operand, ast.Name) and operand.id in arrays:
@@ -737,7 +737,7 @@ def _problem(function: Callable[..., Any], node: ast.AST, is_kernel: bool) -> st
 
 
 def _value_problem(name: str, value: Any) -> str | None:
-    """The problem of a global or captured value."""
+    """Return the problem of a global or captured value."""
     if isinstance(value, np.ndarray):
         return (
             f"{name} is a NumPy array of the host: pass dp.asarray({name}) as an "

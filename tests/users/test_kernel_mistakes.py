@@ -118,7 +118,7 @@ def test_a_float_written_into_integers_is_told_of_once_with_the_line() -> None:
             dp.call_kernel(cuts, dp.Range(2), dp.arange(2), factor)
     told = [each for each in told if each.category is dp.KernelTypeWarning]
     assert [each.lineno for each in told] == [line]
-    assert "cuts what is behind the point" in str(told[0].message)
+    assert "drops the fraction" in str(told[0].message)
 
 
 def test_kernels_from_the_cache_warn_as_new_ones_do() -> None:

@@ -1,5 +1,5 @@
-"""Overloads of Python, NumPy and the kernel language: the operations of device code.
+"""Overloads of Python, NumPy and the kernel language for device code.
 
-In: calls and operators by Numba's types. Out: LLVM instructions, or Python that the compiler
-compiles in their stead. Imported by the backend alone; imports the target, its types and numba.
+Input: calls and operators by Numba's types. Output: LLVM instructions, or replacement Python code.
+Imported only by the backend; imports the target, its types and Numba.
 """

@@ -121,10 +121,10 @@ def _refer(typing_context: Any, array: Any, index: Any, order: Any, scope: Any) 
 
 # --- operations -----------------------------------------------------------------------------------
 
-# Instructions by method, for signed integers, unsigned ones and floats.
+# Instructions by method, for signed integers, unsigned integers and floats.
 _INSTRUCTIONS = {
     "fetch_add": ("IAdd", "IAdd", "FAddEXT"),
-    "fetch_sub": ("ISub", "ISub", None),  # of floats: the negative is added
+    "fetch_sub": ("ISub", "ISub", None),  # For floats, the negated value is added.
     "fetch_min": ("SMin", "UMin", "FMinEXT"),
     "fetch_max": ("SMax", "UMax", "FMaxEXT"),
     "fetch_and": ("And", "And", None),
@@ -136,7 +136,7 @@ _INSTRUCTIONS = {
 def _call(
     builder: Any, name: str, result: Any, reference: Any, pointer: Any, *values: Any, orders: Any
 ) -> Any:
-    """An atomic instruction on an element: pointer, scope, orders, values."""
+    """Return an atomic instruction on an element: pointer, scope, orders, values."""
     code = device.code_of(reference.dtype)
     codes = f"PU3AS{reference.address_space}{code}" + "j" * (1 + len(orders)) + code * len(values)
     return device.call(
@@ -156,7 +156,7 @@ def _call(
 def _call_on_bits(
     context: Any, builder: Any, name: str, reference: Any, pointer: Any, *values: Any, orders: Any
 ) -> Any:
-    """An atomic instruction that moves elements, as integers: drivers have all of those."""
+    """Return an atomic instruction that moves elements as integers, which all drivers support."""
     element = reference.dtype
     bits = ir.IntType(element.bitwidth)
     whole = AtomicRefType(
@@ -172,7 +172,7 @@ def _call_on_bits(
 
 
 def _changing_intrinsic(method: str) -> Any:
-    """An intrinsic that changes an element and gives the value before."""
+    """Return an intrinsic that changes an element and returns its previous value."""
 
     @intrinsic(target=TARGET)
     def change(typing_context: Any, reference: Any, value: Any) -> Any:
@@ -231,7 +231,7 @@ def _load(atomic_ref: Any) -> Any:
 
 
 def _converted(method: str, atomic_ref: Any, value: Any) -> Any:
-    """The element's type, which converts ``value`` to it."""
+    """Return the element's type, to which ``value`` is converted."""
     element = atomic_ref.dtype
     if method in _BITWISE and not isinstance(element, types.Integer):
         raise TypingError(f"AtomicRef.{method} works on integers; the elements are {element}")
@@ -257,7 +257,7 @@ def _store(atomic_ref: Any, val: Any) -> Any:
 
 
 def _changing(method: str) -> Callable[..., Any]:
-    """The overload of a method that takes a value and returns the one before."""
+    """Return the overload of a method that takes a value and returns the previous one."""
     change = _changing_intrinsic(method)
 
     def overload_method(atomic_ref: Any, val: Any) -> Any:
@@ -273,7 +273,7 @@ def _changing(method: str) -> Callable[..., Any]:
 
 @intrinsic(target=TARGET)
 def _compare_and_swap(typing_context: Any, atomic_ref: Any, expected: Any, desired: Any) -> Any:
-    """Whether ``desired`` took the place of ``expected``, and the value before."""
+    """Return whether ``desired`` replaced ``expected``, and the previous value."""
     element = atomic_ref.dtype
     result = types.Tuple((types.boolean, element))
 
@@ -324,7 +324,7 @@ for _name in ("exchange", *_INSTRUCTIONS):
 
 
 def _literal(value: Any) -> Any:
-    """The type of a constant, so that a captured member is as good as one that is written out."""
+    """Return the type of a constant; a captured enum member counts like a literal."""
     return types.IntegerLiteral(int(value))
 
 

@@ -1,4 +1,4 @@
-"""The checks of indices in device code; :mod:`dparray._compiler.checks` inserts the calls.
+"""Index checks in device code; :mod:`dparray._compiler.checks` inserts the calls.
 
 Loaded with the rest of the device code; importing it registers the implementations.
 """
@@ -40,7 +40,7 @@ _INT64 = ir.IntType(64)
 
 
 def _is_checked(array: Any, index: Any) -> bool:
-    """Whether this is the index of an element, or of a row: integers, of an array or the like."""
+    """Return whether this is the index of an element or a row: integers, into an array."""
     if isinstance(array, types.BaseTuple | VectorType):
         return isinstance(index, types.Integer)
     kinds = _kinds(index)
@@ -80,13 +80,13 @@ def _indices(context: Any, builder: Any, index: Any, value: Any) -> list[Any]:
 
 @intrinsic(target=TARGET)
 def _inside(typing_context: Any, array: Any, index: Any) -> Any:
-    """Whether every index is within its dimension; negative ones count from the end."""
+    """Return whether every index is within its dimension; negative ones count from the end."""
     return types.boolean(array, index), _inside_by(array, index, 1)
 
 
 @intrinsic(target=TARGET, prefer_literal=True)
 def _all_inside(typing_context: Any, array: Any, index: Any, width: Any) -> Any:
-    """The same of so many elements, which follow each other in the last dimension."""
+    """Do the same for several consecutive elements along the last dimension."""
     count = getattr(width, "literal_value", 1)
     generate = _inside_by(array, index, count)
     return types.boolean(array, types.unliteral(index), width), generate
@@ -120,7 +120,7 @@ def _inside_by(array: Any, index: Any, width: int) -> Any:
 
 @intrinsic(target=TARGET)
 def _note(typing_context: Any, array: Any, index: Any, record: Any, site: Any) -> Any:
-    """Count a fault; the first one also leaves its site, its indices and the shape."""
+    """Count a fault; the first fault also stores its site, its indices and the shape."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = make_array(record)(context, builder, arguments[2]).data
@@ -195,7 +195,7 @@ def _checked_index(array: Any, index: Any, record: Any, site: Any) -> Any:
 def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
     # (not strict: lambdas have no annotations)
     if isinstance(array, types.BaseTuple) and isinstance(index, types.IntegerLiteral):
-        # The compiler checks it, and needs the number where the items are of several types.
+        # The compiler checks it, and needs the number if the items have several types.
         position = index.literal_value
         return lambda array, index, record, site: array[position]
     if not _is_checked(array, index):
@@ -235,7 +235,7 @@ def _checked_store(array: Any, index: Any, vector: Any, record: Any, site: Any) 
 
 
 def _is_run(array: Any, index: Any) -> bool:
-    """Whether this may be the index of the first of several elements."""
+    """Return whether this may be the index of the first of several elements."""
     return (
         isinstance(array, types.Array)
         and _is_checked(array, index)

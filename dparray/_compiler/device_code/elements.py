@@ -1,7 +1,7 @@
-"""Elements of arrays, and their shapes.
+"""Elements of arrays, and array shapes.
 
-Numba copies an array to private memory to read its members, for LLVM to take the copy away again:
-for an element of a matrix it writes 45 lines. Here they are read where they are.
+Numba copies an array to private memory to read its members, and LLVM removes the copy again: an
+element of a matrix costs 45 lines of IR. Here the members are read in place.
 
 Loaded by ``_compiler.device_code``; importing it registers the implementations.
 """
@@ -19,7 +19,7 @@ from dparray._compiler.types import DeviceArray
 
 
 def _place(context: Any, builder: Any, array: Any, value: Any, kind: Any, index: Any) -> Any:
-    """The pointer to an element; ``None`` if an index is none of one element, or is checked."""
+    """Return the pointer to an element; ``None`` if the index selects more, or is checked."""
     if isinstance(kind, types.BaseTuple):
         kinds = kind.types
     else:

@@ -1,17 +1,17 @@
-"""Operations that raise an exception in Python: device code refuses them, or gives them a meaning.
+"""Operations that raise in Python: device code rejects them, or defines a result.
 
-A work-item has no caller to raise an exception to. Numba's code would end it in silence, and lose
-its results, and at a barrier those of its group. So nothing in a kernel ends a work-item: what the
-compiler can see is an error, and what only a run can show has a meaning, which ``dp.config.debug``
-and the simulator report:
+A work-item has no caller to raise an exception to. Numba's code would silently end it and lose its
+results, and at a barrier those of its group. So nothing in a kernel ends a work-item. A fault that
+the compiler can see is a compile error. A fault that occurs only at run time has a defined result,
+and ``dp.config.debug`` and the simulator report it:
 
 - a range or a slice whose step is 0 is empty;
-- an index outside of a tuple is that of its first item;
-- unpacking an array of another length leaves the extra names undefined.
+- an index outside a tuple selects its first item;
+- unpacking an array of a different length leaves the extra names undefined.
 
-All other code of Numba's that may raise is refused (:func:`_refuse`), unless LLVM has proved that
-it is never reached. Only the option ``debug=True`` of a kernel, by which Numba checks bounds, still
-ends a work-item, before it touches memory that is not its own.
+All other Numba code that may raise is rejected (:func:`_refuse`), unless LLVM proves that it is
+unreachable. Only a kernel's option ``debug=True``, with which Numba checks bounds, still ends a
+work-item before it accesses memory outside its arrays.
 
 Loaded by ``_compiler.device_code``.
 """
@@ -42,7 +42,7 @@ _registry = Registry()
 
 
 def install(target_context: Any) -> None:
-    """Register with the target what importing this module has not."""
+    """Register with the target everything that the import of this module did not."""
     target_context.install_registry(_registry)
 
 
@@ -102,7 +102,7 @@ def _check_dimension(function: Any, arguments: Any) -> None:
 
 
 def _is_for_any_dimensions() -> bool:
-    """Whether the function that is being typed asks for the number of dimensions itself."""
+    """Return whether the function being typed queries the number of dimensions itself."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code is not CallConstraint.resolve.__code__:
         frame = frame.f_back
@@ -116,7 +116,7 @@ def _is_for_any_dimensions() -> bool:
 
 
 def check_dimension(space: Any, dimension: Any) -> None:
-    """Raise if a constant is no dimension of an item or a group."""
+    """Raise if a constant is not a dimension of an item or a group."""
     number = getattr(dimension, "literal_value", 0)
     if isinstance(number, int) and not 0 <= number < space.ndim:
         has = "1 dimension, which is 0" if space.ndim == 1 else f"dimensions 0 to {space.ndim - 1}"
@@ -125,7 +125,7 @@ def check_dimension(space: Any, dimension: Any) -> None:
 
 # --- exceptions -----------------------------------------------------------------------------------
 
-_NEVER_REACHED = "tuple index out of range"  # the code below gives tuples indices they have
+_NEVER_REACHED = "tuple index out of range"  # The code below gives tuples valid indices.
 _GUARDS = ("range() arg 3 must not be zero", "slice step cannot be zero")  # likewise
 _BOUNDS = "index is out of bounds"
 
@@ -140,7 +140,7 @@ def _return_no_exception(
     loc: Any = None,
     func_name: Any = None,
 ) -> None:
-    """Go on where Numba would return an exception to the caller, or have the kernel refused."""
+    """Continue where Numba would return an exception to the caller, or reject the kernel."""
     message = str(arguments[0]) if arguments else ""
     if message == _BOUNDS:
         _return_exception(self, builder, exception, arguments, loc, func_name)
@@ -154,15 +154,17 @@ CallConv.return_user_exc = _return_no_exception
 
 
 def _is_unpacking() -> bool:
-    """Whether this is called for the number of items in an assignment to several names."""
+    """Return whether this call counts the items in an assignment to several names."""
     return sys._getframe(3).f_code is Lower.lower_expr.__code__
 
 
 def _refuse(builder: Any, what: str) -> None:
-    """Call what no device has, so that the kernel is refused unless LLVM takes the call out."""
+    """Call a function that no device has, so that the kernel is rejected unless LLVM removes the
+    call.
+    """
     frame, location = sys._getframe(1), ""
     while frame is not None:
-        if frame.f_code is Lower.lower_inst.__code__:  # the outermost is the user's
+        if frame.f_code is Lower.lower_inst.__code__:  # The outermost function is the user's.
             loc = frame.f_locals["self"].loc
             location = f"File {loc.filename.rpartition('/')[2]}, line {loc.line}: "
         frame = frame.f_back  # type: ignore[assignment]
@@ -218,8 +220,8 @@ def _item_of_tuple(context: Any, builder: Any, signature: Any, arguments: Any) -
     item = context.get_value_type(signature.return_type)
     if not isinstance(item, ir.Aggregate):
         return tupleobj.getitem_unituple(context, builder, signature, (items, index))
-    # A choice among structures stays one value, and the back end has none of structures; what is
-    # in memory is split.
+    # A selection of a struct stays one value, and the back end does not support structs; structs in
+    # memory are split.
     place = cgutils.alloca_once(builder, item)
     for at in range(count):
         is_it = builder.or_(

@@ -1,4 +1,4 @@
-"""Powers and half precision for device code.
+"""Powers and float16 for device code.
 
 Loaded with the compiler; nothing else imports it. Each part registers an implementation with Numba
 for the target.
@@ -44,7 +44,8 @@ _INT64 = ir.IntType(64)
 def install(target_context: Any) -> None:
     """Register with the target what importing this module has not."""
     target_context.install_registry(_registry)
-    device_integers.install(target_context)  # after it: floors of integers are no floats
+    # Registered after it: floors of integers are not floats.
+    device_integers.install(target_context)
     printing.install(target_context)
     exceptions.install(target_context)
 
@@ -73,8 +74,8 @@ for _source in sorted(types.real_domain | {types.float16}, key=str):
 
 
 # --- quotients and powers -------------------------------------------------------------------------
-# Numba's quotient of complex numbers raises where it divides by zero, and their power is a C
-# function. Its power of a float and an integer raises for the least integer.
+# Numba's complex division raises on division by zero, and its complex power is a C function. Its
+# power of a float and an integer raises for the smallest integer.
 
 
 def _quotient_of_complex(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -93,7 +94,7 @@ def _quotient_of_complex(context: Any, builder: Any, signature: Any, arguments: 
     return context.compile_internal(builder, quotient, signature, arguments)
 
 
-_LARGEST_LOOP = 100  # up to this exponent, integers multiply, as in NumPy
+_LARGEST_LOOP = 100  # Up to this exponent, integers are multiplied, as in NumPy.
 
 
 def _power_of_complex(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -121,7 +122,7 @@ def _power_of_complex(context: Any, builder: Any, signature: Any, arguments: Any
     return context.compile_internal(builder, power, signature, arguments)
 
 
-_LONGEST_LOOP = 0x10000  # Numba's, from which on logarithms are faster
+_LONGEST_LOOP = 0x10000  # Numba's limit, above which logarithms are faster.
 
 
 def _power_by_integer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -156,7 +157,7 @@ for _raising in (operator.pow, operator.ipow, pow):
 
 @intrinsic(target=TARGET)
 def _flat_view(typing_context: Any, array: Any) -> Any:
-    """The memory from an array's first element on."""
+    """Return the memory from an array's first element on."""
     result = array.copy(ndim=1, layout="C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -187,7 +188,7 @@ def _flat(array: Any) -> Any:
 
 @intrinsic(target=TARGET)
 def _extended(typing_context: Any, bits: Any) -> Any:
-    """The float32 of a half's bits."""
+    """Return the float32 value of float16 bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
@@ -197,7 +198,7 @@ def _extended(typing_context: Any, bits: Any) -> Any:
 
 @intrinsic(target=TARGET)
 def _truncated(typing_context: Any, value: Any) -> Any:
-    """The bits of the half nearest to a float32 or float64."""
+    """Return the bits of the float16 nearest to a float32 or float64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(builder.fptrunc(arguments[0], ir.HalfType()), ir.IntType(16))
@@ -206,7 +207,7 @@ def _truncated(typing_context: Any, value: Any) -> Any:
 
 
 def _float_of(value: Any) -> Any:
-    """The float that a number is rounded from."""
+    """Return the float that a number is rounded from."""
     return value if isinstance(value, types.Float) else types.float32
 
 
@@ -239,7 +240,7 @@ def _half(value: Any) -> Any:
 
 
 def _rounded_to_half(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
-    """A number as the nearest half, which is a float32 until it is in memory."""
+    """Round a number to float16, kept as float32 until it is stored."""
     if not isinstance(source, types.Float):
         value = context.cast(builder, value, source, types.float64)
     return builder.fpext(builder.fptrunc(value, ir.HalfType()), ir.FloatType())

@@ -1,8 +1,8 @@
-"""The group algorithms on devices: reductions, scans and broadcasts over a group.
+"""Group algorithms on devices: reductions, scans and broadcasts over a group.
 
-Sums, minima and maxima are instructions of SPIR-V. Other operations, and the order of Python in two
-and three dimensions, go through local memory, or from lane to lane of a sub-group: W. D. Hillis and
-G. L. Steele, "Data parallel algorithms", 1986.
+Sums, minima and maxima are SPIR-V instructions. Other operations, and Python's order in two and
+three dimensions, go through local memory, or from lane to lane of a sub-group: W. D. Hillis and G.
+L. Steele, "Data parallel algorithms", 1986.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _INSTRUCTIONS = {
     ("max", "u"): "UMax",
     ("max", "f"): "FMax",
 }
-# The operations that have no instruction, or whose instruction combines in another order.
+# The operations without an instruction, or whose instruction combines in another order.
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "add": register_jitable(lambda a, b: a + b),
     "mul": register_jitable(lambda a, b: a * b),
@@ -69,8 +69,9 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-# The values that local memory holds in a scan over a group; larger groups, which only CPU devices
-# have, take turns. For the largest of those it would be half of a GPU's local memory, or all of it.
+# The number of values in local memory during a scan over a group; larger groups, which only CPU
+# devices have, take turns. Values for the largest groups would fill half or all of a GPU's local
+# memory.
 _SCRATCH = 1024
 
 
@@ -83,13 +84,13 @@ def _check_group(function: str, group: Any) -> None:
 
 
 def _scope_of(group: Any) -> device.Scope:
-    """Which work-items an instruction for a group concerns."""
+    """The work-items that a group instruction involves."""
     is_part = isinstance(group, SubGroupType)
     return device.Scope.SUB_GROUP if is_part else device.Scope.WORK_GROUP
 
 
 def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
-    """The type of a value, the type the instruction works in, and its kind."""
+    """The type of a value, the type of the instruction, and its kind."""
     _check_group(function, group)
     value = types.unliteral(value)
     if isinstance(value, types.Boolean) or not isinstance(value, types.Integer | types.Float):
@@ -104,7 +105,9 @@ def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
 
 
 def _operation(function: str, operation: Any, kind: str) -> tuple[str, Any]:
-    """The name of an operation, empty for a device function, and what combines two values."""
+    """The name of an operation, empty for a device function, and the function that combines two
+    values.
+    """
     if isinstance(operation, types.Dispatcher):
         return "", operation.dispatcher
     name = getattr(operation, "literal_value", operation)
@@ -140,7 +143,7 @@ def _instruction(operation: str, kind: str, group_operation: int, scope: int) ->
 
 
 def _implement(function: Any, implementation: Callable[..., Any]) -> None:
-    """Overload a function of two names, which its errors are to have as it was called."""
+    """Overload a function with two names, so that errors show the name used in the call."""
 
     @overload(function, target=TARGET, prefer_literal=True)
     def typed(group: Any, value: Any, operation: Any = "add") -> Any:
@@ -179,7 +182,7 @@ for each in (group_reduce, reduce_over_group):
 
 @intrinsic(target=TARGET)
 def _broadcast(typing_context: Any, group: Any, value: Any, local_id: Any) -> Any:
-    """The value of the work-item with this row-major local id."""
+    """Return the value of the work-item with this row-major local id."""
     dimensions = group.ndim
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -228,7 +231,7 @@ def _group_broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
 
 @intrinsic(target=TARGET)
 def _scan_scratch(typing_context: Any, value: Any) -> Any:
-    """The address of local memory for the values of the work-items that take a turn."""
+    """Return the address of local memory for the values of the work-items whose turn it is."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         element = context.get_value_type(signature.args[0])
@@ -237,7 +240,7 @@ def _scan_scratch(typing_context: Any, value: Any) -> Any:
         variable = builder.module.globals.get(name)
         if variable is None:
             variable = cgutils.add_global_variable(builder.module, storage, name, addrspace=LOCAL)
-            variable.linkage = "linkonce_odr"  # one in a kernel, whatever functions use it
+            variable.linkage = "linkonce_odr"  # One per kernel, shared by all functions.
             variable.initializer = ir.Constant(storage, ir.Undefined)
         zero = ir.Constant(_INT32, 0)
         return builder.gep(variable, [zero, zero])
@@ -265,7 +268,7 @@ def _get(typing_context: Any, pointer: Any, index: Any) -> Any:
 
 @intrinsic(target=TARGET)
 def _row_major_id(typing_context: Any, group: Any) -> Any:
-    """The local id in one number, the last dimension fastest."""
+    """Return the local id as one number, the last dimension fastest."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         dimensions = range(signature.args[0].ndim)
@@ -280,9 +283,9 @@ def _scan_of(number: Any) -> Any:
 
     @register_jitable
     def scan(group: Any, value: Any, combine: Any) -> Any:
-        """What the values up to each work-item's combine to, those before it, and all of them.
+        """Return the inclusive scan, the exclusive scan, and the total of the work-items' values.
 
-        By row-major id; of the first, what is before it has no meaning.
+        By row-major id; the first item's exclusive value is undefined.
         """
         mine = _row_major_id(group)
         size = group.get_local_linear_range()
@@ -293,7 +296,7 @@ def _scan_of(number: Any) -> Any:
             count = min(size - first, _SCRATCH)
             place = min(max(mine - first, 0), count - 1)
             has_turn = mine >= first and mine < first + count
-            group_barrier(group)  # what stood there before has been read
+            group_barrier(group)  # The previous values have been read.
             if has_turn:
                 _put(scratch, place, own)
             group_barrier(group)
@@ -398,7 +401,7 @@ def _exclusive_scan(group: Any, value: Any, operation: Any = "add", initial: Any
         def before(group: Any, value: Any) -> Any:
             return scan_all(group, value, combine)[1]
 
-    # The first work-item has none before it, so what it gets does not come from `before`.
+    # The first work-item has no predecessor, so its result does not come from `before`.
     if begins:
 
         def scan_from(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
@@ -420,7 +423,9 @@ def _exclusive_scan(group: Any, value: Any, operation: Any = "add", initial: Any
 
 @intrinsic(target=TARGET)
 def _shuffle(typing_context: Any, value: Any, lane: Any) -> Any:
-    """The value of the work-item of the sub-group with an id, which each item may choose."""
+    """Return the value of the sub-group's work-item with a given id, which may differ between
+    items.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number = signature.args[0]
@@ -453,15 +458,15 @@ def _lane_scan_of(number: Any, working: Any) -> Any:
 
 
 def _exchange(name: str, group: Any, value: Any, other: Any, source: Any) -> Any:
-    """A function that gives each work-item of a sub-group the value of another, or its own.
+    """Return a function that gives each work-item of a sub-group the value of another, or its own.
 
     Args:
-        name: of the function in kernels, for its errors.
+        name: the name of the function in kernels, for its errors.
         group, value, other: the types of its arguments.
-        source: the id of the other work-item, of the own one and the last argument.
+        source: computes the id of the other work-item from the own id and the last argument.
 
     Raises:
-        TypingError: an argument is of a type that it does not take.
+        TypingError: an argument has an unsupported type.
     """
     if isinstance(group, GroupType):
         raise TypingError(
@@ -546,7 +551,9 @@ def _permute(group: Any, value: Any, mask: Any) -> Any:
 
 
 def _judge(function: Callable[..., Any], operation: str, wanted: bool) -> None:
-    """Make a predicate over a group: whether ones and zeros of all combine to what is wanted."""
+    """Create a predicate over a group that tests whether ones and zeros combine to an expected
+    value.
+    """
 
     @overload(function, target=TARGET)
     def judge(group: Any, predicate: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Integers in device code as NumPy has them, where Numba's code for hosts answers otherwise.
+"""NumPy's integer semantics in device code, where Numba's host code differs.
 
-Numba computes powers in float64, compares and chooses among int64 and uint64 in float64, makes
-int64 of a uint64 and a written number, reads large uint64 as negative where they are divided by
+Numba computes powers in float64, compares and selects between int64 and uint64 in float64, turns a
+uint64 and a literal into int64, reads large uint64 values as negative when they are divided by
 int64, and leaves shifts by 64 bits or more to the processor.
 
 Loaded by ``_compiler.device_code``; importing it registers most implementations.
@@ -35,7 +35,7 @@ def install(target_context: Any) -> None:
 
 
 # --- written numbers ------------------------------------------------------------------------------
-# A number that is written in the kernel is a uint64 beside one, if it can be, as in NumPy.
+# A literal in the kernel becomes uint64 when combined with uint64, if possible, as in NumPy.
 
 _ARITHMETIC = frozenset(
     getattr(operator, prefix + name)
@@ -49,17 +49,17 @@ def _is_written(number: Any) -> bool:
 
 
 def _are_mixed(first: Any, second: Any) -> bool:
-    """Whether one is a uint64 and the other a number that is written."""
+    """Return whether one is a uint64 and the other a literal."""
     return (first == types.uint64 and _is_written(second)) or (
         second == types.uint64 and _is_written(first)
     )
 
 
 def _settled_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
-    """The integers of a call, where Numba would choose another type than NumPy's or none.
+    """The integers of a call for which Numba would choose another type than NumPy, or none.
 
-    A Boolean takes the type of the integer beside it, and a written number that of a uint64. The
-    bounds of a range that Numba would cut to 32 bits, or read as unsigned, become int64.
+    A Boolean takes the type of the other integer, and a literal takes the type of a uint64. The
+    bounds of a range that Numba would truncate to 32 bits, or read as unsigned, become int64.
     """
     key = getattr(function, "typing_key", None)
     if key is range:
@@ -82,12 +82,12 @@ def _settled_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
 
 
 def _unified_integers(first: Any, second: Any) -> Any:
-    """The type of a variable that is one integer or the other.
+    """Return the type of a variable that is one integer type or the other.
 
-    Numba's is float64 where one is a uint64 and the other signed. Here it is int64, as the result
-    of their arithmetic is. A type that only grows along uint64, int64, float64 is also the same
-    in whichever order Numba comes by the assignments: a variable that begins with a literal and
-    grows in a loop counts as that literal until its other values have types.
+    Numba's choice is float64 if one is uint64 and the other signed. Here it is int64, like the
+    result of their arithmetic. A type that only grows along uint64, int64, float64 also does not
+    depend on the order of assignments: a variable that starts with a literal and grows in a loop
+    counts as that literal until its other values have types.
     """
     if not isinstance(first, types.Integer) or not isinstance(second, types.Integer):
         return None
@@ -101,15 +101,15 @@ TypingContext.unify_rules.append(_unified_integers)
 
 
 # --- sums and products ----------------------------------------------------------------------------
-# Numba tells LLVM that signed integers do not overflow, and LLVM makes something else of those that
-# do. They wrap around, as NumPy's. Only of indices LLVM is told so, which spares it the question
-# whether a larger index has become negative: no array is that large. (Measured: a loop over every
-# n-th element takes twice the time without.)
+# Numba tells LLVM that signed integers do not overflow, and LLVM then changes the result of
+# overflows. Here they wrap around, as in NumPy. Only for indices LLVM is told so, which saves
+# checks for negative indices: no array is that large. (Measured: a loop over every n-th element
+# takes twice the time without.)
 
 _ARITHMETIC_OF_INDICES = frozenset(
     getattr(operator, prefix + name) for name in ("add", "sub", "mul") for prefix in ("", "i")
 )
-# Loops over ranges have their ends, and what else hands values on.
+# Loops over ranges use their ends; all other uses pass the value on.
 _PASSING = frozenset(
     {"build_tuple", "phi", "getiter", "iternext", "pair_first", range, min, max, types.NumberClass}
 )
@@ -118,7 +118,7 @@ _COMPARISONS = frozenset(getattr(operator, name) for name in ("lt", "le", "gt", 
 
 
 def _is_index() -> bool:
-    """Whether what is being lowered is an index, or in sums and products that are."""
+    """Return whether the lowered value is used as an index, directly or after arithmetic."""
     frame = sys._getframe(1)
     while frame.f_code is not Lower.lower_inst.__code__:
         if frame.f_back is None:
@@ -136,9 +136,9 @@ class _Uses(NamedTuple):
     """The uses of a variable.
 
     Attributes:
-        makes: the variables that sums, products, ranges and copies of it are assigned to.
-        is_index: whether it is an index somewhere.
-        is_other: whether it is used otherwise; comparisons do not count.
+        makes: the variables assigned from sums, products, ranges and copies of it.
+        is_index: whether it is used as an index.
+        is_other: whether it has other uses; comparisons do not count.
     """
 
     makes: set[str]
@@ -147,7 +147,7 @@ class _Uses(NamedTuple):
 
 
 def _indices_of(lower: Any) -> set[str]:
-    """The names of the variables of a function that are indices and nothing else."""
+    """Return the names of a function's variables that are used only as indices."""
     found: dict[str, _Uses] = {}
 
     def uses(variable: Any) -> _Uses:
@@ -194,7 +194,9 @@ def _indices_of(lower: Any) -> set[str]:
 
 
 def _reaching(found: Mapping[str, _Uses], names: set[str]) -> set[str]:
-    """Variables that are, or that sums, products, ranges and copies make, one of ``names``."""
+    """Return variables that are, or are computed by sums, products, ranges and copies from,
+    ``names``.
+    """
     while True:
         more = {name for name, each in found.items() if name not in names and each.makes & names}
         if not more:
@@ -245,11 +247,13 @@ for _operation in (operator.pow, operator.ipow, pow):
 
 
 # --- quotients ------------------------------------------------------------------------------------
-# Of the least int64 by -1, Numba's quotient is 0; NumPy's wraps around to the least int64 again.
+# Numba's quotient of the smallest int64 by -1 is 0; NumPy's wraps around to the smallest int64.
 
 
 def _floored(builder: Any, dividend: Any, divisor: Any) -> tuple[Any, Any]:
-    """The floored quotient and the remainder of signed integers; 0 and 0 of a division by 0."""
+    """Return the floored quotient and the remainder of signed integers; 0 and 0 for a division by
+    0.
+    """
     none = divisor.type(0)
     by_zero = builder.icmp_signed("==", divisor, none)
     by_minus_one = builder.icmp_signed("==", divisor, divisor.type(-1))
@@ -286,7 +290,7 @@ def _is_mixed(a: Any, b: Any) -> bool:
 
 
 def _mixed_divmod(a: Any, b: Any) -> Any:
-    """The floored quotient and the remainder of a uint64 and a signed integer, as int64."""
+    """Return the floored quotient and the remainder of a uint64 and a signed integer, as int64."""
     wide, signed = types.uint64, types.int64
 
     def with_signed_first(a: Any, b: Any) -> Any:
@@ -360,7 +364,7 @@ def _overload_divmod(a: Any, b: Any) -> Any:
 
 
 def _add_comparison(compare: Any, *, first_negative: bool, second_negative: bool) -> None:
-    """``compare`` for uint64 beside a signed integer, which may be negative."""
+    """``compare`` for a uint64 and a signed integer, which may be negative."""
 
     @overload(compare, target=TARGET)
     def overload_comparison(a: Any, b: Any) -> Any:
@@ -389,7 +393,7 @@ for _compare, _first_negative, _second_negative in (
 
 
 def _add_choice(choose: Any, compare: Any, result: Any) -> None:
-    """``min`` or ``max`` of uint64 and a signed integer, which ``result`` can hold."""
+    """``min`` or ``max`` of a uint64 and a signed integer, which ``result`` can represent."""
 
     @overload(choose, target=TARGET, prefer_literal=True)
     def overload_choice(a: Any, b: Any) -> Any:
@@ -426,7 +430,7 @@ def _shift(operation: str) -> Callable[..., Any]:
     return generate
 
 
-# Numba types the amount as 64 bits, and the value as what it is.
+# Numba types the shift count as 64 bits, and the value as its own type.
 for _amount in _WIDE:
     for _value in types.integer_domain:
         for _operation in (operator.lshift, operator.ilshift):
@@ -440,7 +444,7 @@ for _amount in _WIDE:
 # --- rounding -------------------------------------------------------------------------------------
 # Typing sends integers through float64, which holds 53 bits.
 
-_MAX_DIGITS = 18  # 10 to the power of it is the largest that an int64 holds
+_MAX_DIGITS = 18  # The largest power of 10 that an int64 can represent.
 
 
 @overload(round, target=TARGET)
