@@ -8,6 +8,7 @@ launches. It may import all that computes on one device, and is imported by tool
 
 from dparray.sharding import blocks as blocks
 from dparray.sharding import functions as functions
+from dparray.sharding import rearranged as rearranged
 from dparray.sharding.array import ShardedArray
 from dparray.sharding.distribute import distribute
 from dparray.sharding.kernels import ShardedEvent, ShardedRange

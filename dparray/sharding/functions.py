@@ -61,13 +61,13 @@ def call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
     """
     if name in _ELEMENTWISE:
         return elementwise_call(name, args, options)
-    special = _SPECIAL.get(name)
+    special = FUNCTIONS.get(name)
     if special is not None:
         return special(*args, **options)
     if name in _REDUCTIONS:
         return reduce(name, *args, **options)
     if name in _ALONG_AXIS:
-        return _along_axis(name, args, options)
+        return along_axis(name, getattr(library(), name), _ALONG_AXIS[name], args, options)
     raise UnsupportedFeatureError(
         f"{name}: arrays over several devices are not taken; apply it to each part, "
         f"x.map_blocks(...), or on one device, x.gather()"
@@ -278,14 +278,23 @@ def _position_of_extreme(
     return dp.take_along_axis(dp.concat(positions, axis=axis), best, axis=axis)
 
 
-def _along_axis(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
-    """A function along one axis, of each part alone: the axis may not be the one that is cut."""
-    function = getattr(library(), name)
+def along_axis(
+    name: str,
+    function: Callable[..., Any],
+    default: Any,
+    args: Sequence[Any],
+    options: dict[str, Any],
+) -> Any:
+    """Return a function along axes, ``default`` if not given, of each shard alone.
+
+    Raises:
+        ShardingError: the array is sharded along one of these axes.
+    """
     x = args[0] if args else None
     if not isinstance(x, ShardedArray):
         raise ShardingError(f"{name}: give the array over several devices as the first argument")
-    bound = inspect.signature(function).bind(*args, **options)
-    axis = bound.arguments.get("axis", _ALONG_AXIS[name])
+    given = inspect.signature(function).bind(*args, **options).arguments
+    axis = given.get("axes" if "axes" in given else "axis", default)
     sharded = x.sharding.axis
     axes = _axes(name, x, axis)
     if sharded in axes:
@@ -382,7 +391,8 @@ def _joined(arrays: Sequence[Any], /, axis: int = 0) -> ShardedArray:
     return ShardedArray(sharding, [library().concat(parts, axis=axis) for parts in local])
 
 
-_SPECIAL: dict[str, Callable[..., Any]] = {
+#: Functions with a way of their own.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul": matmul,
     "dot": matmul,
     "concat": _joined,
@@ -447,6 +457,7 @@ def _operator(name: str) -> tuple[Callable[..., Any], ...]:
 _METHODS = (
     *("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "argmax", "argmin", "ptp"),
     *("astype", "round", "clip", "conj", "sort", "argsort", "cumsum", "cumprod", "copy"),
+    *("reshape", "ravel", "squeeze", "swapaxes"),
 )
 
 

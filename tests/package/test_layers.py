@@ -56,7 +56,7 @@ BUDGETS = {
     "functions": 31_100,
     "compiled": 4_000,
     "models": 4_500,
-    "shards": 2_400,
+    "shards": 2_800,
     "tools": 9_500,
 }
 

@@ -1,0 +1,327 @@
+"""Functions of arrays over shards that change shapes, sum products, count and transform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf, prod
+from typing import Any
+
+from dparray import _layout
+from dparray._array.ndarray import ndarray
+from dparray.exceptions import ArgumentError, ShapeError, ShardingError, UnsupportedFeatureError
+from dparray.sharding.array import ShardedArray, along, failures, library
+from dparray.sharding.functions import FUNCTIONS, along_axis, call, replicate
+from dparray.sharding.layout import Sharding
+from dparray.sharding.operands import refuse_cut
+
+# Shapes.
+
+
+def reshape(x: ShardedArray, shape: Any, *others: Any, **options: Any) -> ShardedArray:
+    """Return the array with another shape, where each shard keeps its elements.
+
+    Raises:
+        ShapeError: the shape has another number of elements.
+        ShardingError: elements would go to other devices.
+    """
+    unknown = {key for key, value in options.items() if value not in (None, "C")}
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"reshape: {', '.join(unknown)} of arrays over several devices"
+        )
+    wanted = [shape, *others] if isinstance(shape, int) else list(shape)
+    if wanted.count(-1) == 1:
+        rest = prod(size for size in wanted if size != -1)
+        if rest and x.size % rest == 0:
+            wanted[wanted.index(-1)] = x.size // rest
+    if prod(wanted) != x.size or min(wanted, default=0) < 0:
+        raise ShapeError(f"reshape: an array of shape {x.shape} cannot have shape {tuple(wanted)}")
+    axis = x.sharding.axis
+    if axis is None:
+        sharding, sizes = x.sharding, [None] * len(x.devices)
+    else:
+        sharding = _reshaped(x, axis, wanted)
+        sizes = list(sharding.sizes)
+        axis = sharding.axis
+    shards = []
+    for number, (shard, size) in enumerate(zip(x.shards, sizes, strict=True)):
+        own = [size if at == axis and size is not None else each for at, each in enumerate(wanted)]
+        with failures("reshape", x.sharding, number):
+            shards.append(library().reshape(shard, tuple(own)))
+    return ShardedArray(sharding, shards)
+
+
+def _reshaped(x: ShardedArray, axis: int, wanted: Sequence[int]) -> Sharding:
+    """The cuts of a shape: along an axis with as many elements before it, at whole rows."""
+    before, row = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
+    for at in range(len(wanted)):
+        own = prod(wanted[at + 1 :])
+        starts = [bound * row for bound in x.sharding.bounds]
+        if prod(wanted[:at]) == before and own and all(start % own == 0 for start in starts):
+            return Sharding(x.devices, at, tuple([start // own for start in starts]))
+    raise ShardingError(
+        f"reshape: x of shape {x.shape} is sharded along axis {axis} at {x.sharding.bounds[1:-1]}, "
+        f"which is inside of a row of shape {tuple(wanted)}, and nothing is copied unasked: "
+        "dp.distribute(x.gather().reshape(...), x.devices)"
+    )
+
+
+def ravel(x: ShardedArray, order: str = "C") -> ShardedArray:
+    """Return all elements along one axis."""
+    return reshape(x, (-1,), order=order)
+
+
+def expand_dims(x: ShardedArray, axis: Any = 0) -> ShardedArray:
+    """Insert axes of size 1."""
+    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = _layout.normalize_axes("expand_dims", given, x.ndim + len(given))
+    sizes = iter(x.shape)
+    shape = [1 if at in axes else next(sizes) for at in range(x.ndim + len(given))]
+    places = [at for at in range(len(shape)) if at not in axes]
+    return _with_axes(x, "expand_dims", {"axis": axis}, places)
+
+
+def squeeze(x: ShardedArray, axis: Any = None) -> ShardedArray:
+    """Leave out axes of size 1."""
+    ones = tuple(at for at, size in enumerate(x.shape) if size == 1 and at != x.sharding.axis)
+    axes = ones if axis is None else _layout.normalize_axes("squeeze", axis, x.ndim)
+    if x.sharding.axis in axes:
+        raise refuse_cut("squeeze", x, x.sharding.axis, None)
+    kept = iter(range(x.ndim))
+    places = [-1 if at in axes else next(kept) for at in range(x.ndim)]
+    return _with_axes(x, "squeeze", {"axis": tuple(axes)}, places)
+
+
+def _with_axes(
+    x: ShardedArray, name: str, options: dict[str, Any], places: Sequence[int]
+) -> ShardedArray:
+    shards = [getattr(library(), name)(shard, **options) for shard in x.shards]
+    axis = x.sharding.axis
+    return ShardedArray(x.sharding.moved(None if axis is None else places[axis]), shards)
+
+
+def swapaxes(x: ShardedArray, axis1: int, axis2: int) -> ShardedArray:
+    """Exchange two axes."""
+    order = list(range(x.ndim))
+    first, second = (_layout.normalize_axis("swapaxes", at, x.ndim) for at in (axis1, axis2))
+    order[first], order[second] = second, first
+    return x.transpose(tuple(order))
+
+
+# Norms.
+
+
+def vector_norm(
+    x: ShardedArray, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
+) -> ShardedArray:
+    """Return norms of vectors."""
+    if x.dtype.kind in "biu":
+        x = call("astype", (x, "float64"), {})
+    sizes = call("abs", (x,), {})
+    options = {"axis": axis, "keepdims": keepdims}
+    if ord in (inf, -inf):
+        return call("max" if ord > 0 else "min", (sizes,), options)
+    if ord == 0:
+        return call("astype", (call("count_nonzero", (sizes,), options), sizes.dtype), {})
+    if ord == 1:
+        return call("sum", (sizes,), options)
+    if ord == 2:
+        return call("sqrt", (call("sum", (sizes * sizes,), options),), {})
+    return call("sum", (sizes**ord,), options) ** (1 / ord)
+
+
+def norm(x: ShardedArray, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Return norms of vectors, and those norms of matrices that need no decomposition."""
+    axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    if ord is None or (ord in ("fro", "f") and len(axes) == 2):
+        return vector_norm(x, axis=axes, keepdims=keepdims)
+    if len(axes) == 1:
+        return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=ord)
+    if len(axes) == 2 and ord in (1, -1, inf, -inf):
+        rows, columns = _layout.normalize_axes("norm", axes, x.ndim)
+        summed, other = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        sums = call("sum", (call("abs", (x,), {}),), {"axis": summed, "keepdims": True})
+        found = call("max" if ord > 0 else "min", (sums,), {"axis": other, "keepdims": True})
+        return found if keepdims else squeeze(found, axes)
+    raise UnsupportedFeatureError(
+        f"norm: ord={ord!r} of arrays over several devices; compute it on one: x.gather()"
+    )
+
+
+# Sums of products.
+
+
+def einsum(subscripts: str, *operands: Any, **options: Any) -> ShardedArray:
+    """Return sums of products, by the letters of axes.
+
+    All sharded operands are cut along the same letter. If the result has the letter it is cut
+    there, else the results of the shards are added on the first device.
+
+    Raises:
+        ShardingError: operands are cut along several letters or at several places.
+    """
+    if not isinstance(subscripts, str) or "..." in subscripts or options:
+        raise UnsupportedFeatureError(
+            "einsum: arrays over several devices take a text without '...', and no options"
+        )
+    given, arrow, output = subscripts.replace(" ", "").partition("->")
+    letters = given.split(",")
+    if not arrow:
+        output = "".join(sorted(each for each in set(given) - {","} if given.count(each) == 1))
+    if len(letters) != len(operands):
+        raise ArgumentError(
+            f"einsum: {len(letters)} terms in {subscripts!r}, {len(operands)} arrays"
+        )
+    leader: tuple[str, Sharding] | None = None
+    for number, (term, x) in enumerate(zip(letters, operands, strict=True)):
+        if not isinstance(x, ShardedArray):
+            raise ShardingError(
+                f"einsum: operands[{number}] is on one device; write "
+                "dp.distribute(operand, x.devices, axis=None) for a copy on each"
+            )
+        if len(term) != x.ndim:
+            raise ShapeError(f"einsum: {term!r} has {len(term)} letters, its array {x.ndim} axes")
+        if x.sharding.axis is not None:
+            found = term[x.sharding.axis], x.sharding
+            leader = leader or found
+            same = leader[1].bounds == found[1].bounds and leader[1].devices == found[1].devices
+            if leader[0] != found[0] or not same or term.count(found[0]) > 1:
+                raise ShardingError(
+                    f"einsum: operands[{number}] is sharded along {found[0]!r} ({found[1]}), "
+                    f"another along {leader[0]!r} ({leader[1]}), and nothing is copied unasked: "
+                    f"dp.distribute(operand, like=...), or x.gather()"
+                )
+    dp, devices = library(), operands[0].devices
+    results = []
+    for number in range(len(devices)):
+        parts = [
+            _at_letter(x, term, leader, number) for term, x in zip(letters, operands, strict=True)
+        ]
+        with failures("einsum", operands[0].sharding, number):
+            results.append(dp.einsum(f"{given}->{output}", *parts))
+    if leader is None:
+        return ShardedArray(operands[0].sharding, results)
+    letter, sharding = leader
+    if letter in output:
+        return ShardedArray(sharding.moved(output.index(letter)), results)
+    return replicate(_added(results, sharding), sharding)
+
+
+def _at_letter(
+    x: ShardedArray, term: str, leader: tuple[str, Sharding] | None, number: int
+) -> ndarray:
+    """The part of an operand that a device needs."""
+    shard = x.shards[number]
+    if leader is None or x.sharding.axis is not None or leader[0] not in term:
+        return shard
+    bounds = leader[1].bounds
+    for axis, letter in enumerate(term):
+        if letter == leader[0]:
+            shard = shard[along(axis, slice(bounds[number], bounds[number + 1]))]
+    return shard
+
+
+def _added(parts: Sequence[ndarray], sharding: Sharding) -> Any:
+    """The sum of results, on the first device."""
+    library().eval(*parts)
+    with failures("sum", sharding, 0):
+        first, *others = [part.to_device(sharding.devices[0]) for part in parts]
+        total: Any = first
+        for part in others:
+            total = total + part
+    return total
+
+
+# Counts.
+
+
+def histogram(
+    x: ShardedArray,
+    bins: Any = 10,
+    range: Any = None,
+    weights: Any = None,
+    density: bool = False,
+) -> tuple[ShardedArray, ShardedArray]:
+    """Return a histogram, the counts of the shards added, and its edges, on each device."""
+    dp = library()
+    if isinstance(bins, str) or isinstance(weights, ndarray):
+        raise UnsupportedFeatureError(
+            "histogram: of arrays over several devices, bins is a number or edges, and weights "
+            "are distributed: dp.distribute(weights, like=x)"
+        )
+    if range is None and isinstance(bins, int) and x.size:
+        range = float(call("min", (x,), {})), float(call("max", (x,), {}))
+    if isinstance(weights, ShardedArray):
+        weights = list(weights.shards)
+        if [part.shape for part in weights] != [part.shape for part in x.shards]:
+            raise ShardingError("histogram: write weights = dp.distribute(weights, like=x)")
+    whole = bins.gather() if isinstance(bins, ShardedArray) else bins
+    counts, edges = [], None
+    for number, shard in enumerate(x.shards[:1] if x.is_replicated else x.shards):
+        own = whole.to_device(shard.device) if isinstance(whole, ndarray) else whole
+        with failures("histogram", x.sharding, number, shard.nbytes):
+            part, found = dp.histogram(
+                shard, own, range, weights=None if weights is None else weights[number]
+            )
+        counts.append(part)
+        edges = found if edges is None else edges
+    total = _added(counts, x.sharding)
+    if density:
+        total = total / dp.sum(total) / dp.diff(edges)
+    assert edges is not None
+    return replicate(total, x.sharding), replicate(edges, x.sharding)
+
+
+# Fourier transforms.
+
+
+def _transform(name: str, default: Any) -> Callable[..., Any]:
+    def transform(x: ShardedArray, *args: Any, **options: Any) -> Any:
+        return along_axis(name, getattr(library().fft, name), default, (x, *args), options)
+
+    return transform
+
+
+_TRANSFORMS = {
+    **dict.fromkeys(("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"), -1),
+    **dict.fromkeys(("fft2", "ifft2", "rfft2", "irfft2"), (-2, -1)),
+    **dict.fromkeys(("fftn", "ifftn", "rfftn", "irfftn", "fftshift", "ifftshift"), None),
+}
+
+
+# What will run.
+
+
+class ShardExplanations(list[Any]):
+    """How each shard is computed; printed, a text."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"shard {n}: {each}" for n, each in enumerate(self, 1))
+
+
+def explain(x: ShardedArray, *others: Any, **named: Any) -> ShardExplanations:
+    """Return how each shard is computed; nothing is."""
+    explain_one = library().explain
+    return ShardExplanations(
+        explain_one(
+            shard,
+            *[each.shards[n] if isinstance(each, ShardedArray) else each for each in others],
+            **named,
+        )
+        for n, shard in enumerate(x.shards)
+    )
+
+
+FUNCTIONS.update(
+    reshape=reshape,
+    ravel=ravel,
+    expand_dims=expand_dims,
+    squeeze=squeeze,
+    swapaxes=swapaxes,
+    vector_norm=vector_norm,
+    norm=norm,
+    einsum=einsum,
+    histogram=histogram,
+    explain=explain,
+    **{name: _transform(name, default) for name, default in _TRANSFORMS.items()},
+)
