@@ -38,7 +38,8 @@ def reshape(x: ShardedArray, shape: Any, *others: Any, **options: Any) -> Sharde
         raise ShapeError(f"reshape: an array of shape {x.shape} cannot have shape {tuple(wanted)}")
     axis = x.sharding.axis
     if axis is None:
-        sharding, sizes = x.sharding, [None] * len(x.devices)
+        sharding = x.sharding
+        sizes: list[int | None] = [None] * len(x.devices)
     else:
         sharding = _reshaped(x, axis, wanted)
         sizes = list(sharding.sizes)
