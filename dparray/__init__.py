@@ -37,6 +37,7 @@ with _startup.explained():
     from dparray import _imports
     from dparray._functions import error_boundary as _boundary
     from dparray._functions import missing_names as _missing_names
+    from dparray._functions import single_precision as _single_precision
     from numpy import (
         bool_ as bool,
         bool_ as bool_,
@@ -211,6 +212,7 @@ with _startup.explained():
     for _module in (linalg, lib.stride_tricks):
         _boundary.guard(_module, _module.__all__)
     _boundary.guard(_sys.modules[__name__])
+    _single_precision.take_methods()
 
     # Modules of definition are private: names say `dparray`.
     for _name, _value in list(globals().items()):

@@ -8,7 +8,8 @@ NumPy would promote to double precision from other inputs.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+import importlib
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -59,17 +60,49 @@ OF_NUMPY_SCALAR: dict[type, np.dtype[Any]] = {
 #: The types of Python scalars, which are weak in promotion, and of NumPy scalars.
 SCALARS = frozenset({builtins.bool, int, float, complex, *OF_NUMPY_SCALAR})
 
+#: Whether there has been a bfloat16, so that programs without one need not look for it.
+is_bfloat16_used = False
+#: The package that defines bfloat16 for NumPy; it is imported when a bfloat16 is asked for.
+_BFLOAT16_PACKAGE = "ml_dtypes"
+
 _ASPECTS = {float16: "fp16", float64: "fp64", complex128: "fp64"}
 _SINGLE = {float64: float32, complex128: complex64}
 _HALF_TO_SINGLE = {float16: float32}
 
 
+def is_bfloat16(dtype: np.dtype[Any]) -> builtins.bool:
+    """Return whether a dtype is the bfloat16 of ``ml_dtypes``, which NumPy gives no kind."""
+    return dtype.char == "E"  # type: ignore[comparison-overlap]
+
+
+@lru_cache(maxsize=1)
+def bfloat16() -> np.dtype[Any]:
+    """Return the dtype bfloat16.
+
+    Raises:
+        DTypeError: the package that defines it is not installed.
+    """
+    global is_bfloat16_used
+    is_bfloat16_used = True
+    try:
+        return np.dtype(importlib.import_module(_BFLOAT16_PACKAGE).bfloat16)
+    except ImportError:
+        raise DTypeError(
+            "dtype bfloat16 needs the package ml_dtypes, which is not installed: "
+            "pip install ml_dtypes"
+        ) from None
+
+
 @lru_cache(maxsize=256)
 def _from_hashable(dtype: Any) -> np.dtype[Any]:
+    if dtype == "bfloat16":
+        return bfloat16()
     try:
         found = np.dtype(dtype)
     except TypeError:
         found = None
+    if found is not None and found.name == "bfloat16":
+        return bfloat16()
     if found is None or found not in SUPPORTED:
         raise DTypeError(f"unsupported dtype {dtype!r}; expected one of {', '.join(NAMES)}")
     return found.newbyteorder("=") if found.byteorder == ">" else found
@@ -169,15 +202,21 @@ def resolve(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], 
     Raises:
         DTypeError: the ufunc has no loop for these operands.
     """
+    if any(type(each) is not type and is_bfloat16(each) for each in operands):
+        try:
+            found = resolve(ufunc, tuple(_stand_ins(operands)))
+        except DTypeError:
+            raise _undefined(ufunc, operands) from None
+        return tuple(bfloat16() if dtype == float16 else dtype for dtype in found)
     try:
         return tuple(ufunc.resolve_dtypes((*operands, *(None,) * ufunc.nout)))
     except TypeError:
-        shown = ", ".join(
-            getattr(operand, "name", None) or operand.__name__ for operand in operands
-        )
-        raise DTypeError(
-            f"{ufunc.__name__}: not defined for {shown}; convert with `x.astype(...)`"
-        ) from None
+        raise _undefined(ufunc, operands) from None
+
+
+def _undefined(ufunc: np.ufunc, operands: tuple[Any, ...]) -> DTypeError:
+    shown = ", ".join(getattr(operand, "name", None) or operand.__name__ for operand in operands)
+    return DTypeError(f"{ufunc.__name__}: not defined for {shown}; convert with `x.astype(...)`")
 
 
 def promotion_key(scalar: Any) -> Any:
@@ -195,4 +234,39 @@ def promotion_key(scalar: Any) -> Any:
 
 def promote(dtypes: Iterable[Any]) -> np.dtype[Any]:
     """Return the dtype that all ``dtypes`` (and weak Python scalars) promote to."""
-    return np.result_type(*dtypes)
+    given = list(dtypes)
+    if any(isinstance(each, np.dtype) and is_bfloat16(each) for each in given):
+        found = np.result_type(*_stand_ins(given))
+        return bfloat16() if found == float16 else found
+    return np.result_type(*given)
+
+
+@lru_cache(maxsize=1024)
+def can_cast(source: Any, target: Any, casting: str = "safe") -> builtins.bool:
+    """Return whether a conversion is allowed by a rule; bfloat16 converts as float16 does."""
+    pair = [
+        float16 if isinstance(each, np.dtype) and is_bfloat16(each) else each
+        for each in (source, target)
+    ]
+    if source != target and pair[0] == pair[1]:
+        return casting in ("same_kind", "unsafe")
+    return builtins.bool(np.can_cast(pair[0], pair[1], casting))  # type: ignore[arg-type]
+
+
+def _stand_ins(dtypes: Iterable[Any]) -> Iterator[Any]:
+    """Yield dtypes whose promotion tells that of bfloat16, which NumPy does not have.
+
+    bfloat16 promotes as JAX has it: integers and Python scalars leave it as it is, of float16 and
+    it the result is float32. So float16 stands for it where no other float is, float32 else, and
+    int8 for all integers, which NumPy would promote to larger floats.
+    """
+    given = list(dtypes)
+    strong = [each for each in given if isinstance(each, np.dtype)]
+    is_alone = not any(each.kind in "fc" for each in strong)
+    for each in given:
+        if isinstance(each, np.dtype) and is_bfloat16(each):
+            yield float16 if is_alone else float32
+        elif isinstance(each, np.dtype) and each.kind in "iu":
+            yield int8
+        else:
+            yield each

@@ -94,7 +94,9 @@ def from_host(
     target = check_dtype(_dtypes.as_dtype(values.dtype if dtype is None else dtype), queue)
     if values.dtype.kind not in "biufc":
         _dtypes.as_dtype(values.dtype)
-    if is_made_by_host(values.size, queue, check_usm_type(usm_type)):
+    # The host computes with no bfloat16, which NumPy promotes by other rules.
+    is_small = is_made_by_host(values.size, queue, check_usm_type(usm_type))
+    if is_small and not _dtypes.is_bfloat16(target):
         if _hooks.subscribers:
             _hooks.emit("copy", source="host", target=queue, nbytes=values.size * target.itemsize)
         return ndarray._from_host_value(np.array(values, target, order="K"), queue, usm_type)
@@ -188,6 +190,7 @@ def empty_array(
         axes = _layout.order_like(shape, (), 0, order)
     elif order != "C" and like is not None:
         axes = axes_like(like, len(shape), order)
-    if axes is None and is_made_by_host(prod(shape), *placement):
+    is_small = is_made_by_host(prod(shape), *placement) and not _dtypes.is_bfloat16(dtype)
+    if axes is None and is_small:
         return ndarray._from_host_value(np.empty(shape, dtype), *placement)
     return empty_on(placement, shape, dtype, axes)

@@ -271,6 +271,9 @@ def operate_into(
         ShapeError, DTypeError: the result does not fit ``out``.
     """
     check_fits(op.name, shape, loop[-1], out, broadcasts=True)
+    if _dtypes.is_bfloat16_used and op is not CONVERT and any(map(_dtypes.is_bfloat16, loop)):
+        values = (array_of_operation(op, values, loop, shape, placement),)
+        op, loop = CONVERT, (out.dtype, out.dtype)
     if (
         out.shape == shape
         and out.dtype == loop[-1]
@@ -389,6 +392,8 @@ def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> t
         return value.item(), strong
     if isinstance(value, np.ndarray) and not value.ndim:  # as NumPy's scalar of its dtype
         return _scalar_operand(op, name, value[()], operands)
+    if type(value).__name__ == "bfloat16" and isinstance(value.dtype, np.dtype):  # of ml_dtypes
+        return float(value), value.dtype
     if not isinstance(value, bool | int | float | complex):
         queues = (x.sycl_queue for x in operands if isinstance(x, ndarray))
         raise foreign_operand(op.name, name, value, next(queues, None))

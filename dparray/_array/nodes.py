@@ -38,7 +38,39 @@ def array_of_operation(
     """
     if _placement.in_force:
         placement = _placement.result_placement(placement)
+    if _dtypes.is_bfloat16_used and op is not CONVERT and _meets_bfloat16(operands, loop):
+        return _rounded_to_bfloat16(op, operands, loop, shape, placement, keeps_order)
     return ndarray._pending(register(node_of(op, operands, loop, shape, placement, keeps_order)))
+
+
+def _meets_bfloat16(operands: Sequence[Any], loop: tuple[np.dtype[Any], ...]) -> bool:
+    read = (each.dtype for each in operands if isinstance(each, ndarray))
+    return any(map(_dtypes.is_bfloat16, (*loop, *read)))
+
+
+def _rounded_to_bfloat16(
+    op: Op | Reduce,
+    operands: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    placement: Placement,
+    keeps_order: bool,
+) -> ndarray:
+    """The same on bfloat16, which only conversions know: in single precision, and rounded once."""
+    single = _dtypes.float32
+    widened = [
+        array_of_operation(CONVERT, (each,), (single, single), each.shape, placement)
+        if isinstance(each, ndarray) and _dtypes.is_bfloat16(each.dtype)
+        else float(dtype.type(each))
+        if not isinstance(each, ndarray) and _dtypes.is_bfloat16(dtype)
+        else each
+        for each, dtype in zip(operands, loop, strict=False)
+    ]
+    wide = tuple([single if _dtypes.is_bfloat16(each) else each for each in loop])
+    found = array_of_operation(op, widened, wide, shape, placement, keeps_order)
+    if loop[-1] == wide[-1]:
+        return found
+    return array_of_operation(CONVERT, (found,), (loop[-1],) * 2, shape, placement)
 
 
 def _order_of(

@@ -300,7 +300,7 @@ def host_values(
             raise ArgumentError(
                 f"{function}: {obj!r:.60} does not become {wanted}: {error}"
             ) from None
-    if values.dtype.kind not in "biufc":
+    if values.dtype.kind not in "biufc" and not _dtypes.is_bfloat16(values.dtype):
         raise DTypeError(
             f"{function}: {type(obj).__name__} {obj!r:.60} holds no numbers (NumPy makes dtype "
             f"{values.dtype} of it); {_cure_of(function, obj, values)}dtypes are "
@@ -368,7 +368,7 @@ def check_fits(
         raise ShapeError(
             f"{function}: the result of shape {shape} does not fit out of shape {out.shape}"
         )
-    if dtype != out.dtype and not np.can_cast(dtype, out.dtype, casting):  # type: ignore[arg-type]
+    if dtype != out.dtype and not _dtypes.can_cast(dtype, out.dtype, casting):
         raise DTypeError(
             f"{function}: the result of dtype {dtype} does not fit out of dtype {out.dtype} by the "
             f"rule {casting!r}; write out = out.astype('{dtype}') first"
@@ -405,7 +405,7 @@ def checked_scalar(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
                 f"{function}: {value} does not fit into {dtype} ({limits.min} ... {limits.max})"
             )
         return value
-    return float(value) if kind == "f" else complex(value)
+    return complex(value) if kind == "c" else float(value)
 
 
 def typed_scalars(operands: Sequence[Any], device: Any) -> list[int]:

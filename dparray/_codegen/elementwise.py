@@ -38,7 +38,16 @@ from dparray._codegen.indexing import (
     merge_axes,
     stride_arguments,
 )
-from dparray._codegen.intrinsics import half, half_bits, half_value, integer_power, of_kind
+from dparray._codegen.intrinsics import (
+    bfloat16,
+    bfloat16_bits,
+    bfloat16_value,
+    half,
+    half_bits,
+    half_value,
+    integer_power,
+    of_kind,
+)
 from dparray._codegen.steps import ScalarUse, Steps
 from dparray._codegen.values import (
     TYPE_NAMES,
@@ -58,8 +67,8 @@ from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
 from dparray.config import Tuning
 
-# Dtypes a kernel may compute in.
-_KERNEL_CHARS = frozenset(np.typecodes["AllInteger"] + "?efdFD")
+# Dtypes a kernel may compute in; "E" is bfloat16.
+_KERNEL_CHARS = frozenset(np.typecodes["AllInteger"] + "?eEfdFD")
 
 # The range is rounded up to multiples of these.
 RANGE_MULTIPLE = 4096
@@ -382,6 +391,9 @@ def linearize(
 
 _NAMESPACE: dict[str, Any] = {
     "math": math,
+    "bfloat16": bfloat16,
+    "bfloat16_bits": bfloat16_bits,
+    "bfloat16_value": bfloat16_value,
     "half": half,
     "half_bits": half_bits,
     "half_value": half_value,

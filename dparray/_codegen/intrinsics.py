@@ -32,6 +32,31 @@ def half(value: Any) -> Any:
     return half_value(half_bits(value))
 
 
+def bfloat16_value(bits: Any) -> Any:
+    """Return the float32 with the value of a bfloat16, given as its bits (uint16)."""
+    return np.uint32(np.uint32(bits) << np.uint32(16)).view(np.float32)
+
+
+def bfloat16_bits(value: Any) -> Any:
+    """Return the bits (uint16) of the bfloat16 nearest to a number, of two equally near the even
+    one.
+
+    A bfloat16 is the upper half of a float32. Rounding could carry a NaN over to infinity, so NaN
+    keeps its upper half, made quiet.
+    """
+    with np.errstate(all="ignore"):
+        number = np.float32(value)
+        bits = int(number.view(np.uint32))
+        if number != number:
+            return np.uint16(bits >> 16 | 0x40)
+        return np.uint16((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+
+
+def bfloat16(value: Any) -> Any:
+    """Return the float32 with the value of the bfloat16 nearest to a number."""
+    return bfloat16_value(bfloat16_bits(value))
+
+
 def flat(array: Any) -> Any:
     """Return the memory of an array from its first element on, as a vector.
 

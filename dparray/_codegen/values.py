@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._dtypes import is_bfloat16
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import PARTED
 from dparray._layout import Layout
@@ -25,7 +26,7 @@ POSITIONS = "positions"
 
 def is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     """Return whether a kernel can make values of one dtype such of another."""
-    return dtype.kind != "c" or wanted.kind in "cb"
+    return dtype.kind != "c" or wanted.kind in "cb"  # bfloat16 is of kind "V"
 
 
 def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
@@ -63,8 +64,17 @@ BOOL = np.dtype(np.bool_).str
 HALF = np.dtype(np.float16).str
 
 
-# How a value is converted: to half precision by rounding, which leaves a float32.
-CONVERSIONS = TYPE_NAMES | {HALF: "half"}
+# As ml_dtypes names it, which need not be installed: to NumPy it is a dtype without a kind.
+BFLOAT16 = "<V2"
+
+
+# The dtypes of 16 bits that kernels compute in single precision, with the names of the functions
+# that round to them.
+ROUNDED = {HALF: "half", BFLOAT16: "bfloat16"}
+
+
+# How a value is converted: to 16 bits by rounding, which leaves a float32.
+CONVERSIONS = TYPE_NAMES | ROUNDED
 
 
 INT64 = np.dtype(np.int64).str
@@ -96,6 +106,8 @@ def scalar_arguments(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
     """Return the kernel arguments that carry a scalar of a dtype: one, or two of a complex
     number.
     """
+    if is_bfloat16(dtype):
+        return (ctypes.c_float(float(dtype.type(value))),)
     make = _CTYPES.get(dtype)
     if make is not None:
         return (make(value),)
@@ -148,8 +160,8 @@ def store(array: str, index: str, name: str, dtype: str, wanted: str) -> list[st
     """Return the lines that write a named value to an element of an array of the dtype
     ``wanted``.
     """
-    if wanted == HALF:
-        return [f"{array}[{index}] = half_bits({name})"]
+    if wanted in ROUNDED:
+        return [f"{array}[{index}] = {ROUNDED[wanted]}_bits({name})"]
     if wanted not in _PART_NAMES:
         return [f"{array}[{index}] = {converted_text(name, dtype, wanted)}"]
     value = parts_of(name, dtype, wanted)
@@ -174,8 +186,8 @@ def load(number: int, dtype: str, index: str) -> list[str]:
     """Return the lines that load an element of an array."""
     if dtype == POSITIONS:
         return [f"x{number} = int64({index})"]
-    if dtype == HALF:
-        return [f"x{number} = half_value(a{number}[{index}])"]
+    if dtype in ROUNDED:
+        return [f"x{number} = {ROUNDED[dtype]}_value(a{number}[{index}])"]
     if dtype in _PART_NAMES:
         first, second = _part_indices(index)
         return [f"x{number}_real = a{number}[{first}]", f"x{number}_imag = a{number}[{second}]"]
@@ -209,15 +221,15 @@ def scalar_lines(scalars: Sequence[str]) -> list[str]:
 def array_key(dtype: str) -> str:
     """Return the type key of an array of a dtype as kernels see it, contiguous.
 
-    Half precision is seen as its bits, complex numbers as their parts.
+    Floats of 16 bits are seen as their bits, complex numbers as their parts.
     """
     dtype = _PART_NAMES.get(dtype, dtype)
-    return str(TypeKey("array", "u2" if dtype == HALF else type_key(dtype), 1, "C"))
+    return str(TypeKey("array", "u2" if dtype in ROUNDED else type_key(dtype), 1, "C"))
 
 
 def type_key(dtype: str) -> str:
     """Return the type key of a value of a dtype as a kernel computes with it."""
-    dtype = np.dtype(np.float32).str if dtype == HALF else dtype
+    dtype = np.dtype(np.float32).str if dtype in ROUNDED else dtype
     return code_of(np.dtype(dtype))
 
 
@@ -231,7 +243,7 @@ def kernel_name(steps: Sequence[Any], last: str = "") -> str:
 @lru_cache(maxsize=32)
 def _words(dtype: str) -> dict[str, str]:
     """The names of the operands' dtype that templates of :class:`dparray._graph.ops.Op` may use."""
-    if dtype == HALF:  # computed in single precision, and rounded afterwards
+    if dtype in ROUNDED:  # computed in single precision, and rounded afterwards
         return _words(np.dtype(np.float32).str)
     kind = np.dtype(dtype)
     words = {"T": TYPE_NAMES.get(dtype, ""), "bits": str(8 * kind.itemsize)}

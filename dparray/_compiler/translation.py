@@ -569,6 +569,32 @@ class _Function(Writer):
             value = self.to(value, SINGLE)
         return self.emit(f"fptrunc {value.kind.llvm} {value.text} to half")
 
+    def _call_of_bfloat16_value(self, node: ast.Call) -> Value:
+        return self._widened(self.to(self._expression(*node.args), UINT16).text)
+
+    def _call_of_bfloat16_bits(self, node: ast.Call) -> Value:
+        return self.value(f"trunc i32 {self._upper_half(node)} to i16", UINT16)
+
+    def _call_of_bfloat16(self, node: ast.Call) -> Value:
+        return self._widened(self.emit(f"trunc i32 {self._upper_half(node)} to i16"))
+
+    def _widened(self, bits: str) -> Value:
+        """The float32 whose upper half is a bfloat16, given as its bits."""
+        wide = self.emit(f"zext i16 {bits} to i32")
+        return self.value(f"bitcast i32 {self.emit(f'shl i32 {wide}, 16')} to float", SINGLE)
+
+    def _upper_half(self, node: ast.Call) -> str:
+        """The bits of the bfloat16 nearest to a number; those of NaN are cut and made quiet."""
+        value = self.to(self._expression(*node.args), SINGLE).text
+        bits = self.emit(f"bitcast float {value} to i32")
+        upper = self.emit(f"lshr i32 {bits}, 16")
+        is_odd = self.emit(f"and i32 {upper}, 1")
+        half = self.emit(f"add i32 {is_odd}, 32767")
+        rounded = self.emit(f"lshr i32 {self.emit(f'add i32 {bits}, {half}')}, 16")
+        is_nan = self.emit(f"fcmp uno float {value}, {value}")
+        quiet = self.emit(f"or i32 {upper}, 64")
+        return self.emit(f"select i1 {is_nan}, i32 {quiet}, i32 {rounded}")
+
     def _call_of_integer_power(self, node: ast.Call) -> Value:
         base, exponent = (self._expression(argument) for argument in node.args)
         wide = [

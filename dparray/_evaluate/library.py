@@ -68,18 +68,20 @@ def _run(step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any]) -> 
         _operation(node, operands, result)
         layouts[id(node)] = result
         if target is not None and target is not result:
-            _store(exchange.tensor_of(target), exchange.tensor_of(result))
+            _check_conversion(result.dtype, target.dtype)
+            _store(_tensor_of(target), _tensor_of(result))
         for operand in node.operands:
             if last_use[id(operand)] == position:
                 layouts.pop(id(operand), None)
     if not step.order:
         for value, _ in step.values:
             source = _operand(value, layouts, slots, scalars)
-            target = exchange.tensor_of(targets[id(value)])
+            target = _tensor_of(targets[id(value)])
             if isinstance(source, Scalar):
                 target[...] = source.value
             else:
-                _store(target, exchange.tensor_of(source))
+                _check_conversion(source.dtype, targets[id(value)].dtype)
+                _store(target, _tensor_of(source))
 
 
 def _queue_of(layouts: Mapping[int, Layout]) -> Any:
@@ -109,7 +111,7 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
     """
     op = node.op
     assert op is not None
-    out = exchange.tensor_of(result)
+    out = _tensor_of(result)
     queue = result.block.queue
     if isinstance(op, Reduce):
         _reduce(node, op, given, out)
@@ -159,12 +161,26 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
 
 def _converted(layout: Layout, dtype: np.dtype[Any], usm_type: str) -> Any:
     """The tensor of an array, or of a copy in another dtype."""
-    tensor = exchange.tensor_of(layout)
+    tensor = _tensor_of(layout)
     if layout.dtype == dtype:
         return tensor
-    copy = exchange.tensor_of(blocks.allocate(layout.block.queue, usm_type, layout.shape, dtype))
+    _check_conversion(layout.dtype, dtype)
+    copy = _tensor_of(blocks.allocate(layout.block.queue, usm_type, layout.shape, dtype))
     _store(copy, tensor)
     return copy
+
+
+def _tensor_of(layout: Layout) -> Any:
+    """The tensor of an array; bfloat16 as its bits, which are copied but not converted."""
+    return exchange.tensor_of(layout, as_bits=True)
+
+
+def _check_conversion(source: np.dtype[Any], target: np.dtype[Any]) -> None:
+    """Check that the library can convert, to which bfloat16 is its bits."""
+    if source != target and (_dtypes.is_bfloat16(source) or _dtypes.is_bfloat16(target)):
+        raise DTypeError(
+            f"dpnp does not convert {source} to {target}; write x.astype('float32') first"
+        )
 
 
 def _store(target: Any, source: Any) -> None:
@@ -196,7 +212,7 @@ def _called(name: str, function: Callable[..., Any], *operands: Any) -> Any:
 def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
     """A reduction."""
     layout, *scalars = given
-    tensor = exchange.tensor_of(layout)
+    tensor = _tensor_of(layout)
     name, row, loop = op.name, op.reduction, node.loop[0]
     options: dict[str, Any] = {"axis": op.axes, "keepdims": op.keepdims}
     if row.is_positional:

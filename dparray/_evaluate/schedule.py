@@ -18,6 +18,7 @@ from dparray._codegen.canonical import Canonical
 from dparray._codegen.elementwise import can_generate
 from dparray._codegen.reduction import ReductionProgram, is_generated
 from dparray._codegen.values import can_store
+from dparray._dtypes import is_bfloat16
 from dparray._evaluate import cost_model, host_operations, limits
 from dparray._evaluate.expression import Expression, Target, Traits
 from dparray._evaluate.fusion import (
@@ -307,7 +308,7 @@ class _Scheduler:
                 self.steps.append(step)
             self._done(outputs)
             return
-        is_alone = len(order) == 1 and is_call(order[0])
+        is_alone = (len(order) == 1 and is_call(order[0])) or self._is_for_kernels(order, outputs)
         otherwise = [] if is_alone else self._without_kernel(order, outputs, (), "", ())
         program = elementwise.linearize(order, outputs, shape, self.traits.tuning)
         functions = elementwise.functions_of(order)
@@ -361,7 +362,8 @@ class _Scheduler:
     ) -> FusedStep:
         """Values with reductions: in one kernel, or more for the accumulators it leaves."""
         described = self._described(group.order, outputs, new, stored_because, siblings)
-        otherwise = self._without_kernel(group.order, outputs, (), "", ())
+        is_alone = self._is_for_kernels(group.order, outputs)
+        otherwise = [] if is_alone else self._without_kernel(group.order, outputs, (), "", ())
         gain = self._gain(group.order, outputs, otherwise)  # before a first pass changes the nodes
         launches: list[KernelLaunch] = []
         while outputs:
@@ -385,7 +387,7 @@ class _Scheduler:
                     added,
                     functions,
                     prod(group.domain.shape),
-                    bool(launches) or must_generate(structure),
+                    is_alone or bool(launches) or must_generate(structure),
                 )
             )
             outputs = now.left
@@ -650,6 +652,13 @@ class _Scheduler:
             and all(is_generated(node) and _is_known_to_host(node) for node in nodes)
         )
 
+    def _is_for_kernels(self, order: Sequence[Node], outputs: Outputs) -> bool:
+        """Whether nothing but a kernel can compute values: dpnp has no bfloat16."""
+        if not meets_bfloat16(order, outputs):
+            return False
+        usm_type = order[0].usm_type if order else self.usm_type
+        return not self._may_be_on_host(usm_type, order)
+
     def _siblings_of(self, group: FusionGroup) -> list[Node]:
         """The pending reductions of what a group reduces, over the same axes."""
         domain = group.domain
@@ -676,6 +685,15 @@ def _is_known_to_host(node: Node) -> bool:
     if type(op) is Reduce:
         return not op.merges and op.reduction.has_library
     return not is_call(node) and type(op) is not Contraction
+
+
+def meets_bfloat16(order: Sequence[Node], outputs: Outputs) -> bool:
+    """Return whether a value is read, computed or stored in bfloat16."""
+    dtypes = {layout.dtype for _, layout in outputs}
+    for node in order:
+        parts = [part for part in node.operands if type(part) is Node]
+        dtypes.update(part.dtype for part in (node, *parts))
+    return any(map(is_bfloat16, dtypes))
 
 
 def _nbytes(outputs: Outputs) -> int:

@@ -26,6 +26,7 @@ from dparray._array.operands import (
 )
 from dparray._evaluate import limits
 from dparray._functions.indexing import nonzero
+from dparray._functions.single_precision import in_single, is_met
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.gather import can_gather, gather
 from dparray.algorithms.reduction import reduce
@@ -291,6 +292,8 @@ def _by_entries(source: np.ndarray, *entries: Any) -> Any:
 @as_method
 def _take_advanced(x: ndarray, index: Any) -> ndarray:
     """The elements that an advanced index selects, in a new array."""
+    if is_met((x,), {}):
+        return in_single(type(x)._take_advanced, (x, index), {})
     most = limits.host_elements
     if type(index) is ndarray and index.size * x.size <= most * (x.shape or (1,))[0]:
         small = compute_small(operator.getitem, x, index) if x.size <= most else None
@@ -353,6 +356,9 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
 @as_method
 def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     """Write to the elements that an advanced index selects; checks come before any write."""
+    if is_met((x,), {}):
+        in_single(type(x)._put_advanced, (x, index, value), {})
+        return
     function = "x[index] = value"
     if type(index) is ndarray and put_small(x, index, value):
         return

@@ -34,7 +34,7 @@ from dparray._runtime import device_facts, queues
 from dparray.algorithms.transpose import can_transpose, transposed
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
-from dparray.memory import async_copy, copies, exchange
+from dparray.memory import async_copy, copies, dlpack_bits, exchange
 
 if TYPE_CHECKING:
     import dpctl
@@ -323,10 +323,17 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
                 "from_dlpack: copy=False, but data of the host have to be copied to a device"
             )
         queue = queue_of(device)
-        return from_host(np.from_dlpack(x), queue, "device")
+        bits = dlpack_bits.Bits(x)
+        values = np.from_dlpack(bits)
+        if bits.is_bfloat16:
+            values = values.view(_dtypes.bfloat16())
+        return from_host(values, queue, "device")
+    bits = dlpack_bits.Bits(x)
     found = ndarray._from_layout(
-        *exchange.layout_of_tensor(exchange.dpt.from_dlpack(x), is_shared=True)
+        *exchange.layout_of_tensor(exchange.dpt.from_dlpack(bits), is_shared=True)
     )
+    if bits.is_bfloat16:
+        found = found.view(_dtypes.bfloat16())
     return rearranged(found, None, None, copy, device, None, None)
 
 
@@ -351,6 +358,12 @@ def _dlpack(
         BufferError: ``copy=False``, but a copy is needed; another device was asked for; or the
             array is on a sub-device or in a context that DLPack cannot name.
     """
+    if _dtypes.is_bfloat16(self.dtype):
+        bits = self.view(np.uint16)
+        capsule = _dlpack(
+            bits, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
+        return dlpack_bits.as_bfloat16(capsule)
     if stream is not None:
         raise ValueError("__dlpack__: streams are not supported; order work by queues")
     versions: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
@@ -417,7 +430,8 @@ def _dlpack_device(self: ndarray) -> tuple[int, int]:
     """
     if device_facts.is_cpu(self.sycl_queue):
         return _DLPACK_HOST, 0
-    return _oneapi_device(exchange.dpt.asarray(self))
+    bits = self.view(np.uint16) if _dtypes.is_bfloat16(self.dtype) else self
+    return _oneapi_device(exchange.dpt.asarray(bits))
 
 
 def _oneapi_device(tensor: Any) -> tuple[int, int]:
@@ -491,7 +505,7 @@ def astype(
             f"astype: {x.dtype} to {wanted} would lose the imaginary part; "
             f"write x.real.astype('{wanted}'), or casting='unsafe'"
         )
-    if casting is not None and not np.can_cast(x.dtype, wanted, casting):
+    if casting is not None and not _dtypes.can_cast(x.dtype, wanted, casting):
         raise DTypeError(
             f"astype: {x.dtype} does not convert to {wanted} by the rule {casting!r}; leave "
             f"casting= out"

@@ -83,7 +83,7 @@ def einsum(
     if dtype is not None:
         wanted = _dtypes.check_device(_dtypes.as_dtype(dtype), named[0][1].sycl_device)
         for name, x in named:
-            if not np.can_cast(x.dtype, wanted, casting):
+            if not _dtypes.can_cast(x.dtype, wanted, casting):
                 raise DTypeError(
                     f"einsum: {name} of dtype {x.dtype} does not convert to {wanted} by the rule "
                     f"{casting!r}; give casting='unsafe', or write x.astype(...)"

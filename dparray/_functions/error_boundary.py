@@ -17,7 +17,7 @@ from typing import Any
 
 from dparray import exceptions
 from dparray._array.operands import dispatch_override
-from dparray._functions import numpy_keywords
+from dparray._functions import numpy_keywords, single_precision
 from dparray._hooks import note_call, recent
 from dparray.exceptions import (
     ArgumentError,
@@ -94,12 +94,16 @@ def _lets_errors_out(value: Any) -> bool:
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    is_single = function.__name__ in single_precision.NAMES
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         mark = recent[-1] if recent else None
         if kwargs and not kwargs.keys() <= numpy_keywords.own_keywords(function):
             args, kwargs = numpy_keywords.translate(function, args, kwargs)
         try:
+            if is_single and single_precision.is_met(args, kwargs):
+                return single_precision.in_single(function, args, kwargs)
             result = function(*args, **kwargs)
             if recent and recent[-1] is not mark:
                 note_call(function.__name__, mark, args[:1] if result is None else result)

@@ -371,7 +371,7 @@ def put_along_axis(
 
 def _check_no_loss(function: str, x: ndarray, values: Any) -> None:
     """Arrays are written where their dtype fits wholly; numbers in a list are converted."""
-    if isinstance(values, ndarray) and not np.can_cast(values.dtype, x.dtype, "safe"):
+    if isinstance(values, ndarray) and not _dtypes.can_cast(values.dtype, x.dtype, "safe"):
         raise DTypeError(
             f"{function}: values of dtype {values.dtype} may lose something in x of dtype "
             f"{x.dtype}; write values.astype('{x.dtype}')"
@@ -539,7 +539,7 @@ def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = T
         given, src = src.dtype, src.astype(dst.dtype)
     else:
         given = getattr(src, "dtype", None) or np.result_type(dst.dtype, src)
-    if not np.can_cast(given, dst.dtype, casting):
+    if not _dtypes.can_cast(given, dst.dtype, casting):
         raise DTypeError(
             f"copyto: {given} does not convert to {dst.dtype} by the rule {casting!r}; give "
             f"casting='unsafe'"

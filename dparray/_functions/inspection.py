@@ -48,9 +48,9 @@ _KINDS = {
     "signed integer": "i",
     "unsigned integer": "u",
     "integral": "iu",
-    "real floating": "f",
+    "real floating": "fV",  # bfloat16
     "complex floating": "c",
-    "numeric": "iufc",
+    "numeric": "iufcV",
 }
 
 
@@ -102,7 +102,7 @@ class FloatInfo:
     @property
     def resolution(self) -> float:
         """The decimal resolution, ``10 ** -precision``."""
-        return float(np.finfo(self.dtype).resolution)
+        return 0.01 if _dtypes.is_bfloat16(self.dtype) else float(np.finfo(self.dtype).resolution)
 
     @property
     def precision(self) -> int:
@@ -192,6 +192,9 @@ def finfo(type: Any, /) -> FloatInfo:
         32
     """
     dtype = _dtype_of(type)
+    if _dtypes.is_bfloat16(dtype):
+        most = (2 - 2.0**-7) * 2.0**127
+        return FloatInfo(16, 2.0**-7, most, -most, 2.0**-126, dtype)
     if dtype.kind not in "fc":
         raise DTypeError(f"finfo: {dtype} is not floating-point; use dp.iinfo")
     info = np.finfo(dtype)
@@ -250,7 +253,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
         device = default_device().sycl_device
         return np.result_type(*(_dtypes.default_for_scalar(type(key), device) for key in keys))
     keys = [_dtypes.bool if key is True or key is False else key for key in keys]
-    return np.result_type(*keys)
+    return _dtypes.promote(keys)
 
 
 def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
@@ -261,7 +264,7 @@ def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
         >>> dp.promote_types("int8", "uint8").name
         'int16'
     """
-    return np.promote_types(_dtypes.as_dtype(type1), _dtypes.as_dtype(type2))
+    return _dtypes.promote((_dtypes.as_dtype(type1), _dtypes.as_dtype(type2)))
 
 
 def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
@@ -272,7 +275,7 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
         >>> dp.can_cast(dp.int32, dp.float64), dp.can_cast(dp.float64, dp.int32)
         (True, False)
     """
-    return bool(np.can_cast(_dtype_of(from_), _dtypes.as_dtype(to), casting))  # type: ignore[arg-type]
+    return _dtypes.can_cast(_dtype_of(from_), _dtypes.as_dtype(to), casting)
 
 
 def issubdtype(arg1: Any, arg2: Any, /) -> bool:

@@ -100,7 +100,10 @@ def _write(file: Any, x: ndarray, task: str) -> None:
     step = max(1, BUFFER_BYTES // x.itemsize)
     for start in range(0, x.size, step):
         stop = min(start + step, x.size)
-        file.write(flat[start:stop].asnumpy().data.cast("B"))
+        values = flat[start:stop].asnumpy()
+        # Python's buffers have no bfloat16.
+        values = values.view(np.uint16) if _dtypes.is_bfloat16(x.dtype) else values
+        file.write(values.data.cast("B"))
         _tell(task, stop * x.itemsize, x.nbytes)
 
 
@@ -146,6 +149,8 @@ def _read_array(file: Any, placement: Placement, task: str) -> ndarray:
             f"{task}: the bytes of dtype {dtype.str!r} are in the other order; write "
             f"dp.asarray(np.load(file).astype({dtype.newbyteorder('=').name!r}))"
         )
+    if dtype == np.dtype("V2"):  # so NumPy's format names bfloat16
+        dtype = _dtypes.bfloat16()
     native = _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
     if any(extent < 0 for extent in shape):
         raise ValueError(f"load: the header's shape {shape} has a negative extent")

@@ -416,7 +416,7 @@ def _joined(
     if out is not None:
         check_fits(function, shape, out.dtype, out)
     for (name, _), x in zip(named, parts, strict=True):
-        if not np.can_cast(x.dtype, chosen, casting):  # type: ignore[arg-type]
+        if not _dtypes.can_cast(x.dtype, chosen, casting):
             raise DTypeError(
                 f"{function}: {name} of dtype {x.dtype} does not convert to {chosen} by the rule "
                 f"{casting!r}; give casting='unsafe', or write x.astype('{chosen}')"

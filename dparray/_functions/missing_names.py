@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from dparray import _dtypes
+from dparray.exceptions import DTypeError
+
 _STRINGS = "arrays hold numbers, not strings; keep text in NumPy arrays on the host"
 _DATES = "arrays hold numbers, not dates; convert them to numbers on the host"
 _RECORDS = "arrays have no fields; keep an array for each field"
@@ -230,6 +233,11 @@ def _removed(name: str) -> str | None:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "bfloat16":  # there if ml_dtypes is
+        try:
+            return _dtypes.bfloat16().type
+        except DTypeError as error:
+            raise AttributeError(str(error), name=name) from None
     reason = _REASONS.get(name) or (None if name.startswith("_") else _removed(name))
     because = "" if reason is None else f": {reason}"
     message = f"module 'dparray' has no attribute {name!r}{because}"

@@ -92,8 +92,12 @@ def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None
         core = (x1.ndim > 1) + (x2.ndim > 1)
         spreads = function == "matmul" and spreads_over(shape, out.shape, core)
         check_fits(function, shape, loop, out, broadcasts=spreads)
-    result = empty_on(placement, shape, loop)
-    _multiply(astype_array(x1, loop, False), astype_array(x2, loop, False), result)
+    if _dtypes.is_bfloat16(loop):  # multiplied in single precision, and rounded once
+        wide1, wide2 = (astype_array(x, _dtypes.float32, False) for x in (x1, x2))
+        result = astype_array(_product(wide1, wide2, function), loop)
+    else:
+        result = empty_on(placement, shape, loop)
+        _multiply(astype_array(x1, loop, False), astype_array(x2, loop, False), result)
     if out is None:
         return result
     assign(out, result, function)
@@ -236,6 +240,8 @@ def _pending_product(x1: ndarray, x2: ndarray) -> ndarray | None:
     no policy, and of what is empty.
     """
     if _placement.policy_in_force() is None or not (x1.size and x2.size):
+        return None
+    if any(_dtypes.is_bfloat16(x.dtype) for x in (x1, x2)):
         return None
     shape = _shape_of(x1, x2, "matmul")
     placement = common_placement("matmul", (("x1", x1), ("x2", x2)), True)

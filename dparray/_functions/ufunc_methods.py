@@ -313,7 +313,7 @@ def _at(
     common_placement(function, named)
     key = values.dtype if isinstance(values, ndarray | np.generic) else type(values)
     loop = _dtypes.resolve(ufunc, (x.dtype, np.dtype("bool") if key is bool else key))
-    if not np.can_cast(loop[-1], x.dtype, "same_kind"):
+    if not _dtypes.can_cast(loop[-1], x.dtype, "same_kind"):
         raise DTypeError(f"{function}: the result does not fit x of dtype {x.dtype}")
     if key is int and loop[1].kind in "iu":  # NumPy takes int64, and float64 beside uint64
         values = loop[1].type(checked_scalar(function, values, loop[1]))

@@ -387,7 +387,7 @@ def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
         raise DTypeError(
             f"{function}: {value.dtype} does not become {wanted}; take dp.real(x) or dp.abs(x)"
         )
-    if not np.can_cast(value.dtype, wanted, casting):  # type: ignore[arg-type]
+    if not _dtypes.can_cast(value.dtype, wanted, casting):
         raise DTypeError(
             f"{function}: {value.dtype} does not become {wanted} by the rule {casting!r}; convert "
             f"with `x.astype('{wanted}')`"

@@ -41,6 +41,7 @@ from dparray._compiler.key import Reference, UnkeyedError, describe
 from dparray._evaluate.evaluate import compile_alone
 from dparray._functions.creation import empty, full
 from dparray._functions.manipulation import permute_dims, reshape
+from dparray._functions.single_precision import in_single, is_met
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
 from dparray._graph.reductions import WEIGHT, Reduce, Reduction, combination
@@ -220,6 +221,9 @@ class ElementwiseFunction:
             ShapeError: the shapes do not broadcast, or not to ``out``.
             DTypeError: the result does not fit ``out``.
         """
+        options = named if out is None else {**named, "out": out}
+        if is_met(operands, named):
+            return in_single(self, operands, options)
         if self._parts is None and isinstance(out, tuple):
             self(*operands, **named)  # finds out how many results there are
         if self._parts is not None:
@@ -564,7 +568,8 @@ class ReductionFunction:
                 usm_type=x.usm_type,
                 sycl_queue=x.sycl_queue,
             )
-        if x.dtype == np.float16:  # combined in single precision, and rounded once
+        # Combined in single precision, and rounded once.
+        if x.dtype == np.float16 or _dtypes.is_bfloat16(x.dtype):
             wide = astype_array(x, np.dtype(np.float32))
             return astype_array(self._reduce(wide, axes, keepdims), x.dtype)
         if x.dtype.kind == "c":

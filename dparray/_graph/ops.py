@@ -953,7 +953,7 @@ CONVERT = Op(
     np.positive,
     "the value in another dtype",
     expression="{0}",
-    kinds="iufcb",
+    kinds="iufcbV",  # bfloat16, which only conversions meet
     complex=_EACH("{0.real}", "{0.imag}"),
 )
 WHERE = Op(

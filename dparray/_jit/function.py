@@ -17,6 +17,7 @@ import numpy as np
 
 from dparray import config
 from dparray._array.ndarray import ndarray
+from dparray._dtypes import is_bfloat16
 from dparray._jit.casts import Casts, check_literals
 from dparray._jit.driver import (
     Driver,
@@ -42,6 +43,7 @@ from dparray._placement import common_placement
 from dparray._runtime import device_facts, fallback
 from dparray.device import Device, describe_queue, queue_of, use_device
 from dparray.exceptions import (
+    DTypeError,
     HostConversionError,
     KernelArgumentError,
     KernelCompileError,
@@ -330,6 +332,12 @@ class JitFunction:
             return driver.function(*arguments)
 
     def _plan(self, key: tuple[Any, ...], queue: Any, arguments: Sequence[Any]) -> Plan:
+        for name, x in zip(self._parameters, arguments, strict=True):
+            if isinstance(x, ndarray) and is_bfloat16(x.dtype):
+                raise DTypeError(
+                    f"{self.__name__}: {name} is bfloat16, which compiled functions do not have; "
+                    f"give {name}.astype('float32')"
+                )
         with self._lock:
             plan = self._plans.get(key)
             if plan is None:

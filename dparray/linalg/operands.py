@@ -40,8 +40,8 @@ def matrices(function: str, name: str, x: Any, square: bool = True) -> ndarray:
 
 def refuse_half(function: str, name: str, x: ndarray) -> None:
     """Raise a DTypeError for an array of half precision, which linear algebra has none of."""
-    if x.dtype == _dtypes.float16:
-        raise DTypeError(f"{function}: not defined for float16; write {name}.astype('float32')")
+    if x.dtype == _dtypes.float16 or _dtypes.is_bfloat16(x.dtype):
+        raise DTypeError(f"{function}: not defined for {x.dtype}; write {name}.astype('float32')")
 
 
 def compute(

@@ -20,12 +20,13 @@ import dpctl.memory
 import numpy as np
 from dpctl.utils import SequentialOrderManager
 
+from dparray._dtypes import is_bfloat16
 from dparray._imports import when_imported
 from dparray._layout import Block, Layout, contiguous_strides
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.order import make_ready
 from dparray._runtime.queues import note_work
-from dparray.exceptions import ArgumentError
+from dparray.exceptions import ArgumentError, DTypeError
 from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
 from dparray.memory.segments import slab_of
 
@@ -151,10 +152,17 @@ def memory_at(block: Block, offset: int) -> Any:
     )
 
 
-def tensor_of(layout: Layout) -> dpt.usm_ndarray:
+def tensor_of(layout: Layout, as_bits: bool = False) -> dpt.usm_ndarray:
     """Return the array as a ``dpnp.tensor.usm_ndarray`` over the same memory.
 
     A caller that lets the library work on it must call :func:`note_work`.
+
+    Args:
+        layout: the array.
+        as_bits: whether bfloat16 becomes uint16, for copies.
+
+    Raises:
+        DTypeError: the array is bfloat16.
     """
     block = layout.block
     if isinstance(block, Positions):
@@ -162,9 +170,16 @@ def tensor_of(layout: Layout) -> dpt.usm_ndarray:
         with foreign_calls(block.queue):
             return dpt.asarray(values, sycl_queue=block.queue, usm_type=block.usm_type)
     itemsize = layout.dtype.itemsize
+    dtype = layout.dtype
+    if is_bfloat16(dtype):
+        if not as_bits:
+            raise DTypeError(
+                "dpnp, which computes this, has no bfloat16; write x.astype('float32') first"
+            )
+        dtype = np.dtype(np.uint16)
     return dpt.usm_ndarray(
         layout.shape,
-        dtype=layout.dtype,
+        dtype=dtype,
         strides=tuple(stride // itemsize for stride in layout.strides),
         buffer=block.memory,
         offset=layout.offset // itemsize,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray._dtypes import is_bfloat16
 from dparray._layout import Layout, Shape, Strides, order_of, shows_elements_twice
 from dparray._runtime.submission import Packed, pack_array, pack_flat, pack_pointer
 from dparray._type_keys import TypeKey, code_of
@@ -89,9 +90,10 @@ def array_key(
     """Return the type key of an array; ``strides`` in bytes."""
     code = code_of(dtype)
     if code not in _ARRAY_TYPES:
+        fix = "; give x.astype('float32'), or its bits: x.view('uint16')"
         raise TypeError(
             f"an array of {dtype.name}; a kernel takes arrays of bool, integers, float16, "
-            "float32, float64, complex64 and complex128"
+            "float32, float64, complex64 and complex128" + (fix if is_bfloat16(dtype) else "")
         )
     is_read_only = is_read_only or shows_elements_twice(shape, strides)
     order = "R" if is_read_only else order_of(shape, strides, dtype.itemsize)

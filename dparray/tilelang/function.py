@@ -369,6 +369,11 @@ def _described(name: str, value: Any) -> Tensor | Constant:
 
 
 def _tensor(name: str, shape: tuple[int, ...], dtype: DType) -> Tensor:
+    if _dtypes.is_bfloat16(dtype):
+        raise DTypeError(
+            f"tile function: input {name} is bfloat16, which the language does not have; "
+            f"give {name}.astype('float32')"
+        )
     if dtype not in DTYPES:
         raise DTypeError(
             f"tile function: input {name} is {dtype}; the language has bool, integers of 8 to 64 "

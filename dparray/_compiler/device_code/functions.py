@@ -17,7 +17,16 @@ from numba.core.imputils import Registry
 from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
-from dparray._codegen.intrinsics import flat, half, half_bits, half_value, of_kind
+from dparray._codegen.intrinsics import (
+    bfloat16,
+    bfloat16_bits,
+    bfloat16_value,
+    flat,
+    half,
+    half_bits,
+    half_value,
+    of_kind,
+)
 from dparray._compiler import instructions, language, mathematics  # noqa: F401
 from dparray._compiler.device_code import (
     atomics,  # noqa: F401
@@ -237,6 +246,60 @@ def _half(value: Any) -> Any:
         return _extended(_truncated(number(value)))
 
     return round_to_half
+
+
+# --- bfloat16 -------------------------------------------------------------------------------------
+
+
+@intrinsic(target=TARGET)
+def _float_of_bits(typing_context: Any, bits: Any) -> Any:
+    """The float32 with these 32 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.uint32), generate
+
+
+@intrinsic(target=TARGET)
+def _bits_of_float(typing_context: Any, value: Any) -> Any:
+    """The 32 bits of a float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.uint32(types.float32), generate
+
+
+@overload(bfloat16_value, target=TARGET)
+def _bfloat16_value(bits: Any) -> Any:
+    def extend(bits: Any) -> Any:
+        return _float_of_bits(types.uint32(bits) << types.uint32(16))
+
+    return extend
+
+
+@overload(bfloat16_bits, target=TARGET)
+def _bfloat16_bits(value: Any) -> Any:
+    def round_to_bits(value: Any) -> Any:
+        number = types.float32(value)
+        bits = types.uint64(_bits_of_float(number))
+        upper = bits >> types.uint64(16)
+        rounded = (bits + types.uint64(32767) + (upper & types.uint64(1))) >> types.uint64(16)
+        return types.uint16(upper | types.uint64(64) if number != number else rounded)
+
+    return round_to_bits
+
+
+@overload(bfloat16, target=TARGET)
+def _bfloat16(value: Any) -> Any:
+    def round_to_value(value: Any) -> Any:
+        return bfloat16_value(bfloat16_bits(value))
+
+    return round_to_value
+
+
+# --- float16 of user-defined kernels --------------------------------------------------------------
 
 
 def _rounded_to_half(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
