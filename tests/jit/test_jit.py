@@ -791,6 +791,35 @@ def test_a_literal_that_does_not_fit_is_an_error_as_in_numpy(function: Any) -> N
     dp.jit(function)(wide)  # fits
 
 
+def mixed_bits(x: Any, out: Any) -> Any:
+    mask = 5
+    last = x[0]
+    for i in range(1, x.shape[0]):
+        y = x[i]
+        a = 0x0F & y
+        b = (a ^ (mask & 3)) | x[i - 1]
+        c = b >> 1
+        c >>= 1
+        d = -c + ~y
+        last = (d * 3 + (y ^ x[i - 1])) ^ a
+        out[i] = last + (c & 1)
+    return last
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int32", "uint32", "int64"])
+def test_bits_and_signs_of_narrow_integers(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    host = RNG.integers(limits.min, limits.max, 100, dtype, endpoint=True)
+    wanted = np.zeros_like(host)
+    with np.errstate(over="ignore"):
+        wanted_last = mixed_bits(host, wanted)
+    out = dp.zeros(100, dtype=dtype)
+    last = dp.jit(mixed_bits)(dp.asarray(host), out)
+    np.testing.assert_array_equal(out.asnumpy(), wanted)
+    assert last.dtype == wanted_last.dtype
+    assert last.item() == wanted_last
+
+
 # -- finding faults --------------------------------------------------------------------------------
 
 
