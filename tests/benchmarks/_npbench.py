@@ -66,8 +66,9 @@ class NPBenchProgram:
         found = {}
         for kind in ("n", "np", "npr"):
             source = self._folder / f"{self.name}_numba_{kind}.py"
-            if source.is_file():
-                found[kind] = _module_of(source, jit)[function]
+            names = _module_of(source, jit) if source.is_file() else {}
+            if function in names:
+                found[kind] = names[function]
         return found
 
 

@@ -7,6 +7,6 @@ import pytest
 from tests.jit.random_functions import check
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(500))
 def test_a_random_function(seed: int) -> None:
     check(seed)
