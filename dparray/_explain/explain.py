@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -290,7 +291,9 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
 
     Returns:
         An :class:`Explanation`; for a Tile function, its explanation; for a function compiled by
-        :func:`dparray.jit`, a text that lists its regions; for another function, a
+        :func:`dparray.jit`, a text that lists its regions; for a model of :mod:`dparray.onnx`,
+        which is run for the inputs, a :class:`dparray.onnx.ModelExplanation`; for another
+        function, a
         :class:`dparray._profile.report.PlacementReport`.
 
     Raises:
@@ -308,6 +311,9 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
     if isinstance(x, TileFunction):
         return x.explain(*others, **named)
     if isinstance(x, JitFunction):
+        return x.explain(*others, **named)
+    model = sys.modules.get("dparray.onnx.model")  # needs packages that may not be there
+    if model is not None and isinstance(x, model.Model):
         return x.explain(*others, **named)
     if callable(x) and not hasattr(x, "sycl_queue"):
         return explain_function(x, others, named)

@@ -45,6 +45,7 @@ COMMANDS = (
         "warmup", "dparray.cli.warmup", "compile and cache the kernels that most programs need"
     ),
     Command("report", "dparray.cli.report", "write a file about a device, to send with a report"),
+    Command("onnx", "dparray.cli.onnx", "check an ONNX model, show what it needs, time its nodes"),
     Command("cache", "dparray.cli.cache", "show or clear the disk cache of kernels", False),
 )
 

@@ -1,0 +1,78 @@
+"""Explaining models, the table of operators, and the command."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import cli
+
+onnx = pytest.importorskip("onnx", reason="dparray.onnx needs the package onnx")
+
+from onnx import helper  # noqa: E402
+
+from tests.onnx.test_models import dense, info, make, values  # noqa: E402
+
+node = helper.make_node
+
+
+def shaped():
+    """A model with a folded node, one whose value follows from shapes, and a view."""
+    nodes = [
+        node("Add", ["one", "one"], ["two"]),
+        node("Shape", ["x"], ["s"]),
+        node("Reshape", ["x", "s"], ["r"]),
+        node("Transpose", ["r"], ["t"]),
+        node("Mul", ["t", "two"], ["y"]),
+    ]
+    return make(nodes, [info("x", ["N", 3])], [info("y")], {"one": np.ones((), "float32")})
+
+
+def test_explain_says_how_each_node_is_computed() -> None:
+    plan = dp.explain(dp.onnx.load(shaped()), values(2, 3))
+    assert [each.how for each in plan.nodes] == ["folded", "constant", "constant", "view", "device"]
+    assert plan.nodes[-1].calls == ("multiply",)
+    assert plan.is_recorded
+    assert "replayed from a recorded plan" in str(plan)
+
+
+def test_explain_without_inputs_shows_what_load_did() -> None:
+    plan = dp.explain(dp.onnx.load(shaped()))
+    assert [each.how for each in plan.nodes] == ["folded", *["device"] * 4]
+
+
+def test_values_that_decide_shapes_are_said_to_be_read() -> None:
+    model = dp.onnx.load(make([node("NonZero", ["x"], ["y"])], [info("x", ["N"])], [info("y")]))
+    plan = dp.explain(model, np.array([0, 1, 2], "float32"))
+    assert not plan.is_recorded
+    assert "run node by node" in str(plan)
+
+
+def test_the_table_of_operators() -> None:
+    table = {each.name: each for each in dp.onnx.supported()}
+    assert len(table) > 180
+    assert table["Conv"].how == "row"
+    assert table["Gelu"].opsets[0] == 20
+    assert {"float", "double"} <= set(table["Conv"].dtypes)
+    assert table["RMSNormalization"].how == "function"
+
+
+def test_the_command(tmp_path, capsys) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(dense()[0].SerializeToString())
+    assert cli.main(["onnx", str(path)]) == 0
+    assert "MatMul 1" in capsys.readouterr().out
+    assert cli.main(["onnx", "--json", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["nbytes"] == 144
+    assert cli.main(["onnx", "--check", str(path)]) == 0
+    assert capsys.readouterr().out == ""
+    assert cli.main(["onnx", "--profile", "--size", "N=5", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "Softmax" in shown
+    assert "each waited for" in shown
+    path.write_bytes(b"text")
+    assert cli.main(["onnx", str(path)]) == 1
+    assert "not an ONNX model" in capsys.readouterr().err
