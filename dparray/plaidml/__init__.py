@@ -4,6 +4,9 @@ A script written for PlaidML runs with ``import dparray.plaidml as plaidml``; a 
 an array of dparray (``tensor.array``) beside its lock. Imports ``tilelang`` and what that imports.
 """
 
+import importlib
+from typing import Any
+
 from dparray.plaidml import exceptions, op, tile
 from dparray.plaidml.devices import (
     Context,
@@ -44,3 +47,10 @@ __all__ = [
     "set_floatx",
     "tile",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import ``dparray.plaidml.keras`` when it is first asked for."""
+    if name == "keras":
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,268 @@
+"""Execute Keras' NumPy backend with dparray in the place of NumPy.
+
+Keras chooses its backend from a list of names, so that it is told ``numpy``. An importer then
+executes the files of that backend, those of the Keras that is installed, with another ``import``:
+``numpy`` is dparray with NumPy behind it, and ``jax``, of which the backend uses four functions, is
+`dparray.plaidml.keras.windows`. The files ``random`` and ``image`` compute on the host.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+from collections.abc import Callable
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from dparray._array.ndarray import ndarray
+from dparray.plaidml.keras import windows
+
+_BACKEND = "keras.src.backend.numpy"
+_ON_HOST = {"random", "image"}
+_UNCHANGED = {"trainer", "export", "layer"}
+
+_finders: list[_Finder] = []
+
+
+def is_installed() -> bool:
+    """Whether Keras computes on dparray."""
+    return bool(_finders)
+
+
+def install(device: Any) -> Any:
+    """Import Keras with its backend replaced; return the module."""
+    finder = _Finder(device)
+    before = os.environ.get("KERAS_BACKEND")
+    os.environ["KERAS_BACKEND"] = "numpy"
+    sys.meta_path.insert(0, finder)
+    try:
+        keras = importlib.import_module("keras")
+    except BaseException:
+        sys.meta_path.remove(finder)
+        if before is None:
+            del os.environ["KERAS_BACKEND"]
+        else:
+            os.environ["KERAS_BACKEND"] = before
+        raise
+    finder.array_module.config.host_operands = "copy"
+    _finders.append(finder)
+    return keras
+
+
+def _is_tensor(x: Any) -> bool:
+    return isinstance(x, ndarray | np.ndarray | np.generic)
+
+
+def _to_host(x: Any) -> Any:
+    if isinstance(x, ndarray):
+        return x.asnumpy()
+    return type(x)(map(_to_host, x)) if type(x) in (list, tuple) else x
+
+
+class _Namespace(ModuleType):
+    """A module with dparray's functions; NumPy's, with a copy each way, where there is none."""
+
+    def __init__(self, name: str, finder: _Finder, first: Any, second: Any) -> None:
+        super().__init__(name)
+        self._finder, self._first, self._second = finder, first, second
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._first, name, None)
+        is_ours = value is not None
+        if not is_ours:
+            value = getattr(self._second, name)
+        if callable(value) and not isinstance(value, type):
+            value = self._finder.placing(value) if is_ours else self._finder.on_host(value)
+        setattr(self, name, value)
+        return value
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the files of Keras' NumPy backend and executes them with other imports."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        # The namespace that programs see; it imports this module, so it is looked up here.
+        self.array_module: Any = sys.modules[__name__.partition(".")[0]]
+        self.numpy = self._numpy()
+        self.jax = windows.jax_module(self.unwrapped)
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def place(self, x: Any) -> Any:
+        """Copy host arrays to the device."""
+        if isinstance(x, np.ndarray | np.generic):
+            return self.array_module.asarray(x, device=self.device)
+        return type(x)(map(self.place, x)) if type(x) in (list, tuple) else x
+
+    def unwrapped(self, x: Any) -> Any:
+        """Return the array of a Keras variable, and host arrays on the device."""
+        if isinstance(x, np.ndarray):
+            return self.place(x)
+        if getattr(x, "_is_dparray_variable", False):
+            return x.value
+        if type(x) in (list, tuple) and any(
+            isinstance(each, np.ndarray | ndarray) or hasattr(each, "_is_dparray_variable")
+            for each in x
+        ):
+            return type(x)(map(self.unwrapped, x))
+        return x
+
+    def placing(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose host arrays and variables become arrays."""
+
+        @functools.wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            named = {name: self.unwrapped(x) for name, x in named.items()}
+            return function(*map(self.unwrapped, arguments), **named)
+
+        return call
+
+    def on_host(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function that computes on the host, with a copy each way."""
+
+        @functools.wraps(function)
+        def call(*arguments: Any, **named: Any) -> Any:
+            named = {name: _to_host(x) for name, x in named.items()}
+            return self.place(function(*map(_to_host, arguments), **named))
+
+        return call
+
+    def array(self, x: Any, dtype: Any = None, copy: Any = None, **_: Any) -> Any:
+        """Return an array; a list may hold arrays."""
+        dp, x = self.array_module, self.unwrapped(x)
+        if type(x) in (list, tuple) and any(isinstance(each, ndarray) for each in x):
+            made = dp.stack([dp.asarray(each) for each in x])
+            return made if dtype is None else made.astype(dtype)
+        return dp.array(x, dtype=dtype, device=None if isinstance(x, ndarray) else self.device)
+
+    def asarray(self, x: Any, dtype: Any = None, **_: Any) -> Any:
+        """Return an array, without a copy where there is nothing to convert."""
+        if not isinstance(x, ndarray):
+            return self.array(x, dtype)
+        return x if dtype is None else x.astype(dtype)
+
+    # -- modules -----------------------------------------------------------------------------------
+
+    def _numpy(self) -> Any:
+        dp = self.array_module
+        made = _Namespace("numpy", self, dp, np)
+        for name in ("random", "dtype", "finfo", "iinfo", "issubdtype", "generic"):
+            setattr(made, name, getattr(np, name))
+        vars(made).update(ndarray=ndarray, array=self.array, asarray=self.asarray, lib=dp.lib)
+        for name in ("linalg", "fft"):
+            setattr(
+                made,
+                name,
+                _Namespace(f"numpy.{name}", self, getattr(dp, name), getattr(np, name)),
+            )
+        return made
+
+    @functools.cached_property
+    def scipy(self) -> Any:
+        """SciPy, with dparray's special functions."""
+        none = ModuleType("none")
+        made: Any = ModuleType("scipy")
+        for name in ("special", "signal", "linalg"):
+            ours = self.array_module.special if name == "special" else none
+            theirs = importlib.import_module(f"scipy.{name}")
+            setattr(made, name, _Namespace(f"scipy.{name}", self, ours, theirs))
+        return made
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Find the files of the backend, and nothing else."""
+        if name != _BACKEND and not name.startswith(f"{_BACKEND}."):
+            return None
+        spec: Any = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is not None and name.rpartition(".")[2] not in _UNCHANGED:
+            spec.inner, spec.loader = spec.loader, self
+        return spec
+
+    def create_module(self, spec: Any) -> None:
+        """Let Python make the module."""
+
+    def exec_module(self, module: Any) -> None:
+        """Execute a file of the backend."""
+        name = module.__name__
+        last = name.rpartition(".")[2]
+        if last not in _ON_HOST:
+            module.__dict__["__builtins__"] = {**vars(builtins), "__import__": self._imported}
+        exec(module.__spec__.inner.get_code(name), module.__dict__)
+        if last in _ON_HOST:
+            self._move_to_host(module)
+        if last == "core":
+            self._amend(module)
+        if hasattr(module, "is_tensor"):
+            module.is_tensor = _is_tensor
+
+    def _imported(
+        self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+    ) -> Any:
+        """Import as Python does, except for the modules that are replaced."""
+        if name == "numpy":
+            return self.numpy
+        if name == "jax":
+            return self.jax
+        if name.startswith("keras.src.backend.jax"):
+            return SimpleNamespace(fft=self._fft("fft"), fft2=self._fft("fft2"))
+        if name == "scipy.linalg":
+            return self.scipy
+        if name == "keras.src.utils.module_utils" and "scipy" in (fromlist or ()):
+            return SimpleNamespace(scipy=self.scipy)
+        return builtins.__import__(name, globals, locals, fromlist, level)
+
+    def _fft(self, name: str) -> Callable[..., Any]:
+        def transform(x: Any) -> Any:
+            made = getattr(self.array_module.fft, name)(x[0] + 1j * x[1])
+            return made.real, made.imag
+
+        return transform
+
+    def _move_to_host(self, module: Any) -> None:
+        for name, function in list(vars(module).items()):
+            if not isinstance(function, FunctionType):
+                continue
+            if function.__module__ != module.__name__:
+                # What the file imports from the others takes and gives host arrays there.
+                setattr(module, name, functools.wraps(function)(_host_result(function)))
+            elif not name.startswith("_"):
+                setattr(module, name, self.on_host(function))
+
+    def _amend(self, core: Any) -> None:
+        """Change what a tensor is, and how values come and go."""
+        dp, variable = self.array_module, core.Variable
+        original, standard = core.convert_to_tensor, core.standardize_dtype
+
+        def assign(self_: Any, value: Any) -> None:
+            self_._value = dp.asarray(self.unwrapped(value)).astype(self_._dtype)
+
+        def convert(x: Any, dtype: Any = None, sparse: Any = None, ragged: Any = None) -> Any:
+            if not sparse and not ragged:
+                if type(x) in (list, tuple) and any(isinstance(i, ndarray | variable) for i in x):
+                    x = dp.stack([dp.asarray(self.unwrapped(each)) for each in x])
+                if isinstance(x, np.ndarray | np.generic) and dtype is None:
+                    return dp.asarray(x, device=self.device)
+                if isinstance(x, ndarray):
+                    target = None if dtype is None else standard(dtype)
+                    return x if target is None or x.dtype == target else x.astype(target)
+            return original(x, dtype, sparse, ragged)
+
+        variable._is_dparray_variable = True
+        variable._direct_assign = assign
+        variable.__array__ = lambda self_, dtype=None, copy=None: np.asarray(
+            _to_host(self_.value), dtype
+        )
+        core.convert_to_tensor = convert
+        core.cast = lambda x, dtype: convert(x, dtype=dtype)
+        core.convert_to_numpy = lambda x: np.array(_to_host(self.unwrapped(x)))
+
+
+def _host_result(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *arguments, **named: _to_host(function(*arguments, **named))
