@@ -293,8 +293,7 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         An :class:`Explanation`; for a Tile function, its explanation; for a function compiled by
         :func:`dparray.jit`, a text that lists its regions; for a model of :mod:`dparray.onnx`,
         which is run for the inputs, a :class:`dparray.onnx.ModelExplanation`; for another
-        function, a
-        :class:`dparray._profile.report.PlacementReport`.
+        function, a :class:`dparray._profile.report.PlacementReport`.
 
     Raises:
         HostConversionError: ``x`` is not an array.

@@ -53,11 +53,11 @@ BUDGETS = {
     "evaluate": 7_750,
     "array": 6_200,
     "kernels": 4_650,
-    "functions": 31_700,
+    "functions": 31_800,
     "compiled": 4_000,
     "models": 4_500,
     "shards": 2_800,
-    "tools": 9_500,
+    "tools": 9_650,
 }
 
 # Who may import a package of the stack when the program runs.
