@@ -17,7 +17,7 @@ import re
 import signal
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 REQUEST = struct.Struct("<qi")  # the length of the text; what is wanted
@@ -501,6 +501,7 @@ _INTEGER_OF = {
 _UNCOUNTED = frozenset(
     ("load", "udiv", "sdiv", "urem", "srem", "fptosi", "fptoui", "fcmp", "bitcast", "ptrtoint")
 ) | {"extractelement", "cmpxchg", "atomicrmw"}
+_GROUP_FUNCTION = "__spirv_Group"
 _IN_ORDER = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 
 
@@ -527,12 +528,25 @@ def _with_uncounted_loops(text: str) -> str:
     """The text of a module out of whose loops come no numbers that the driver might spoil."""
     if " phi " not in text:
         return text
-    hidden = _FUNCTION.sub(lambda of: of[1] + _uncounted(of[2]), text)
+    compared = _LOWEST_BITS.sub(_compare_lowest_bit, text)
+    hidden = _FUNCTION.sub(lambda of: of[1] + _uncounted(of[2]), compared)
     for kind, name in _UNCHANGED.items():
         is_declared = f"declare spir_func {kind} {name}(" in text
         if f" {name}(" in hidden and not is_declared:
             hidden += f"\ndeclare spir_func {kind} {name}({kind}, {kind})\n"
     return _declared(text, hidden) if _DIMENSIONS in hidden else hidden
+
+
+# The back end compares the lowest bit with 0 where a number is cut to it.
+_LOWEST_BITS = re.compile(
+    r"^  (?P<name>%\S+) = trunc (?:nuw |nsw )*(?P<type>i8|i16|i32|i64) (?P<given>%\S+) to i1$",
+    re.MULTILINE,
+)
+
+
+def _compare_lowest_bit(found: re.Match[str]) -> str:
+    bit, kind = f"%dparray.lowest.{found.start()}", found["type"]
+    return f"  {bit} = and {kind} {found['given']}, 1\n  {found['name']} = icmp ne {kind} {bit}, 0"
 
 
 def _uncounted(body: str) -> str:
@@ -541,8 +555,8 @@ def _uncounted(body: str) -> str:
     before: dict[int, list[str]] = {}  # the lines that are put before one
     kinds: set[str] = set()
     for loop in function.loops():
-        _cut_chains(function, loop, before, kinds)
         _hide_starts(function, loop, before)
+        _cut_chains(function, loop, before, kinds)
         if _may_be_spoiled(function, loop):
             _hide_exits(function, loop, before, kinds)
     if not before:
@@ -572,8 +586,9 @@ def _kind_of_phi(line: str) -> str:
 def _cut_chains(
     function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
 ) -> None:
-    """Hide that the next value of a loop's phi is another of its phis.
+    """Hide that the next value of a loop's phi may be another of its phis.
 
+    The driver may know which of some values is chosen, or that a group function gives what it gets.
     Phis that decide the exit are safe, and hiding them is slow: Euclid's algorithm takes twice as
     long.
     """
@@ -581,9 +596,12 @@ def _cut_chains(
     phis = _header_phis(function, loop)
     for name, at in phis.items():
         for value, place in _INCOMING.findall(function.lines[at]):
-            if place not in loop.blocks or value not in phis or value == name:
+            if place not in loop.blocks:
                 continue
-            if all(value in function.sources(condition, loop) for condition in conditions):
+            chosen = (_choices(function, loop, value, phis) & phis.keys()) - {name}
+            if not chosen or all(
+                chosen <= function.sources(condition, loop) for condition in conditions
+            ):
                 continue
             kind = _kind_of_phi(function.lines[at])
             whole = _INTEGER_OF[kind]
@@ -631,24 +649,48 @@ def _hide_starts(function: _Function, loop: _Loop, before: dict[int, list[str]])
             function.lines[at] = function.lines[at].replace(old, f"[ {hidden}, {place} ]")
 
 
-def _is_kept_or_set(function: _Function, loop: _Loop, name: str, value: str) -> bool:
-    """Return whether a phi's next value is chosen of itself and of values from before the loop."""
+def _choices(function: _Function, loop: _Loop, value: str, phis: Collection[str]) -> set[str]:
+    """Return the values of which one is a value in a loop, with the phis of its header."""
     seen: set[str] = set()
-    coming, is_kept = [value], False
+    found: set[str] = set()
+    coming = [value]
     while coming:
         each = coming.pop()
-        if each == name:
-            is_kept = True
-        elif each not in seen and function.is_in(each, loop):
+        if each in seen:
+            continue
+        seen.add(each)
+        if each in phis or not function.is_in(each, loop):
+            found.add(each)
+            continue
+        _, operation, rest = function.definitions[each]
+        if operation == "phi":
+            coming += [incoming for incoming, _ in _INCOMING.findall(rest)]
+        elif operation == "select":
+            coming += [side.split()[-1] for side in rest.split(", ")[1:]]
+        elif operation == "freeze" or _GROUP_FUNCTION in rest:
+            coming += _NAMES.findall(rest)
+        else:
+            found.add(each)
+    return found
+
+
+def _is_kept_or_set(function: _Function, loop: _Loop, name: str, value: str) -> bool:
+    """Return whether a phi's next value is chosen of itself and of values from before the loop."""
+    if value == name:
+        return False
+    phis = _header_phis(function, loop)
+    waiting, seen = {value}, {name}
+    is_kept = False
+    while waiting:
+        found = _choices(function, loop, waiting.pop(), phis)
+        is_kept |= name in found
+        if any(each not in phis and function.is_in(each, loop) for each in found):
+            return False
+        for each in (found & phis.keys()) - seen:
             seen.add(each)
-            _, operation, rest = function.definitions[each]
-            if operation == "phi":
-                coming += [incoming for incoming, _ in _INCOMING.findall(rest)]
-            elif operation == "select":
-                coming += [side.split()[-1] for side in rest.split(", ")[1:]]
-            else:
-                return False
-    return is_kept and bool(seen)
+            line = function.lines[phis[each]]
+            waiting |= {next for next, place in _INCOMING.findall(line) if place in loop.blocks}
+    return is_kept
 
 
 def _may_be_spoiled(function: _Function, loop: _Loop) -> bool:

@@ -34,6 +34,14 @@ def test_loops_that_exchange_or_keep_numbers_are_right(seed: int) -> None:
     compare(make_case(seed))
 
 
+@pytest.mark.parametrize("seed", [60036, 60696, 61669, 70786])
+def test_loops_that_may_exchange_numbers_are_compiled(seed: int) -> None:
+    # In a process of its own, which the driver's compiler ended.
+    command = [sys.executable, str(_PROGRAM), "--count", "1", "--seed", str(seed)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 def test_a_loop_counted_in_two_bits_is_written() -> None:
     compare(make_case(62240))
 
