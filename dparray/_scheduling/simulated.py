@@ -22,6 +22,8 @@ class SimulatedDevice:
     It computes on the CPU device, on a queue of its own, so all values are right; what steps and
     copies take is taken from what is said here, in virtual time. A policy sees its speeds, memory
     and aspects as those of a device, so the schedule is the one that such a machine would get.
+    Virtual time and the limit of memory hold for steps that a policy places. Other work takes no
+    virtual time, and its arrays are the CPU's: small ones are host arrays that no pool counts.
 
     Args:
         name: by which it is called in records and messages.

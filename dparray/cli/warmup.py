@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 import time
@@ -23,7 +24,9 @@ _ROWS, _COLUMNS = 300, 500
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``dparray warmup``."""
     parser.add_argument(
-        "--device", metavar="DEVICE", help="the device (default: the default device)"
+        "--device",
+        metavar="DEVICE",
+        help="the device (default: all devices of this machine that can hold arrays)",
     )
     parser.add_argument(
         "--dtype",
@@ -42,7 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile, and print the number of kernels."""
-    device = Device(arguments.device)
+    devices = [Device(arguments.device)] if arguments.device else list(dp.devices())
+    devices = devices or [dp.default_device()]  # raises, with the reason
     found = {"compiled": 0, "loaded": 0}
 
     def count(event: str, **values: Any) -> None:
@@ -53,15 +57,17 @@ def run(arguments: argparse.Namespace) -> int:
     stop = _hooks.subscribe(count)
     try:
         with limits.force("fused"):
-            for dtype in arguments.dtype:
-                if dtype == "float64" and not device.sycl_device.has_aspect_fp64:
+            for device, dtype in itertools.product(devices, arguments.dtype):
+                if dtype == "float64" and not device.has_fp64:
                     continue
                 for name, program in programs(device, dtype):
                     if sys.stderr.isatty():
-                        print(f"\r\033[K{dtype}: {name}", end="", file=sys.stderr, flush=True)
+                        text = f"\r\033[K{device} {dtype}: {name}"
+                        print(text, end="", file=sys.stderr, flush=True)
                     dp.eval(*arrays_of(program()))
         background.wait()
-        dp.synchronize(device)
+        for device in devices:
+            dp.synchronize(device)
     finally:
         stop()
         if sys.stderr.isatty():
@@ -70,11 +76,13 @@ def run(arguments: argparse.Namespace) -> int:
     base = cache.base_directory()
     directory = None if base is None else str(base)
     if arguments.json:
-        print(json.dumps({"directory": directory, "seconds": seconds, **found}, indent=2))
+        names = [str(device) for device in devices]
+        content = {"directory": directory, "devices": names, "seconds": seconds, **found}
+        print(json.dumps(content, indent=2))
     else:
         print(
             f"{found['compiled']} kernels compiled and {found['loaded']} found on disk in "
-            f"{seconds:.1f} s, for {device}; "
+            f"{seconds:.1f} s, for {'; '.join(map(str, devices))}; "
             + (f"kept in {directory}" if directory else f"not kept: {cache.missing_reason()}")
         )
     return 0

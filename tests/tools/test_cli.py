@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import dpctl
 import pytest
 
 import dparray as dp
@@ -182,6 +183,25 @@ def test_info_as_json_has_the_limits_that_kernels_meet(capsys: pytest.CaptureFix
     if device.max_compute_units > 1:
         parts = {"partition": 1, "count": device.max_compute_units}
         assert parts in cpu["sub_devices"]
+
+
+def test_warmup_compiles_for_every_device(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
+    seen: list[tuple[dp.Device, str]] = []
+
+    def programs(device: dp.Device, dtype: str) -> list[tuple[str, Any]]:
+        seen.append((device, dtype))
+        return [("ones", lambda: dp.ones(3, device=device))]
+
+    monkeypatch.setattr(dp, "devices", lambda: devices)
+    monkeypatch.setattr("dparray.cli.warmup.programs", programs)
+    assert main(["warmup", "--dtype", "float32", "--json"]) == 0
+    assert [device for device, _ in seen] == devices
+    assert json.loads(capsys.readouterr().out)["devices"] == [str(each) for each in devices]
+    assert main(["warmup", "--dtype", "float32", "--device", "cpu"]) == 0
+    assert len(seen) == 3
 
 
 def test_info_shows_the_rates_that_policies_use(capsys: pytest.CaptureFixture[str]) -> None:
