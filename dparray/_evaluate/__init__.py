@@ -1,7 +1,7 @@
-"""Evaluation: pending nodes go in, submitted work comes out, by a bound plan.
+"""Evaluate pending nodes by a bound plan, and submit the work.
 
-``evaluate`` and ``writes`` are called; ``bound_plan`` keeps plans. ``schedule`` makes a ``plan`` by
-the rules of ``fusion``, ``passes`` and ``limits``, and ``execute`` carries it out with ``kernels``,
-``host`` or ``library``. ``readers`` knows what is referenced from outside. Imports the compiler,
-the generators of kernels, memory and what is below, and knows no array.
+The entry points are ``evaluate`` and ``writes``; ``bound_plan`` stores plans. ``schedule`` makes a
+``plan`` by the rules of ``fusion``, ``passes`` and ``limits``, and ``execute`` runs it with
+``kernels``, ``host`` or ``library``. ``readers`` tracks references from outside. Imports the
+compiler, the kernel generators, memory and all lower layers, but no array class.
 """

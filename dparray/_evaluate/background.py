@@ -1,4 +1,4 @@
-"""Work that the program does not wait for: kernels are compiled and loaded by one thread."""
+"""Background work: one thread compiles and loads kernels while the program continues."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _is_ended = False
 
 
 def ask(work: Callable[[], None]) -> None:
-    """Do ``work`` some time, after what was asked for before; what it raises is dropped.
+    """Run ``work`` later, after earlier requests; exceptions are dropped.
 
-    Nothing is begun while the interpreter ends.
+    Nothing is started during interpreter shutdown.
     """
     global _thread
     with _changed:
@@ -25,14 +25,15 @@ def ask(work: Callable[[], None]) -> None:
             return
         _waiting.append(work)
         if _thread is None:
-            # The interpreter does not wait for it by itself: `_end` does, for what has begun.
+            # The interpreter does not wait for this thread by itself: `_end` waits for running
+            # work.
             _thread = threading.Thread(target=_run, name="dparray-compile", daemon=True)
             _thread.start()
         _changed.notify_all()
 
 
 def wait() -> None:
-    """Return when all that was asked for is done."""
+    """Return when all requested work is done."""
     with _changed:
         _changed.wait_for(lambda: not _waiting and not _is_working)
 
@@ -49,7 +50,7 @@ def _run() -> None:
         try:
             work()
         except Exception:
-            pass  # the program goes on without the kernel, as before
+            pass  # The program continues without the kernel, as before.
         finally:
             del work
             with _changed:
@@ -58,7 +59,7 @@ def _run() -> None:
 
 
 def _end() -> None:
-    """Begin nothing more, and wait for what has begun: a compiler is not to be torn."""
+    """Start nothing more, and wait for running work: a compiler must not be interrupted."""
     global _is_ended
     with _changed:
         _is_ended = True
@@ -74,7 +75,7 @@ def has_worked() -> bool:
 
 
 def forget_in_child() -> None:
-    """Return a forked process has no such thread; what was asked for is its parent's."""
+    """Return to the initial state in a forked process, which has no such thread."""
     global _changed, _thread, _is_working
     _changed = threading.Condition(threading.Lock())
     _waiting.clear()

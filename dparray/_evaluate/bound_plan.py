@@ -1,14 +1,15 @@
-"""Bound plans: a pending expression is evaluated by the plan that its key finds in one dictionary.
+"""Bound plans: one dictionary maps the key of a pending expression to the plan that computes it.
 
-A plan (:mod:`dparray._evaluate.plan`) is bound to a queue the first time, and kept. Its steps are
-host operations, kernel launches and library calls; the calls of host operations are made with the
-plan (:func:`dparray._evaluate.host.bind`). Where one launch is all of it, the parts that never
-change are made once its kernel is there: the arguments, with places for the arrays and the numbers.
-The compiled module fills these in and submits. Arrays of a megabyte and more drive a program's own
-code out of a core's caches, and Python then takes three to ten times as long for the same.
+A plan (:mod:`dparray._evaluate.plan`) is bound to a queue at its first use, and cached. Its steps
+are host operations, kernel launches and library calls; the calls of host operations are prepared
+with the plan (:func:`dparray._evaluate.host.bind`). If a plan is a single launch, its constant
+parts are prepared once its kernel is ready: the arguments, with slots for the arrays and the
+numbers. The compiled module fills these slots and submits. This matters because arrays of at least
+a megabyte evict a program's code from the core's caches, and Python then takes three to ten times
+as long.
 
-Until the kernel is there, the steps that the plan has instead run, and the kernel is compiled in
-the background; the next evaluation after that binds it.
+Until the kernel is ready, the plan's alternative steps run, and the kernel is compiled in the
+background; the next evaluation binds it.
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ from dparray._runtime import in_order
 from dparray._runtime.host_maps import lock
 from dparray._runtime.order import order_of
 
-#: Bound plans by what they compute and where (:func:`dparray._evaluate.evaluate.compute`). All are
-#: dropped when there are many, and when an option is set that decides about plans.
+#: Bound plans by expression and queue (:func:`dparray._evaluate.evaluate.compute`). All are dropped
+#: when there are too many, and when an option is set that affects plans.
 plans: dict[Any, BoundPlan] = {}
 MAX_PLANS = 4096
 
-#: Makes a launch of the compiled module, and submits it: whether it could. ``None`` without it.
+#: Creates a launch of the compiled module, and submits it; returns whether it succeeded. ``None``
+#: without that module.
 make_launch: Callable[[tuple[Any, ...]], Any] | None = None
 launch_bound: Callable[[Any, Any, Any], bool] | None = None
 
-# The numbers that the compiled module converts.
+# The scalar types that the compiled module converts.
 _CONVERTED = {dtype: dtype.num for dtype in map(np.dtype, (np.float32, np.float64))}
 _HOLE = bytes(8)
 
@@ -49,9 +51,9 @@ class BoundPlan:
 
     Attributes:
         plan: the steps.
-        queue: where they run.
-        launch: the launch of the compiled module, once it is made.
-        is_long: that launch may take long, because of the memory that it reads and writes.
+        queue: the queue of the steps.
+        launch: the launch of the compiled module, once it exists.
+        is_long: whether that launch may take long, judged by the memory that it reads and writes.
     """
 
     __slots__ = ("_step", "is_long", "launch", "plan", "queue")
@@ -64,12 +66,12 @@ class BoundPlan:
         self._step = _single_launch(plan) if is_plain and make_launch is not None else None
 
     def run(self, canonical: Any, target: Layout | None, order: Sequence[Node]) -> None:
-        """Compute an expression of the plan's key; returns when the work is submitted.
+        """Compute an expression with the plan's key; return when the work is submitted.
 
         Args:
-            canonical: the canonical form of the expression.
-            target: the layout that it is written to, if the plan has one.
-            order: its pending nodes; those that the plan stores are completed.
+            canonical: the expression signature.
+            target: the layout that the result is written to, if the plan has one.
+            order: the pending nodes; nodes that the plan stores are completed.
         """
         launch = self.launch
         if (
@@ -86,7 +88,7 @@ class BoundPlan:
             self._bind_launch(self._step)
 
     def _bind_launch(self, step: FusedStep) -> None:
-        """Make the launch of the compiled module, if the kernel is there by now."""
+        """Create the launch of the compiled module, if the kernel is ready."""
         found = step.launches[0]
         kernel, packed = found.entry.kernel, found.packed
         if not limits.uses_kernels or kernel is None or packed is None:
@@ -103,20 +105,20 @@ class BoundPlan:
 
 
 def forget() -> None:
-    """Drop all bound plans; what is evaluated now is completed with those that it has."""
+    """Drop all bound plans; running evaluations finish with theirs."""
     with lock:
         plans.clear()
 
 
 def keep(key: Any, bound: BoundPlan) -> None:
-    """Keep a bound plan."""
+    """Store a bound plan."""
     if len(plans) >= MAX_PLANS:
         plans.clear()
     plans[key] = bound
 
 
 def _single_launch(plan: Plan) -> FusedStep | None:
-    """The step of a plan that is one launch which the compiled module can submit."""
+    """Return the only step of a plan if it is a launch that the compiled module can submit."""
     step = plan.steps[0] if len(plan.steps) == 1 else None
     if type(step) is not FusedStep or len(step.launches) > 1:
         return None
@@ -130,7 +132,7 @@ def _single_launch(plan: Plan) -> FusedStep | None:
 def _spec_of(
     plan: Plan, step: FusedStep, found: KernelLaunch, queue: Any, ready: Any, packed: Any
 ) -> tuple[Any, ...]:
-    """The launch as the compiled module takes it."""
+    """Return the launch in the compiled module's format."""
     parts: list[bytes] = [] if ready.extents is None else [ready.extents.addresses]
     arrays, numbers = [], []
     kept = [found.entry.kernel, ready, found, packed]
@@ -170,7 +172,7 @@ def _spec_of(
 
 
 def _count(parts: Sequence[bytes]) -> int:
-    """How many addresses these are."""
+    """Return the number of addresses."""
     return sum(map(len, parts)) // len(_HOLE)
 
 

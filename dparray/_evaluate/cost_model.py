@@ -2,8 +2,8 @@
 
 NumPy starts immediately and traverses memory for each operation; a kernel is submitted, wakes the
 device's threads, and traverses memory once on all of them. The terms are constants in seconds
-(:class:`Terms`), so the same program makes the same plans on every run, however busy the machine
-is. There is a choice only on devices in whose memory the host computes: CPU devices.
+(:class:`Terms`), so the same program makes the same plans on every run, regardless of the load of
+the machine. A choice exists only on devices in whose memory the host computes: CPU devices.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Terms(NamedTuple):
     """The terms of the model, in seconds.
 
     Attributes:
-        launch: to submit a kernel and to be told of its end, the plan being known.
-        wake: to bring the device's threads to work, which the program's own work leaves idle.
-        node: a call of NumPy's, its result's memory included.
-        operation: an addition of one element by NumPy, its operands in a cache.
+        launch: submitting a kernel and learning of its end, with a known plan.
+        wake: waking the device's threads, which are idle during the program's own work.
+        node: a NumPy call, including the memory of its result.
+        operation: a NumPy addition of one element, with operands in a cache.
         host_byte: a byte that NumPy moves between memory and processor.
         device_byte: a byte that a kernel moves, all cores together.
-        compile: to compile a kernel.
-        cores: how many times as fast as NumPy a kernel computes what is in its cores' registers.
+        compile: compiling a kernel.
+        cores: speedup of a kernel over NumPy for values in its cores' registers.
     """
 
     launch: float = 45e-6
@@ -43,55 +43,55 @@ class Terms(NamedTuple):
     cores: float = 2.0
 
 
-#: Measured on a server's processor with two cores.
+#: Measured on a server processor with two cores.
 DEFAULT = Terms()
 
-#: Bytes that a core's own caches hold. More comes from a cache of all cores, and drives a program's
-#: own code out of the caches: to launch a kernel then takes so many times as long.
+#: The size of a core's own caches in bytes. Larger data comes from the shared cache, and evicts a
+#: program's code: launching a kernel then takes this many times as long.
 NEAR_BYTES, COLD = 1 << 20, 2.0
 
-#: To note an operation down, find its plan and launch its kernel takes so many times as long as to
-#: launch a kernel that is at hand.
+#: Ratio of the time for a deferred operation with plan lookup and launch to the time of a prepared
+#: launch.
 NOTED = 1.5
 
-#: To launch a kernel that is awaited at the line takes so many times as long: the program has done
-#: other things since the last one, so that the device sleeps and its code is out of the caches.
+#: Ratio for a launch that is awaited immediately: the program did other work since the last one, so
+#: the device sleeps and its code is not cached.
 AWAITED = 3.0
 
-#: Bytes from which on NumPy waits for memory, for all of them from so many times as many on.
+#: NumPy waits for memory from this many bytes on, and fully from this many times as many.
 CACHED_BYTES, ALL_FROM_MEMORY = 8 << 20, 4
 
-#: How many times as long NumPy takes for an operation on views whose rows lie apart.
+#: Slowdown of NumPy for an operation on views with strided rows.
 APART = 2.5
 
-#: The share of an addition's cost that NumPy takes to write one number to each element.
+#: Cost of writing one number to each element, as a share of an addition.
 FILL = 0.5
 
-#: How many times as long NumPy takes to choose between two elements: it branches, so that a mask
-#: without runs costs ten times as much as one of runs, which costs two additions.
+#: Cost of a NumPy selection between two elements, in additions. NumPy branches, so a mask without
+#: runs costs ten times as much as a mask with runs, which costs two additions.
 BRANCHES = 4.0
 
-#: The share of an addition's cost that is left in a kernel, where its operands are in registers,
-#: and of a byte's cost where the byte comes from a cache.
+#: The share of an addition's cost that remains in a kernel, whose operands are in registers, and of
+#: a byte's cost if the byte comes from a cache.
 IN_REGISTERS, FROM_CACHES = 0.15, 0.25
 
-#: An expression that is computed while it is written down is taken to go on for so many additions:
-#: each saves a kernel a walk through memory, and so brings it nearer.
+#: Assumed number of further additions in an expression that is computed while it is recorded: each
+#: saves a kernel one traversal of memory, which favors the kernel.
 EXPECTED_OPERATIONS = 3
 
-#: NumPy walks through short runs of neighbours one by one: the seconds of each, the least elements
-#: of runs that hide it, and by how much a kernel must be faster, as it also keeps all cores busy.
+#: NumPy processes short contiguous runs one by one: the seconds of each, the smallest run length
+#: that hides this, and the speedup that a kernel must have, as it keeps all cores busy.
 RUN, LONG_RUN, CLEARLY = 5e-9, 64, 8
 
-#: NumPy folds rows one by one where it does not fold all elements: the seconds of each.
+#: Seconds of each row for NumPy, which reduces rows one by one unless it reduces all elements.
 FOLDED_ROW = 10e-9
 
-#: Bounds of the sizes that follow from the terms.
+#: Limits of the sizes that follow from the terms.
 MIN_AT_ONCE, MAX_AT_ONCE, MAX_FOLDED = 1 << 13, 160_000, 1 << 21
 
 
 def elements_at_once(terms: Terms) -> int:
-    """Up to how many elements an addition is computed at the line, by the calling thread."""
+    """Return the largest size for which the calling thread computes an addition immediately."""
     launch, operations = terms.launch * NOTED, EXPECTED_OPERATIONS * terms.operation
     found = (launch + terms.wake) / operations
     if 3 * 8 * found > NEAR_BYTES * terms.cores:  # two operands and a result
@@ -100,24 +100,24 @@ def elements_at_once(terms: Terms) -> int:
 
 
 def share_of(weight: int) -> float:
-    """Which share of that number an operation of a weight takes.
+    """Return the share of that size for an operation of a given weight.
 
-    Heavy operations are not expected to go on: two in a row make what three additions do.
+    Heavy operations are not expected to continue: two in a row cost as much as three additions.
     """
     return min(1.0, EXPECTED_OPERATIONS / (1.5 * weight))
 
 
 def elements_folded_at_once(terms: Terms) -> int:
-    """Up to how many elements of memory are added up at the line, by the calling thread.
+    """Return the largest size for which the calling thread sums elements immediately.
 
-    An addition whose result stays in a register costs half of one that is stored.
+    An addition whose result stays in a register costs half as much as one that is stored.
     """
     found = 2 * (terms.launch * AWAITED + terms.wake) / terms.operation
     return min(max(round(found), MIN_AT_ONCE), MAX_FOLDED)
 
 
 def _host_bytes(nbytes: int, terms: Terms) -> float:
-    """The seconds that one operation of NumPy's waits for the bytes it moves."""
+    """Return the seconds that one NumPy operation waits for the bytes it moves."""
     if nbytes <= NEAR_BYTES:
         return 0.0
     beyond = (nbytes - CACHED_BYTES) / ((ALL_FROM_MEMORY - 1) * CACHED_BYTES)
@@ -126,15 +126,15 @@ def _host_bytes(nbytes: int, terms: Terms) -> float:
 
 
 def _share_of_a_vector(node: Node) -> float:
-    """The cost of an element beside one of 8 bytes: vectors hold more of the narrow ones."""
-    if any(dtype.char == "e" for dtype in node.loop):  # which NumPy converts one by one
+    """Return the cost of an element relative to 8 bytes: vectors hold more narrow ones."""
+    if any(dtype.char == "e" for dtype in node.loop):  # NumPy converts these one by one.
         return 1.0
     return min(max(dtype.itemsize for dtype in node.loop), 8) / 8
 
 
-#: Operations of one instruction, which NumPy has for floats of any width; those that it has for
-#: single precision at the memory's speed; and functions of single precision that cost two additions
-#: where it has loops of 512-bit vectors for them.
+#: Single-instruction operations, which NumPy vectorizes for floats of any width; operations that it
+#: has for single precision at memory bandwidth; and single-precision functions that cost two
+#: additions with 512-bit vector loops.
 _ROUNDING = frozenset({"floor", "ceil", "trunc", "round"})
 _QUICK_IN_SINGLE = frozenset({"sqrt", "reciprocal", "divide"})
 _BY_WIDE_VECTORS = frozenset({"expm1", "log2", "log10", "sinh", "cosh", "tanh"})
@@ -142,7 +142,7 @@ _BY_WIDE_VECTORS = frozenset({"expm1", "log2", "log10", "sinh", "cosh", "tanh"})
 
 @cache
 def _has_wide_vectors() -> bool:
-    """Whether NumPy's loops of such functions are of 512-bit vectors here."""
+    """Return whether NumPy's loops for such functions use 512-bit vectors here."""
     try:
         from numpy.lib.introspect import opt_func_info
     except ImportError:  # NumPy 1
@@ -152,7 +152,7 @@ def _has_wide_vectors() -> bool:
 
 
 def _host_weight(node: Node, weight: int) -> float:
-    """What an element costs NumPy, in additions; ``weight`` where nothing else is known."""
+    """Return the cost of an element for NumPy, in additions; by default ``weight``."""
     op = node.op
     if type(op) is not Op:
         return weight
@@ -171,7 +171,7 @@ def _host_weight(node: Node, weight: int) -> float:
 
 
 def _is_apart(leaf: Node) -> bool:
-    """Whether a leaf's elements do not lie one after another."""
+    """Return whether a leaf's elements are not contiguous."""
     layout = leaf.layout
     return layout is not None and not is_contiguous(
         layout.shape, layout.strides, layout.dtype.itemsize
@@ -179,9 +179,9 @@ def _is_apart(leaf: Node) -> bool:
 
 
 def _memory_of(leaf: Node) -> Any:
-    """The same for leaves that lie apart in one memory, as far as layouts tell.
+    """Return the same for leaves that are disjoint parts of one memory, as far as layouts show.
 
-    Inner slices of one form are mostly those of a stencil: a kernel reads their elements once.
+    Inner slices of one shape usually belong to a stencil: a kernel reads their elements once.
     """
     layout = leaf.layout
     if layout is None or len(layout.shape) < 2 or layout.strides[-1] != layout.dtype.itemsize:
@@ -190,7 +190,7 @@ def _memory_of(leaf: Node) -> Any:
 
 
 class Costs(NamedTuple):
-    """The costs of one expression, in seconds, by either executor."""
+    """The costs of one expression, in seconds, for both backends."""
 
     host: float
     kernel: float
@@ -209,8 +209,8 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
 
     Args:
         nodes: the operations.
-        outputs: the bytes that are stored.
-        terms: of the device.
+        outputs: the number of stored bytes.
+        terms: the terms of the device.
     """
     host = arithmetic = 0.0
     read: dict[Any, int] = {}
@@ -255,10 +255,10 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
 
 
 def gain_of_copy(size: int, run: int, terms: Terms) -> float:
-    """Return the seconds by which a kernel copies elements in runs of so many faster than NumPy
-    does.
+    """Return the seconds that a kernel saves over NumPy when copying elements in runs of this
+    length.
 
-    0 where that is not clear.
+    0 if that is unclear.
     """
     at_once = terms.launch + terms.wake
     by_runs = size // run * RUN
@@ -266,5 +266,5 @@ def gain_of_copy(size: int, run: int, terms: Terms) -> float:
 
 
 def terms() -> Terms:
-    """Return the terms: the constants, with those that ``dp.config.cost_model`` pins."""
+    """Return the terms: the constants, with the terms pinned by ``dp.config.cost_model``."""
     return DEFAULT._replace(**config.cost_model) if config.cost_model else DEFAULT

@@ -1,4 +1,4 @@
-"""The counters of groups, of which kernels find the last to end."""
+"""The group counters with which kernels find their last group."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dparray._evaluate.tuning import machine_of
 from dparray.memory.blocks import zeros_beside_the_pool
 from dparray.memory.packed import PackedArray
 
-# By queue and thread: threads may launch at the same time.
+# By queue and thread, since threads may launch simultaneously.
 _counters: dict[tuple[Any, int], PackedArray] = {}
 
 
 def counters_of(queue: Any) -> PackedArray:
-    """Zeros that a kernel counts groups in, and leaves as zeros for the next one on the queue.
+    """Zeros in which a kernel counts groups, and which it resets for the next one on the queue.
 
-    Their memory is not the pool's, since as long as they live they would keep all of a slab.
+    Their memory is not from the pool, where they would keep a whole slab alive.
     """
     key = (queue, threading.get_ident())
     counters = _counters.get(key)

@@ -1,7 +1,7 @@
-"""Expressions whose devices a policy decides when they are computed.
+"""Expressions whose devices a policy decides at evaluation.
 
-What is noted down while a policy other than "follow" is in force is computed by that policy,
-whenever that is. Without one, nothing is noted, and one look at an empty dict is all that it costs.
+An expression recorded under a policy other than "follow" is computed by that policy, whenever it is
+evaluated. Without such a policy nothing is recorded, at the cost of one lookup in an empty dict.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dparray._graph.node import Node, layout_of, pending_order
 from dparray._layout import Layout
 from dparray._placement import Policy
 
-#: By id of a pending node a reference to it, and its policy.
+#: Maps the id of a pending node to a reference to it, and its policy.
 nodes: dict[int, tuple[weakref.ref[Node], Policy]] = {}
 
 
@@ -23,7 +23,7 @@ class Binder(NamedTuple):
     """The functions that carry out policies; ``_scheduling.executor`` sets them.
 
     Attributes:
-        compute: computes pending nodes by a policy; false if that leaves them as they are.
+        compute: computes pending nodes by a policy; returns False if it leaves them pending.
         bring: copies values to a queue.
     """
 
@@ -31,19 +31,19 @@ class Binder(NamedTuple):
     bring: Callable[[Policy, Layout, Any], Layout]
 
 
-#: Without one, policies decide nothing.
+#: Without these functions, policies decide nothing.
 binder: Binder | None = None
 
 
 def note(node: Node) -> None:
-    """Remember that the policy in force decides about a new node."""
+    """Record that the active policy decides about a new node."""
     policy = _placement.policy_in_force()
     if policy is not None:
         _note(node, policy)
 
 
 def note_as(node: Node, view: Node) -> None:
-    """Let the policy of an expression decide about a view of it, which is an expression too."""
+    """Let the policy of an expression also decide about a view of it."""
     policy = policy_of(node)
     if policy is not None:
         _note(view, policy)
@@ -52,14 +52,15 @@ def note_as(node: Node, view: Node) -> None:
 def _note(node: Node, policy: Policy) -> None:
     key = id(node)
 
-    def forget(_: object, noted: dict[int, Any] = nodes) -> None:  # also while all ends
+    # also during interpreter shutdown
+    def forget(_: object, noted: dict[int, Any] = nodes) -> None:
         noted.pop(key, None)
 
     nodes[key] = weakref.ref(node, forget), policy
 
 
 def evaluate(roots: Sequence[Node]) -> list[Node]:
-    """Compute those of some nodes that policies decide about; returns the others."""
+    """Compute the nodes that policies decide about; return the others."""
     left: list[Node] = []
     groups: dict[Policy, list[Node]] = {}
     for root in roots:
@@ -81,7 +82,7 @@ def evaluate(roots: Sequence[Node]) -> list[Node]:
 
 
 def policy_of(root: Node) -> Policy | None:
-    """Return the policy of an expression: of the last operation that has one."""
+    """Return the policy of an expression: of its last operation that has one."""
     for node in reversed(pending_order([root])):
         found = nodes.get(id(node))
         if found is not None:
@@ -90,8 +91,8 @@ def policy_of(root: Node) -> Policy | None:
 
 
 def brought(value: Node, queue: Any) -> Node:
-    """Return a value that is about to be written to memory of a queue: as it is, or computed and
-    brought there, where a policy decides and it is not all on that queue.
+    """Return a value that is about to be written to memory of a queue: unchanged, or computed and
+    copied there if a policy decides and the value is not entirely on that queue.
     """
     policy = policy_of(value) or _placement.policy_in_force()
     if policy is None or binder is None:

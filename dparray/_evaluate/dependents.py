@@ -1,4 +1,4 @@
-"""Who else can ask for a pending value, and which pending values read a block of memory."""
+"""Find other references to a pending value, and the pending values that read a block of memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dparray._runtime import host_maps
 from dparray._runtime.host_maps import lock as lock
 from dparray.memory.blocks import SHARED
 
-# Above this many notes of readers, those that are computed or gone are dropped.
+# Above this many recorded readers, computed and dead ones are dropped.
 MAX_READERS = 64
 
 
@@ -22,7 +22,7 @@ def externally_referenced(roots: Sequence[Node], order: Sequence[Node] | None = 
     """Return the inner nodes that are worth storing and referenced from outside the expression.
 
     Args:
-        roots: what is asked for, which is stored anyway.
+        roots: the requested nodes, which are stored anyway.
         order: the pending nodes of the expression, if the caller has them.
     """
     if len(roots) == 1:
@@ -44,7 +44,8 @@ def externally_referenced(roots: Sequence[Node], order: Sequence[Node] | None = 
 def is_referenced(node: Node, inside: Container[int]) -> bool:
     """Return whether a pending node is referenced from outside an expression.
 
-    By the array whose value it is, or by a pending operation that is no part of the expression.
+    References count from the array with this value, or from pending operations outside the
+    expression.
 
     Args:
         node: the node.
@@ -61,7 +62,7 @@ def is_referenced(node: Node, inside: Container[int]) -> bool:
 
 
 def siblings_of(order: Sequence[Node]) -> list[Node]:
-    """Pending reductions of what nodes reduce, over the same axes: one pass may compute both."""
+    """Return pending reductions of the same operands and axes: one pass may compute both."""
     if not order or order[-1].weight < WEIGHT:  # there is no reduction
         return []
     found: dict[int, Node] = {}
@@ -91,12 +92,12 @@ def siblings_of(order: Sequence[Node]) -> list[Node]:
 
 
 def _is_same(operand: Any, walked: Node) -> bool:
-    """Whether two operands have the same values, since they are one or lie at the same address."""
+    """Return whether two operands have the same values: the same object or the same address."""
     return operand is walked or (operand.layout is not None and operand.layout == walked.layout)
 
 
 def add_dependent(node: Node, operand: Node) -> bool:
-    """Remember that a pending node reads ``operand``; false if that lies in shared memory."""
+    """Record that a pending node reads ``operand``; return False if that is in shared memory."""
     holder: Any = operand if operand.layout is None else operand.layout.block
     if host_maps.holds and operand.layout is not None:
         host_maps.before_noting(operand.layout)

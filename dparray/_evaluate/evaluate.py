@@ -1,14 +1,14 @@
-"""Evaluation: the way from an expression to work on a queue.
+"""Evaluate an expression: turn it into work on a queue.
 
-An expression is brought into its canonical form, whose key finds the bound plan that computes it
-(:mod:`dparray._evaluate.bound_plan`). The plan is made by :mod:`dparray._evaluate.schedule` the
-first time, and carried out by :mod:`dparray._evaluate.execute`. Its steps have three executors:
+The expression signature finds the bound plan of an expression
+(:mod:`dparray._evaluate.bound_plan`). :mod:`dparray._evaluate.schedule` makes the plan at the first
+use, and :mod:`dparray._evaluate.execute` runs it. Its steps have three backends:
 
-- *host*: few elements in memory that the host may read and write at its own address are computed on
-  the calling thread, because a launch would cost more than the work;
-- *fused*: one generated kernel for the whole expression, or for as much of it as one can have;
-- *library*: ready kernels, one for each operation, where an operation cannot be generated, or where
-  a structure is not worth compiling yet.
+- *host*: the calling thread computes few elements in host-accessible memory, because a launch would
+  cost more than the work;
+- *fused*: one generated kernel for the whole expression, or for the largest possible part;
+- *library*: one dpnp kernel for each operation, for operations without generated kernels, and for
+  expressions that are not worth compiling yet.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from dparray.memory.blocks import allocate, planned_layout
 
 
 def forget() -> None:
-    """Drop all plans and kernels held in memory, as a new process would; those on disk stay."""
+    """Drop all plans and kernels in memory, as in a new process; kernels on disk stay."""
     schedule.forget()
     compile.forget()
 
 
 def evaluate(*nodes: Node) -> None:
-    """Compute pending nodes; returns when the work is submitted, not when it is done.
+    """Compute pending nodes; return when the work is submitted, not when it is done.
 
     Nodes of one shape on one queue share a kernel. So do inner values that are referenced from
-    outside, where storing them costs less than computing them again.
+    outside, if storing them costs less than recomputing them.
     """
     if _hooks.subscribers:
         _hooks.emit("evaluate", nodes=nodes)
@@ -56,20 +56,21 @@ def evaluate(*nodes: Node) -> None:
                 _evaluate_group(nodes)
             return
         for group in grouped(nodes):
-            left = [node for node in group if node.layout is None]  # others may have needed some
+            # Other groups may have needed some.
+            left = [node for node in group if node.layout is None]
             if left:
                 _evaluate_group(left)
 
 
 def _evaluate_group(nodes: Sequence[Node]) -> None:
     """Compute pending nodes of one shape and placement."""
-    if nodes[0].size == 0:  # there is nothing to compute: what they are made of stays pending
+    if nodes[0].size == 0:  # There is nothing to compute, so the operands stay pending.
         for node in nodes:
             node.complete(allocate(node.queue, node.usm_type, node.shape, node.dtype, node.axes))
         return
     order = pending_order(nodes)
     while host_maps.holds and host_maps.before_read(*memory_read_by(order)):
-        # Meanwhile others may have computed some.
+        # Other threads may have computed some meanwhile.
         nodes = [node for node in nodes if node.layout is None]
         order = pending_order(nodes)
     if not order:
@@ -82,7 +83,7 @@ def _evaluate_group(nodes: Sequence[Node]) -> None:
 
 
 def grouped(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Those of some nodes that are pending, once each, in groups that share kernels."""
+    """Return the pending nodes among some nodes, once each, in groups that share kernels."""
     groups: dict[Any, list[Node]] = {}
     for node in dict.fromkeys(nodes):
         if node.layout is None:
@@ -91,7 +92,7 @@ def grouped(nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def compute_inner(root: Node) -> None:
-    """Compute what is in a pending expression and not elementwise, so that the rest is."""
+    """Compute the parts of a pending expression that are not element-wise, so that the rest is."""
     for node in pending_order([root]):
         if type(node.op) is not Op and node.layout is None:
             evaluate(node)
@@ -105,15 +106,15 @@ def compute(
     value: Node | Scalar | None = None,
     target: Layout | None = None,
 ) -> None:
-    """Compute an expression by its plan, which is made if there is none.
+    """Compute an expression by its plan, which is made if it does not exist.
 
     Args:
-        order: its pending nodes, operands before users.
-        roots: those that are asked for, of one shape and placement.
-        held: inner ones that are stored where that is a part of the same work.
-        siblings: pending nodes that may be computed beside them.
+        order: the pending nodes, operands before users.
+        roots: the requested nodes, of one shape and placement.
+        held: inner nodes that are stored if they are part of the same work.
+        siblings: pending nodes that may be computed in the same pass.
         value: a scalar or a computed node that is written to ``target``.
-        target: a layout that the value, or the one root, is written to.
+        target: the layout that the value, or the only root, is written to.
     """
     if siblings:
         order += siblings
@@ -156,7 +157,7 @@ def target_of(target: Layout, arrays: Sequence[Any]) -> Target:
     block = target.block
     memory = block.memory
     overlapped: tuple[int, ...] = ()
-    for number, array in enumerate(arrays):  # a comprehension is one more call, up to Python 3.11
+    for number, array in enumerate(arrays):  # A comprehension is one more call up to Python 3.11.
         if array.block.memory is memory:
             overlapped += (number,)
     return Target(target.dtype, target.shape, target.strides, block.usm_type, overlapped)
@@ -166,7 +167,7 @@ _KINDS_OF_MEMORY = ("device", "shared", "host")
 
 
 def traits_of(queue: Any) -> Traits:
-    """Return the traits of a queue that decide how expressions are computed there."""
+    """Return the properties of a queue that decide how expressions are computed there."""
     accessible = [kind for kind in _KINDS_OF_MEMORY if host_may_compute(queue, kind)]
     return Traits(machine_of(queue), tuning_of(queue), frozenset(accessible), config.fp_contract)
 
@@ -177,13 +178,13 @@ def host_may_compute(queue: Any, usm_type: str) -> bool:
 
 
 def compile_alone(node: Node) -> None:
-    """Compile the kernel of one operation as if its operands were computed; nothing is computed.
+    """Compile the kernel of one operation as if its operands were computed, without computing it.
 
-    So that the compiler's errors about a user's function are raised at the user's line.
+    Compile errors in a user's function are thus raised at the user's line.
 
     Raises:
         KernelCompileError: the function does not compile.
-        UnsupportedDeviceError: it computes in float64, which the device does not.
+        UnsupportedDeviceError: it computes in float64, which the device lacks.
     """
     operands = tuple(
         Node.leaf(

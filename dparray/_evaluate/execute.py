@@ -1,4 +1,4 @@
-"""Execution: the steps of a plan, with arrays in its slots. Everything is computed here."""
+"""Run the steps of a plan, with arrays in its slots. All computations happen here."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from dparray.memory.blocks import BorrowedBlock
 from dparray.memory.packed import flat
 from dparray.memory.pool import allocate
 
-_new = tuple.__new__  # a class's own `__new__` is one more call
+_new = tuple.__new__  # A `__new__` of the class itself would cost one more call.
 
 
 def execute(
@@ -48,22 +48,22 @@ def execute(
     target: Layout | None = None,
     nodes: Sequence[Node] = (),
 ) -> list[Any]:
-    """Compute a plan; returns when the work is submitted, not when it is done.
+    """Run a plan; return when the work is submitted, not when it is done.
 
     Args:
-        plan: what to do.
-        queue: where.
-        leaves: the layouts that the expression reads, in the order of its canonical form.
+        plan: the plan.
+        queue: the queue of the work.
+        leaves: the layouts that the expression reads, in the order of its signature.
         scalars: the values of its scalars.
-        target: the layout that it is written to, if the plan has one.
-        nodes: the pending nodes of the expression; those that the plan stores are completed.
+        target: the layout that the result is written to, if the plan has one.
+        nodes: the pending nodes of the expression; nodes that the plan stores are completed.
 
     Returns:
         The layouts in all slots.
 
     Raises:
         KernelCompileError: a user's function in a kernel does not compile.
-        MemoryError: no memory for a result.
+        MemoryError: there is no memory for a result.
     """
     given = leaves if target is None else [*leaves, target]
     slots: list[Any] = [*given, *[None] * (plan.slots - len(given))]
@@ -78,7 +78,7 @@ def execute(
 
 
 def _event_details(plan: Plan, step: Step, leaves: Sequence[Layout]) -> str:
-    """Which arrays the memory of a step was for, and which the expression holds."""
+    """The arrays for which a step allocated memory, and the arrays of the expression."""
     wanted = ", ".join(f"{dtype} of shape {shape}" for _, shape, dtype, *_ in step.new)
     held = ", ".join(f"{leaf.dtype} of shape {leaf.shape}" for leaf in leaves)
     number, count = plan.steps.index(step) + 1, len(plan.steps)
@@ -98,7 +98,7 @@ def _execute_step(
     nodes: Sequence[Node],
     because: str = "",
 ) -> None:
-    """Compute a step, ``because`` of something where it is one in the place of a kernel."""
+    """Run a step; ``because`` gives the reason if it replaces a kernel."""
     for slot, shape, dtype, usm_type, nbytes, strides in step.new:
         block = allocate(queue, usm_type, nbytes)
         slots[slot] = _new(Layout, (block, 0, shape, strides, dtype))
@@ -133,7 +133,7 @@ def _execute_step(
 def _run_beside(
     step: HostStep, queue: Any, slots: list[Any], arrays: list[Any], scalars: Sequence[Any]
 ) -> bool:
-    """Launch the kernel of a step of the host's, if there is one and the host had to wait."""
+    """Launch the kernel of a host step, if there is one and the host would have to wait."""
     if queue not in working or not limits.uses_kernels or not _is_at_work(step, slots):
         return False
     assert step.instead is not None
@@ -145,7 +145,7 @@ def _run_beside(
 
 
 def _is_at_work(step: Step, slots: Sequence[Layout]) -> bool:
-    """Whether the host would have to wait before it touches the memory of a step."""
+    """Return whether the host would have to wait before it accesses the memory of a step."""
     return not (
         all(may_read(slots[slot].block) for slot in step.reads)
         and all(may_write(slots[slot].block) for slot in step.outputs)
@@ -163,7 +163,7 @@ def _launch(
         slots[slot] = _new(Layout, (block, 0, shape, strides, dtype))
     takes_pointers = launch.takes_pointers
     arguments: list[Packed] = []
-    owners: tuple[Any, ...] = ()  # the blocks outside the pool, which a launch has to keep alive
+    owners: tuple[Any, ...] = ()  # Blocks outside the pool, which a launch must keep alive.
     memory: list[Any] = []
     for slot in launch.arguments:
         layout, packed = slots[slot], arrays[slot]

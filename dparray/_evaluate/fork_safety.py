@@ -1,8 +1,8 @@
-"""Forks: a child process has its parent's memory, and none of the threads that SYCL works with.
+"""Forks: a child process has its parent's memory, but none of SYCL's threads.
 
-SYCL's runtime and its drivers do not know that: a child that gives them work waits for ever. So
-where a process has submitted work and forks, submitting work in the child raises an error. Memory
-that a child only inherits does no harm, and a process that has used no device forks as ever.
+The SYCL runtime and its drivers do not notice a fork: a child that submits work would wait forever.
+So after a process has submitted work and forks, submitting work in the child raises an error.
+Inherited memory does no harm, and a process that has used no device can fork freely.
 """
 
 from __future__ import annotations
@@ -30,21 +30,22 @@ _LOCKS: tuple[Any, ...] = (
 
 
 def _before() -> None:
-    """Let the work end, and the host tasks, which take the interpreter's lock."""
+    """Wait for work and host tasks to end, since these take the interpreter's lock."""
     for queue in used_queues():
         wait(queue)
         in_order.wait_for_host_tasks(queue)
 
 
 def _in_child() -> None:
-    """Replace what gives work to SYCL by the error, so that nothing has to ask where it runs."""
+    """Make all functions that submit work to SYCL raise, so that no caller needs a check."""
     has_built = program.is_used() or background.has_worked()
     background.forget_in_child()
     for lock in _LOCKS:
-        lock._at_fork_reinit()  # as the standard library does: its holder may not be in the child
+        # Like the standard library: the lock's holder may not exist in the child.
+        lock._at_fork_reinit()
     if not (has_built or used_queues() or pool.holds_device_memory()):
         return
-    config.host_tier = False  # so that the answer does not depend on an array's size
+    config.host_tier = False  # Otherwise the answer would depend on an array's size.
     pool.allocate = memory.allocate = _refuse
     Order.before_launch = _refuse  # type: ignore[method-assign]
     in_order.refuse_with(_refuse)

@@ -1,4 +1,4 @@
-"""Which operations become one kernel: the rules, and their limits by name."""
+"""The rules by which operations form one kernel, and their named limits."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import Op
 from dparray._graph.reductions import WEIGHT, Reduce
 
-#: A kernel of several loops reads again what one group reads, so that must fit a core's cache.
+#: A kernel with several loops reads a group's data again, so it must fit a core's cache.
 CACHE_BYTES = 1 << 18
 
-#: Elements whose computation costs more than this are not computed again in a later loop.
+#: Elements that cost more than this are not recomputed in a later loop.
 MAX_WEIGHT_AGAIN = 64
 
 
 class Position(Enum):
-    """Where a node has its values in a kernel over a domain.
+    """The position of a node's values in a kernel over a domain.
 
     ELEMENT: one value for each element of the domain. OUTPUT: one for each output of the
-    reductions, shaped with the reduced axes or aligned as if it were. SQUEEZED_OUTPUT: the same,
-    shaped without them. OUTSIDE: the kernel does not have it.
+    reductions, shaped with the reduced axes or broadcast-compatible with that shape.
+    SQUEEZED_OUTPUT: the same, shaped without them. OUTSIDE: not in the kernel.
     """
 
     ELEMENT = 0
@@ -38,16 +38,15 @@ class Position(Enum):
 
 
 def is_worth_storing(node: Node) -> bool:
-    """Return whether a value that is needed twice costs more to compute again than to store."""
+    """Return whether a value that is needed twice costs more to recompute than to store."""
     return node.weight >= STORING_WEIGHT
 
 
 def must_be_stored_first(node: Node, size: int) -> bool:
-    """Return whether an inner node gets memory of its own instead of being computed where it is
-    used.
+    """Return whether an inner node is stored in memory instead of computed at each use.
 
-    It does where no kernel can be generated for it, and where it is smaller than the result: then
-    storing it costs less than computing it anew for each element it is broadcast to.
+    It is stored if no kernel can be generated for it, or if it is smaller than the result: then
+    storing it costs less than recomputing it for each element of the broadcast.
     """
     return not can_generate(node) or node.size < size
 
@@ -57,10 +56,10 @@ class FusionGroup(NamedTuple):
 
     Attributes:
         order: the nodes, operands before users.
-        domain: what it walks if it has reductions.
-        rows: ids of the nodes with one element for each output of the reductions.
-        dropped: ids of those of them that are shaped without the reduced axes.
-        elements_last: it overwrites what it reads, so it must have read all of a row by then.
+        domain: the domain that it traverses if it has reductions.
+        rows: ids of nodes with one element for each output of the reductions.
+        dropped: ids of those that are shaped without the reduced axes.
+        elements_last: whether it overwrites its inputs, so that it must read a whole row first.
     """
 
     order: list[Node]
@@ -93,9 +92,9 @@ class Split(NamedTuple):
     """How an expression is split.
 
     Attributes:
-        first: nodes that are computed before anything else; if there are any, split again then.
-        group: what one kernel computes.
-        apart: roots that are not in the group.
+        first: nodes that are computed first; if there are any, the rest is split again.
+        group: the nodes that one kernel computes.
+        apart: roots outside the group.
     """
 
     first: list[Node]
@@ -104,12 +103,12 @@ class Split(NamedTuple):
 
 
 def split(roots: Sequence[Node], kept: Sequence[Node], is_written: bool, machine: Machine) -> Split:
-    """Find out what of an expression one kernel computes.
+    """Determine the part of an expression that one kernel computes.
 
     Args:
-        roots: what is asked for.
-        kept: inner nodes that are stored, too, if they are in the kernel.
-        is_written: the last root is written to memory that leaves may lie in.
+        roots: the requested nodes.
+        kept: inner nodes that are stored too, if they are in the kernel.
+        is_written: whether the last root is written to memory that leaves may share.
         machine: the device.
     """
     order = pending_order(roots)
@@ -155,9 +154,9 @@ def split(roots: Sequence[Node], kept: Sequence[Node], is_written: bool, machine
 def _position_of(
     node: Node, domain: Domain, positions: Mapping[int, Position]
 ) -> tuple[Position, list[Node]]:
-    """The position of a node in a kernel over a domain, and what must be computed first.
+    """Return the position of a node in a kernel over a domain, and the nodes to compute first.
 
-    That are operands; those of a node outside, so that it finds a position elsewhere.
+    These are operands, or a node's operands if it is outside, so that it gets a position elsewhere.
     """
     pending = _pending_operands(node)
     if not is_generated(node) or type(node.op) is Contraction:
@@ -199,7 +198,7 @@ def _split_loops(
     domain: Domain,
     positions: Mapping[int, Position],
 ) -> Split:
-    """Split an expression all of whose nodes have a position in one domain."""
+    """Split an expression whose nodes all have a position in one domain."""
     before: dict[int, int] = {}
     for node in order:
         loop = max((before.get(id(each), 0) for each in node.operands), default=0)
@@ -225,7 +224,7 @@ def _split_loops(
         overwrites,
     )
     if overwrites and positions[id(roots[-1])] is not Position.ELEMENT:
-        # A group would write what another still reads.
+        # A group would write memory that another still reads.
         return Split(reductions, kernel, [])
     if loops + overwrites > 1:
         stored = [node for node in (*roots, *kept) if id(node) in before]
@@ -248,12 +247,12 @@ def _split_loops(
 def _loops_that_need(
     elements: Sequence[Node], needed: Sequence[Node], before: Mapping[int, int]
 ) -> dict[int, set[int]]:
-    """The loops in which each of ``elements``, operands before users, is computed.
+    """Return the loops in which each of ``elements``, operands before users, is computed.
 
     Args:
         elements: nodes with a value for each element of a domain.
-        needed: the reductions, and what is stored, which may be elements.
-        before: how many loops come before a node's value is there.
+        needed: the reductions and the stored nodes, which may be elements.
+        before: how many loops precede the availability of a node's value.
     """
     found: dict[int, set[int]] = {id(node): set() for node in elements}
     for node in needed:
@@ -271,7 +270,7 @@ def _loops_that_need(
 
 
 def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
-    """The operands that an elementwise kernel needs in memory."""
+    """Return the operands that an element-wise kernel needs in memory."""
     asked = set(map(id, roots))
     size = roots[0].size if roots else 0
     stored = {
@@ -288,7 +287,7 @@ def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> lis
 
 
 def _over_the_limit(order: Sequence[Node], roots: Sequence[Node], others: int) -> list[Node]:
-    """An inner node to be stored so that the kernel's arguments are few enough."""
+    """Return an inner node to store so that the kernel has few enough arguments."""
     if sum(root.leaves for root in roots) + others <= MAX_ARRAYS:
         return []
     leaves = {id(leaf) for node in order for leaf in _leaves(node)}
@@ -300,7 +299,7 @@ def _over_the_limit(order: Sequence[Node], roots: Sequence[Node], others: int) -
 
 
 def _pending_reductions(node: Node) -> list[Node]:
-    """The pending operands that reductions are needed for."""
+    """Return the pending operands whose computation needs reductions."""
     return [
         each
         for each in _pending_operands(node)
@@ -310,15 +309,13 @@ def _pending_reductions(node: Node) -> list[Node]:
 
 
 def is_call(node: Node | Scalar) -> bool:
-    """Return whether only a kernel can compute a node: it calls a user's function, or is a
-    contraction.
-    """
+    """Return whether only a kernel can compute a node: a user's function, or a contraction."""
     op = node.op if type(node) is Node else None
     return type(op) is Contraction or (type(op) is Op and (op.is_device_only or bool(op.functions)))
 
 
 def _whole_operands(node: Node) -> list[Node]:
-    """The pending operands that a contraction needs as arrays in memory."""
+    """Return the pending operands that a contraction needs as arrays in memory."""
     if type(node.op) is not Contraction:
         return []
     return [
@@ -361,7 +358,7 @@ def joined(group: FusionGroup, reductions: Sequence[Node]) -> FusionGroup:
 
 
 def stored_by(group: FusionGroup, nodes: Sequence[Node]) -> list[Node]:
-    """Those of ``nodes``, of which the last is asked for, that a group stores."""
+    """Return the nodes, the last of which is requested, that a group stores."""
     inside = set(map(id, group.order))
     shape = nodes[-1].shape if nodes else ()
     return [

@@ -1,9 +1,9 @@
-"""The host executor: few elements, computed with NumPy on the calling thread in their own memory.
+"""The host backend: NumPy computes few elements on the calling thread in their own memory.
 
-Only for memory that the host may read and write at its own address, after the work on it: then a
-launch would cost more than the work itself. While the queue is idle, an operation is computed
-eagerly (:func:`eager_function`), because noting it down would cost more too; while it works, an
-expression waits until it is needed (:func:`run`).
+Only for host-accessible memory, after the work on it, because a launch would cost more than the
+work. While the queue is idle, an operation is computed eagerly (:func:`eager_function`), because
+recording it would cost more too. While the queue works, an expression waits until it is needed
+(:func:`run`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def can_compute(queue: Any, usm_type: str) -> bool:
     """Return whether the host may compute in such memory, with the same dtypes as the device.
 
-    Of a device that is no CPU it does not: the values would leave it unasked.
+    Never on a device that is not a CPU: values would leave it without a request.
     """
     return (
         device_facts.is_cpu(queue)
@@ -43,15 +43,15 @@ def can_compute(queue: Any, usm_type: str) -> bool:
     )
 
 
-#: Operations can be computed eagerly: NumPy promotes as arrays here do, and keeps its handling of
-#: floating-point errors in a context variable.
+#: Operations can be computed eagerly: NumPy promotes like dparray, and stores its floating-point
+#: error handling in a context variable.
 COMPUTES_AT_ONCE = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 
 
 class _Silence(threading.local):
-    """For each thread a context where NumPy warns of no floating-point error.
+    """One context for each thread, in which NumPy never warns of floating-point errors.
 
-    To enter it costs a tenth of what ``np.errstate`` does.
+    Entering it costs a tenth of ``np.errstate``.
     """
 
     run: Callable[..., Any]
@@ -66,7 +66,7 @@ _silence = _Silence()
 
 
 class _StepSilence(_Silence):
-    """The same for steps; a finalizer may evaluate an array while a step is computed."""
+    """The same for steps; a finalizer may evaluate an array during a step."""
 
     is_entered = False
 
@@ -74,13 +74,13 @@ class _StepSilence(_Silence):
 _step_silence = _StepSilence()
 
 
-#: Raised by NumPy for operands that it does not take, and below where NumPy's function is not the
-#: operation. They go another way, which finds the right words.
+#: Raised by NumPy for unsupported operands, and below if NumPy's function differs from the
+#: operation. These cases take the general path, which raises the right error.
 FALLBACK_ERRORS = (TypeError, ValueError, IndexError, OverflowError, RuntimeError, MemoryError)
 
 
 def call(function: Callable[..., Any], *args: Any, owner: Any = None) -> Any:
-    """Call a NumPy function without warnings; ``None`` if it does not take the arguments.
+    """Call a NumPy function without warnings; return ``None`` if it rejects the arguments.
 
     Args:
         function: the function.
@@ -98,9 +98,9 @@ def call(function: Callable[..., Any], *args: Any, owner: Any = None) -> Any:
 
 
 def is_ready(block: Block | None, writes: bool = False) -> bool:
-    """Return whether the host may read memory now, or write it; never waits.
+    """Return whether the host may read or write memory now; never waits.
 
-    ``None`` stands for values that the host has computed, which are in no USM memory yet.
+    ``None`` stands for host values that are not in USM memory yet.
     """
     if not config.host_tier:
         return False
@@ -108,10 +108,10 @@ def is_ready(block: Block | None, writes: bool = False) -> bool:
 
 
 def eager_function(op: Op) -> Callable[..., Any]:
-    """Return a function that computes the operation on host arrays and Python scalars, as its ufunc
-    does.
+    """Return a function that computes the operation on host arrays and Python scalars like its
+    ufunc.
 
-    It raises one of ``FALLBACK_ERRORS`` where another way is to be taken.
+    It raises one of ``FALLBACK_ERRORS`` if the general path must be taken.
     """
     ufunc, is_right = op.ufunc, _kinds_of_ufunc(op)
     if is_right is None:
@@ -134,13 +134,13 @@ def eager_function(op: Op) -> Callable[..., Any]:
 
 
 def in_place(op: Op) -> Callable[..., Any] | None:
-    """Return the same with an output, or ``None`` where the operation has no function for that."""
+    """Return the same with an output, or ``None`` if the operation has no such function."""
     if op.ufunc in _NAMES_OUTPUT:
         return _into(op)
     return None if op.strength_reduced else eager_function(op)
 
 
-#: Ufuncs that want their output by its name.
+#: Ufuncs that need their output as a keyword.
 _NAMES_OUTPUT = (np.maximum, np.minimum)
 
 
@@ -164,7 +164,7 @@ def write(x: np.ndarray, index: Any, values: Any) -> bool:
 
 
 def former(op: Op, dtype: np.dtype[Any], order: str) -> Callable[..., np.ndarray]:
-    """Return a conversion to a dtype, or a choice between operands, as a function of its
+    """Return a conversion to a dtype, or a selection between operands, as a function of its
     operands.
     """
     return lambda *operands: form(op, operands, dtype, order)
@@ -195,7 +195,7 @@ def run(
         step: the step.
         layouts: the arrays in the plan's slots.
         scalars: the values of the plan's scalars.
-        because: the reason that subscribers get.
+        because: the reason for subscribers.
     """
     work = step.operations
     values: list[Any] = []
@@ -212,7 +212,7 @@ def run(
         values.append(convert(scalars[number]))
     start = time.perf_counter() if _hooks.subscribers else 0.0
     silence = _step_silence
-    if silence.is_entered:  # a context cannot be entered twice
+    if silence.is_entered:  # A context cannot be entered twice.
         with np.errstate(all="ignore"):
             _carry_out(work, values, queue, layout.block.usm_type)
     else:
@@ -235,7 +235,7 @@ def run(
 
 
 def _carry_out(work: HostOperations, values: list[Any], queue: Any, usm_type: str) -> None:
-    """Compute operations; large temporaries are in the pool's memory until the last use."""
+    """Compute operations; large temporaries are in pool memory until their last use."""
     calls = work.calls
     if len(calls) == 1:
         call = calls[0]
@@ -257,7 +257,7 @@ def _carry_out(work: HostOperations, values: list[Any], queue: Any, usm_type: st
 
 
 def _bytes_read(layout: Layout) -> int:
-    """The bytes of an array, of which those along broadcast axes are one."""
+    """Return the bytes of an array, counting broadcast axes once."""
     steps = zip(layout.shape, layout.strides, strict=True)
     return prod(extent for extent, stride in steps if stride) * layout.dtype.itemsize
 
@@ -267,7 +267,7 @@ _WIDER["e"] = np.dtype(np.float32)
 
 
 def _position_by(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction to a position by a method of NumPy's arrays; of real numbers."""
+    """A reduction to a position by a NumPy array method, for real numbers."""
 
     def fold(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
         if x.dtype.kind == "c":
@@ -277,11 +277,11 @@ def _position_by(method: Callable[..., Any]) -> Callable[..., Any]:
     return fold
 
 
-_add_up: Any = np.add.reduce  # NumPy's types know it with named arguments only
+_add_up: Any = np.add.reduce  # NumPy's type stubs require named arguments.
 
 
 def _mean(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
-    """The mean: integers are added up in double precision, halves in single."""
+    """The mean: integers are summed in double precision, float16 in single precision."""
     total = _add_up(x, axis, _WIDER.get(x.dtype.char), out, keepdims)
     mean = np.true_divide(total, x.size // (total.size or 1))
     return mean.astype(np.float16) if x.dtype.char == "e" else mean
@@ -304,10 +304,10 @@ def _variance_by(ddof: float) -> Callable[..., Any]:
 
 
 def _eager_fold(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction of a host array by what is called as the method ``reduce`` of a ufunc is."""
+    """A reduction of a host array by a function with the interface of a ufunc's ``reduce``."""
 
     def folded(x: np.ndarray, axis: Any, keepdims: Any) -> Any:
-        # NumPy takes the axes 0 and -1 of an array that has none.
+        # NumPy accepts the axes 0 and -1 for a 0-d array.
         if (axis is not None and not x.ndim) or type(keepdims) is not bool:
             raise TypeError(f"{name}: not for the host")
         return fold(x, axis, None, None, keepdims)
@@ -343,7 +343,7 @@ _FOLDS: dict[str, Callable[..., Any]] = {
 FOLDS = {name: _eager_fold(name, fold) for name, fold in _FOLDS.items()}
 
 
-#: The quick ones, one pass of vectors each, by the kinds of dtypes where they are that.
+#: The fast ones, one vectorized pass each, by dtype kind.
 QUICK_FOLDS = {
     **dict.fromkeys(("sum", "mean"), "f"),
     **dict.fromkeys(("max", "min", "argmax", "argmin"), "iuf"),
@@ -352,7 +352,7 @@ QUICK_FOLDS = {
 
 
 def _kinds_of_ufunc(op: Op) -> Callable[..., bool] | None:
-    """For which kinds of operands the ufunc is the operation; ``None`` where for all."""
+    """The operand kinds for which the ufunc equals the operation; ``None`` for all."""
     if op.host_kinds is not None:
         return op.host_kinds
     if op.imaginary or "c" in op.host:

@@ -1,7 +1,6 @@
-"""Host operations: the calls of NumPy that compute an expression, bound to numbered values.
+"""Host operations: the NumPy calls that compute an expression, bound to numbered values.
 
-They are made with a plan, without memory and without SYCL; :mod:`dparray._evaluate.host` carries
-them out.
+They are prepared with a plan, without memory and SYCL; :mod:`dparray._evaluate.host` runs them.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
 
-#: Larger temporaries are in the pool's memory: the system's is fresh each time, and its first touch
-#: costs more than the operation.
+#: Larger temporaries use pool memory: system memory is fresh each time, and its first access costs
+#: more than the operation.
 HEAP_BYTES = 1 << 17
 
 
-#: So many times an element is written turn by turn where it is repeated, and so many bytes in all:
-#: each turn walks the whole result.
+#: Limits for writing a repeated element in turns, by repetitions and total bytes: each turn
+#: traverses the whole result.
 _MAX_TURNS, _WIDEST_TURN = 4, 16
 
 
 def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any], order: Any = "C") -> np.ndarray:
-    """Return a conversion of host arrays and Python scalars to a dtype, or a choice between
+    """Return a conversion of host arrays and Python scalars to a dtype, or a selection between
     them.
     """
     if op is CONVERT:
@@ -52,12 +51,12 @@ class Call(NamedTuple):
 
     Attributes:
         function: called with the list of operands, and with the output or ``None``.
-        operands: their numbers among the step's values.
-        out: the number of the array that the result is written to, or -1.
+        operands: the numbers of the step's values.
+        out: the number of the output array, or -1.
         result: the number of the result.
-        size: the bytes of a result for which memory of the pool is taken, or 0.
-        shape, dtype: of that.
-        unneeded: the numbers of the temporaries that no later operation reads.
+        size: the size in bytes of a result that uses pool memory, or 0.
+        shape, dtype: of that result.
+        unneeded: the numbers of temporaries that no later operation reads.
     """
 
     function: Callable[[list[Any], Any], Any]
@@ -73,15 +72,15 @@ class Call(NamedTuple):
 class HostOperations(NamedTuple):
     """The operations of a host step, bound to numbered values.
 
-    Values are numbered from the arrays that are read on, then those that are written, then scalars,
-    then results.
+    Values are numbered in this order: arrays that are read, arrays that are written, scalars,
+    results.
 
     Attributes:
-        name: of all operations.
+        name: the names of all operations.
         reads, writes: slots of arrays.
-        scalars: the numbers of scalars, and what converts each to the dtype it is used in.
+        scalars: the numbers of scalars, each with a converter to its dtype in the expression.
         calls: the operations in order.
-        results: how many results there are.
+        results: the number of results.
     """
 
     name: str
@@ -97,7 +96,7 @@ def bind(order: Sequence[Node], stored: Sequence[tuple[Node | Scalar, Layout]]) 
 
     Args:
         order: the operations, operands before users, with slots for arrays and scalars.
-        stored: the values that are stored, and their layouts.
+        stored: the stored values, and their layouts.
     """
     inside = {id(node) for node in order}
     apart = [value for value, _ in stored if id(value) not in inside]
@@ -106,7 +105,7 @@ def bind(order: Sequence[Node], stored: Sequence[tuple[Node | Scalar, Layout]]) 
     for node in order:
         for position, part in enumerate(node.operands):
             if type(part) is Scalar:
-                # In the dtype that the expression was checked with: by itself it would be weak.
+                # In the dtype of the checked expression, since the scalar alone would be weak.
                 convert = _as_given if type(node.op) is Reduce else node.loop[position].type
                 scalars[id(node), position] = part.value.number, convert
             elif id(part) not in inside:
@@ -194,14 +193,14 @@ def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dty
     return getattr(np, row.name)(values, **options)
 
 
-# Operations that NumPy has no ufunc for, or one of another meaning.
+# Operations without a NumPy ufunc, or whose ufunc has another meaning.
 _NO_UFUNC = frozenset(
     op for op in OPS.values() if op.keeps_integers or op.host or op.imaginary is not None
 ) | {CONVERT, WHERE}
 
 
 def _function_of(node: Node) -> tuple[Callable[[list[Any], Any], Any], bool]:
-    """Return what computes a node of operands in its dtypes, and whether that takes any output."""
+    """Return the function that computes a node in its dtypes, and whether it accepts any output."""
     op = node.op
     assert op is not None
     if isinstance(op, Reduce):
@@ -226,12 +225,12 @@ def _reduce_into(
 
 
 def _is_special(op: Op, node: Node) -> bool:
-    """Whether an operation of a node is no plain ufunc."""
+    """Return whether a node's operation is not a plain ufunc."""
     return op in _NO_UFUNC and not (op.keeps_integers and _is_plain(op, node))
 
 
 def _is_plain(op: Op, node: Node) -> bool:
-    """Whether an operation that keeps integers is its ufunc, for the floats of a node."""
+    """Return whether an operation that keeps integers equals its ufunc for a node's floats."""
     return node.dtype.kind == "f" and "f" not in op.host
 
 
@@ -254,7 +253,7 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
     elif op.keeps_integers and node.dtype.kind in "biu":
         result = form(CONVERT, operands, node.dtype)
     elif node.dtype.kind in op.host:
-        # For scalars, too, in the result's dtype: their own would be another in older NumPy.
+        # Scalars too get the result's dtype: older NumPy would choose another one.
         arrays = [np.asarray(operand, node.dtype) for operand in operands]
         made = op.host[node.dtype.kind](np, np.where, op.ufunc, *arrays)
         result = made if made.dtype == node.dtype else made.astype(node.dtype)
@@ -274,8 +273,8 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
 def _copy(out: np.ndarray, source: np.ndarray) -> None:
     """Copy an array, converted.
 
-    NumPy walks rows one by one: where each element is repeated a few times, it is quicker to write
-    the first of all, then the second.
+    NumPy processes rows one by one: if each element is repeated a few times, writing all first
+    repetitions, then all second ones, is faster.
     """
     is_repeated = source.ndim > 1 and source.shape == out.shape and source.strides[-1] == 0
     if (
@@ -291,7 +290,7 @@ def _copy(out: np.ndarray, source: np.ndarray) -> None:
 
 
 def _is_kept(out: np.ndarray, mask: Any, value: Any, other: Any) -> bool:
-    """Whether an array keeps its elements where no others are chosen."""
+    """Return whether an array keeps its elements where no others are selected."""
     return (
         type(other) is type(mask) is np.ndarray
         and other.ctypes.data == out.ctypes.data

@@ -1,7 +1,7 @@
-"""The kernels of expressions: loaded or compiled where that is worth its cost.
+"""The kernels of expressions: loaded or compiled when that is worth its cost.
 
-They are kept by structure: neither shapes nor scalar values are part of it, so a loop that changes
-them compiles nothing.
+They are stored by expression signature, without shapes and scalar values, so a loop that changes
+those compiles nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LANGUAGE = {
 
 
 def source_of(structure: Any) -> str:
-    """Return the text of the kernel of a structure."""
+    """Return the source of the kernel of a signature."""
     if type(structure) is ReductionStructure:
         return reduction_rows.source_of(structure)
     return elementwise.source_of(structure)
@@ -47,12 +47,12 @@ def types_of(launch: KernelLaunch) -> tuple[str, ...]:
 
 
 def _function_of(launch: KernelLaunch, source: str) -> Callable[..., Any]:
-    """The text as a Python function, which calls functions of users."""
+    """Return the source as a Python function, which calls user functions."""
     return elementwise.function_of(source, {**launch.functions, **_LANGUAGE})
 
 
 def key_of(launch: KernelLaunch, source: str) -> str | None:
-    """Return the key of the kernel of a launch, whose text is known; ``None`` if it has none."""
+    """Return the key of the kernel of a launch with known source; ``None`` if it has none."""
     types, given = types_of(launch), options(launch.fp_contract)
     if launch.functions:
         return kernel_key(_function_of(launch, source), types, given)
@@ -60,7 +60,7 @@ def key_of(launch: KernelLaunch, source: str) -> str | None:
 
 
 def _stored_key_of(launch: KernelLaunch, source: str) -> str | None:
-    """Its key in the store of kernels that the package brings."""
+    """Return its key among the bundled kernels."""
     types, given = types_of(launch), options(launch.fp_contract)
     if launch.functions:
         return stored_kernel_key(_function_of(launch, source), types, given)
@@ -73,12 +73,12 @@ def options(fp_contract: bool) -> dict[str, bool]:
 
 
 def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
-    """Return the kernel of a launch, loaded or compiled if need be; ``None`` if that is not worth
+    """Return the kernel of a launch, loaded or compiled if necessary; ``None`` if that is not worth
     it yet.
 
     Args:
-        launch: whose kernel.
-        queue: where it will run, for which it is made ready in the background.
+        launch: the launch.
+        queue: the queue of the launch, for which the kernel is built in the background.
 
     Raises:
         KernelCompileError: a function in it does not compile.
@@ -99,8 +99,8 @@ def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
 
 
 def _is_counted_by_calls(launch: KernelLaunch, queue: Any) -> bool:
-    """Return whether dpnp's kernels compute while another thread compiles: on a GPU, whose driver
-    takes longer for a module than its device for an operation on any array.
+    """Return whether dpnp's kernels compute while another thread compiles. True on a GPU, whose
+    driver compiles longer than the device needs for an operation on any array.
     """
     return (
         not launch.must_compile
@@ -111,7 +111,7 @@ def _is_counted_by_calls(launch: KernelLaunch, queue: Any) -> bool:
 
 
 def _obtain_after_calls(launch: KernelLaunch, queue: Any) -> Any:
-    """The kernel if it is on disk; else it is asked for at the call that shows it is used again."""
+    """Return the kernel if it is on disk; otherwise request it when a second call shows reuse."""
     entry = launch.entry
     entry.calls += 1
     entry.elements += limits.effective_call_size(launch.size)
@@ -124,7 +124,9 @@ def _obtain_after_calls(launch: KernelLaunch, queue: Any) -> Any:
 
 
 def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
-    """The kernel where the program is to wait for it; else it is asked for, and ``None``."""
+    """Return the kernel if the program should wait for it; otherwise request it and return
+    ``None``.
+    """
     entry, gain = launch.entry, launch.gain
     assert gain is not None
     is_first = entry.elements == 0
@@ -142,7 +144,7 @@ def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
 
 
 def _make_ready(launch: KernelLaunch, queue: Any, compiles: bool, by: _hooks.Caller) -> None:
-    """Obtain a kernel and build it for a queue's device, in the background."""
+    """Obtain a kernel and build it for a queue's device in the background."""
     if launch.entry.kernel is None:
         with _hooks.attributed_to(by):
             kernel = _now(launch, compiles, queue, keeps=False)
@@ -153,7 +155,7 @@ def _make_ready(launch: KernelLaunch, queue: Any, compiles: bool, by: _hooks.Cal
 
 
 def _now(launch: KernelLaunch, compiles: bool, queue: Any, keeps: bool = True) -> Any:
-    """The kernel from memory or disk, or compiled; ``None`` where that is not allowed."""
+    """Return the kernel from memory or disk, or compiled; ``None`` if that is not allowed."""
     entry = launch.entry
     entry.source = source_of(launch.structure)
     source = entry.source
@@ -167,6 +169,6 @@ def _now(launch: KernelLaunch, compiles: bool, queue: Any, keeps: bool = True) -
         else:
             kernel = compile.obtain_generated(source, types, given, queue)
         entry.origin = "compiled"
-    if keeps and kernel is not None:  # another thread may have compiled it meanwhile
+    if keeps and kernel is not None:  # Another thread may have compiled it meanwhile.
         entry.kernel = kernel
     return kernel

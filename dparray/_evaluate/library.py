@@ -1,6 +1,6 @@
-"""The library executor: dpnp.tensor's ready kernels, one for each operation.
+"""The library backend: one dpnp.tensor kernel for each operation.
 
-For operations that no kernel is generated for, and for structures that are not worth compiling yet.
+For operations without generated kernels, and for expressions that are not worth compiling yet.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from dparray.memory.exchange import dpnp, dpt
 def run(
     step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any], because: str = ""
 ) -> None:
-    """Compute a step of a plan, whose slots and scalars these are; who listens is told why."""
+    """Compute a step of a plan with these slots and scalars; listeners receive the reason."""
     target = slots[slot_of(step.values[0][1])]
     queue = target.block.queue
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     with foreign_calls(queue):
         try:
             _run(step, slots, scalars)
-        finally:  # what was submitted before an error or an interrupt is work, too
+        finally:  # Work submitted before an error or an interrupt counts too.
             queues.note_work(queue)
     if start:
         _hooks.emit(
@@ -94,7 +94,7 @@ def _operand(
     slots: Sequence[Layout],
     scalars: Sequence[Any],
 ) -> Scalar | Layout:
-    """A scalar with its value, or where an array lies."""
+    """A scalar with its value, or the memory of an array."""
     if type(operand) is Scalar:
         return Scalar(scalars[operand.value.number])
     found = layouts.get(id(operand))
@@ -102,12 +102,12 @@ def _operand(
 
 
 def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> None:
-    """One operation of an expression, its operands converted to the dtypes of its loop.
+    """One operation of an expression, with operands converted to the dtypes of its loop.
 
     Args:
         node: the operation.
         given: the operands: scalars, and layouts.
-        result: where it goes.
+        result: the destination.
     """
     op = node.op
     assert op is not None
@@ -136,7 +136,7 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
             out[...] = _called(op.name, _where, *operands)
             return
     shapes = [each.shape for each in operands if exchange.is_tensor(each)]
-    if shapes and np.broadcast_shapes(*shapes) != out.shape:  # as `out=` of more dimensions
+    if shapes and np.broadcast_shapes(*shapes) != out.shape:  # as `out=` with more dimensions
         operands = [
             dpt.broadcast_to(each, out.shape) if exchange.is_tensor(each) else each
             for each in operands
@@ -145,7 +145,7 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
     made = op.library.get(node.dtype.kind)
     imaginary = op.imaginary if node.dtype.kind == "c" else None
     if made is not None or imaginary is not None:
-        # In C's order for the sake of `where`.
+        # In C order because of `where`.
         arrays = [
             dpt.asarray(each, dtype=node.dtype, sycl_queue=queue, order="C") for each in operands
         ]
@@ -200,12 +200,12 @@ def _store(target: Any, source: Any) -> None:
 
 
 def _where(condition: Any, x1: Any, x2: Any) -> Any:
-    """Elements of two tensors; with a result of negative strides, dpnp 0.20's writes beside it."""
+    """Elements of two tensors; dpnp 0.20 writes outside results with negative strides."""
     return dpt.where(condition, x1, x2, order="C")
 
 
 def _called(name: str, function: Callable[..., Any], *operands: Any) -> Any:
-    """The result of a function of tensors, in memory of its own."""
+    """The result of a function of tensors, in new memory."""
     return library_call(name, function, operands, (), {}, lambda tensor: tensor)
 
 
@@ -226,12 +226,12 @@ def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
         count = prod(layout.shape[axis] for axis in op.axes)
         divisor = scalars[0].value
         options["correction"] = count - divisor if divisor else 0
-        if not divisor:  # NumPy's quotient, where dpnp gives NaN for all
+        if not divisor:  # NumPy's quotient; dpnp returns NaN for all
             found = library_call(name, getattr(dpt, name), [tensor], (), options, _unwrapped)
             out[...] = dpt.divide(found, 0.0)
             return
     found = library_call(name, getattr(dpt, name), [tensor], (), options, _unwrapped)
-    if row.is_positional and tensor.dtype.kind == "f":  # dpnp's is the position of the last NaN
+    if row.is_positional and tensor.dtype.kind == "f":  # dpnp returns the position of the last NaN
         is_nan = dpt.isnan(tensor)
         any_nan = dpt.any(is_nan, axis=options["axis"], keepdims=options["keepdims"])
         found = _where(any_nan, dpt.argmax(dpt.astype(is_nan, "i1"), **options), found)
@@ -252,9 +252,9 @@ def library_call(
     because: str = "",
     usm_type: str = "",
 ) -> Any:
-    """Call a function of dpnp.tensor and wrap the tensors it returns; its errors become ours.
+    """Call a function of dpnp.tensor and wrap the returned tensors; convert its errors.
 
-    Who listens is told why, and of which USM type the result is.
+    Listeners receive the reason, and the USM type of the result.
     """
     queue = next(tensor.sycl_queue for tensor in tensors if hasattr(tensor, "sycl_queue"))
     if host_maps.holds:

@@ -1,6 +1,6 @@
-"""Which executor is worth its cost: the limits by name, and the switch that forces one.
+"""The limits that decide which backend is worth its cost, and the switch that forces one.
 
-All limits are about one machine-independent trade: a launch costs tens of microseconds, compiling
+All limits express one machine-independent trade-off: a launch costs tens of microseconds, compiling
 a tenth of a second, and memory traffic more than arithmetic.
 """
 
@@ -13,48 +13,47 @@ from dparray import _hooks, config
 from dparray._evaluate import cost_model
 from dparray._graph.ops import OPS
 
-#: A structure met with this many elements is compiled at once.
+#: An expression with at least this many elements is compiled immediately.
 COMPILE_ELEMENTS = 1 << 17
 
-#: A structure met with fewer is compiled once so many elements went through dpnp's kernels.
+#: A smaller one is compiled once this many elements went through dpnp's kernels.
 COMPILE_TOTAL_ELEMENTS = 1 << 21
 
-#: A structure that a GPU meets is compiled in the background from this call on.
+#: On a GPU, an expression is compiled in the background from this call on.
 COMPILE_CALLS = 2
 
-#: A call of dpnp counts as at least so many: that is what it costs more than a launch.
+#: A dpnp call counts as at least this many elements: its extra cost over a launch.
 MIN_CALL_ELEMENTS = 1 << 11
 
-#: A structure met for the first time with this many elements is looked up in the disk cache.
+#: A new expression with at least this many elements is looked up in the disk cache.
 LOAD_ELEMENTS = 1 << 13
 
-#: A pending expression with more operations or leaves than these computes its operands first, so
-#: that a loop of a million steps holds neither memory nor graph.
+#: A pending expression with more operations or leaves than these evaluates its operands first, so
+#: that a loop of a million steps accumulates neither memory nor graph.
 MAX_WEIGHT = 512
 MAX_LEAVES = 24
 
-#: So many pending reductions are computed beside one of the same memory that is needed.
+#: At most this many pending reductions are computed along with one of the same memory.
 MAX_SIBLINGS = 4
 
-#: A value of at least this weight that is referenced from outside is stored when it is computed for
-#: another, since storing it costs about as much as this many additions.
+#: A value of at least this weight with outside references is stored when it is computed as part of
+#: another value, since storing costs about this many additions.
 STORING_WEIGHT = 8
 
-#: Up to so many elements an addition is computed at the line that asks for it, by the calling
-#: thread, where that may touch the memory: what the cost model says, or :func:`force`. Read where
-#: it is used, never imported by name.
+#: Up to this many elements, the calling thread computes an addition immediately, if it may access
+#: the memory. Set by the cost model or :func:`force`. Read at each use, never imported by name.
 host_elements = 0
-#: The same for folds of all elements of memory, which NumPy makes quickly.
+#: The same for reductions of all elements of memory, which NumPy does fast.
 folded_elements = 0
-#: The same for operations by their weight, in one dict for ever.
+#: The same for operations by weight; the dict object never changes.
 at_once: dict[int, int] = {}
-#: Whether generated kernels compute what something else could, too. Read where it is used.
+#: Whether generated kernels also compute what other backends could. Read at each use.
 uses_kernels = True
 _forced = ""
 
 
 def set_host_elements(count: int) -> None:
-    """Set up to how many elements is computed at once."""
+    """Set the largest size that is computed immediately."""
     global host_elements, folded_elements
     host_elements = count
     folded = cost_model.elements_folded_at_once(cost_model.terms())
@@ -65,20 +64,20 @@ def set_host_elements(count: int) -> None:
 
 
 def follow_model() -> None:
-    """Set the limits to what the cost model says, unless an executor is forced."""
+    """Set the limits from the cost model, unless a backend is forced."""
     if not _forced:
         set_host_elements(cost_model.elements_at_once(cost_model.terms()))
         _hooks.option_was_set("executor")
 
 
 def follow_fused_tier() -> None:
-    """Set whether kernels are used to what the option says, unless an executor is forced."""
+    """Set the use of kernels from the option, unless a backend is forced."""
     global uses_kernels
     uses_kernels = _forced != "library" if _forced else config.fused_tier
 
 
 def is_worth_compiling(size: int, total: int) -> bool:
-    """Return whether to compile for ``size`` elements, ``total`` having been computed so far."""
+    """Return whether to compile for ``size`` elements after ``total`` elements so far."""
     if _forced:
         return _forced == "fused"
     if not config.fused_tier:
@@ -87,26 +86,24 @@ def is_worth_compiling(size: int, total: int) -> bool:
 
 
 def is_worth_loading(size: int) -> bool:
-    """Return whether to look in the disk cache for the kernel of ``size`` elements, met the first
-    time.
+    """Return whether to look in the disk cache for the kernel of a new expression of ``size``
+    elements.
     """
     return size >= LOAD_ELEMENTS and uses_kernels
 
 
 def may_compute_on_host() -> bool:
-    """Return whether the calling thread computes what there is no kernel for yet, in memory it
-    reaches.
-    """
+    """Return whether the calling thread computes in accessible memory while there is no kernel."""
     return _forced in ("", "host")
 
 
 def chooses() -> bool:
-    """Return whether the cost model chooses between executors, none being forced."""
+    """Return whether the cost model chooses between backends, none being forced."""
     return not _forced
 
 
 def compiles_in_background() -> bool:
-    """Return whether kernels that the program need not wait for are obtained by another thread."""
+    """Return whether another thread obtains kernels that the program need not wait for."""
     return not _forced and config.background_compile
 
 
