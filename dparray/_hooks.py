@@ -158,7 +158,7 @@ def call_that_made(array: Any) -> tuple[str, tuple[str, ...]]:
 _PACKAGE = str(Path(__file__).parent) + "/"
 _KERNELS = str(Path(__file__).parents[1] / "kernels") + "/"
 _DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # runs like a user's program
-# They run a function of the program and report on it, so the call is not theirs.
+# They run a function of the program and report on it, which made the call.
 _TELLING = (_PACKAGE + "_explain/", _PACKAGE + "_profile/")
 # They call a public function with the arguments of a call that the program made.
 _CALLING = ("_functions/error_boundary.py", "_functions/gathering.py")

@@ -58,7 +58,7 @@ _configured = _FOLLOW
 
 #: How many policies other than "follow" are active, in all threads: zero allows the fastest check.
 in_force = 0
-#: How many of them are functions. Each step is theirs to place, so the compiled fast path, which
+#: How many of them are functions. They place each step, so the compiled fast path, which
 #: computes small arrays where they are, rests meanwhile. "fastest" would choose the same.
 functions_in_force = 0
 _counting = threading.Lock()

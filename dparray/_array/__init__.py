@@ -1,5 +1,5 @@
-"""The array: its state, its operators, and ``apply``, the way every operation takes.
+"""The array: its state, its operators, and ``apply``, the entry point of every operation.
 
-In: what users wrote. Out: arrays, pending or computed. All errors of users are raised here, at the
-call. Imports the evaluation and everything below.
+Input: calls of the user. Output: arrays, pending or computed. All errors in user input are raised
+here, at the call. Imports evaluation and all lower layers.
 """

@@ -1,4 +1,4 @@
-"""Arrays in memory of their own: uninitialised, of one scalar, or copied from the host."""
+"""Arrays in new memory: uninitialized, filled with one scalar, or copied from the host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import dpctl
 
 _PLAIN = frozenset("?bhilBHILfdFD")
-#: dtypes by themselves and by the classes of NumPy's and Python's numbers.
+#: dtypes by dtype, and by the classes of NumPy and Python numbers.
 _USUAL_DTYPES: dict[Any, np.dtype[Any]] = {
     None: np.dtype(np.float64),
     **{np.dtype(char): np.dtype(char) for char in _PLAIN},
@@ -34,23 +34,17 @@ def empty_on(
     dtype: np.dtype[Any],
     axes: tuple[int, ...] | None = None,
 ) -> ndarray:
-    """Return a new array in memory of the pool, values undefined: C-contiguous, or with axes in
-    order.
-    """
+    """Return an uninitialized array in pool memory: C-contiguous, or with axes in a given order."""
     return ndarray._from_layout(*blocks.allocate(*placement, shape, dtype, axes))
 
 
 def order_by_columns(x: ndarray) -> tuple[int, ...] | None:
-    """Return the order of axes of a result that is Fortran's where that of ``x`` is, and nothing
-    else.
-    """
+    """Return Fortran's axis order for a result if ``x`` has it, otherwise ``None``."""
     return _layout.order_like(x.shape, x.strides, x.itemsize, "A")
 
 
 def axes_like(like: ndarray, ndim: int, order: str) -> tuple[int, ...] | None:
-    """Return the order of axes of a new array that lies as another one does, whatever its own
-    shape.
-    """
+    """Return the axis order of a new array like another one, whatever its own shape."""
     if like.ndim == ndim:
         return _layout.order_like(like.shape, like.strides, like.itemsize, order)
     is_by_columns = order == "A" and order_by_columns(like) is not None
@@ -58,7 +52,7 @@ def axes_like(like: ndarray, ndim: int, order: str) -> tuple[int, ...] | None:
 
 
 def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
-    """Return whether few elements of a new array are made by the host."""
+    """Return whether the host creates a small new array."""
     return (
         size <= limits.host_elements
         and config_values["host_tier"]
@@ -88,7 +82,7 @@ def from_host(
     """Return a new array with the values of a host array.
 
     Raises:
-        DTypeError: the host array's dtype is none that arrays have.
+        DTypeError: arrays do not support the host array's dtype.
         UnsupportedDeviceError: the device cannot compute in the dtype.
     """
     target = check_dtype(_dtypes.as_dtype(values.dtype if dtype is None else dtype), queue)
@@ -103,7 +97,7 @@ def from_host(
     axes = _layout.order_of_copy(values.shape, values.strides)
     result = empty_on(Placement(queue, check_usm_type(usm_type)), values.shape, target, axes)
     seen = result
-    if axes is not None:  # what is copied lies in C's order
+    if axes is not None:  # The copy is in C order.
         values = values.transpose(axes)
         strides = _layout.contiguous_strides(values.shape, target.itemsize)
         seen = result._view(values.shape, strides, result.offset)
@@ -128,20 +122,20 @@ def placed_like(
     return Placement(queue, check_usm_type(x.usm_type if usm_type is None else usm_type))
 
 
-#: The default device that was asked last, its queue, and whether the host makes arrays there.
+#: The default device of the last call, its queue, and whether the host creates arrays there.
 _usual: list[Any] = [None, None, False]
 
 
 def made_small(
     make: Callable[..., np.ndarray], shape: Any, dtype: Any, *others: Any
 ) -> ndarray | None:
-    """Return a small new array on the default device, or ``None`` where anything is unusual.
+    """Return a small new array on the default device, or ``None`` in unusual cases.
 
     Args:
-        make: NumPy's function of the shape and the dtype.
+        make: NumPy's function of shape and dtype.
         shape: as given by the user.
-        dtype: as given by the user; not given it is ``float64``.
-        *others: further arguments of the user's, none of which may be given.
+        dtype: as given by the user; ``float64`` if omitted.
+        *others: further arguments of the user, none of which may be given.
     """
     for each in others:
         if each is not None:
@@ -179,8 +173,8 @@ def empty_array(
     order: str,
     like: ndarray | None = None,
 ) -> ndarray:
-    """Return a new array, values undefined; ``"A"`` and ``"K"`` are the order of ``like``, else
-    C's.
+    """Return an uninitialized array; ``"A"`` and ``"K"`` use the order of ``like``, otherwise C
+    order.
     """
     order = _layout.as_order(order)
     if order not in ("C", "F", "A", "K"):

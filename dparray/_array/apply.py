@@ -1,4 +1,4 @@
-"""``apply``: the way every elementwise operation and every reduction takes to a pending array."""
+"""``apply``: turns every element-wise operation and every reduction into a pending array."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def general_operation(op: Op) -> Callable[..., ndarray]:
         return defer(op, (x1, x2), None)
 
     def operate_or_reduce(x1: Any, x2: Any) -> ndarray:
-        """As above; x ** 2 is computed as a square, immediately up to a larger size."""
+        """Like the above; x ** 2 is computed as a square, eagerly up to a larger size."""
         if type(x1) is ndarray and type(x2) in (int, float) and x1.dtype.kind in "fc":
             cheaper = op.strength_reduced.get(x2)
             if cheaper is not None:
@@ -84,11 +84,11 @@ def _numbered() -> list[Op]:
     return [*first, *(op for op in OPS.values() if op not in first)]
 
 
-#: The numbers of the operations in the compiled fast path: those of operators come first.
+#: The numbers of the operations in the compiled fast path, operators first.
 NUMBERS = {op: number for number, op in enumerate(_numbered())}
 
-#: Every operation as a function of its operands: small ones are computed immediately, where the
-#: fast path is compiled.
+#: Every operation as a function of its operands; the compiled fast path computes small ones
+#: eagerly.
 OPERATIONS: dict[Op, Callable[..., ndarray]] = {
     op: general_operation(op) if fastpath.module is None else fastpath.module.operation(number)
     for op, number in NUMBERS.items()
@@ -107,13 +107,13 @@ def copy_of(x: ndarray, order: str = "C") -> ndarray:
 
 
 def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str = "K") -> ndarray:
-    """``x`` in another dtype; ``x`` itself if nothing changes and no copy is asked for.
+    """Return ``x`` in another dtype; ``x`` itself if nothing changes and no copy is requested.
 
     Args:
         x: the array.
         dtype: the dtype.
-        copy: whether there is a copy even so.
-        order: ``"K"``, which keeps that of ``x``, or ``"C"``.
+        copy: whether to copy even if nothing changes.
+        order: ``"K"``, which keeps the order of ``x``, or ``"C"``.
     """
     if x.dtype == dtype and not copy:
         return x
@@ -126,10 +126,10 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str
 
 
 def as_operand(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
-    """``x`` in the dtype that an operation computes in.
+    """Return ``x`` in the dtype in which an operation computes.
 
-    Unlike a conversion that users ask for, it has the axes of what is broadcast in C's order, as
-    results of operations have.
+    Unlike an explicit conversion, it puts the axes of a broadcast array in C order, like results of
+    operations.
     """
     if x.dtype == dtype or not _layout.shows_elements_twice(x.shape, x.strides):
         return astype_array(x, dtype, copy=False)
@@ -141,8 +141,8 @@ def as_operand(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
 
 
 def cast_unsafe(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
-    """``x`` in another dtype by the rule ``"unsafe"``: complex numbers lose their imaginary parts,
-    because the user has asked for it.
+    """Return ``x`` in another dtype by the rule ``"unsafe"``: complex numbers lose their imaginary
+    parts, as requested by the user.
     """
     if x.dtype.kind == "c" and dtype.kind == "b":
         return array_of_operation(
@@ -156,14 +156,14 @@ def cast_unsafe(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
 
 
 def real_parts(x: ndarray) -> ndarray:
-    """Return the view of the real parts of complex numbers; real ones as they are."""
+    """Return the view of the real parts of complex numbers; real arrays unchanged."""
     if x.dtype.kind != "c":
         return x
     return x._view(x.shape, x.strides, x.offset, np.dtype(f"f{x.itemsize // 2}"))
 
 
 def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
-    """Return the view whose axis ``i`` is axis ``order[i]`` of ``x``; the others have extent 1."""
+    """Return the view whose axis ``i`` is axis ``order[i]`` of ``x``; the others have length 1."""
     if len(order) == x.ndim:
         view = view_small(x, array_type.transpose, order)
         if view is not None:
@@ -175,13 +175,13 @@ def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
 
 
 def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
-    """Carry out an elementwise operation on arrays and scalars.
+    """Apply an element-wise operation to arrays and scalars.
 
-    Everything the user can get wrong is found here: placement, then dtypes, then shapes.
+    All user errors are raised here: placement, then dtypes, then shapes.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        HostConversionError: an operand is a NumPy array or no array at all.
+        HostConversionError: an operand is a NumPy array or not an array.
         DTypeError: the operation is not defined for the dtypes, or the result does not fit ``out``.
         ShapeError: the shapes do not broadcast, or not to ``out``.
     """
@@ -193,7 +193,7 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
 
 
 def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
-    """Check an operation and make a pending array of it, or write it to ``out``."""
+    """Check an operation and create its pending array, or write its result to ``out``."""
     arrays: list[tuple[str, ndarray]] = []
     keys: list[Any] = []
     values = list(operands)
@@ -219,7 +219,7 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             keys.append(key)
     if not arrays:
         queue = out.sycl_queue if out is not None else default_device().sycl_queue
-        # Among themselves, NumPy's scalars keep their dtypes.
+        # Among themselves, NumPy scalars keep their dtypes.
         for at in typed_scalars(operands, queue.sycl_device) or [0]:
             value = operands[at]
             values[at] = full_scalar(value if isinstance(value, np.generic) else values[at], queue)
@@ -265,7 +265,7 @@ def operate_into(
     shape: tuple[int, ...],
     placement: Placement,
 ) -> ndarray:
-    """Write the result of an operation that has been checked into an array, as :func:`operate`.
+    """Write the result of a checked operation into an array, like :func:`operate`.
 
     Raises:
         ShapeError, DTypeError: the result does not fit ``out``.
@@ -280,7 +280,7 @@ def operate_into(
         and out.is_pending
         and living_alias(out) is None
     ):
-        # The memory that the pending value would get is referenced by no other array.
+        # No other array references the memory that the pending value would get.
         node = node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type), False)
         node.axes = out._node_kept.axes
         out._node_kept = register(node)
@@ -298,7 +298,7 @@ def operate(
     placement: Placement,
     keeps_order: bool = True,
 ) -> ndarray:
-    """Return a new array for an operation that has been checked: pending, unless laziness is off.
+    """Return a new array for a checked operation: pending, unless laziness is off.
 
     Args:
         op: the operation.
@@ -306,8 +306,8 @@ def operate(
         loop: the dtype each operand is converted to, then the result's.
         shape: the result's shape, to which the operands broadcast.
         placement: the operands' common placement.
-        keeps_order: whether the axes lie in memory as those of the operands, as NumPy's order
-            ``"K"`` has it; else as in C.
+        keeps_order: whether the axes have the operands' order in memory, NumPy's order ``"K"``;
+            otherwise C order.
     """
     if (op is CONVERT or op is WHERE) and prod(shape) <= limits.host_elements:
         result = compute_small(host.former(op, loop[-1], "K" if keeps_order else "C"), *operands)
@@ -325,13 +325,13 @@ def reduce_array(
     dtype: np.dtype[Any],
     *scalars: Any,
 ) -> ndarray:
-    """Return a new array for a reduction that has been checked: pending, unless laziness is off.
+    """Return a new array for a checked reduction: pending, unless laziness is off.
 
     Args:
-        reduction: which.
+        reduction: the reduction.
         x: the array, of at least one element.
         axes: the reduced axes, ascending.
-        keepdims: whether the result has them, with extent 1.
+        keepdims: whether the result keeps them, with length 1.
         loop: the dtype that elements and scalars are converted to.
         dtype: the result's dtype.
         *scalars: the reduction's scalar operands.
@@ -342,21 +342,21 @@ def reduce_array(
         if small is not None:
             return small
     shape = _layout.reduced_shape(x.shape, axes, keepdims)
-    # Half precision is reduced in single precision, and rounded once.
+    # float16 is reduced in single precision, and rounded once.
     wide = np.dtype(np.float32) if loop.char == "e" else loop
     loops = (*[wide] * (1 + len(scalars)), dtype)
     placement = placement_of(x)
     return array_of_operation(op, (x, *scalars), loops, shape, placement)
 
 
-#: Notes a fold down in C, if there is the compiled module.
+#: Records a reduction in C, if the compiled module exists.
 make_lazy_fold: Callable[[ndarray, Reduce, int], ndarray | None] | None = None
 _WHOLE: dict[tuple[str, int], Reduce] = {}
 
 
 def lazy_fold(reduction: Reduction, x: ndarray) -> ndarray | None:
-    """Return a fold of all elements of an array that the host has not seen, in its own dtype:
-    pending, by the compiled module; ``None`` where it is not simple or the host folds it at once.
+    """Return a pending reduction of all elements in the array's dtype, created by the compiled
+    module; ``None`` if the case is not simple or the host reduces immediately.
     """
     if make_lazy_fold is None or _hooks.subscribers or not x._size:
         return None
@@ -370,7 +370,8 @@ def lazy_fold(reduction: Reduction, x: ndarray) -> ndarray | None:
 
 
 def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndarray:
-    """Elements of ``x1`` where a mask is true, else of ``x2``; an array gives the dtype.
+    """Return elements of ``x1`` where a mask is true, otherwise of ``x2``; an array determines the
+    dtype.
 
     The operands have been checked to be on one queue, and are arrays of one dtype or scalars.
     """
@@ -384,8 +385,8 @@ def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndar
 
 
 def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> tuple[Any, Any]:
-    """A scalar operand of a derived class as a Python scalar, and how it takes part in promotion:
-    NumPy's scalars by their dtypes, others as Python's by their kinds.
+    """Return a scalar operand of a derived class as a Python scalar, and its role in promotion:
+    NumPy scalars by their dtypes, others like Python scalars by their kinds.
     """
     strong = _dtypes.OF_NUMPY_SCALAR.get(type(value))
     if strong is not None:
@@ -404,13 +405,13 @@ def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> t
 def _strength_reduced(
     op: Op, values: list[Any], loop: tuple[np.dtype[Any], ...]
 ) -> tuple[Op, list[Any], tuple[np.dtype[Any], ...]]:
-    """The operation that NumPy makes of one with a constant last operand, where there is one."""
+    """Return the operation that NumPy uses for a constant last operand, if there is one."""
     *others, constant = values
     if isinstance(constant, ndarray) or not isinstance(others[0], ndarray):
         return op, values, loop
     reduced = op.strength_reduced.get(constant)
     if reduced is None or loop[-1].kind not in "iufc" or others[0].dtype.kind == "b":
-        return op, values, loop  # NumPy's positive takes no truth values
+        return op, values, loop  # NumPy's positive takes no Booleans
     return OPS[reduced], others, (*loop[: len(others)], loop[-1])
 
 
@@ -420,7 +421,7 @@ def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def _compare_out_of_range(op: Op, operands: Sequence[Any], out: ndarray | None) -> ndarray:
-    """A comparison with ``None`` or an integer beyond the dtype has one answer everywhere."""
+    """Return the constant result of a comparison with ``None`` or an integer beyond the dtype."""
     first_is_array = isinstance(operands[0], ndarray)
     x = operands[0] if first_is_array else operands[1]
     value = scalar_value(operands[1] if first_is_array else operands[0])

@@ -1,4 +1,4 @@
-"""Writing values into arrays that exist."""
+"""Write values into existing arrays."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def write_out(
 
 
 def writable_layout(function: str, target: ndarray) -> Layout:
-    """Where an array lies that is about to be written; computes it if it is pending.
+    """Return the layout of an array that is about to be written; computes it if it is pending.
 
     Raises:
-        ArgumentError: elements share their memory, as those of ``dp.broadcast_to`` do.
+        ArgumentError: elements share memory, as in the result of ``dp.broadcast_to``.
     """
     layout = materialize(target)
     if _layout.shows_elements_twice(layout.shape, layout.strides):
@@ -58,14 +58,14 @@ def writable_layout(function: str, target: ndarray) -> Layout:
 def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> None:
     """Write ``value`` into ``target``, broadcast and converted; checks come before any write.
 
-    To write a NumPy array is to ask for its copy to the device.
+    Writing a NumPy array is an explicit copy to the device.
     """
     if not write_small(target, Ellipsis, value):
         write(target, value, writable_layout(function, target), function)
 
 
 def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
-    """As :func:`assign`, into an array of which :func:`writable_layout` gave the layout."""
+    """Like :func:`assign`, into an array whose layout :func:`writable_layout` returned."""
     if not isinstance(value, ndarray):
         value = scalar_value(shared(value))
         if isinstance(value, bool | int | float | complex):
@@ -113,5 +113,5 @@ def write_value(
     target: Layout,
     placement: Placement,
 ) -> None:
-    """Write an operation that has been checked into a layout of its shape or a larger one."""
+    """Write a checked operation into a layout of its shape or a larger one."""
     writes.store(node_of(op, operands, loop, target.shape, placement), target, True)

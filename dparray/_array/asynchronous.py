@@ -11,9 +11,9 @@ from dparray._runtime.event import Event, event_of_work
 
 
 def event(self: ndarray) -> Event:
-    """Return the end of the work that computes the array: pending values are submitted now.
+    """Return the event of the work that computes the array; a pending array is submitted now.
 
-    It covers all work submitted to the array's queue so far, which is run in order.
+    It covers all work submitted to the array's queue so far, which runs in order.
 
     Example:
         >>> import dparray as dp
@@ -23,7 +23,7 @@ def event(self: ndarray) -> Event:
         True
     """
     if self.is_pending:
-        materialize(self)  # to ask for the memory computes it
+        materialize(self)  # Requesting the memory evaluates the array.
     work = event_of_work(self.sycl_queue)
     if host_maps.holds and self._block is not None:
         return Event(work.sycl_events, None, work.queue, host_maps.writes_ahead(materialize(self)))
@@ -33,7 +33,8 @@ def event(self: ndarray) -> Event:
 def ready(self: ndarray) -> bool:
     """Return whether the values can be read without waiting for a device; never waits.
 
-    A pending array is not ready, and asking does not submit it: ``x.event`` or ``dp.eval`` does.
+    A pending array is not ready, and this check does not submit it; ``x.event`` or ``dp.eval``
+    does.
     """
     if self.is_only_on_host:
         return True
@@ -41,7 +42,7 @@ def ready(self: ndarray) -> bool:
 
 
 def __await__(self: ndarray) -> Generator[Any, None, ndarray]:
-    """Wait in asyncio until the values are computed: ``y = await x`` gives ``x``."""
+    """Wait in asyncio until the values are computed: ``y = await x`` returns ``x``."""
     yield from event(self).__await__()
     return self
 

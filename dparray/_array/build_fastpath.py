@@ -1,9 +1,10 @@
 """Build the compiled fast path of small arrays: ``python -m dparray._array.build_fastpath``.
 
-The build of a wheel, an editable install and ``make venv`` do it where there is a C compiler. The
-file is written next to its sources, `_fastpath*.c`, and `dparray/_array/fastpath.py` loads it. It
-takes a C compiler, the headers of Python and NumPy, and a second. The module is for all Pythons
-from 3.10 on and NumPy 2; without it arrays go the general way, which is slower for small ones.
+Building a wheel, an editable install and ``make venv`` run it if there is a C compiler. The module
+is written next to its sources, `_fastpath*.c`, and `dparray/_array/fastpath.py` loads it. The build
+needs a C compiler, the headers of Python and NumPy, and a second. The module works with every
+Python from 3.10 on and NumPy 2. Without it arrays use the general path, which is slower for small
+ones.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ FILE = "_fastpath.abi3.so"
 
 
 def source_digest() -> str:
-    """A digest of all sources, which the module carries: it is not loaded for other ones."""
+    """Return a digest of all sources, which is stored in the module, so that an outdated module is
+    not loaded.
+    """
     sources = sorted(SOURCE.parent.glob("_fastpath*.c"))
     return f"{zlib.crc32(b''.join(each.read_bytes() for each in sources)):08x}"
 
@@ -33,7 +36,7 @@ def build(folder: Path) -> Path:
 
     Raises:
         OSError: there is no C compiler.
-        subprocess.CalledProcessError: it refuses; ``stderr`` says why.
+        subprocess.CalledProcessError: the compiler failed; ``stderr`` has its message.
     """
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
     headers = [f"-I{np.get_include()}", f"-I{sysconfig.get_path('include')}"]
@@ -41,12 +44,12 @@ def build(folder: Path) -> Path:
     headers.append(f'-DMADE_FROM="{source_digest()}"')
     options = ["-O2", "-fPIC", "-shared", *headers, str(SOURCE), "-o", str(made)]
     subprocess.run([*compiler, *options], check=True, capture_output=True, text=True)
-    made.replace(file)  # a process that has the old one keeps it
+    made.replace(file)  # A running process keeps the old file.
     return file
 
 
 def main() -> int:
-    """Build it beside its source."""
+    """Build it next to its source."""
     try:
         print(build(SOURCE.parent))
     except OSError as error:

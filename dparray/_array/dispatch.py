@@ -1,11 +1,11 @@
-"""The executor of a chapter's function: decided here, for all of them.
+"""Choose the backend of a public function, in one place for all functions.
 
-Few elements that no work writes are computed before anything is checked, by
-:func:`dparray._array.host_fastpath.compute_small`. For all others :func:`compute` asks, in this
+Small arrays that no work writes are computed before any check, by
+:func:`dparray._array.host_fastpath.compute_small`. For all others :func:`compute` tries, in this
 order:
 
-1. *kernel*: a kernel of ours, where one is made for such operands;
-2. *host*: NumPy, in the memory of arrays on a CPU device, where that was measured to be faster;
+1. *kernel*: a dparray kernel, if there is one for such operands;
+2. *host*: NumPy, in the memory of arrays on a CPU device, if measurements showed that it is faster;
 3. *dpt*: a function of dpnp.tensor;
 4. *dpnp*: a function of dpnp.
 """
@@ -37,14 +37,14 @@ Named = Sequence[tuple[str, Any]]
 
 
 class _Call(NamedTuple):
-    """One call of a chapter's function, for every executor the same.
+    """One call of a public function, the same for every backend.
 
     Attributes:
         name: the public function.
         arrays: the operands.
-        placement: theirs.
-        out: what is filled, if it is given.
-        told: what those who listen are told of another executor than a kernel.
+        placement: the placement of the operands.
+        out: the output array, if given.
+        told: the event data for subscribers if the backend is not a kernel.
     """
 
     name: str
@@ -54,7 +54,7 @@ class _Call(NamedTuple):
     told: dict[str, str]
 
 
-#: Returned by an executor that cannot compute with these operands.
+#: Returned by a backend that cannot compute with these operands.
 _NOT_HERE: Final = object()
 
 
@@ -69,28 +69,29 @@ def compute(
     either: Function | None = None,
     out: ndarray | None = None,
 ) -> Any:
-    """Let the first executor compute that can: see the order in the text of this module.
+    """Compute with the first suitable backend, in the order given in this module's docstring.
 
     Args:
         name: the public function, for messages.
         arrays: the operands with their names.
-        kernel: called without arguments; gives an array, or ``None`` if no kernel is made for such.
-        host: called with NumPy arrays over ``arrays``, and over ``out`` if that is given, which it
-            fills. The calling thread waits for the work on them before.
+        kernel: called without arguments; returns an array, or ``None`` if there is no suitable
+            kernel.
+        host: called with NumPy arrays over ``arrays``, and over ``out`` if given, which it fills.
+            The calling thread first waits for the work on them.
         dpt: called with tensors of dpnp.tensor over ``arrays``.
-        dpnp: called with dpnp's arrays over them.
-        either: for what NumPy and dpnp both have: called with the module, then as ``host`` and
-            ``dpnp`` are.
+        dpnp: called with dpnp arrays over them.
+        either: for functions that NumPy and dpnp both have: called with the module, then like
+            ``host`` and ``dpnp``.
         out: an array of the result's shape and dtype on the common queue, to be filled. ``dpt`` and
-            ``dpnp`` write it themselves and return ``None``, or return what is written to it.
+            ``dpnp`` write it themselves and return ``None``, or return the values for it.
 
     Returns:
-        ``out``, or what the function returned with its arrays as ours, on the common queue; also
-        those in a tuple or a list. ``None`` if no executor can.
+        ``out``, or the function's result with dparray arrays on the common queue, also inside a
+        tuple or a list. ``None`` if no backend is suitable.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError, DTypeError, AxisError: the function does not take such operands.
+        ShapeError, DTypeError, AxisError: the function does not support such operands.
     """
     if kernel is None is out and arrays:
         made = compute_at_once(host or (either and partial(either, np)), arrays)
@@ -119,7 +120,8 @@ def compute(
 
 
 def compute_at_once(host: Function | None, arrays: Named) -> Any:
-    """What NumPy makes of small arrays that no work writes, as :func:`compute` does; or ``None``.
+    """Return NumPy's result for small arrays that no work writes, like :func:`compute`; or
+    ``None``.
 
     Args:
         host: called with NumPy arrays, which it does not write; ``None`` gives ``None``.
@@ -142,7 +144,7 @@ def compute_at_once(host: Function | None, arrays: Named) -> Any:
     ):
         return None
     results = host_executor.call(host, *views, owner=first)
-    if results is None:  # another way finds the right words
+    if results is None:  # The general path raises the right error.
         return None
     if isinstance(results, tuple | list):
         parts = [_result_at_once(part, views, queue, usm_type) for part in results]
@@ -159,7 +161,7 @@ def _result_at_once(result: Any, views: list[np.ndarray], queue: Any, usm_type: 
 
 
 def _event_details(name: str, arrays: Named, placement: Placement) -> dict[str, str]:
-    """The record of a call by another executor than a kernel: why, and the result's memory."""
+    """Record a call of a backend other than a kernel: the reason, and the result's memory."""
     operands = ", ".join(
         f"{x.dtype} of shape {x.shape}" + " (not contiguous)" * (not x.flags.c_contiguous)
         for _, x in arrays
@@ -206,10 +208,10 @@ def _by_host(function: Function, call: _Call) -> Any:
 
 
 def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[np.ndarray] | None:
-    """NumPy arrays over arrays on a CPU device with double precision, which NumPy computes in, to
-    read from; ``None`` on any other device.
+    """Return NumPy arrays over arrays on a CPU device with double precision, for reading; ``None``
+    on any other device.
 
-    The calling thread waits for the work on them; the views are good until work is submitted.
+    The calling thread waits for the work on them; the views are valid until work is submitted.
     """
     queue = arrays[0].sycl_queue
     if not (config.host_tier and device_facts.computes_in_double(queue)):
@@ -227,9 +229,7 @@ def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[
 def _host_views_to_write(
     arrays: Sequence[ndarray], out: ndarray, told: dict[str, str]
 ) -> list[np.ndarray] | None:
-    """The same, and the last to be written to, whose dtype is given; whatever is pending on it is
-    computed first.
-    """
+    """Do the same, with the last array for writing; pending readers of it are computed first."""
     if not (config.host_tier and device_facts.is_cpu(out.sycl_queue)):
         return None
     seen = [_seen(x) for x in arrays]
@@ -247,7 +247,7 @@ def _host_views_to_write(
 
 
 def _seen(x: ndarray) -> np.ndarray | None:
-    """The host's view of an array, if it may read that now."""
+    """Return the host's view of an array, if it may read it now."""
     view = x._host_view
     return view if view is not None and host_executor.is_ready(x._block) else None
 
@@ -278,8 +278,8 @@ def _by_dpnp(function: Function, call: _Call) -> Any:
     def beside_it(*tensors: Any) -> Any:
         """On a queue that is not in order.
 
-        A call of oneMKL waits with the interpreter's lock held, on a queue in order for host tasks
-        of dpnp's own in the same call, which wait for that lock.
+        A oneMKL call waits with the interpreter's lock held, on an in-order queue for dpnp's own
+        host tasks of the same call, which wait for that lock.
         """
         other = queues.out_of_order(queue)
         queues.wait(queue)

@@ -1,7 +1,7 @@
 """The compiled fast path of small arrays, `_fastpath.c`, where it is built; loaded once.
 
-Arrays inherit its slots, so that Python calls them without looking for a method.
-`dparray/_functions/install_fastpath.py` hands the general way over to it.
+Arrays inherit its slots, so that Python calls them without a method lookup.
+`dparray/_functions/install_fastpath.py` registers the general path with it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FOLDER = Path(__file__).parent
 
 
 def _load() -> ModuleType | None:
-    """The compiled module; ``None`` where there is none for this Python and of this source.
+    """Return the compiled module; ``None`` if there is none for this Python and this source.
 
     Raises:
         ImportError: ``DPARRAY_COMPILED`` names a file that is not such a module.
@@ -38,7 +38,7 @@ def _load() -> ModuleType | None:
 
 
 def _load_file(file: Path) -> tuple[ModuleType | None, str]:
-    """The module in a file, or ``None`` and the reason."""
+    """Return the module in a file, or ``None`` and the reason."""
     if not file.is_file():
         return None, "there is no such file"
     loader = importlib.machinery.ExtensionFileLoader("_fastpath", str(file))
@@ -47,9 +47,9 @@ def _load_file(file: Path) -> tuple[ModuleType | None, str]:
     try:
         module = importlib.util.module_from_spec(spec)
         loader.exec_module(module)
-    except ImportError as error:  # built for another platform or a NumPy before 2, or no library
+    except ImportError as error:  # built for another platform or a NumPy before 2, or not a library
         return None, f"it cannot be loaded ({error})"
-    # As build_fastpath computes it, which is not imported for its tools of the compiler.
+    # The same digest as in build_fastpath, which is not imported because of its compiler tools.
     sources = sorted(_FOLDER.glob("_fastpath*.c"))
     digest = f"{zlib.crc32(b''.join(each.read_bytes() for each in sources)):08x}"
     if getattr(module, "made_from", None) != digest:

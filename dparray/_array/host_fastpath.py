@@ -1,4 +1,4 @@
-"""Small arrays that no work of a CPU writes: computed by NumPy at the call, in their own memory."""
+"""Small arrays that no CPU work writes: NumPy computes them at the call, in their own memory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dparray._runtime import queues
 #: The type characters of the dtypes that arrays have.
 NUMBERS = frozenset(np.dtype(name).char for name in _dtypes.NAMES) | {"q", "Q"}
 
-#: Results of more elements lie in the pool's memory from the start: that of the system is fresh
-#: each time, and to touch it the first time costs more than the operation.
+#: Larger results use pool memory from the start: system memory is fresh each time, and its first
+#: access costs more than the operation.
 HEAP_ELEMENTS = 1 << 14
 
 array_type = np.ndarray
@@ -29,11 +29,11 @@ SCALARS = _dtypes.SCALARS
 
 
 def fold_whole(name: str, x: ndarray, keepdims: bool) -> ndarray | None:
-    """Return a quick fold of all elements, if the host may read them; ``None`` else.
+    """Return a fast reduction of all elements if the host may read them, otherwise ``None``.
 
-    Of more elements than other operations are computed at once: the result is one number, which
-    is mostly what is waited for, and elements that lie one after another NumPy folds at the speed
-    of a cache, while a launch finds its own code out of the caches.
+    The size limit is larger than for other operations: the result is one number, which the program
+    usually waits for. NumPy reduces contiguous elements at cache speed, while the code of a launch
+    is no longer cached.
     """
     if (
         x._block is None
@@ -53,9 +53,7 @@ def fold_whole(name: str, x: ndarray, keepdims: bool) -> ndarray | None:
 
 
 def is_ready(x: ndarray, *others: Any) -> bool:
-    """Return whether the host may read the memory of small arrays at once; what is no array is
-    ready.
-    """
+    """Return whether the host may read the memory of small arrays now; non-arrays are ready."""
     if not config_values["host_tier"]:
         return False
     if working:
@@ -66,16 +64,14 @@ def is_ready(x: ndarray, *others: Any) -> bool:
 
 
 def is_free_to_write(x: ndarray) -> bool:
-    """Return whether the host may write an array at once: it is idle, and nothing pending reads
-    it.
-    """
+    """Return whether the host may write an array now: it is idle, and nothing pending reads it."""
     block = x._block
     if (working or not config_values["host_tier"]) and not host.is_ready(block, True):
         return False
     return block is None or not block.readers
 
 
-#: The kinds of the arrays to which numbers of Python's are written as they are.
+#: The kinds of arrays to which Python numbers are written unchanged.
 TAKEN_BY = {float: "fc", int: "fciu", bool: "bfciu"}
 
 
@@ -99,7 +95,9 @@ def take_small(x: ndarray, index: ndarray) -> ndarray | None:
 
 
 def put_small(x: ndarray, index: ndarray, value: Any) -> bool:
-    """Write to elements that a mask or positions select of a small array; false if not done."""
+    """Write to elements of a small array selected by a mask or positions; return whether it was
+    done.
+    """
     target, chosen = x._host_view, index._host_view
     if (
         target is None
@@ -138,13 +136,13 @@ def _general_way(*args: Any, broadcasts: bool = False, joins: bool = False) -> N
     return None
 
 
-#: ``compute_small(function, x, *args, broadcasts=False, joins=False)``: what a NumPy function makes
-#: of small arrays, whose result the caller knows to be small; ``None`` where the general way is to
-#: compute it, as it does everything without the compiled module.
+#: ``compute_small(function, x, *args, broadcasts=False, joins=False)``: the result of a NumPy
+#: function of small arrays, if the caller knows that the result is small. ``None`` if the general
+#: path must compute it, as it always does without the compiled module.
 compute_small: Callable[..., ndarray | None] = _general_way
-#: ``view_small(x, function, *args)``: the view that a NumPy function makes, or ``None``.
+#: ``view_small(x, function, *args)``: the view that a NumPy function returns, or ``None``.
 view_small: Callable[..., ndarray | None] = _general_way
-#: ``write_small(x, index, value)``: write to a part of a small array; false if that is not done.
+#: ``write_small(x, index, value)``: write to a part of a small array; returns whether it was done.
 write_small: Callable[[ndarray, Any, Any], bool | None] = _general_way
 if fastpath.module is not None:
     compute_small, view_small = fastpath.module.compute_small, fastpath.module.view_small

@@ -197,7 +197,7 @@ def _map_method(self: ndarray, mode: str = "r") -> Map:
     An open map is a lock on the addresses between the array's first and last element, of views and
     of the arrays it is a view of, too: work that would write there, or, for a map that may write,
     read there, waits if another thread holds the map. Kernels count as writing the arguments that
-    they may write. Several maps may read at once.
+    they may write. Several maps may read simultaneously.
 
     Args:
         mode: ``"r"`` to read; ``"w"`` to write, the contents are undefined before; ``"rw"``.

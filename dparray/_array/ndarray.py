@@ -70,7 +70,7 @@ class ndarray(Methods):
     """An n-dimensional array in USM memory, bound to the queue it was allocated on.
 
     Made by the creation functions (:func:`dparray.asarray`, :func:`dparray.zeros`, ...), or
-    uninitialised as in NumPy: ``dp.ndarray(shape, dtype=...)``. Operations run on
+    uninitialized as in NumPy: ``dp.ndarray(shape, dtype=...)``. Operations run on
     :attr:`sycl_queue` and give arrays on the same queue; arrays on different queues do not mix
     (:class:`dparray.ExecutionPlacementError`). The values stay on the device until they are asked
     for: :meth:`asnumpy`, :meth:`item`, ``float(x)``, printing.
@@ -193,7 +193,7 @@ class ndarray(Methods):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents. Another shape of as many elements can be assigned where none is copied."""
+        """The shape. Another shape with the same size can be assigned if that needs no copy."""
         try:
             return self._shape
         except AttributeError:
@@ -220,7 +220,7 @@ class ndarray(Methods):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from one element to the next along each axis."""
+        """Bytes between neighboring elements along each axis."""
         try:
             return self._strides
         except AttributeError:
@@ -238,7 +238,7 @@ class ndarray(Methods):
 
     @property
     def block(self) -> Any:
-        """The memory; to ask for it computes what is pending."""
+        """The memory; reading this property computes a pending array."""
         if self._block is None:
             _give_memory(self)
         return self._block
@@ -256,12 +256,12 @@ class ndarray(Methods):
 
     @property
     def is_pending(self) -> bool:
-        """Whether the values are still an expression that nothing has asked for."""
+        """Whether the values are still an expression that has not been evaluated."""
         return self._host_view is None and self._node.layout is None
 
     @property
     def is_only_on_host(self) -> bool:
-        """Whether the host has computed the values and nothing has needed them in USM memory."""
+        """Whether the host has computed the values and they are not in USM memory yet."""
         return self._host_view is not None and self._host_view.base is None and self.size > 0
 
     @property
@@ -281,7 +281,7 @@ class ndarray(Methods):
 
     @property
     def device(self) -> Device:
-        """The place where the array lives; ``other.to_device(x.device)`` moves another there."""
+        """The device of the array; ``other.to_device(x.device)`` moves another array there."""
         return Device(self.sycl_queue)
 
     @property
@@ -300,7 +300,8 @@ class ndarray(Methods):
         writes.share(self.block)
         interface: dict[str, Any] = self._tensor.__sycl_usm_array_interface__
         if _layout.shows_elements_twice(self.shape, self.strides):
-            interface["data"] = (interface["data"][0], True)  # a write would change several
+            # A write would change several elements.
+            interface["data"] = (interface["data"][0], True)
         return interface
 
     @property
@@ -333,7 +334,7 @@ class ndarray(Methods):
     ) -> ndarray:
         """Another array over the same block, or of the same pending values.
 
-        Shape, strides and offset are those of a view of this array, as it says it lies in memory.
+        Shape, strides and offset belong to a view of this array, relative to its own layout.
         """
         if not has_memory(self):
             return _view_of_pending(self, shape, strides, offset, dtype)
@@ -349,7 +350,7 @@ def as_method(function: Function) -> Function:
 
 
 def materialize(x: ndarray) -> Layout:
-    """Where the values of an array lie; computes them if they are pending."""
+    """Return the layout of an array's values; computes them if they are pending."""
     if x._packed is not None:
         return x._packed.layout
     if x._block is None:
@@ -362,7 +363,7 @@ def materialize(x: ndarray) -> Layout:
 
 
 def packed(x: ndarray) -> PackedArray:
-    """Return an array as an argument of kernels, which it keeps; computes it if it is pending."""
+    """Return an array as a kernel argument, which the array keeps; computes it if it is pending."""
     if x._packed is None:
         x._packed = PackedArray(materialize(x))
     return x._packed
@@ -375,16 +376,14 @@ def packed(x: ndarray) -> PackedArray:
 
 
 def host_view(x: ndarray) -> np.ndarray | None:
-    """Return the host's view of an array that is about to be indexed; ``None`` if it may not
-    look.
-    """
+    """Return the host's view of an array that is about to be indexed, if it is accessible."""
     if x._host_view is None and x._block is not None:
         x._host_view = _view_for_host(x, is_asked_for=True)
     return x._host_view
 
 
 def _view_for_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
-    """The host's view of an array in memory; a large one gets its view when it is asked for."""
+    """Return the host's view of an array in memory; a large array gets it at the first use."""
     if (
         (is_asked_for or x._size * min(x._dtype.itemsize, 8) <= 8 * limits.host_elements)
         and config_values["host_tier"]
@@ -399,14 +398,14 @@ def _view_for_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
 
 
 def _fill_slots(x: ndarray) -> None:
-    """Fill in the layout of an array in memory, which its host view shows."""
+    """Set the layout of an array in memory from its host view."""
     seen: Any = x._host_view
     x._shape, x._strides, x._dtype, x._size = seen.shape, seen.strides, seen.dtype, seen.size
     x._offset = seen.__array_interface__["data"][0] - x._block.pointer
 
 
 def _locate(x: ndarray) -> None:
-    """Fill in the strides and the offset that an array has, or will have, in its block."""
+    """Set the strides and the offset that an array has, or will have, in its block."""
     seen = x._host_view
     if seen is not None and seen.base is not None:
         _fill_slots(x)
@@ -420,18 +419,18 @@ def _locate(x: ndarray) -> None:
 
 
 def _give_memory(x: ndarray) -> None:
-    """Compute an array that is pending, or put values that the host has computed in memory."""
+    """Evaluate a pending array, or store host-computed values in USM memory."""
     values = x._host_view
     if values is None:
         with dependents.lock:
             _give_pending_memory(x)
         return
     block = pool.allocate(x.sycl_queue, x.usm_type, values.nbytes)
-    queues.wait_to_write(block)  # of which there may have been another before
+    queues.wait_to_write(block)  # There may have been another view before.
     view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes, 0, values.strides)
     view[...] = values
     with dependents.lock:
-        if x._host_view is values:  # no other thread has been here meanwhile
+        if x._host_view is values:  # No other thread has done this meanwhile.
             x._offset, x._strides = 0, view.strides
             x._host_view, x._block = view, block
 
@@ -442,7 +441,7 @@ def _give_memory(x: ndarray) -> None:
 
 
 class _Alias:
-    """A pending array, a view of it, and where the view's elements lie in the array's memory."""
+    """A pending array, a view of it, and the position of the view in the array's memory."""
 
     __slots__ = ("offset", "strides", "view", "whole")
 
@@ -455,17 +454,17 @@ class _Alias:
         self.offset = offset
 
 
-#: Of heavier expressions views are not made expressions of their own.
+#: Views of more expensive expressions do not become separate expressions.
 _MAX_VIEWED_WEIGHT = 64
 
 
 def has_memory(x: ndarray) -> bool:
-    """Return whether an array has been given memory; asks without giving it any."""
+    """Return whether an array has memory, without allocating it."""
     return x._block is not None or x._host_view is not None
 
 
 def living_alias(x: ndarray) -> _Alias | None:
-    """Return the pair of a pending array and its view, where the array is one of such a pair."""
+    """Return the pair of a pending array and its view, if the array belongs to such a pair."""
     alias = x._alias
     if alias is not None and alias.whole() is not None and alias.view() is not None:
         return alias
@@ -473,7 +472,7 @@ def living_alias(x: ndarray) -> _Alias | None:
 
 
 def _was_viewed(x: ndarray) -> bool:
-    """Whether there is a view of a pending array, or was one of it, as in a loop over its rows."""
+    """Return whether a pending array has or had a view, as in a loop over its rows."""
     alias = x._alias
     return alias is not None and (alias.whole() is x or living_alias(x) is not None)
 
@@ -485,7 +484,7 @@ def _view_of_pending(
     offset: int,
     dtype: np.dtype[Any] | None,
 ) -> ndarray:
-    """A view of an array that has no memory yet: pending too where that is possible."""
+    """Return a view of an array without memory: pending too if possible."""
     if dtype is None:
         with dependents.lock:
             node = x._node
@@ -506,14 +505,14 @@ def _view_of_pending(
 
 
 def give_memory(x: ndarray) -> None:
-    """Let an array have memory, since views of it will share it; nobody asks for its values yet."""
+    """Allocate memory for an array, since views will share it; its values are not needed yet."""
     with dependents.lock:
         if not has_memory(x):
             _give_pending_memory(x)
 
 
 def _with_reduced_axes(node: Node, shape: tuple[int, ...]) -> Node | None:
-    """A pending reduction, if a view of it shows the reduced axes, as in ``x.sum(1)[:, None]``."""
+    """Return a pending reduction with the reduced axes, for views like ``x.sum(1)[:, None]``."""
     op, size = node.op, node.size
     if not isinstance(op, Reduce) or op.merges or op.keepdims or size < 2:
         return None
@@ -526,7 +525,7 @@ def _with_reduced_axes(node: Node, shape: tuple[int, ...]) -> Node | None:
 
 
 def _registered(node: Node) -> Node:
-    """A new expression, all of it known to its operands; computed if it may not wait."""
+    """Return a new expression, registered with its operands; computed if it may not wait."""
     may_wait = True
     for inner in pending_order([node]):
         for operand in inner.operands:
@@ -538,7 +537,7 @@ def _registered(node: Node) -> Node:
 
 
 def _give_pending_memory(x: ndarray) -> None:
-    """Compute a pending array, and bind the view of it that was pending to the memory."""
+    """Compute a pending array, and bind its pending view to the memory."""
     alias = x._alias
     whole, view = (None, None) if alias is None else (alias.whole(), alias.view())
     if whole is None or view is None:
@@ -551,7 +550,7 @@ def _give_pending_memory(x: ndarray) -> None:
     if alias is not None and view is not None:
         # The view first: if an interrupt comes between the two, the node still leads to the memory.
         _bind(view, layout.block, layout.offset + alias.offset, alias.strides)
-        del view._node_kept  # the expression of its own is of no use any more
+        del view._node_kept  # The view's separate expression is no longer needed.
     _bind(whole, layout.block, layout.offset, layout.strides)
 
 
@@ -564,7 +563,7 @@ def _bind(x: ndarray, block: Block, offset: int, strides: tuple[int, ...]) -> No
 
 
 def take_layout_of(x: ndarray, view: ndarray) -> None:
-    """Let an array be what a view of the same memory is; other views of it stay as they are."""
+    """Make an array the same as a view of the same memory; other views of it are unaffected."""
     x._block, x._offset, x._dtype, x._size = view.block, view.offset, view.dtype, view.size
     x._shape, x._strides = view.shape, view.strides
     x._alias = x._packed = None
@@ -575,9 +574,7 @@ def take_layout_of(x: ndarray, view: ndarray) -> None:
 
 
 def readable_layout(x: ndarray) -> Any:
-    """Return a layout to read the values from; a pending view does not make all of its array
-    computed.
-    """
+    """Return a layout for reading; a pending view does not evaluate its whole array."""
     if has_memory(x):
         return x
     if living_alias(x) is None:

@@ -1,4 +1,4 @@
-"""Arrays and the nodes of the graph: each pending array is one."""
+"""Create graph nodes for arrays: each pending array has one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dparray._graph.reductions import Reduce
 from dparray._placement import Placement
 from dparray.memory import blocks
 
-#: So many times as large are the expressions that a policy plans: it has more to choose from.
+#: A policy plans expressions that are this many times as large, since it has more choices.
 _WIDER = 8
 
 
@@ -30,11 +30,10 @@ def array_of_operation(
     placement: Placement,
     keeps_order: bool = True,
 ) -> ndarray:
-    """Return a new array for an operation or a reduction: pending, or computed where it may not
-    wait.
+    """Return a new array for an operation or a reduction: pending, or computed if it may not wait.
 
-    The axes of an elementwise operation's result lie as NumPy's order ``"K"`` has them, unless
-    ``keeps_order`` is false.
+    The axes of an element-wise result follow NumPy's order ``"K"``, unless ``keeps_order`` is
+    false.
     """
     if _placement.in_force:
         placement = _placement.result_placement(placement)
@@ -76,7 +75,7 @@ def _rounded_to_bfloat16(
 def _order_of(
     op: Op | Reduce, shape: tuple[int, ...], operands: Sequence[Any]
 ) -> tuple[int, ...] | None:
-    """The order in which a result has its axes in memory; operands are arrays or nodes."""
+    """Return the axis order of a result in memory; operands are arrays or nodes."""
     if not operands:
         return None
     if isinstance(op, Reduce):
@@ -100,7 +99,7 @@ def array_of_node(node: Node) -> ndarray:
 
 
 def register(node: Node) -> Node:
-    """Return the node, known to its operands as a reader; computed where it may not wait."""
+    """Return the node, registered as a reader of its operands; computed if it may not wait."""
     if _placement.in_force:
         deferred_placement.note(node)
     may_wait = config.lazy
@@ -120,12 +119,12 @@ def node_of(
     placement: Placement,
     keeps_order: bool = True,
 ) -> Node:
-    """Return the node of an operation; operands that have grown too large are computed first."""
+    """Return the node of an operation; operands that are too large are computed first."""
     parts = tuple(
         [
             (
                 operand._node
-                # Pending, or in memory; numbers that the host has computed are in none.
+                # Pending, or in memory; host-computed numbers are in neither.
                 if operand._block is not None or operand._host_view is None
                 else _part(op, operand, shape)
             )
@@ -150,8 +149,8 @@ def node_of(
 
 
 def _part(op: Op | Reduce, operand: ndarray, shape: tuple[int, ...]) -> Node | Scalar:
-    """An operand that the host has computed: a number beside arrays is a scalar of an elementwise
-    operation, so that no memory has to be found for it.
+    """Return a host-computed operand: a 0-d array next to arrays becomes a scalar of an
+    element-wise operation, so that it needs no memory.
     """
     value = None
     if shape and type(op) is Op and op is not WHERE:
@@ -160,8 +159,8 @@ def _part(op: Op | Reduce, operand: ndarray, shape: tuple[int, ...]) -> Node | S
 
 
 def host_number(x: ndarray, dtype: np.dtype[Any] | None = None) -> Any:
-    """Return the value of an array without dimensions that the host has computed and that is in no
-    USM memory, converted to a dtype if one is given; of others ``None``.
+    """Return the value of a host-computed 0-d array that is not in USM memory, converted to a dtype
+    if given; ``None`` for other arrays.
     """
     seen = x._host_view
     if seen is None or seen.ndim or not x.is_only_on_host:
@@ -175,9 +174,9 @@ def host_number(x: ndarray, dtype: np.dtype[Any] | None = None) -> Any:
 def positions(
     placement: Placement, shape: tuple[int, ...], strides: tuple[int, ...] | None = None
 ) -> ndarray:
-    """Return an int64 array, pending, of what is counted along its axes: `sum(index * stride)`.
+    """Return a pending int64 array of positions along its axes: `sum(index * stride)`.
 
-    In a kernel that is index arithmetic. The strides are those of a contiguous array if not given.
+    In a kernel this is index arithmetic. The strides default to those of a contiguous array.
     """
     chosen = _layout.contiguous_strides(shape, 1) if strides is None else strides
     highest = sum((extent - 1) * stride for extent, stride in zip(shape, chosen, strict=True))
@@ -189,7 +188,9 @@ def positions(
 
 
 def index_along(placement: Placement, shape: tuple[int, ...], axis: int) -> Node:
-    """Each element's coordinate on an axis, int64: index arithmetic in kernels, and no memory."""
+    """Return each element's int64 coordinate on an axis: index arithmetic in kernels, without
+    memory.
+    """
     block = blocks.Positions(*placement, shape[axis])
     strides = tuple(8 * (each == axis) for each in range(len(shape)))
     return Node.leaf(_layout.Layout(block, 0, shape, strides, _dtypes.int64), *placement)

@@ -1,4 +1,4 @@
-"""Operands beside an array: scalars, sequences, arrays of one queue; all else is refused."""
+"""Operands of operations: scalars, sequences, arrays of one queue; anything else is rejected."""
 
 from __future__ import annotations
 
@@ -32,29 +32,28 @@ WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, compl
 
 
 def is_shareable(value: Any) -> bool:
-    """Return whether a value is an array of another USM library, as of dpnp."""
+    """Return whether a value is an array of another USM library, such as dpnp."""
     return not isinstance(value, ndarray | np.generic) and hasattr(
         value, "__sycl_usm_array_interface__"
     )
 
 
 def shared(value: Any) -> Any:
-    """Return an array of another USM library as one over the same memory, on its queue; else as it
-    is.
+    """Return an array of another USM library as a dparray array over the same memory, on its queue;
+    other values unchanged.
     """
     if is_shareable(value):
         found = ndarray._from_layout(*exchange.layout_of_interface(value))
-        # Arrays here have no flag for memory that must not be written, so it is not handed on.
+        # Arrays have no read-only flag, so read-only memory is not shared.
         return found.copy() if exchange.is_read_only(value) else found
     return value
 
 
 def dispatch_override(function: str, arguments: Sequence[Any], **options: Any) -> Any:
-    """Return the result of a function by another class of arrays, such as arrays over several
-    devices.
+    """Return the result of a function from another class of arrays, such as sharded arrays.
 
     Such a class has ``__dparray_function__(name, arguments, options)``; options that are not set
-    are left out. Without such an array among the arguments the result is ``NotImplemented``.
+    are omitted. Without such an array among the arguments, the result is ``NotImplemented``.
     """
     inside = [each for value in arguments if type(value) in (list, tuple) for each in value]
     for value in (*arguments, *inside, *options.values()):
@@ -79,8 +78,8 @@ def foreign_operand(
     Args:
         function: the public function.
         name: the parameter.
-        value: what the user gave.
-        queue: of the arrays beside it, where there are some.
+        value: the user's argument.
+        queue: the queue of the other arrays, if there are any.
     """
     if isinstance(value, np.ndarray):
         return HostConversionError(
@@ -107,17 +106,17 @@ _NUMBERS = frozenset({int, float})
 def check_array(
     function: str, name: str, value: Any, placement: Placement | None = None
 ) -> ndarray:
-    """``value`` itself if it is an array; a scalar or a sequence as one.
+    """Return ``value`` if it is an array; a scalar or a sequence as an array.
 
     Args:
         function: the public function.
         name: the parameter.
-        value: what the user gave.
-        placement: where a new array goes; without it beside the arrays in a sequence, or on the
+        value: the user's argument.
+        placement: the placement of a new array; by default that of arrays in a sequence, or the
             default device.
 
     Raises:
-        HostConversionError: it is something else, a NumPy array for example.
+        HostConversionError: it is anything else, such as a NumPy array.
     """
     if isinstance(value, ndarray):
         return value
@@ -149,9 +148,7 @@ def check_array(
 
 
 def joined_at_once(sequence: Any) -> ndarray | None:
-    """Return a few small arrays, or numbers of Python's, as one array; ``None`` of anything
-    else.
-    """
+    """Return a few small arrays, or Python numbers, as one array; ``None`` for anything else."""
     if type(sequence) not in (list, tuple) or not sequence:
         return None
     if type(sequence[0]) is ndarray:
@@ -165,10 +162,10 @@ def joined_at_once(sequence: Any) -> ndarray | None:
 
 
 def is_taken_from_host(value: Any) -> bool:
-    """Return whether it is a NumPy array that is copied to the device without an error.
+    """Return whether a NumPy array is copied to the device without an error.
 
-    ``dp.config.host_operands`` allows it for all of them. Dask's own functions of chunks combine
-    chunks with NumPy arrays of positions, which are small, and whose users cannot convert them.
+    ``dp.config.host_operands`` allows it for all of them. Dask's functions of chunks combine chunks
+    with small NumPy arrays of positions, which their users cannot convert.
     """
     return isinstance(value, np.ndarray) and (
         config.host_operands != "error" or _is_given_by_dask()
@@ -176,7 +173,7 @@ def is_taken_from_host(value: Any) -> bool:
 
 
 def _is_given_by_dask() -> bool:
-    """Return whether a function of ``dask.array`` called dparray, not a function of its user's."""
+    """Return whether a function of ``dask.array``, rather than a user function, called dparray."""
     if "dask.array" not in sys.modules:
         return False
     frame = _hooks.user_frame()
@@ -184,13 +181,13 @@ def _is_given_by_dask() -> bool:
 
 
 def taken_from_host(function: str, name: str, value: np.ndarray, placement: Placement) -> ndarray:
-    """Return a copy of a NumPy array beside the other operands, which the user has allowed."""
+    """Return a device copy of a NumPy operand, which the user has allowed."""
     warn_of_host_copy(f"{function}: {name}, a NumPy array of {value.nbytes} bytes, is copied there")
     return from_host(value, *placement)
 
 
 def warn_of_host_copy(what: str) -> None:
-    """Warn at the user's line of a copy between host and device, if that is wished."""
+    """Warn at the user's line about a copy between host and device, if requested."""
     if config.host_operands == "warn":
         frame, level = sys._getframe(1), 2
         while frame.f_back is not None and frame.f_globals["__name__"].startswith("dparray."):
@@ -199,12 +196,12 @@ def warn_of_host_copy(what: str) -> None:
 
 
 def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
-    """Operands as arrays: scalars and sequences go beside the arrays among them, whose memory is
-    shared if they are of another USM library.
+    """Return operands as arrays: scalars and sequences are placed with the arrays among them, and
+    arrays of other USM libraries share their memory.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        HostConversionError: an operand is a NumPy array, or nothing that holds numbers.
+        HostConversionError: an operand is a NumPy array, or does not contain numbers.
     """
     named = tuple([(name, shared(value)) for name, value in named])
     arrays = [each for each in named if isinstance(each[1], ndarray)]
@@ -226,10 +223,12 @@ def arrays_inside(name: str, sequence: Any) -> list[tuple[str, ndarray]]:
 
 
 def shared_inside(sequence: Any) -> Any:
-    """Nested sequences with arrays of other USM libraries as ours, over the same memory."""
+    """Return nested sequences with arrays of other USM libraries as dparray arrays over the same
+    memory.
+    """
     if type(sequence) not in (list, tuple):
         return shared(sequence)
-    # Numbers, which sequences mostly hold, are not looked at one by one.
+    # Numbers, the usual content of sequences, are not inspected one by one.
     kinds = set(map(type, sequence))
     if not any(kind in (list, tuple) or kind not in WEAK_TYPES for kind in kinds):
         return sequence
@@ -237,7 +236,7 @@ def shared_inside(sequence: Any) -> Any:
 
 
 def moved_inside(sequence: Any, queue: dpctl.SyclQueue) -> Any:
-    """Nested sequences with arrays, of other queues and of NumPy, copied to ``queue``."""
+    """Return nested sequences with arrays of other queues and of NumPy copied to ``queue``."""
     if isinstance(sequence, np.ndarray):
         return from_host(sequence, queue, "device")
     if type(sequence) not in (list, tuple):
@@ -249,7 +248,7 @@ def moved_inside(sequence: Any, queue: dpctl.SyclQueue) -> Any:
 
 
 def stack_nested(function: str, sequence: Any, placement: Placement, name: str = "obj") -> ndarray:
-    """Nested sequences of arrays and scalars, the parameter ``name``, as one array."""
+    """Return nested sequences of arrays and scalars, the parameter ``name``, as one array."""
     if not arrays_inside("", sequence):
         return from_host(host_values(function, sequence, placement.queue), *placement)
     parts: list[Any] = []
@@ -283,9 +282,9 @@ def stack_nested(function: str, sequence: Any, placement: Placement, name: str =
 def host_values(
     function: str, obj: Any, queue: dpctl.SyclQueue, wanted: np.dtype[Any] | None = None
 ) -> np.ndarray:
-    """Return a host array of the values, with the device's default dtype where Python types decide.
+    """Return a host array of the values, with the device's default dtype if Python types decide.
 
-    Text and objects become numbers where a dtype is wanted, as NumPy converts them.
+    Strings and objects become numbers if a dtype is requested, as in NumPy.
     """
     try:
         values = np.asarray(obj)
@@ -312,7 +311,7 @@ def host_values(
 
 
 def _cure_of(function: str, obj: Any, values: np.ndarray) -> str:
-    """What to write where values of the host are no numbers, as far as that is known."""
+    """Return advice if host values are not numbers, as far as possible."""
     if isinstance(obj, Iterator):
         return "write dp.fromiter(x, dtype); "
     if values.dtype.kind in "SU" and function == "asarray":
@@ -329,7 +328,7 @@ def _cure_of(function: str, obj: Any, values: np.ndarray) -> str:
 def check_out(
     function: str, arrays: Sequence[tuple[str, ndarray]], out: Any, name: str = "out"
 ) -> None:
-    """Check before any work that ``out``, where given, is an array on the inputs' queue."""
+    """Check before any work that ``out``, if given, is an array on the inputs' queue."""
     if out is not None:
         common_placement(function, [*arrays, (name, checked_out(function, out))])
 
@@ -355,9 +354,9 @@ def check_fits(
     Args:
         function: the public function.
         shape, dtype: the result's.
-        out: where it is written.
-        casting: which conversions are allowed, as of NumPy.
-        broadcasts: the result may broadcast to the shape of ``out``.
+        out: the destination.
+        casting: the allowed conversions, as in NumPy.
+        broadcasts: whether the result may broadcast to the shape of ``out``.
 
     Raises:
         ShapeError, DTypeError: it does not fit.
@@ -376,12 +375,12 @@ def check_fits(
 
 
 def scalar_value(value: Any) -> Any:
-    """Return a NumPy scalar as the Python scalar it stands for; anything else unchanged."""
+    """Return a NumPy scalar as the equivalent Python scalar; anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def checked_scalar(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a Python scalar as one that ``dtype`` can hold.
+    """Return a Python scalar as one that ``dtype`` can represent.
 
     Raises:
         OverflowError: an integer outside the dtype's range.
@@ -409,7 +408,9 @@ def checked_scalar(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def typed_scalars(operands: Sequence[Any], device: Any) -> list[int]:
-    """Where among the operands there are NumPy's scalars of dtypes that the device has."""
+    """Return the positions of NumPy scalars, with dtypes that the device supports, among the
+    operands.
+    """
     return [
         at
         for at, value in enumerate(operands)
@@ -418,7 +419,9 @@ def typed_scalars(operands: Sequence[Any], device: Any) -> list[int]:
 
 
 def coerce_operands(function: str, names: Sequence[str], operands: Sequence[Any]) -> list[Any]:
-    """Operands with sequences made arrays beside the arrays among them; scalars stay scalars."""
+    """Return operands with sequences as arrays, placed with the arrays among them; scalars stay
+    scalars.
+    """
     named = [(name, shared(value)) for name, value in zip(names, operands, strict=True)]
     arrays = [each for each in named if isinstance(each[1], ndarray)]
     placement = common_placement(function, arrays, True) if arrays else None

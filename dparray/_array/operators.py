@@ -25,7 +25,7 @@ def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
 
 
 def _power_family() -> tuple[Binary, Binary, Binary]:
-    """The operators of powers: NumPy's ``**`` squares masks in int8, its function in int64."""
+    """Return the operators of powers; NumPy's ``**`` squares masks in int8, not int64."""
     power, reflected, in_place = _binary_family(OPS["pow"])
 
     def power_or_square(self: ndarray, other: Any, modulus: None = None) -> ndarray:
@@ -42,7 +42,7 @@ def _power_family() -> tuple[Binary, Binary, Binary]:
 
 
 def _attach() -> None:
-    """Give arrays their operators; the class lies below the operations."""
+    """Add the operators to the array class, which belongs to a lower layer than the operations."""
     families = {name: _binary_family(OPS[op]) for name, op in OPERATORS.items()}
     for name, family in (*families.items(), ("pow", _power_family())):
         for prefix, operator in zip(("", "r", "i"), family, strict=True):

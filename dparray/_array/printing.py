@@ -11,16 +11,16 @@ from dparray._evaluate import peek as _sample
 
 
 def summary_threshold(x: ndarray, options: Any) -> int:
-    """NumPy's threshold, or one that makes it summarise the corner of a large array."""
-    # An infinite threshold, with which everything is printed, is no integer.
+    """NumPy's threshold, or one that makes it summarize the corner of a large array."""
+    # An infinite threshold, which prints everything, is not an integer.
     return 0 if x.size > options["threshold"] else x.size
 
 
 def corner(x: ndarray, options: Any) -> np.ndarray:
     """Return the values that printing needs: all of a small array, the edges of a large one.
 
-    An axis longer than both edges is cut to the edges and one element between them, which
-    NumPy then prints as "..."; it shows the last element even of no edge. A pending array stays
+    An axis longer than both edges is reduced to the edges and one element between them, which NumPy
+    then prints as "..."; it shows the last element even for empty edges. A pending array stays
     pending.
     """
     edge = int(options["edgeitems"])
@@ -54,7 +54,8 @@ def __repr__(self: ndarray) -> str:
         threshold=summary_threshold(self, options),
     )
     is_elsewhere = self.device.is_sub_device or not self.device.is_canonical
-    if not self.shape and not is_elsewhere:  # short, since the parts of a vector are read as a list
+    # Short, since the components of a vector are read as a list.
+    if not self.shape and not is_elsewhere:
         return repr(values)
     place = f"device='{self.device if is_elsewhere else self.device.filter_string}'"
     shape = f", shape={self.shape}" if not self.size and self.shape != (0,) else ""

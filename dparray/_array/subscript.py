@@ -26,7 +26,7 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
     if _layout.is_basic_index(index):
         layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
         if not layout[0] and not has_memory(self) and self._alias is not None:
-            give_memory(self)  # who reads a second value of it wants more of them
+            give_memory(self)  # A second access to a value suggests that more will follow.
             layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
         view = self._view(*layout)
         return view if view.shape or _has_ellipsis(index) else _element(view)
@@ -38,7 +38,7 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
 
 @as_method
 def __setitem__(self: ndarray, index: Any, value: Any) -> None:
-    layout = writable_layout("x[index] = value", self)  # a view of what is pending is not written
+    layout = writable_layout("x[index] = value", self)  # A view of a pending array is not written.
     if index is Ellipsis:
         write(self, value, layout, "x[...] = value")
     elif _layout.is_basic_index(index):
@@ -50,7 +50,7 @@ def __setitem__(self: ndarray, index: Any, value: Any) -> None:
 
 
 def _is_same(view: ndarray, value: ndarray) -> bool:
-    """Whether a value lies where it would be written, as after ``x[1:] += 1``."""
+    """Return whether a value is already at its destination, as after ``x[1:] += 1``."""
     return (
         value._block is not None
         and value._block is view._block
@@ -67,7 +67,9 @@ def _has_ellipsis(index: Any) -> bool:
 
 
 def _element(view: ndarray) -> ndarray:
-    """A copy of what integers select: later writes to the array do not change it, as in NumPy."""
+    """Return a copy of the elements that integers select: later writes do not change it, as in
+    NumPy.
+    """
     seen = view._host_view
     if seen is not None and host.is_ready(view._block):
         return ndarray._from_host_value(seen.copy(), view.sycl_queue, view.usm_type)

@@ -18,9 +18,9 @@ class Machine(NamedTuple):
 
     Attributes:
         compute_units: how many it has.
-        lanes: the work-items of a group that walks one output, or neighbouring outputs in columns:
-            a vector. With more, a CPU device walks the memory once for each vector of them
-            (measured: 16 reach 1.4 times the speed of 64, and a barrier among 16 costs nothing).
+        lanes: the work-items of a group that walks one output, or neighboring outputs in columns: a
+            vector. With more, a CPU device walks the memory once for each vector of them (measured:
+            16 reach 1.4 times the speed of 64, and a barrier among 16 costs nothing).
         sub_group: the largest size of a sub-group on a GPU, whose kernels merge by exchange within
             sub-groups; 0 on other devices, whose kernels do not use sub-groups.
         group: the largest size of a work-group.

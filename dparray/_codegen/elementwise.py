@@ -82,10 +82,10 @@ SHORTEST_ROW, SHORTEST_SMALL_ROW, SMALL_ELEMENT = 64, 16, 2
 # compare 12 bits of addresses, and take what is loaded of one strip for what another stores.
 SHORTEST_STRIP, ALIKE = 512, 256
 # A work-item computes an element of each of so many strips, in a text of about so many steps. The
-# driver writes them out, and does not find neighbours in loops that it has not written out.
+# driver writes them out, and does not find neighbors in loops that it has not written out.
 MAX_STRIPS, MIN_STRIPS, MAX_STEPS_IN_STRIPS = 16, 4, 48
 
-# So many neighbouring elements a work-item computes where arrays are walked across their rows: a
+# So many neighboring elements a work-item computes where arrays are walked across their rows: a
 # line of a cache, which is read once so. Fewer elements in all are in the nearest caches.
 BLOCK = 16
 MIN_IN_BLOCKS = 1 << 15
@@ -95,10 +95,10 @@ MAX_ARRAYS = 20
 
 
 class Block(NamedTuple):
-    """The elements of a work-item where an array's neighbours lie along another dimension.
+    """The elements of a work-item where an array's neighbors lie along another dimension.
 
     Attributes:
-        across: the dimension along which neighbouring work-items are.
+        across: the dimension along which neighboring work-items are.
         along: the one along which a work-item walks.
         length: how many elements of it, at most.
         is_whole: they are all that there are.
@@ -227,7 +227,7 @@ def _block_of(
     """How work-items compute blocks, if arrays are read across the order in which others are.
 
     Args:
-        extents: of the dimensions; what is written has its neighbours along the last.
+        extents: of the dimensions; what is written has its neighbors along the last.
         columns: the strides of what is read, in elements.
         is_small: whether small elements are stored.
     """
@@ -241,7 +241,7 @@ def _block_of(
         is_repeated = is_small and row <= BLOCK and not any(column[last] for column in columns)
         is_turned = is_repeated or any(
             (row < BLOCK and 0 < step[across] < step[along] < math.inf)
-            # rows whose neighbours are far away
+            # rows whose neighbors are far away
             or 4 * row * step[along] < step[across] < math.inf
             for step in steps
         )
@@ -541,7 +541,7 @@ def _strips(structure: Structure) -> list[str]:
     found = dict.fromkeys(names, "strip * width + place")
     for name, cls in walks.items():
         if cls != "c":
-            # What differs between neighbours is the same in all strips.
+            # What differs between neighbors is the same in all strips.
             lines.append(f"{name}_place = {index_terms(cls, 'i', f'{name}_s') or 'uint64(0)'}")
             step = index_terms(cls[0], "i", f"{name}_s").replace("i0", "rows")
             lines += [f"{name}_step = {step}"] if step else []

@@ -47,7 +47,7 @@ def in_memory_order(
 def merge_axes(
     axes: Iterable[int], shape: tuple[int, ...], walked: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Extents and strides over some axes, neighbours made one where every layout allows it."""
+    """Extents and strides over some axes, neighbors made one where every layout allows it."""
     extents: list[int] = []
     columns: list[list[int]] = [[] for _ in walked]
     for axis in axes:

@@ -97,6 +97,6 @@ def of_kind(value: Any, kind: str) -> Any:
 
     Args:
         value: what the function returns.
-        kind: ``"b"`` or ``"i"`` for truth values and integers, ``"f"`` for floats.
+        kind: ``"b"`` or ``"i"`` for Booleans and integers, ``"f"`` for floats.
     """
     return value

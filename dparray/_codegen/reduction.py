@@ -9,15 +9,15 @@ too, as in ``x / x.sum(axis=1, keepdims=True)``.
 Which of six forms a kernel has depends on where memory is contiguous:
 
 - *lanes*: many reduced elements, on the inner axes; a work-group walks one output's elements (or a
-  chunk of them), neighbouring work-items taking neighbouring elements. After each loop the group's
+  chunk of them), neighboring work-items taking neighboring elements. After each loop the group's
   accumulators meet in local memory, behind a barrier;
 - *rows*: tens to hundreds of reduced elements, on the inner axes, of many outputs; a group walks
   one output's elements after another's, and each work-item merges what is left of one of them;
 - *sub-groups*: the same on GPUs, and for fewer outputs; a sub-group walks one output's elements,
   and its lanes exchange their accumulators, without local memory or a barrier;
-- *columns*: neighbouring work-items fold neighbouring outputs along the last kept dimension,
-  several vectors of them each, a chunk of the reduced elements: a group walks row after row;
-- *short rows*: many reduced elements, and so few neighbouring outputs that they are no vector: a
+- *columns*: neighboring work-items fold neighboring outputs along the last kept dimension, several
+  vectors of them each, a chunk of the reduced elements: a group walks row after row;
+- *short rows*: many reduced elements, and so few neighboring outputs that they are no vector: a
   group walks block after block of as many whole rows as make some vectors, and leaves the
   accumulators of each place in a block, which have several for each output;
 - *items*: few reduced elements, and no kept dimension is long; a work-item folds all of one output.
@@ -28,7 +28,7 @@ is the last to have left those of an output merges them, in the order of the chu
 sample threadFenceReduction of NVIDIA's CUDA). Where they are many, or a user's function might end a
 work-item before it is counted, another kernel of the same kind does.
 
-Everything that decides an address is the same for a whole work-group but for the local id, and the
+Everything that decides an address is the same for a whole work-group except the local id, and the
 trip counts are the same for all items, so that devices load vectors.
 """
 

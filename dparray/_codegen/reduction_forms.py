@@ -2,8 +2,8 @@
 
 The forms are described in :mod:`dparray._codegen.reduction`. A CPU device walks memory once for
 each vector of a group, and few groups fill it. A GPU holds tens of thousands of work-items at once
-and reads memory well only where the lanes of a sub-group read neighbouring elements. So the two
-have choices of their own, and :func:`choose` is the one place that asks which device it is.
+and reads memory well only where the lanes of a sub-group read neighboring elements. So the two have
+choices of their own, and :func:`choose` is the one place that asks which device it is.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from dparray._layout import Layout
 ITEMS = 64
 # Groups for each compute unit: enough to balance them.
 GROUPS_A_UNIT = 64
-# Vectors of neighbouring outputs that a work-item folds in columns, so that a group reads as much
-# of each row at once as it can: so many at the most, and as many accumulators as registers hold,
-# but fewer where there would be too few groups for the device (measured: 16 vectors reach the
-# memory's speed, one vector a third of it).
+# Vectors of neighboring outputs that a work-item folds in columns, so that a group reads as much of
+# each row at once as it can: so many at the most, and as many accumulators as registers hold, but
+# fewer where there would be too few groups for the device (measured: 16 vectors reach the memory's
+# speed, one vector a third of it).
 VECTORS = 16
 REGISTERS = 32
 MIN_GROUPS_A_UNIT = 4
@@ -56,7 +56,7 @@ ALONE = 2048
 # More chunks are merged by another kernel, which has more than one group for an output.
 MAX_MERGED = 1024
 
-# On a GPU: the reduced rows of a chunk of columns, at least; the vectors of neighbouring outputs
+# On a GPU: the reduced rows of a chunk of columns, at least; the vectors of neighboring outputs
 # that an item folds, at the most (an item with more waits longer, and hides no latency that others
 # do not); and the groups that are wanted, as a multiple of those that are resident at once.
 GPU_SERIAL = 16
@@ -69,7 +69,7 @@ class Form(NamedTuple):
 
     Attributes:
         name: see :mod:`dparray._codegen.reduction`.
-        vectors: of neighbouring outputs, or slots of short rows, that a work-item folds.
+        vectors: of neighboring outputs, or slots of short rows, that a work-item folds.
         chunks: into how many the reduced elements are cut.
         lanes: the work-items of a group.
     """
@@ -219,7 +219,7 @@ def _cpu_form(
     if kept * count <= ALONE:
         return "items", 1, 1
     inner_is_reduced = any(column[-1] == 1 for column in columns) or kept == 1
-    has_rows = row >= machine.lanes  # a group of columns has as many neighbours
+    has_rows = row >= machine.lanes  # a group of columns has as many neighbors
     fills_lanes = inner_is_reduced and count >= MIN_TRIPS * machine.lanes
     if fills_lanes or (count > SERIAL and (inner_is_reduced or not has_rows)):
         most = max(1, count // (machine.lanes * ACCUMULATORS["lanes"] * 4))
@@ -239,7 +239,7 @@ def _cpu_form(
 
 
 def are_small(layouts: Sequence[Layout]) -> bool:
-    """Return whether elements are gathered one by one where work-items have neighbouring rows."""
+    """Return whether elements are gathered one by one where work-items have neighboring rows."""
     return all(layout.dtype.itemsize <= SMALL_ELEMENT for layout in layouts)
 
 
@@ -274,7 +274,7 @@ def vectors_of_rows(row: int, lanes: int, most: int) -> int:
 
 
 def column_groups(kept_extents: Sequence[int], width: int) -> int:
-    """Return the groups that fold all outputs in columns, each so many neighbouring ones."""
+    """Return the groups that fold all outputs in columns, each so many neighboring ones."""
     return math.prod(kept_extents[:-1]) * -(-kept_extents[-1] // width)
 
 

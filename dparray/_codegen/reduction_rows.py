@@ -1,4 +1,4 @@
-"""The text of kernels that fold rows of tens to hundreds of neighbours: a group folds many rows.
+"""The text of kernels that fold rows of tens to hundreds of neighbors: a group folds many rows.
 
 The lanes of a group walk row after row together, so that devices load vectors, and leave their
 accumulators in local memory. Behind a barrier each lane merges those of one of the rows. A group

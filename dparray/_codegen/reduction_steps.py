@@ -33,10 +33,10 @@ class ReductionStructure(NamedTuple):
         form: ``"items"``, ``"lanes"``, ``"rows"``, ``"sub-groups"``, ``"columns"`` or
             ``"short rows"``.
         lanes: the work-items of a group.
-        vectors: of neighbouring outputs, or slots of short rows, that a work-item folds; else 1.
+        vectors: of neighboring outputs, or slots of short rows, that a work-item folds; else 1.
         unrolled: the reduced extent, if the loops over it are unrolled, else 0. A stride of the
             kept dimensions that equals it has the letter ``"u"`` and is a constant, so that the
-            device can load neighbouring outputs' elements as vectors.
+            device can load neighboring outputs' elements as vectors.
         leaves_accumulators: in memory, for another kernel, in place of results.
         merges_chunks: the last group to have left its accumulators makes the results of them.
         elements_last: elements are stored in a loop of their own after all others, because memory

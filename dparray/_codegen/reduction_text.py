@@ -351,7 +351,7 @@ class Text:
     def _go_to(self, element: str, indent: str) -> None:
         """Set ``j`` to the number of the element that is next."""
         if self.structure.form == "short rows":
-            # Neighbouring slots have neighbouring elements, which no division tells the device.
+            # Neighboring slots have neighboring elements, which no division tells the device.
             self._add("block = (begin + uint64(trip)) * width", indent=indent)
             with self._for_each_vector():
                 self._add(f"{self.j} = {element}", "flat = block + place", indent=indent)
@@ -419,7 +419,7 @@ class Text:
     # -- reductions -------------------------------------------------------------------------------
 
     def _word(self, number: int) -> dict[str, str]:
-        """The names that the texts of a reduction may use, but for its accumulators."""
+        """The names that the texts of a reduction may use, except its accumulators."""
         _, (row, _), references, loop, _ = self.steps[number]
         operand = np.dtype(loop[0])
         own = accumulator_dtypes(row, operand)[0]

@@ -161,7 +161,7 @@ def emit(text: str) -> bytes:
 
 
 def optimised(text: str) -> tuple[str, bytes]:
-    """Return a module that is not optimised: its text when it is, and its SPIR-V.
+    """Return a module that is not optimized: its text when it is, and its SPIR-V.
 
     Raises:
         EmissionError: the back end does not write it.

@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 REQUEST = struct.Struct("<qi")  # the length of the text; what is wanted
 ANSWER = struct.Struct("<iq")  # the exit status; the length of what follows
-# The output for a module that is optimised already; what is made of one that is not: how long its
-# optimised text is, that, and the binary.
+# The output for a module that is optimized already; what is made of one that is not: how long its
+# optimized text is, that, and the binary.
 BINARY, ASSEMBLY, OPTIMISED = range(3)
 LENGTH = struct.Struct("<q")
 # It makes pointers that loops count up of the indices of elements, and Intel's CPU driver does not
-# see then that neighbouring work-items read neighbouring elements: a sum takes 14 times as long.
+# see then that neighboring work-items read neighboring elements: a sum takes 14 times as long.
 # CodeGenPrepare makes a sum that is also compared one with a carry (OpIAddCarry), at which the
 # compiler of Intel's GPUs (IGC 1.0.12504) ends the process.
 OPTIONS = ("--disable-lsr", "--disable-cgp")
@@ -35,15 +35,15 @@ OPTIONS = ("--disable-lsr", "--disable-cgp")
 # and counts what a loop would sum up in 65 and more.
 PASS_OPTIONS = ("--indvars-predicate-loops=false", "--replexitval=never")
 TRIPLE = "spirv64-unknown-unknown"
-SPEED = 2  # how much LLVM optimises, of 0 to 3
+SPEED = 2  # how much LLVM optimizes, of 0 to 3
 
 # SPIR-V has no poison, so these are conjunctions and disjunctions. Intel's CPU driver makes slower
 # code of a condition that has both forms: a stencil takes 1.8 times as long.
 _CONJUNCTIONS = re.compile(r"= select i1 ([^\s,]+), i1 ([^\s,]+), i1 false$", re.MULTILINE)
 _DISJUNCTIONS = re.compile(r"= select i1 ([^\s,]+), i1 true, i1 ([^\s,]+)$", re.MULTILINE)
 
-# The float of a truth value that LLVM has taken the negative of: 0 or -1, where the back end makes
-# 0 and 1.
+# The float of a Boolean that LLVM has taken the negative of: 0 or -1, where the back end makes 0
+# and 1.
 _FLOATS_OF_SIGNS = re.compile(r"= sitofp i1 (?P<bit>\S+) to (?P<type>half|float|double)")
 _MINUS_ONE = {"half": "0xHBC00", "float": "-1.000000e+00", "double": "-1.000000e+00"}
 _ZERO = {"half": "0xH0000", "float": "0.000000e+00", "double": "0.000000e+00"}
@@ -60,7 +60,7 @@ def _choose_float(found: re.Match[str]) -> str:
 # left out, or done several times. The driver does not look through a function, here one that gives
 # its first argument, and then masks those work-items. Only comparisons that decide a branch are
 # hidden: what chooses between numbers bounds no loop, and addresses made of it would no more be
-# known to be neighbours (a convolution takes 8 times as long). What the id of a group decides is
+# known to be neighbors (a convolution takes 8 times as long). What the id of a group decides is
 # not: it is the same for all work-items of the group, and hidden it is taken for different numbers,
 # which costs masks (half of the time of a convolution).
 _DEFINITIONS = re.compile(r"^  (%\S+) = (\S+) (.*)$", re.MULTILINE)
@@ -146,7 +146,7 @@ def _ids_and_computed(text: str, wanted: re.Pattern[str]) -> tuple[set[str], set
 
 
 def _deciding(text: str) -> set[str]:
-    """The names of the truth values that decide branches, and of those they are made of."""
+    """The names of the Booleans that decide branches, and of those they are made of."""
     made_of = {
         name: _NAMES.findall(rest)
         for name, operation, rest in _DEFINITIONS.findall(text)
@@ -1183,7 +1183,7 @@ def expanded(text: str) -> str:
 
 
 def _reversal(width: int) -> str:
-    """Bits in reverse: neighbours change places, then pairs, and so on."""
+    """Bits in reverse: neighbors change places, then pairs, and so on."""
     kind = f"i{width}"
     lines = [f"define internal {kind} @dparray.bitreverse.{kind}({kind} %v0) {{"]
     step, at = 1, 0
@@ -1263,7 +1263,7 @@ def optimise(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> Non
 
 
 def optimised(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> str:
-    """Return the text of a module, optimised, as the back end writes it rightly."""
+    """Return the text of a module, optimized, as the back end writes it rightly."""
     text = str(module)
     meeting = with_meetings(text)
     if meeting != text:

@@ -116,7 +116,7 @@ class Kernel:
         key = context_and_device(queue)
         built = self._built.get(key)
         if built is None:
-            # One for ever, though several threads build: what is ready to launch has its address.
+            # One forever, though several threads build: what is ready to launch has its address.
             built = self._built.setdefault(key, self._build(queue))
         return built
 

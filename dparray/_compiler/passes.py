@@ -57,10 +57,10 @@ _ENVIRONMENTS = "_ZN08NumbaEnv"  # begins the names of variables that hold Pytho
 
 
 def finished(module: Any, entry: str) -> str:
-    """Return the text of a linked module, optimised, with one function: the entry point.
+    """Return the text of a linked module, optimized, with one function: the entry point.
 
     Structures stay values unless they are split (SROA) and their parts are followed (InstCombine),
-    and the back end knows no values of structures; so modules are optimised always.
+    and the back end knows no values of structures; so modules are optimized always.
     """
     for function in module.functions:
         if not function.is_declaration:

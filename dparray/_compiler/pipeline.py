@@ -121,7 +121,7 @@ class _Backend(NoPythonBackend):
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _PlaceConstants(FunctionPass):
-    """Puts the values of parameters that are constants in the place of their arguments."""
+    """Replaces the arguments of constant parameters by their values."""
 
     _name = "dparray_place_constants"
 
@@ -150,7 +150,7 @@ class _PlaceConstants(FunctionPass):
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _PlainConstants(FunctionPass):
-    """Puts plain numbers in the place of subclasses of numbers and members of enumerations.
+    """Replaces subclasses of numbers and members of enumerations by plain numbers.
 
     Numba would write them into the module as they print themselves, and takes members of an
     ``IntFlag`` for no numbers.
@@ -251,7 +251,7 @@ def _in_order(statements: Sequence[Any]) -> list[Any]:
 
 
 class _Likeness:
-    """Whether statements are copies of others, but for the names of temporary variables."""
+    """Whether statements are copies of others, except the names of temporary variables."""
 
     def __init__(self, blocks: dict[int, Any]) -> None:
         self.blocks = blocks

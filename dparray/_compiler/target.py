@@ -1,8 +1,8 @@
 """The target that Numba compiles for: its contexts, its pipeline, its dispatchers.
 
-Numba types a function and lowers it to LLVM IR; here it learns which functions device code has,
-how arguments are laid out and how functions are called. :func:`lower_kernel` gives the optimised
-module of a kernel; ``emission`` makes SPIR-V of it.
+Numba types a function and lowers it to LLVM IR; here it learns which functions device code has, how
+arguments are laid out and how functions are called. :func:`lower_kernel` gives the optimized module
+of a kernel; ``emission`` makes SPIR-V of it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ target_registry[TARGET] = _Device
 
 
 class _Library(CPUCodeLibrary):
-    """The code of a function. It is optimised once, in the kernel that it has become a part of."""
+    """The code of a function. It is optimized once, in the kernel that it has become a part of."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         pass
@@ -185,7 +185,7 @@ class TypingContext(typing.BaseContext):
         known = self._signatures.get((function, args))
         if known is None:
             known = find(self, args, kws)
-            # What overloads are compiled to is noted down where they are typed.
+            # What overloads are compiled to is recorded where they are typed.
             implementation = None if known is None else function._impl_keys.get(known.args)
             if implementation in _OPERATORS:
                 if len(self._signatures) == _MAX_SIGNATURES:
@@ -476,7 +476,7 @@ def compile_with(
 def lower_kernel(
     function: Callable[..., Any], argument_types: Sequence[Any], *, debug: bool = False
 ) -> tuple[str, str, Advice]:
-    """Return a kernel's entry point, its optimised module in LLVM's text, and what to warn of.
+    """Return a kernel's entry point, its optimized module in LLVM's text, and what to warn of.
 
     Args:
         function: the kernel; the item is its first parameter, if it has one.

@@ -107,7 +107,7 @@ _MAX_CHOSEN = 4
 
 def translated(source: str, types: Sequence[str]) -> tuple[str, str]:
     """Return the entry point of a generated kernel, and its module in LLVM's text, not yet
-    optimised.
+    optimized.
 
     Args:
         source: the text, of one function.

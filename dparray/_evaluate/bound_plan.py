@@ -105,7 +105,7 @@ class BoundPlan:
 
 
 def forget() -> None:
-    """Drop all bound plans; running evaluations finish with theirs."""
+    """Drop all bound plans; running evaluations keep their plan."""
     with lock:
         plans.clear()
 

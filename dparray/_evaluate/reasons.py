@@ -46,7 +46,7 @@ def why_not_generated(node: Node) -> str:
 
 
 def why_not_compiled(launch: KernelLaunch, elements: int) -> str:
-    """Why something else computes in the place of a generated kernel that is not there.
+    """Why something else computes instead of a generated kernel that is not there.
 
     Args:
         launch: of the kernel.

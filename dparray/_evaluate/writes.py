@@ -57,7 +57,7 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
 
 
 def _note_again(block: Block, readers: Any) -> None:
-    """A write that fails, for want of memory say, leaves those noted down that read the block."""
+    """A write that fails, for want of memory say, leaves those recorded that read the block."""
     if readers and block.readers is not readers and block.readers is not SHARED:
         readers += block.readers or ()
         block.readers = readers

@@ -223,7 +223,7 @@ def _entry_name(index: Any, position: int) -> str:
 
 
 def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
-    """The arrays of an indexing operation by name; refuses what is no index."""
+    """The arrays of an indexing operation by name; refuses anything that is not a index."""
     named = [("x", x)]
     for position, entry in enumerate(index if type(index) is tuple else (index,)):
         name = _entry_name(index, position)
@@ -239,7 +239,7 @@ def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
 
 
 def index_for_numpy(index: Any, views: Sequence[np.ndarray]) -> Any:
-    """Return the index with NumPy's views in the place of arrays."""
+    """Return the index with NumPy's views instead of arrays."""
     rest = iter(views)
     entries = tuple(
         next(rest)

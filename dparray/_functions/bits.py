@@ -42,7 +42,7 @@ def bitwise_count(x: Any, /) -> ndarray:
         return astype_array(x, _dtypes.uint8)
     if x.dtype.kind == "i":  # the least integer is its own absolute value, as bits the right one
         x = astype_array(apply(OPS["abs"], x), np.dtype(f"u{x.itemsize}"))
-    # Sums of neighbouring fields of 1, 2 and 4 bits; the bytes are added by a multiplication.
+    # Sums of neighboring fields of 1, 2 and 4 bits; the bytes are added by a multiplication.
     bits = astype_array(x, _dtypes.uint64)
     bits = bits - ((bits >> 1) & 0x5555555555555555)
     bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)

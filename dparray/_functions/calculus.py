@@ -44,7 +44,7 @@ def _along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
 
 @public()
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
-    """Return the differences of neighbours along an axis, ``n`` times over.
+    """Return the differences of neighbors along an axis, ``n`` times over.
 
     Args:
         x: an array.
@@ -98,7 +98,7 @@ def _edge(x: ndarray, value: Any, axis: int) -> ndarray | None:
 
 
 def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
-    """Return the differences of neighbours of the flattened array.
+    """Return the differences of neighbors of the flattened array.
 
     Args:
         x: an array.
@@ -249,7 +249,7 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
     Args:
         y: an array of values.
         x: where they are: a vector, or an array of the shape of ``y``.
-        dx: the distance of neighbours, if ``x`` is not given.
+        dx: the distance of neighbors, if ``x`` is not given.
         axis: the axis.
 
     Raises:

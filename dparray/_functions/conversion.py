@@ -293,7 +293,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     Args:
         x: the producer. Host data (NumPy and the like) is copied to ``device``.
         device: where the result lives. If not given: the producer's own queue if it names one
-            (``__sycl_usm_array_interface__``, as arrays of dpnp do), the canonical queue of its
+            (``__sycl_usm_array_interface__``, as arrays of dpnp do), the default queue of its
             device if it does not, the default device for data of the host.
         copy: as of :func:`asarray`.
 

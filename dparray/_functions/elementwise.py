@@ -106,7 +106,7 @@ def _make_all() -> dict[str, Callable[..., ndarray]]:
 
 
 def _rint(x: Any, /) -> ndarray:
-    """The value rounded to the nearest integer, halves to even, as a float.
+    """The value rounded to the nearest integer, ties to even, as a float.
 
     Raises:
         HostConversionError: ``x`` is a NumPy array.

@@ -78,7 +78,7 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
 def synchronize(device: Any = None) -> None:
     """Wait on the host for all work submitted to a queue.
 
-    A timer around expressions, ``dpctl.SyclTimer`` among them, measures how they are noted down:
+    A timer around expressions, ``dpctl.SyclTimer`` among them, measures how they are recorded:
     nothing is computed until a value is asked for. :class:`dparray.timer` computes what is built
     inside and waits; with any other clock, what is to be measured ends in ``dp.synchronize(x)``.
     The same call comes before a host view that another library made of the memory

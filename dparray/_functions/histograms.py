@@ -98,14 +98,14 @@ def histogram(
     density: bool = False,
     weights: Any = None,
 ) -> tuple[ndarray, ndarray]:
-    """Return how many elements are in each of a row of bins.
+    """Compute a histogram.
 
     Args:
         x: an array.
         bins: their number, a list or array of their edges, or the name of a rule by which the
             elements decide: ``"auto"``, ``"doane"``, ``"fd"``, ``"rice"``, ``"scott"``, ``"sqrt"``,
             ``"stone"``, ``"sturges"``. The host waits for what the rule asks for.
-        range: lowest and highest edge, if ``bins`` is a number; those of ``x`` if not given.
+        range: lowest and highest edge, if ``bins`` is a number. Defaults to ``(x.min(), x.max())``.
         density: give the density of probability instead, whose integral is 1.
         weights: what each element counts.
 

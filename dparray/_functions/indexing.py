@@ -114,9 +114,9 @@ def _within(function: str, positions: ndarray, extent: int, mode: str) -> ndarra
 
 
 def _as_positions(function: str, name: str, indices: Any) -> Any:
-    """Positions as NumPy takes them: truth values are 0 and 1, other numbers than integers none.
+    """Positions as NumPy takes them: Booleans are 0 and 1, other numbers than integers none.
 
-    In ``x[index]`` truth values are a mask instead.
+    In ``x[index]`` Booleans are a mask instead.
     """
     found: Any = indices if isinstance(indices, ndarray) else np.asarray(indices)
     if found.size and found.dtype.kind == "b":
@@ -453,7 +453,7 @@ def choose(
     """For each element the choice that it numbers.
 
     Args:
-        x: integers from 0 to the number of choices - 1, or truth values.
+        x: integers from 0 to the number of choices - 1, or Booleans.
         choices: arrays or scalars.
         out: an array for the result.
         mode: what other integers do: ``"raise"``, or ``"wrap"`` around, or ``"clip"`` to the range.

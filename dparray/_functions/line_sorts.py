@@ -47,7 +47,7 @@ def sort_lines(values: np.ndarray, axis: int, out: np.ndarray, cores: int) -> No
 
 def kind_of_values(values: np.ndarray) -> Literal["quicksort", "stable"]:
     """NumPy's algorithm that is the quickest for values; all give the same."""
-    # On some processors NumPy 2.4's quicksort leaves many halves unsorted.
+    # On some processors NumPy 2.4's quicksort leaves many float16 values unsorted.
     return "stable" if values.itemsize == 1 or values.dtype.char == "e" else "quicksort"
 
 

@@ -54,7 +54,7 @@ __all__ = [
 @as_method
 @public()
 def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
-    """Elementwise rounding to a number of decimals, halves to even.
+    """Elementwise rounding to a number of decimals, ties to even.
 
     Args:
         x: an array or a scalar.
@@ -398,9 +398,9 @@ def nan_to_num(
     Args:
         x: an array.
         copy: false writes into ``x`` itself.
-        nan: in the place of NaN.
-        posinf: in the place of infinity.
-        neginf: in the place of negative infinity.
+        nan: the replacement for NaN.
+        posinf: the replacement for infinity.
+        neginf: the replacement for negative infinity.
 
     Example:
         >>> import dparray as dp

@@ -344,7 +344,7 @@ def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
     Where one is infinite, so is the point; between both infinities there is none (NaN).
     """
     if not isinstance(weight, ndarray) and weight == 0:
-        return low  # in which an infinite neighbour has no part
+        return low  # in which an infinite neighbor has no part
     distance = apply(OPS["subtract"], high, low)
     rest = apply(OPS["subtract"], 1, weight) if isinstance(weight, ndarray) else 1 - weight
     from_low = apply(OPS["add"], low, apply(OPS["multiply"], distance, weight))

@@ -186,7 +186,7 @@ def linspace(
         stop: where they end; an array on the queue of ``start``, or a scalar.
         num: how many.
         endpoint: ``stop`` is the last value.
-        retstep: give the distance of neighbours too.
+        retstep: give the distance of neighbors too.
         dtype: the default is the dtype that ``start`` and ``stop`` promote to with a Python float:
             the device's default float dtype for Python's scalars and integers.
         axis: where the new axis is among those of ``start`` and ``stop``.
@@ -270,7 +270,7 @@ def linspace(
 
 
 def _step(step: Any, placement: Placement) -> ndarray:
-    """The distance of neighbours as an array."""
+    """The distance of neighbors as an array."""
     if isinstance(step, ndarray):
         return step
     values = np.asarray(step)

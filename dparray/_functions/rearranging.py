@@ -243,7 +243,7 @@ def _copied(
 ) -> ndarray:
     """The elements of an array, broadcast, copied to a new one.
 
-    Runs of neighbours are copied as the widest words that they are made of: a device finds and
+    Runs of neighbors are copied as the widest words that they are made of: a device finds and
     stores single bytes one by one.
 
     Args:

@@ -153,7 +153,7 @@ def _unique(
     def by_host(values: np.ndarray) -> Any:
         if values.dtype.char != "e":
             return by_numpy(values)
-        # On some processors NumPy 2.4 leaves many halves unsorted.
+        # On some processors NumPy 2.4 leaves many float16 values unsorted.
         found = by_numpy(values.astype(np.float32))
         if isinstance(found, tuple):
             return (found[0].astype(np.float16), *found[1:])

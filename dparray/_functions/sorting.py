@@ -96,7 +96,7 @@ def _new(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
 
 
 def is_by_radix(x: ndarray) -> bool:
-    """Return whether our radix sort is there for an array, in the place of dpnp's kernels.
+    """Return whether our radix sort is there for an array, instead of dpnp's kernels.
 
     On CPU devices: Intel's compiler (2026) has ended processes while it built those.
     """

@@ -167,7 +167,7 @@ def _lines(x: ndarray, axes: tuple[int, ...]) -> ndarray:
 def _combined(
     function: str, call: Callable[..., ndarray], lines: ndarray, first: np.generic | None
 ) -> ndarray:
-    """All elements of each line combined, halves with each other, and what they start from."""
+    """All elements of each line combined pairwise, with the initial value."""
     if lines.shape[-1] == 0:
         return _started(function, lines, first)
     left_over: list[Any] = [] if first is None else [first]

@@ -24,7 +24,7 @@ from dparray._functions.operands import as_mask, converted
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError
 
-#: NumPy's defaults; what is no such string is looked at more closely.
+#: NumPy's defaults; anything that is not a such string is looked at more closely.
 DEFAULT_CASTING, DEFAULT_ORDER = "same_kind", "K"
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 _ORDERS = ("C", "F", "A", "K")
@@ -413,7 +413,7 @@ def _loop_for(function: str, operands: tuple[Any, ...], dtype: Any, casting: str
         ]
     ufunc = getattr(np, function, None)
     if isinstance(ufunc, np.ufunc) and ufunc.nin == len(operands):
-        truth = np.dtype(bool)  # Python's numbers are named by their type, but its truth values
+        truth = np.dtype(bool)  # Python's numbers are named by their type, but its Booleans
         keys = [getattr(x, "dtype", truth if isinstance(x, bool) else type(x)) for x in operands]
         signature = (None,) * ufunc.nin + (wanted,) * ufunc.nout
         try:

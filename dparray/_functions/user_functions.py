@@ -302,7 +302,7 @@ class ElementwiseFunction:
         named: Mapping[str, Any],
         out: Any,
     ) -> Any:
-        """A tuple, in the place of the one array that nearly all functions give."""
+        """A tuple, instead of the one array that nearly all functions give."""
         if out is None:
             out = (None,) * len(parts)
         if not isinstance(out, tuple) or len(out) != len(parts):

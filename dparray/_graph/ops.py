@@ -106,7 +106,7 @@ class Op:
 
 
 # Exact for floats below `whole`, above which every float is an integer: adding and subtracting it
-# rounds to the nearest integer, halves to even.
+# rounds to the nearest integer, ties to even.
 _ROUNDED = "{t}r = math.copysign((abs({0}) + {whole}) - {whole}, {0})\n"
 
 
@@ -265,7 +265,7 @@ def _reciprocal_of_integers(xp: Any, where: Any, reciprocal: Any, x: Any) -> Any
 
 
 def _floored_quotient(xp: Any, where: Any, floor_divide: Any, x1: Any, x2: Any) -> Any:
-    """NaN of infinities, as NumPy has it; halves in single precision, rounded once."""
+    """NaN of infinities, as NumPy has it; float16 values in single precision, rounded once."""
     if x1.dtype.char == "e":
         x1, x2 = (xp.astype(x, np.float32) for x in (x1, x2))
     dtype = x1.dtype

@@ -204,7 +204,7 @@ def _arg_extreme(name: str, sign: str) -> Reduction:
             "{best} = {best_} if {t}w else {best}",
         ),
         "{at}",
-        # The number of a trip is the same for neighbouring items: no vector of wide integers.
+        # The number of a trip is the same for neighboring items: no vector of wide integers.
         (
             "{t}w = ({v} " + sign + " {best}) | (({v} != {v}) & ({best} == {best}))",
             "{at}_n = int32({n}) if {t}w else {at}_n",

@@ -21,7 +21,7 @@ class PlacementControl:
     """Policies of placement: called with one, a ``with`` block in which it is in force.
 
     Under ``"follow"``, the default, an operation runs where its inputs lie, and inputs on different
-    queues are an error. Under ``"fastest"`` they are none. What is noted down in the block is
+    queues are an error. Under ``"fastest"`` they are none. What is recorded in the block is
     computed when a value is asked for, as always; then each step (a kernel) goes to the device that
     finishes it first. What it costs there is estimated from measured rates of devices and of copies
     between them (``dparray info --speed``), copies that are needed are part of the plan, and the

@@ -583,7 +583,7 @@ class AtomicRef:
             clocks[self._address] = released.joined(clocks.get(self._address))
 
     def _count_spin(self, value: Any) -> None:
-        """Items run one at a time, so an item that waits for another would wait for ever."""
+        """Items run one at a time, so an item that waits for another would wait forever."""
         item = self._engine.item
         key = (self._address, value.tobytes())
         count = item.spin[1] + 1 if item.spin[0] == key else 1

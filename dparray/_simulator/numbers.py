@@ -289,7 +289,7 @@ def converter(kind: Any) -> Callable[[Any], Any] | None:
     """Return a function that converts numbers to a kind of ``_compiler.inference``.
 
     Returns:
-        it; ``None`` where nothing is converted, as what is no number is not.
+        it; ``None`` where nothing is converted, as anything that is not a number is not.
     """
     if isinstance(kind, tuple) and kind[0] == "tuple":
         parts = [converter(each) for each in kind[1]]

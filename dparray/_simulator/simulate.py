@@ -75,7 +75,7 @@ def simulate(
             thread while the others of its group run in threads of their own. Breakpoints of
             ``pdb`` in the kernel then stop in this item only. ``breakpoint()`` in the kernel stops
             in every item that reaches it, with or without ``item``.
-        sub_group_size: the work-items of a sub-group, which are neighbours in the first dimension;
+        sub_group_size: the work-items of a sub-group, which are neighbors in the first dimension;
             the last ones of a row are fewer.
         named: arguments of the kernel by name.
 

@@ -21,7 +21,9 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _converted(values: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Numbers in a dtype of vectors, as a cast of each; halves are computed with as float32."""
+    """Numbers in a dtype of vectors, as a cast of each; float16 values are computed with as
+    float32.
+    """
     with np.errstate(all="ignore"):
         cast = np.asarray(values).astype(dtype)
         return cast.astype("float32") if dtype == np.float16 else cast

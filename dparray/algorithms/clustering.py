@@ -101,8 +101,8 @@ def kmeans_update(
             ``clusters - 1``. Points with other labels must not occur; what becomes of them is
             not defined, but no memory outside the arrays is touched.
         centroids: shape ``(clusters, dimensions)``, of the points' dtype.
-        steps: round the means to multiples of ``1 / steps``, halves up; 0 does not round. With
-            points of whole numbers and a power of two, distances are then exact, so that ties
+        steps: round the means to multiples of ``1 / steps``, ties up; 0 does not round.
+            With points of whole numbers and a power of two, distances are then exact, so that ties
             fall the same way on every device.
 
     Returns:

@@ -35,7 +35,7 @@ MIN_ELEMENTS = 1 << 15
 _TILE_BYTES = 1 << 18
 # Work-items for each compute unit, at least, so that its threads share the work evenly.
 _ITEMS_A_UNIT = 8
-# A work-item takes so many bytes of neighbouring lines across memory, at least.
+# A work-item takes so many bytes of neighboring lines across memory, at least.
 _MIN_COLUMN_BYTES = 256
 
 

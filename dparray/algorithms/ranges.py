@@ -129,7 +129,7 @@ def check_width(function: str, name: str, x: ndarray) -> None:
 
 
 def new(shape: int | tuple[int, ...], dtype: Any, where: Placement) -> ndarray:
-    """Return an uninitialised array at a placement."""
+    """Return an uninitialized array at a placement."""
     return empty_on(where, check_shape(shape), np.dtype(dtype))
 
 

@@ -42,7 +42,7 @@ def _tile(device: Any, radius: int, itemsize: int) -> tuple[int, int] | None:
 
 
 def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
-    """Weigh the neighbours of each element along the last two axes with the same weights.
+    """Weigh the neighbors of each element along the last two axes with the same weights.
 
     The edges are repeated outside the image. The weights are not flipped (a correlation, which is
     the same for symmetric weights): what SciPy's ``correlate1d(..., mode="nearest")`` gives when it
@@ -60,7 +60,7 @@ def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: ``x`` has fewer than two dimensions, or the number of weights is even.
         DTypeError: the dtypes differ or are not of floating point.
-        KernelRangeError: the neighbourhood does not fit into the device's local memory.
+        KernelRangeError: the neighborhood does not fit into the device's local memory.
 
     Example:
         >>> import dparray as dp
@@ -114,7 +114,7 @@ def convolve_dense(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -
 
     Any linear stencil is one: a Laplacian has the weights ``[[0, 1, 0], [1, -4, 1], [0, 1, 0]]``.
     The result has the size of ``x``. The middle of the window lies on the element it is for, and
-    the window is flipped, as the definition has it: the first weight belongs to the last neighbour.
+    the window is flipped, as the definition has it: the first weight belongs to the last neighbor.
 
     Args:
         x: one to three dimensions, float32 or float64.

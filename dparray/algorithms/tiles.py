@@ -1,7 +1,7 @@
 """Scans, compaction and counting on GPUs: the launches of the kernels in ``kernels/tiles.py``.
 
 A GPU holds tens of thousands of work-items, and the sub-groups read memory well where their lanes
-read neighbouring elements. The kernels of CPU devices, which give each work-item a chunk of
+read neighboring elements. The kernels of CPU devices, which give each work-item a chunk of
 thousands of consecutive elements, have neither.
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 #: Work-items in a group where nothing else decides: a power of two, because CPU drivers do not
-#: vectorise others, and small enough for every device.
+#: vectorize others, and small enough for every device.
 GROUP = 64
 
 

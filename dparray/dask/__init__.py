@@ -1,6 +1,6 @@
 """dparray's arrays as chunks of Dask's, and clusters with one worker for each device.
 
-In: ``dask.array`` over chunks of ours, which Dask learns about as soon as both are imported. Here:
+In: ``dask.array`` over dparray chunks, which Dask learns about as soon as both are imported. Here:
 :class:`LocalCluster` and :func:`sort`. It needs the extra ``dask`` (``pip install dparray[dask]``);
 nothing of Dask is imported before this module is. It may import all that computes, and is imported
 by users alone.

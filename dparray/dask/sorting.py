@@ -30,7 +30,7 @@ def _sample(chunk: ndarray, count: int) -> np.ndarray:
 
 def _splitters(samples: list[np.ndarray], parts: int) -> np.ndarray:
     """The values between which the parts of the result lie."""
-    # Stable, since NumPy's other way leaves many halves unsorted on some processors.
+    # Stable, since NumPy's other way leaves many float16 values unsorted on some processors.
     pooled = np.sort(np.concatenate(samples), kind="stable")
     return pooled[np.linspace(0, pooled.size - 1, parts + 1).astype(np.int64)[1:-1]]
 
@@ -50,7 +50,7 @@ def _merged(pieces: list[ndarray]) -> ndarray:
 
 
 def sort(x: Any) -> Any:
-    """Return a sorted vector, also of one that no memory holds at once.
+    """Return a sorted vector, even one that is larger than any memory.
 
     Chunks are sorted where they lie and cut at values that a sample suggests; each part of the
     result is made of one piece of each chunk (sample sort, Frazer and McKellar 1970). What a worker

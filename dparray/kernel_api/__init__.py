@@ -332,7 +332,7 @@ def printf(format: str, *values: Any) -> None:
         format: written out in the call. ``%d``, ``%i``, ``%u``, ``%x``, ``%X``, ``%o`` and ``%c``
             of integers, ``%f``, ``%e``, ``%g`` (and in capitals) of floats, with flags, width and
             precision; ``%%`` is a percent sign. Nothing is added at the end: write ``\n``.
-        values: a number for each conversion; truth values and integers are integers.
+        values: a number for each conversion; Booleans and integers are integers.
 
     Example:
         >>> import dparray as dp

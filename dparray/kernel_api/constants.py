@@ -14,7 +14,7 @@ class constexpr:
 
     Such a parameter may be what only constants may be: the shape of a :class:`PrivateArray` or a
     :class:`LocalArray`, a dtype, the name of a group operation, a condition whose other branch is
-    not compiled. Values are truth values, integers, floats, texts, ``None``, dtypes and tuples of
+    not compiled. Values are Booleans, integers, floats, texts, ``None``, dtypes and tuples of
     these. What SYCL calls specialization constants.
 
     Example:

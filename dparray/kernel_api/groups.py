@@ -161,7 +161,7 @@ def any_of_group(group: Any, predicate: Any) -> Any:
 
     Args:
         group: ``item.get_group()``, of one to three dimensions, or ``item.get_sub_group()``.
-        predicate: a truth value or a number, which is true if it is not 0.
+        predicate: a Boolean or a number, which is true if it is not 0.
 
     Example:
         >>> import dparray as dp

@@ -39,14 +39,14 @@ class vec:
     from an array. Arithmetic, comparisons, ``min``, ``max``, ``abs`` and the functions of ``math``
     work element by element, in the types that NumPy has for arrays: int8 beside int8 is int8 and
     wraps around, int32 beside float32 is float64. A number beside a vector takes the vector's
-    dtype, and a float beside integers makes float64. Comparisons give a vector of truth values, for
+    dtype, and a float beside integers makes float64. Comparisons give a vector of Booleans, for
     ``&``, ``|``, ``^``, ``~`` and :func:`vec_where`.
 
     ``v[k]`` is an element, and so are ``v.x``, ``v.y``, ``v.z`` and ``v.w``; ``len(v)`` is their
     number and ``v.dtype`` their dtype. A vector does not change: another one is made.
 
     Args:
-        elements: as many integers, floats or truth values.
+        elements: as many integers, floats or Booleans.
 
     Example:
         >>> import dparray as dp
@@ -69,9 +69,9 @@ class vec:
         raise NotImplementedError
 
     def sum(self) -> Any:
-        """Return the sum of the elements, as NumPy types it; neighbours are added first.
+        """Return the sum of the elements, as NumPy types it; neighbors are added first.
 
-        It is int64 or uint64 of integers and truth values.
+        It is int64 or uint64 of integers and Booleans.
         """
         raise NotImplementedError
 
@@ -100,8 +100,8 @@ def vec_load(array: Any, index: Any, width: int) -> vec:
     SYCL's ``vec.load`` count vectors: write ``index * width`` for theirs.
 
     Args:
-        array: of truth values, integers or floats, in any memory; of several dimensions, the
-            elements follow each other in the last one. Halves are read as float32.
+        array: of Booleans, integers or floats, in any memory; of several dimensions, the elements
+            follow each other in the last one. float16 values are read as float32.
         index: of the first element: an integer, or a tuple of integers, one for each dimension.
             Negative ones count from the end.
         width: 2, 3, 4, 8 or 16, as a constant.
@@ -170,7 +170,7 @@ def vec_where(condition: vec, a: Any, b: Any) -> vec:
     """Return the elements of ``a`` where a condition holds, and those of ``b`` where it does not.
 
     Args:
-        condition: a vector of truth values, as comparisons give it.
+        condition: a vector of Booleans, as comparisons give it.
         a, b: vectors of the same width, or numbers; at least one is a vector.
 
     Example:

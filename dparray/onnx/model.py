@@ -36,8 +36,8 @@ class ValueInfo:
     Attributes:
         name: as in the model.
         dtype: a NumPy dtype, or None for a sequence or an unknown type.
-        shape: sizes, names of sizes, or None for a size that is not declared; None in the place of
-            the tuple if the rank is not declared.
+        shape: sizes, names of sizes, or None for a size that is not declared; None instead of the
+            tuple if the rank is not declared.
     """
 
     name: str

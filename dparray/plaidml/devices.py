@@ -160,7 +160,7 @@ def devices(ctx: Context, limit: int = 1, return_all: bool = False) -> Any:
 
     Args:
         ctx: the context.
-        limit: so many at most.
+        limit: the largest number of devices.
         return_all: also those that cannot be used: a pair of lists, the second of which is empty.
 
     Raises:

@@ -66,7 +66,7 @@ class Invocation:
 class Invoker:
     """Binds tensors and numbers to a function, and runs it.
 
-    Not for several threads at once. It can be bound anew at once after :meth:`invoke`.
+    Not thread-safe. It can be bound again immediately after :meth:`invoke`.
     """
 
     def __init__(

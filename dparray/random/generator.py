@@ -426,7 +426,7 @@ class Generator(Sampling):
     def multivariate_hypergeometric(
         self, colors: Any, nsample: int, size: Size = None, method: str = "marginals"
     ) -> ndarray:
-        """Return how many of each colour are drawn without replacement, along the last axis."""
+        """Return how many of each color are drawn without replacement, along the last axis."""
         numbers = self._weights("multivariate_hypergeometric", "colors", colors)
         check_bounds("multivariate_hypergeometric", colors=(numbers, 0, 10**9))
         values = [int(value) for value in numbers.asnumpy()]

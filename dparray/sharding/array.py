@@ -296,7 +296,7 @@ class ShardedArray:
 
     @property
     def halo(self) -> int:
-        """How many elements of each neighbour a block has beside its own."""
+        """How many elements of each neighbor a block has beside its own."""
         return self.sharding.halo
 
     def _margins(self, number: int) -> tuple[int, int]:
@@ -329,7 +329,7 @@ class ShardedArray:
         return tuple(self._blocks)
 
     def _exchange(self) -> None:
-        """Copy the elements beside each cut from the neighbour."""
+        """Copy the elements beside each cut from the neighbor."""
         axis, halo = self.sharding.axis, self.halo
         assert axis is not None
         if min(self.sharding.sizes) < halo:

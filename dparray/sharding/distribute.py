@@ -39,7 +39,7 @@ def distribute(
         devices: whatever :class:`dparray.Device` takes, for each shard one: sub-devices, devices,
             queues.
         axis: the axis to cut, or ``None`` for a copy on each device.
-        halo: how many elements of each neighbour a shard keeps beside its own, for
+        halo: how many elements of each neighbor a shard keeps beside its own, for
             :meth:`ShardedArray.map_blocks` and kernels; brought up to date when it is read.
         sizes: the extents of the shards along the axis; equal ones if not given.
         like: another array over shards, instead of the other arguments: cut to go with it. Where

@@ -20,7 +20,7 @@ class Sharding:
         devices: one for each shard, in order.
         axis: the axis that is cut; ``None`` where each device has a copy of all.
         bounds: where each shard begins along the axis, and where the last ends; empty of copies.
-        halo: how many elements of each neighbour a shard has beside its own.
+        halo: how many elements of each neighbor a shard has beside its own.
 
     Example:
         >>> import dparray as dp

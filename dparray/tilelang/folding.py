@@ -11,7 +11,7 @@ Number = int | float
 
 
 class FoldingError(Exception):
-    """A constant expression without a value: what is wrong, and the cure."""
+    """A constant expression without a value: the problem, and the fix."""
 
     def __init__(self, what: str, cure: str) -> None:
         super().__init__(what)

@@ -16,7 +16,7 @@ class Invocation:
     """A call of a Tile function that was submitted.
 
     Attributes:
-        outputs: the arrays by name; they can be used at once, work on them comes after.
+        outputs: the arrays by name; they can be used immediately, and work on them runs later.
         event: the ``dpctl.SyclEvent`` at the end of all work that was submitted for them.
 
     Example:

@@ -285,7 +285,7 @@ class Writer:
     def walk(self, dimensions: Sequence[int], by_items: int, extents: Sequence[int]) -> None:
         """Lines that make an id the index along one dimension, and loop over the others.
 
-        Of an index that is found by divisions drivers do not know that neighbours share it.
+        Of an index that is found by divisions drivers do not know that neighbors share it.
         """
         assert self.tile is not None
         for at in dimensions:
@@ -347,7 +347,7 @@ class Writer:
             self.line(f"i{dimensions[0]} = rest")
 
     def indices_of_parts(self, extents: list[int]) -> tuple[int, ...]:
-        """Return the same where neighbouring work-items share the points of an output element."""
+        """Return the same where neighboring work-items share the points of an output element."""
         self.line("rest = int64(item.get_id(0))")
         self.line("part = int64(item.get_id(1))")
         self.divide_rest(range(self.rank), extents)
@@ -574,9 +574,7 @@ def _known_range(level: Level) -> range | None:
 
 
 def lanes_of(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the output dimensions along which neighbouring work-items lie: enough to fill a
-    vector.
-    """
+    """Return the output dimensions of neighboring work-items: enough to fill a vector."""
     found: list[int] = []
     for at in reversed(range(len(shape))):
         if shape[at] > 1 and prod(shape[each] for each in found) < VECTOR:

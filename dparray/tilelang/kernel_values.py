@@ -1,7 +1,7 @@
 """How kernels of contractions compute in each dtype: texts in the kernel language.
 
-Integers are computed in 64 bits and cut to their width where it shows; truth values are 0 and 1;
-a half is a float32 rounded after every operation, its memory the bits.
+Integers are computed in 64 bits and cut to their width where it shows; Booleans are 0 and 1; a half
+is a float32 rounded after every operation, its memory the bits.
 """
 
 from __future__ import annotations

@@ -136,8 +136,8 @@ def _convolved(
     whole = -(-filters // VECTOR) * VECTOR
     if filters % VECTOR < 3 or whole > 2 * filters or x.size < _LARGE:
         return convolve(x, w)
-    # Neighbouring work-items are neighbouring filters: drivers compute those beyond whole vectors
-    # one by one, which takes longer than filters of zeros do.
+    # Neighboring work-items are neighboring filters: drivers compute those beyond whole vectors one
+    # by one, which takes longer than filters of zeros do.
     wider = convolve(x, pad(w, ((0, 0),) * (w.ndim - 1) + ((0, whole - filters),)))
     return copy_of(wider[..., :filters])
 

@@ -159,7 +159,7 @@ def _truncated_quotient(a: Any, b: Any) -> Any:
 
 
 def _half_away(x: Any) -> Any:
-    """Rounded to the nearest integer, halves away from zero."""
+    """Rounded to the nearest integer, ties away from zero."""
     whole = ew.trunc(x)
     is_half = ew.greater_equal(ew.abs(ew.subtract(x, whole)), 0.5)
     return ew.add(whole, ew.where(is_half, ew.copysign(ew.where(is_half, 1.0, x), x), 0.0))
@@ -169,7 +169,7 @@ def _and_not(a: Any, b: Any) -> Any:
     return ew.logical_and(a, ew.logical_not(b))
 
 
-#: Operations on truth values: the result of C's arithmetic, as a truth value.
+#: Operations on Booleans: the result of C's arithmetic, as a Boolean.
 _ON_BOOLS: dict[str, Callable[..., Any]] = {
     "add": ew.logical_or,
     "subtract": ew.logical_xor,

@@ -110,7 +110,7 @@ def is_product(each: Aligned) -> bool:
 
 
 class Operations(NamedTuple):
-    """The array functions that recognised contractions are made of."""
+    """The array functions that recognized contractions are made of."""
 
     permute: Callable[..., Any]
     reshape: Callable[..., Any]

@@ -24,7 +24,8 @@ def dtype_of_products(arrays: Sequence[ndarray]) -> DType | None:
     """Return the dtype that arrays are multiplied and summed in; ``None`` if contractions have it
     not.
 
-    Halves are not among them: a contraction would round every sum, libraries round the last.
+    float16 values are not among them: a contraction would round every sum, libraries round the
+    last.
     """
     dtype = np.result_type(*(x.dtype for x in arrays))
     return dtype if (dtype in DTYPES and dtype != FLOAT16) or dtype.kind == "c" else None
@@ -77,7 +78,7 @@ def sum_of_products(
 def _is_for_blas(labels: Sequence[str], result: str, dtype: DType) -> bool:
     """Whether two arrays, as matrices, have a product: with several summed axes, or several own.
 
-    With one of each it is recognised as a product of stacked matrices.
+    With one of each it is recognized as a product of stacked matrices.
     """
     if len(labels) != 2 or dtype.kind not in "fc":
         return False

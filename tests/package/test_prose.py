@@ -1,12 +1,16 @@
 """Texts follow the style sheet: plain American English, the field's terms, short sentences.
 
 The checks are simple on purpose. They catch the habits that made earlier texts hard to read.
-`PAGES` are held to all of them; `UNREVISED` lists pages that still await revision.
+`PAGES` must pass all of them; `UNREVISED` lists pages that still await revision. The comments and
+docstrings of the package must use the field's terms, except in the folders of `UNREVISED_CODE`,
+and American spelling everywhere.
 """
 
 from __future__ import annotations
 
+import ast
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,6 +89,60 @@ def problems(text: str) -> Iterator[str]:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT / "notebooks")))
 def test_a_page_is_plain(path: Path) -> None:
     assert not list(problems(path.read_text()))
+
+
+UNREVISED_CODE = {
+    "_codegen",
+    "_compiler",
+    "_functions",
+    "_graph",
+    "_jit",
+    "_scheduling",
+    "algorithms",
+    "kernel_api",
+    "onnx",
+    "random",
+    "sharding",
+    "tilelang",
+}
+PACKAGE = ROOT / "dparray"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def code_texts(path: Path) -> Iterator[str]:
+    """Yield the docstrings and comments of a module, without their examples."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield (ast.get_docstring(node) or "").partition("Example:")[0]
+    with tokenize.open(path) as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.string.lstrip("#: ")
+
+
+def code_problems(path: Path, terms: dict[str, str]) -> Iterator[str]:
+    for text in code_texts(path):
+        words = re.sub(r"``?[^`]*``?", "code", text)
+        for pattern, better in terms.items():
+            if found := re.search(pattern, words, re.IGNORECASE):
+                yield f"{path}: {better} instead of {found[0]!r}: {text}"
+        if found := BRITISH.search(words):
+            yield f"{path}: American spelling, not {found[0]}: {text}"
+
+
+def test_comments_and_docstrings_use_the_terms_of_the_field() -> None:
+    found = []
+    for path in MODULES:
+        is_revised = path.relative_to(PACKAGE).parts[0] not in UNREVISED_CODE
+        found += code_problems(path, TERMS if is_revised else {})
+    assert not found, "\n".join(found)
+
+
+def test_the_check_of_comments_finds(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('"""A text."""\n\nx = 1  # noted down\n# a neighbouring element\n')
+    assert len(list(code_problems(path, TERMS))) == 2
+    assert len(list(code_problems(path, {}))) == 1
 
 
 def test_unrevised_pages_exist() -> None:

@@ -82,7 +82,7 @@ def element_of(what: str, dtype: Any) -> Any:
 
 
 def in_registers(element: Any) -> Any:
-    """Halves are computed with as float32."""
+    """float16 values are computed with as float32."""
     return types.float32 if element == types.float16 else element
 
 
@@ -315,7 +315,7 @@ for _operation, (_function, _compute) in _UNARY.items():
 
 
 def _refuse(function: Any, why: str) -> None:
-    """Say what to write in the place of something that vectors have not."""
+    """Say what to write instead of something that vectors have not."""
 
     @typing_registry.register_global(function)
     class Template(AbstractTemplate):
@@ -470,7 +470,7 @@ def _register_reduction(name: str) -> None:
 
 
 def _folded(builder: Any, name: str, kind: Any, elements: list[Any]) -> Any:
-    """Neighbours are combined, until one is left."""
+    """Neighbors are combined, until one is left."""
 
     def combine(a: Any, b: Any) -> Any:
         if name == "sum":
