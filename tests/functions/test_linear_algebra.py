@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._functions import products
 from tests.support import same
 
 RNG = np.random.default_rng(0)
@@ -238,3 +239,30 @@ def test_pseudo_inverses_of_nothing_have_numpys_dtype(shape: tuple[int, ...]) ->
     theirs = np.linalg.pinv(np.zeros(shape, "int32"), rcond=1e-15)
     ours = dp.linalg.pinv(dp.zeros(shape, "int32"), rcond=1e-15)
     assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize(("rows", "inner", "columns"), [(128, 128, 128), (1001, 64, 31), (7, 9, 5)])
+def test_products_in_parts_of_rows(rows: int, inner: int, columns: int, dtype: str) -> None:
+    random = np.random.default_rng(0)
+    a = random.integers(-5, 6, (rows, inner)).astype(dtype)
+    b = random.integers(-5, 6, (inner, columns)).astype(dtype)
+    ours = dp.asarray(a), dp.asarray(b)
+    np.testing.assert_array_equal((ours[0] @ ours[1]).asnumpy(), a @ b)
+    out = dp.zeros((columns, rows), dtype=dtype)
+    dp.matmul(*ours, out=out.T)
+    np.testing.assert_array_equal(out.asnumpy(), (a @ b).T)
+
+
+def test_small_products_start_no_threads_of_blas() -> None:
+    rows: list[int] = []
+
+    class Counted(np.ndarray):
+        def __getitem__(self, index: Any) -> Any:
+            rows.append(index.stop - index.start)
+            return super().__getitem__(index)
+
+    a, b = np.ones((200, 128), "float32").view(Counted), np.ones((128, 80), "float32")
+    products._multiply_on_host(a, b, np.empty((200, 80), "float32"))
+    assert rows
+    assert max(rows) * b.size <= products.ONE_CORE_PRODUCTS
