@@ -1,8 +1,8 @@
 """Convolutions and dense layers of neural networks as Tile functions.
 
 Convolutions are direct: the program states which elements meet, and its kernel keeps several
-results of a work-item in registers. Borders are filled with zeros before, so that the loops need
-no conditions.
+results of a work-item in registers. With a window of one element they are products of matrices.
+Borders are filled with zeros before, so that the loops need no conditions.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.manipulation import permute_dims, reshape
 from dparray._functions.padding import pad
+from dparray._functions.products import matmul
+from dparray._layout import is_contiguous
 from dparray.exceptions import ShapeError
 from dparray.tilelang.function import TileFunction, function
 from dparray.tilelang.kernel_text import VECTOR
+from dparray.tilelang.values import FLOAT32, FLOAT64
 from dparray.tilelang.windows import (
     borders_of,
     channels_first,
@@ -30,6 +33,10 @@ from dparray.tilelang.windows import (
 
 #: Elements of an image from which on it pays to have whole vectors of filters.
 _LARGE = 1 << 15
+#: Windows of one element: points from which on, and channels up to which, the kernel is as fast as
+#: a product of matrices.
+_MANY_POINTS = 1024
+_FEW_CHANNELS = 64
 
 
 def conv(
@@ -99,6 +106,10 @@ def conv(
     check_window("conv", space, reach, borders)
     if any(map(any, borders)):
         x = pad(x, ((0, 0), *borders, (0, 0)))
+    elif is_first:
+        x = _contiguous(x)
+    if is_first:
+        w = _contiguous(w)
     made: ndarray = _convolved(x, w, steps, apart, parts)
     return channels_first(made) if is_first else made
 
@@ -118,6 +129,24 @@ def _check_channels(given: int, depth: int, filters: int, groups: int, channels:
         )
 
 
+def _contiguous(x: ndarray) -> ndarray:
+    """Return an array whose channels are neighbors in memory; apart, they take 5 times as long."""
+    return x if is_contiguous(x.shape, x.strides, x.itemsize) else copy_of(x)
+
+
+def _is_product(x: ndarray, w: ndarray) -> bool:
+    """Return whether a convolution is a product of matrices that libraries compute faster.
+
+    Nothing is compiled for it. Of many points with few channels, and whole vectors of filters, the
+    kernel is as fast, and it does not wait for the threads of BLAS on busy cores.
+    """
+    *window, depth, filters = w.shape
+    if any(size > 1 for size in window) or not (x.dtype == w.dtype in (FLOAT32, FLOAT64)):
+        return False
+    points = x.size // max(depth, 1)
+    return points < _MANY_POINTS or depth > _FEW_CHANNELS or filters % VECTOR > 0
+
+
 def _convolved(
     x: ndarray, w: ndarray, steps: tuple[int, ...], apart: tuple[int, ...], groups: int
 ) -> Any:
@@ -132,6 +161,11 @@ def _convolved(
             x = reshape(x, (*x.shape[:-1], groups, depth))
         made = _convolution(steps, apart, kind)(x, w)
         return reshape(made, (*made.shape[: len(steps) + 1], filters))
+    if _is_product(x, w):
+        cuts = (slice(None), *(slice(None, None, step) for step in steps))
+        x = x[cuts]
+        made = matmul(reshape(x, (-1, depth)), reshape(w, (depth, filters)))
+        return reshape(made, (*x.shape[:-1], filters))
     convolve = _convolution(steps, apart, "dense")
     whole = -(-filters // VECTOR) * VECTOR
     if filters % VECTOR < 3 or whole > 2 * filters or x.size < _LARGE:

@@ -10,6 +10,7 @@ import pytest
 
 import dparray as dp
 from dparray import config, tilelang
+from dparray.tilelang import layers
 
 
 def windows(x: np.ndarray, window: Any, steps: Any, apart: Any, borders: Any, fill: Any) -> Any:
@@ -96,6 +97,37 @@ def test_convolutions_in_groups(space: Any, groups: int, channels: str) -> None:
         channels=channels,
     )
     assert (found.asnumpy() == expected).all()
+
+
+@pytest.mark.parametrize("channels", ["last", "first"])
+@pytest.mark.parametrize(("depth", "filters"), [(3, 5), (16, 32), (80, 32)])
+def test_convolutions_by_windows_of_one_element(depth: int, filters: int, channels: str) -> None:
+    random = np.random.default_rng(5)
+    x = random.integers(-4, 5, (2, 31, 33, depth)).astype(np.float32)
+    w = random.integers(-4, 5, (1, 1, depth, filters)).astype(np.float32)
+    expected = np.pad(x, ((0, 0), (1, 0), (0, 0), (0, 0)))[:, ::2, ::1] @ w[0, 0]
+    if channels == "first":
+        x, w = np.moveaxis(x, -1, 1), np.moveaxis(w, (-1, -2), (0, 1))
+        expected = np.moveaxis(expected, -1, 1)
+    found = tilelang.conv(
+        dp.asarray(x),
+        dp.asarray(w),
+        strides=(2, 1),
+        padding=((1, 0), 0),
+        channels=channels,
+    )
+    assert (found.asnumpy() == expected).all()
+
+
+def test_nothing_is_compiled_for_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("a kernel")
+
+    monkeypatch.setattr(layers, "_convolution", refuse)
+    for depth in range(70, 78):
+        image = dp.ones((1, 9, 9, depth), dtype="float32")
+        made = tilelang.conv(image, dp.ones((1, 1, depth, 20), dtype="float32"))
+        assert (made.asnumpy() == depth).all()
 
 
 def pooled(
