@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import gc
 import os
@@ -96,13 +97,30 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _forget_kernels() -> Iterator[None]:
-    """Drop plans and kernels after each module: 100 kernels keep 50 MB of a worker's memory."""
+def _forget_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Drop plans and kernels after each module: 100 kernels keep 50 MB of a worker's memory.
+
+    Also those of the module's own kernel functions, which live as long as the session.
+    """
     yield
     if "dparray" in sys.modules:
         from dparray._evaluate import evaluate
+        from dparray._kernel.function import KernelFunction
 
         evaluate.forget()
+        for value in vars(request.module).values():
+            values = value.values() if type(value) is dict else (value,)
+            for each in values:
+                if isinstance(each, KernelFunction):
+                    each._kernels, each._orders = {}, {}
+        gc.collect()
+        _give_memory_back()
+
+
+def _give_memory_back() -> None:
+    """Return free memory to the system, where the C library has a function for that (glibc)."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @functools.cache
