@@ -161,14 +161,27 @@ def note_busy(queue: Any, seconds: float) -> None:
 _SHORT = 200e-6
 
 
+#: Work that no policy submitted has no estimate. It is taken to need this long, or as long again as
+#: it has been seen at work.
+_UNKNOWN = 1e-3
+
+# Since when queues have been seen at work that no policy submitted.
+_seen_at_work: dict[Any, float] = {}
+
+
 def _backlog(queue: Any) -> float:
     """The seconds that a device is still busy, to a power of two, so that plans are found again."""
-    until = _busy.get(queue)
-    if until is None or queue in device_costs.declared:
+    if queue in device_costs.declared:
         return 0.0
-    left = until - time.perf_counter()
-    if left < _SHORT or runtime_queues.is_idle(queue):
-        del _busy[queue]
+    now = time.perf_counter()
+    left = _busy.get(queue, now) - now
+    if runtime_queues.is_idle(queue):
+        _seen_at_work.pop(queue, None)
+        left = 0.0
+    elif left < _SHORT:
+        left = max(_UNKNOWN, now - _seen_at_work.setdefault(queue, now))
+    if left < _SHORT:
+        _busy.pop(queue, None)
         return 0.0
     return float(2.0 ** round(log2(left)))
 

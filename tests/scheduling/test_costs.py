@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dparray as dp
-from dparray._scheduling import device_costs
+from dparray._scheduling import device_costs, places
 from dparray._scheduling.trace import Measuring, PlacedExpression, PlacedWork
 
 #: Rates by which only arithmetic takes time.
@@ -111,3 +111,24 @@ def test_the_trace_compares_times_with_estimates(took: float, doubts: list[int])
     assert record.times_estimate == pytest.approx(took / 0.01)
     assert f"took {took / 0.01:.2g} times the estimate" in str(record)
     assert found == doubts
+
+
+def test_work_that_no_policy_submitted_keeps_a_device_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [100.0]
+    idle = [True]
+    monkeypatch.setattr(places, "_busy", {})
+    monkeypatch.setattr(places, "_seen_at_work", {})
+    monkeypatch.setattr(places, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr(places.runtime_queues, "is_idle", lambda queue: idle[0])
+    assert places._backlog(QUEUE) == 0.0
+    idle[0] = False
+    assert places._backlog(QUEUE) == pytest.approx(1e-3, rel=0.5)
+    clock[0] += 0.5  # of a kernel that a user launched
+    assert places._backlog(QUEUE) == 0.5
+    idle[0] = True
+    assert places._backlog(QUEUE) == 0.0
+    idle[0] = False
+    places.note_busy(QUEUE, 2.0)  # a policy's own work, whose estimate is known
+    assert places._backlog(QUEUE) == 2.0
