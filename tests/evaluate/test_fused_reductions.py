@@ -74,7 +74,9 @@ def test_programs_give_what_numpy_gives(
     with forced(executor), dp.config.override(lazy=lazy):
         result = program(dp, dp.asarray(host))
         dp.eval(result)
-    same(result, program(np, host), 2e-4)
+    wanted = program(np, host)
+    # Sums of large numbers that cancel are as far off as the numbers are large, NumPy's too.
+    same(result, wanted, 2e-4, 2e-4 * max(1.0, float(np.max(np.abs(wanted))) / 100))
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
