@@ -12,7 +12,7 @@ __all__ = ["make_gather_kernel"]
 
 
 @functools.cache
-def make_gather_kernel(is_flat: bool) -> Callable[..., None]:
+def make_gather_kernel(is_flat: bool, is_signed: bool) -> Callable[..., None]:
     """Return a kernel that copies the elements at positions along one axis.
 
     Launch over ``Range(out.size)``. Negative positions count from the end of the axis. Where a
@@ -20,10 +20,11 @@ def make_gather_kernel(is_flat: bool) -> Callable[..., None]:
 
     Args:
         is_flat: ``x`` has this axis alone, so that no index is taken apart.
+        is_signed: whether positions may be negative.
 
     Kernel parameters:
         x (outer * extent * inner,): the elements.
-        positions (count,): of a signed integer dtype.
+        positions (count,): of an integer dtype.
         out (outer * count * inner,): output of the dtype of ``x``.
         fault (1,): int32, zero before the launch.
         extent: the length of the axis.
@@ -44,7 +45,7 @@ def make_gather_kernel(is_flat: bool) -> Callable[..., None]:
             place = row - outer * positions.size
             first = outer * extent
         at = int64(positions[uint64(place)])
-        if at < 0:
+        if is_signed and at < 0:
             at += extent
         if at < 0 or at >= extent:
             fault[0] = int32(1)

@@ -41,10 +41,14 @@ CPU_ONLY = (
 )
 
 
-# Tests of how a CPU divides a reduction: how many chunks and launches it has.
+# Tests of how a CPU divides a reduction, sorts and selects. dpnp's sort of narrow integers, which a
+# GPU would use, ends the process in the CPU's driver.
 OF_CPU_FORMS = (
     "test_explain_shows_reductions",
     "test_the_last_group_merges_the_chunks",
+    "test_long_rows_of_halves_are_sorted_by_radix",
+    "test_narrow_integers_are_sorted_and_looked_up_without_the_host",
+    "test_numpy_selects_where_the_chosen_lie_together",
 )
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from dparray import _dtypes
 from dparray._array.allocation import from_host
 from dparray._array.apply import apply, astype_array, choose_elements
-from dparray._array.ndarray import ndarray
+from dparray._array.ndarray import materialize, ndarray
 from dparray._graph.ops import OPS
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
 from dparray._runtime.device_facts import is_cpu
+from dparray._runtime.queues import wait_to_read, wait_to_write
 from dparray.algorithms.ranges import kernel_of, new
 from dparray.device import supports_usm
 from dparray.kernel_api import Range
 from dparray.kernels.gather import make_gather_kernel
+from dparray.memory.copies import host_view
 
 # Elements are copied as integers of their size, so that dtypes share kernels.
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.uint64}
@@ -50,21 +53,39 @@ def gather(x: ndarray, positions: Sequence[ndarray], axis: int, where: Placement
     flat = positions[0] if len(positions) == 1 else _flattened(positions, extents)
     extent, inner = math.prod(extents), math.prod(x.shape[axis + len(positions) :])
     out = new((*x.shape[:axis], *flat.shape, *x.shape[axis + len(positions) :]), x.dtype, where)
-    fault = from_host(
-        np.zeros(1, np.int32),
-        where.queue,
-        "host" if supports_usm(where.queue.sycl_device, "host") else "device",
-    )
+    fault = _Fault(where.queue)
     words = x.dtype.itemsize // np.dtype(_WORDS[x.dtype.itemsize]).itemsize
     source, target = (each.reshape(-1).view(_WORDS[x.dtype.itemsize]) for each in (x, out))
     is_flat = inner * words == 1 and axis == 0
     call_kernel(
-        kernel_of(make_gather_kernel, is_flat),
+        kernel_of(make_gather_kernel, is_flat, flat.dtype.kind == "i"),
         Range(target.size),
-        *(source, _signed(flat).reshape(-1), target, fault),
+        *(source, flat.reshape(-1), target, fault.array),
         *(np.int64(extent), np.int64(inner * words)),
     )
-    return None if int(fault.item()) else out
+    return None if fault.is_set() else out
+
+
+class _Fault:
+    """A number that a kernel sets: in host memory, where the device has such, without a copy."""
+
+    def __init__(self, queue: Any) -> None:
+        self._view = None
+        if supports_usm(queue.sycl_device, "host"):
+            self.array = new(1, np.int32, Placement(queue, "host"))
+            layout = materialize(self.array)
+            wait_to_write(layout.block)
+            self._view = host_view(layout)
+            self._view[0] = 0
+        else:
+            self.array = from_host(np.zeros(1, np.int32), queue, "device")
+
+    def is_set(self) -> bool:
+        """Wait for the kernel, and return whether it has set the number."""
+        if self._view is None:
+            return bool(self.array.item())
+        wait_to_read(materialize(self.array).block)
+        return bool(self._view[0])
 
 
 def _signed(positions: ndarray) -> ndarray:
