@@ -45,6 +45,7 @@ CPU_ONLY = (
 # GPU would use, ends the process in the CPU's driver.
 OF_CPU_FORMS = (
     "test_explain_shows_reductions",
+    "test_rows_that_a_group_folds_several_of",
     "test_the_last_group_merges_the_chunks",
     "test_long_rows_of_halves_are_sorted_by_radix",
     "test_narrow_integers_are_sorted_and_looked_up_without_the_host",
