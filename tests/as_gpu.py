@@ -41,15 +41,20 @@ CPU_ONLY = (
 )
 
 
-# Tests of how a CPU divides a reduction, sorts and selects. dpnp's sort of narrow integers, which a
-# GPU would use, ends the process in the CPU's driver.
+# Tests of how a CPU divides a reduction, sorts, selects and shares memory with the host; and of
+# dpnp's sort of narrow integers and of copies between sub-devices, which end or hang the process in
+# the CPU's driver. Elsewhere dparray works around both.
 OF_CPU_FORMS = (
+    "test_an_error_of_a_thread_is_raised_by_the_caller",
+    "test_copies_between_sub_devices_of_one_context",
     "test_explain_shows_reductions",
     "test_rows_that_a_group_folds_several_of",
+    "test_shared_views_that_repeat_an_element_are_read_only",
     "test_the_last_group_merges_the_chunks",
     "test_long_rows_of_halves_are_sorted_by_radix",
     "test_narrow_integers_are_sorted_and_looked_up_without_the_host",
     "test_numpy_selects_where_the_chosen_lie_together",
+    "test_powers_that_are_simpler_cost_what_the_simpler_costs",
 )
 
 
