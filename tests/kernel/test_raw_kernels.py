@@ -116,7 +116,7 @@ def test_what_is_refused(queue: Any) -> None:
         (lambda: dp.raw_kernel(3, "f"), dp.KernelArgumentError, "neither"),
         (lambda: dp.raw_kernel(SOURCE, ""), dp.KernelArgumentError, "name"),
         # An int of 4 bytes is given 8: the driver looks at the size.
-        (lambda: kernel("fill")[8](other, 3, 1.0), dp.KernelExecutionError, "refused"),
+        (lambda: kernel("fill")[8](other, 3, 1.0), dp.KernelExecutionError, "rejected"),
     ):
         with pytest.raises(kind, match=text):
             attempt()
