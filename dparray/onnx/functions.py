@@ -3,7 +3,7 @@
 Gathered from the chapters, since nothing below the package's own ``__init__`` may import it.
 """
 
-from dparray import exceptions, fft, linalg, random, special, tilelang
+from dparray import exceptions, fft, lib, linalg, random, special, tilelang
 from dparray._array.ndarray import ndarray
 from dparray._functions.conversion import *
 from dparray._functions.creation import *
@@ -29,4 +29,4 @@ from dparray._functions.searching import *
 from dparray._functions.sorting import *
 from dparray._functions.statistics import *
 
-__all__ = ["exceptions", "fft", "linalg", "ndarray", "random", "special", "tilelang"]
+__all__ = ["exceptions", "fft", "lib", "linalg", "ndarray", "random", "special", "tilelang"]

@@ -61,7 +61,7 @@ def _check(part: str) -> None:
             if why is None:
                 wrong.append(f"{case.name}: {type(error).__name__}: {error}")
         else:
-            if why is not None:
+            if why not in (None, _RANDOM):  # random values may agree by chance
                 wrong.append(f"{case.name} passes, and is expected to fail: {why}")
     assert not wrong, "\n".join(wrong)
 

@@ -207,3 +207,25 @@ def test_every_function_that_rows_call_exists() -> None:
     names -= {"call", "call_each_time", "place", "erf", "expit", "linalg_det"}  # of the recorder
     assert names > {"add", "matmul", "mean"}
     assert not {name for name in names if not hasattr(functions, name)}
+
+
+@pytest.mark.parametrize("window", [(2, 2), (6, 5)], ids=["few", "many"])
+@pytest.mark.parametrize(("steps", "apart"), [((1, 1), (1, 1)), ((2, 3), (2, 1))])
+def test_small_and_large_convolutions_agree(window, steps, apart) -> None:
+    """A small one is a product of gathered windows; a batch of many is a Tile contraction."""
+    from dparray.onnx.rows.windows import MAX_GATHERED
+
+    weights = {"w": values(4, 3, *window), "b": values(4)}
+    attributes = {"strides": steps, "dilations": apart, "pads": [1, 0, 2, 1]}
+    conv = helper.make_node("Conv", ["x", "w", "b"], ["y"], **attributes)
+    model = dp.onnx.load(make([conv], [info("x")], [info("y")], weights))
+    x = values(1, 3, 14, 15)
+    assert x.size * 30 > MAX_GATHERED / 2  # so that 40 of them are above the limit
+    many = model(np.repeat(x, 40, axis=0)).asnumpy()
+    np.testing.assert_allclose(model(x).asnumpy(), many[:1], rtol=1e-4, atol=1e-4)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 2), (0, 1)))
+    reach = [d * (k - 1) + 1 for d, k in zip(apart, window, strict=True)]
+    parts = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=(2, 3))
+    parts = parts[:, :, :: steps[0], :: steps[1], :: apart[0], :: apart[1]]
+    right = np.einsum("ncyxij,fcij->nfyx", parts, weights["w"]) + weights["b"][:, None, None]
+    np.testing.assert_allclose(many[:1], right, rtol=1e-4, atol=1e-4)

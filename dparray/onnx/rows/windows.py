@@ -126,17 +126,35 @@ def convolve(
     if any(map(any, pads)):
         x = dp.pad(x, ((0, 0), *pads, (0, 0)))
     reads = taps * x.shape[0] * math.prod(counts) * x.shape[-1]
-    if groups == 1 and (taps == 1 or (taps <= 27 and reads <= MAX_GATHERED)):
-        parts = tuple(window.views(x, counts))
-        x = parts[0] if taps == 1 else dp.concatenate(parts, axis=-1)
-        flat = dp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
-        y = dp.matmul(flat, dp.reshape(filters, (-1, filters.shape[-1])))
+    if groups == 1 and (taps == 1 or reads <= MAX_GATHERED):
+        parts = _gathered(x, window, counts)
+        flat = dp.reshape(parts, (x.shape[0] * math.prod(counts), taps * x.shape[-1]))
+        y = dp.matmul(flat, dp.reshape(filters, (taps * x.shape[-1], filters.shape[-1])))
         y = dp.reshape(y, (x.shape[0], *counts, filters.shape[-1]))
     elif count <= 3:
         y = dp.tilelang.conv(x, filters, strides=window.steps, dilation=window.apart, groups=groups)
     else:
         raise OnnxError(f"a convolution over {count} dimensions; one to three are supported")
     return y if bias is None else dp.add(y, bias)
+
+
+def _gathered(x: Any, window: Window, counts: Any) -> Any:
+    """Return the parts of the window side by side: as a view for one part or for many."""
+    taps, count = math.prod(window.sizes), x.ndim - 2
+    if taps == 1:
+        return next(window.views(x, counts))
+    if taps <= 27:
+        return dp.concatenate(tuple(window.views(x, counts)), axis=-1)
+    axes = tuple(range(1, count + 1))
+    views = dp.lib.stride_tricks.sliding_window_view(x, window.reach, axis=axes)
+    every = (
+        slice(None),
+        *(slice(None, None, step) for step in window.steps),
+        slice(None),
+        *(slice(None, None, apart) for apart in window.apart),
+    )
+    order = (0, *axes, *range(count + 2, 2 * count + 2), count + 1)
+    return dp.permute_dims(views[every], order)
 
 
 def arranged(filters: Any) -> Any:
