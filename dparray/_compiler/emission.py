@@ -1,7 +1,7 @@
-"""SPIR-V of LLVM's text, by a helper process that forks for each module.
+"""Write SPIR-V from LLVM IR, with a helper process that forks for each module.
 
-State: the helper, started when it is first needed or :func:`start` is called; it ends with this
-process. A fork of this process has none and starts its own.
+State: the helper, started at the first use or by :func:`start`; it ends with this process. A fork
+of this process starts its own helper.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from dparray._compiler import emitter
 from dparray.exceptions import KernelError
 
-#: Extensions of SPIR-V that kernels may use.
+#: SPIR-V extensions that kernels may use.
 EXTENSIONS = (
     "SPV_EXT_shader_atomic_float_add",
     "SPV_EXT_shader_atomic_float_min_max",
@@ -32,7 +32,7 @@ _SECONDS_TO_END = 5.0
 
 
 class EmissionError(Exception):
-    """The back end does not write a module; the text is its complaint."""
+    """The back end rejects a module; the text is its error message."""
 
 
 class _Helper:
@@ -44,10 +44,10 @@ class _Helper:
         packages = str(Path(spec.origin).parents[1])
         extensions = ",".join(f"+{name}" for name in EXTENSIONS)
         command = [sys.executable, "-I", "-S", str(emitter.__file__), packages, extensions]
-        # dpctl forbids vfork, and a fork would copy the table of this process's pages. posix_spawn
-        # copies nothing; Python takes it where it need not close files, and it inherits none.
-        # An interrupt is this process's alone. The helper inherits that it is blocked: the session
-        # of its own, which it makes when it runs, comes too late for one that is sent before.
+        # dpctl forbids vfork, and a fork would copy this process's page tables. posix_spawn copies
+        # nothing; Python uses it if no files must be closed, and the helper inherits none.
+        # Interrupts concern only this process. The helper inherits a blocked signal mask, because
+        # it creates its own session too late for an early interrupt.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process = subprocess.Popen(
@@ -61,7 +61,7 @@ class _Helper:
         """Return the helper's output for a module.
 
         Raises:
-            EmissionError: it makes nothing of it.
+            EmissionError: the helper rejects it.
             OSError: the helper has ended.
         """
         content = text.encode()
@@ -91,7 +91,7 @@ class _Helper:
         return b"".join(parts)
 
     def close(self) -> None:
-        """End the helper, which it does when there are no more requests."""
+        """End the helper, which exits when there are no more requests."""
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):
@@ -135,7 +135,7 @@ def _end() -> None:
 
 
 def _forget() -> None:
-    """In a fork: the helper is the parent's."""
+    """Forget the parent's helper in a fork."""
     global _helper, _lock
     _lock = threading.Lock()
     helper, _helper = _helper, None
@@ -143,7 +143,8 @@ def _forget() -> None:
         for pipe in (helper.process.stdin, helper.process.stdout):
             if pipe is not None:
                 pipe.close()
-        helper.process.returncode = 0  # it is not ours to wait for
+        # The process is not a child of this one, so it cannot be waited for.
+        helper.process.returncode = 0
 
 
 atexit.register(_end)
@@ -154,7 +155,7 @@ def emit(text: str) -> bytes:
     """Return the SPIR-V of a module.
 
     Raises:
-        EmissionError: the back end does not write it.
+        EmissionError: the back end rejects it.
         KernelError: the helper does not start, or ends.
     """
     return _asked(text, emitter.BINARY)
@@ -164,7 +165,7 @@ def optimised(text: str) -> tuple[str, bytes]:
     """Return a module that is not optimized: its text when it is, and its SPIR-V.
 
     Raises:
-        EmissionError: the back end does not write it.
+        EmissionError: the back end rejects it.
         KernelError: the helper does not start, or ends.
     """
     answer = _asked(text, emitter.OPTIMISED)
@@ -174,7 +175,7 @@ def optimised(text: str) -> tuple[str, bytes]:
 
 
 def assembly(text: str) -> str:
-    """Return the SPIR-V of a module, readable."""
+    """Return the SPIR-V of a module in readable form."""
     return _asked(text, emitter.ASSEMBLY).decode()
 
 
@@ -188,8 +189,8 @@ def _asked(text: str, wanted: int) -> bytes:
             except EmissionError:
                 raise
             except BaseException as error:
-                # It was killed, perhaps for its memory; or this process was interrupted, and an
-                # answer is still to come.
+                # It was killed, perhaps for its memory use; or this process was interrupted before
+                # the answer came.
                 _helper = None
                 helper.process.kill()
                 helper.close()
@@ -218,8 +219,8 @@ _FAST_MATH_CAPABILITY = 5837
 _FAST_MATH_DECORATION = 40
 _ALLOW_CONTRACTION = 0x10000
 _FAST_MATH_EXTENSION = "SPV_INTEL_fp_fast_math_mode"
-# Instructions that come before the decorations: extensions, imports, the memory model, entry
-# points, execution modes, names and sources.
+# Instructions that precede the decorations: extensions, imports, the memory model, entry points,
+# execution modes, names and sources.
 _BEFORE_DECORATIONS = frozenset({3, 4, 5, 6, 7, 8, 10, 11, 14, 15, 16, 17, 330, 331, 332})
 
 
@@ -230,11 +231,11 @@ def _text_words(text: str) -> list[int]:
 
 
 def contracted(spirv: bytes) -> bytes:
-    """Return the module with its multiplications and additions allowed to be rounded once.
+    """Return the module with contraction of its multiplications and additions allowed.
 
-    LLVM gives each kernel SPIR-V's execution mode ``ContractionOff`` and writes nothing of what its
-    operations allow. Intel's CPU driver contracts where the operations allow it, not where that
-    mode is only missing.
+    LLVM gives each kernel SPIR-V's execution mode ``ContractionOff`` and does not mark its
+    operations. Intel's CPU driver contracts where the operations allow it; removing the mode is not
+    enough.
     """
     words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
     instructions: list[tuple[int, tuple[int, ...]]] = []
@@ -270,7 +271,7 @@ def contracted(spirv: bytes) -> bytes:
 
 
 def contracted_text(text: str) -> str:
-    """Return the same of a module's readable form."""
+    """Do the same for a module's readable form."""
     lines = [line for line in text.splitlines(keepends=True) if " ContractionOff" not in line]
     names = _ARITHMETIC_IN_TEXT.findall(text)
     decorations = "".join(
@@ -282,5 +283,5 @@ def contracted_text(text: str) -> str:
 
 
 def is_contracted(spirv: bytes) -> bool:
-    """Return whether :func:`contracted` has made a module."""
+    """Return whether :func:`contracted` produced a module."""
     return _FAST_MATH_EXTENSION.encode() in spirv

@@ -1,18 +1,18 @@
-"""The types that the compiler gives to the variables of a kernel, for the simulator.
+"""Find the types of a kernel's variables as the compiler infers them, for the simulator.
 
-The simulator runs a kernel in plain Python, where a variable has the type of the value that was
-assigned last; in a kernel it has one type for all of them. So the kernel and the functions that it
-calls are typed as for a device, in copies in which places that matter are calls of :func:`site`.
+The simulator runs a kernel in plain Python, where a variable has the type of its last value; in a
+kernel it has one type for all values. So the kernel and its callees are typed as for a device, in
+copies in which the relevant places are calls of :func:`site`.
 
-A *kind* is the name of a dtype, ``("literal", number)``, ``("tuple", kinds)``,
-``("array", dtype, ndim)``, or ``None`` of what is none of these.
+A *kind* is the name of a dtype, ``("literal", number)``, ``("tuple", kinds)``, ``("array", dtype,
+ndim)``, or ``None`` for anything else.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-#: The name by which a copy calls :func:`site`.
+#: The name with which a copy calls :func:`site`.
 SITE = "dparray_site"
 
 
@@ -31,5 +31,5 @@ class Inferred(NamedTuple):
 
 
 def site(number: int, value: Any) -> Any:
-    """``value``, whose type is recorded under ``number``. Only in what the compiler types."""
+    """Return ``value``, whose type is recorded under ``number``. Only in code for the compiler."""
     raise NotImplementedError("site is typed, and does not run")

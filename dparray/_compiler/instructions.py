@@ -1,4 +1,4 @@
-"""Instructions of SPIR-V that are written as calls of functions with their names."""
+"""SPIR-V instructions, written as calls of functions with their names."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def scope(memory_scope: int) -> Any:
 
 
 def semantics(memory_order: int) -> Any:
-    """Return the constant of a ``MemoryOrder``; as in SYCL, it is about all memory."""
+    """Return the constant of a ``MemoryOrder``; as in SYCL, it applies to all memory."""
     return INT32(spirv.semantics(memory_order))
 
 
 def code_of(number: Any) -> str:
-    """How the names of functions say a type of Numba's."""
+    """Return the code of a Numba type in function names."""
     if isinstance(number, types.Float):
         return {16: "Dh", 32: "f", 64: "d"}[number.bitwidth]
     return {8: "ah", 16: "st", 32: "ij", 64: "lm"}[number.bitwidth][not number.signed]
@@ -80,13 +80,13 @@ def call(
     convergent: bool = False,
     pure: bool = False,
 ) -> Any:
-    """Call a function of the device.
+    """Call a device function.
 
     Args:
-        name: mangled.
+        name: the mangled name.
         result: its LLVM type.
-        convergent: work-items do it together, so LLVM must not move it behind a condition.
-        pure: it reads nothing and writes nothing, so LLVM may leave it out.
+        convergent: whether work-items call it together, so LLVM must not make it conditional.
+        pure: whether it accesses no memory, so LLVM may remove it.
     """
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
     function = cgutils.get_or_insert_function(builder.module, kind, name)
@@ -102,10 +102,10 @@ def call(
 
 
 def whole(builder: Any, value: Any, target: Any, signed: bool) -> Any:
-    """Return a float as an integer of the LLVM type ``target``, or a vector of them.
+    """Convert a float, or a vector of floats, to integers of the LLVM type ``target``.
 
-    LLVM leaves open what does not fit, negative numbers in unsigned ones too; they wrap, as on the
-    host.
+    LLVM leaves the result undefined for values that do not fit, including negative numbers in
+    unsigned types; here they wrap, as on the host.
     """
     is_vector = isinstance(target, ir.VectorType)
     bits = (target.element if is_vector else target).width
@@ -125,13 +125,11 @@ def whole(builder: Any, value: Any, target: Any, signed: bool) -> Any:
 
 
 def index(builder: Any, name: str, dimension: Any) -> Any:
-    """Return one of the numbers above in a dimension; the dimensions are in the order of the
-    kernel's.
-    """
+    """Return one of the numbers above in a dimension, in the kernel's order of dimensions."""
     if isinstance(dimension, int):
         dimension = INT32(dimension)
     number = call(builder, mangled(name, "j"), INT64, [dimension], pure=True)
-    # Numba's code for indices asks whether they are negative.
+    # Numba's index code checks whether they are negative.
     builder.assume(builder.icmp_signed(">=", number, INT64(0)))
     return number
 
@@ -143,7 +141,7 @@ def sub_group_number(builder: Any, name: str) -> Any:
 
 
 def linear_index(builder: Any, ids: str, sizes: str, dimensions: Sequence[int]) -> Any:
-    """Return the number of a work-item or a group in all dimensions, the last of them fastest."""
+    """Return the linear id of a work-item or a group, the last dimension fastest."""
     linear: Any = None
     for dimension in dimensions:
         number = index(builder, ids, dimension)

@@ -1,4 +1,4 @@
-"""Work that Ctrl-C, or the stop button of a notebook, must not tear in the middle."""
+"""Protect work that Ctrl-C, or the stop button of a notebook, must not interrupt in the middle."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from contextlib import contextmanager
 def deferred() -> Iterator[None]:
     """Return an interrupt inside the block is raised at its end; processes started in it get none.
 
-    Only the main thread is ever interrupted; in others, and where the program handles the signal in
-    a way of its own that Python does not know, this does nothing.
+    Only the main thread receives interrupts. In other threads, and if the program handles the
+    signal outside Python, this does nothing.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -21,7 +21,7 @@ def deferred() -> Iterator[None]:
         return
     seen = []
     signal.signal(signal.SIGINT, lambda *signal_and_frame: seen.append(signal_and_frame))
-    # A child inherits the mask, and a terminal sends the signal to it, too.
+    # A child inherits the mask, and a terminal sends the signal to the child too.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -1,4 +1,4 @@
-"""A compiled kernel: its SPIR-V module, and the kernels that drivers built of it."""
+"""A compiled kernel: its SPIR-V module, and its builds by drivers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
 
 
 class Advice(NamedTuple):
-    """What users are warned of when a kernel is obtained. Lines count from that of its ``def``.
+    """The warnings shown when a kernel is obtained. Lines count from the ``def``.
 
     Attributes:
-        cuts: the lines in which floats are cut to integers, with the warnings.
-        line: where dimensions of the range are read.
-        unread: the dimensions of the range that are not.
-        double: where the kernel first computes in float64, and how.
+        cuts: the lines in which floats are truncated to integers, with the warnings.
+        line: the line that reads dimensions of the range.
+        unread: the dimensions of the range that are not read.
+        double: where the kernel first computes in float64, and the operands.
     """
 
     cuts: tuple[tuple[int, str], ...] = ()
@@ -40,20 +40,20 @@ NO_ADVICE = Advice()
 
 
 class Kernel:
-    """A compiled kernel: SPIR-V, its entry point, and the kernels that drivers built of it.
+    """A compiled kernel: SPIR-V, its entry point, and its builds by drivers.
 
-    State: what the driver built for each context and device, made when it is first launched there.
-    Building twice by two threads at once is harmless.
+    State: the driver's build for each context and device, created at the first launch there. Two
+    threads may build at the same time without harm.
 
     Attributes:
         name: the Python function's name.
         entry: the entry point in the SPIR-V module.
         spirv: the module.
         types: type keys, the item first.
-        advice: what its users are warned of.
-        seconds: what compiling took, in this process or the one that left it on disk.
+        advice: the warnings for its users.
+        seconds: the compile time, in this process or the process that wrote it to disk.
         origin: ``"compiled"`` or ``"disk"``.
-        ready: the ranges that it was launched over.
+        ready: the ranges of its launches.
     """
 
     __slots__ = (
@@ -102,16 +102,15 @@ class Kernel:
 
     @property
     def nbytes(self) -> int:
-        """The memory that it takes, about."""
+        """Its approximate memory use."""
         return len(self.spirv) + len(self._llvm) + _BUILT_BYTES * max(len(self._built), 1)
 
     def built_for(self, queue: dpctl.SyclQueue) -> Built:
-        """Return the kernel for the context and device of ``queue``, built when it is first asked
-        for.
+        """Return the build for the context and device of ``queue``, created at the first use.
 
         Raises:
             UnsupportedDeviceError: the kernel computes in float64 and the device does not.
-            KernelCompileError: the driver refuses the module.
+            KernelCompileError: the driver rejects the module.
         """
         key = context_and_device(queue)
         built = self._built.get(key)
@@ -121,11 +120,14 @@ class Kernel:
         return built
 
     def check_device(self, device: dpctl.SyclDevice) -> None:
-        """Raise ``UnsupportedDeviceError`` if it computes in float64 and a device does not."""
+        """Raise ``UnsupportedDeviceError`` if it computes in float64 and a device does not support
+        it.
+        """
         self._module_for(device)
 
     def _module_for(self, device: dpctl.SyclDevice) -> bytes:
-        """The module for a device: without double precision if that is only there to print.
+        """Return the module for a device: without double precision if that is only used for
+        printing.
 
         Raises:
             UnsupportedDeviceError: the device lacks an aspect that the kernel needs.
@@ -170,7 +172,7 @@ class Kernel:
             ) from error
 
     def to_bytes(self) -> bytes:
-        """Return the bytes that the disk cache keeps."""
+        """Return the bytes for the disk cache."""
         head = {
             "entry": self.entry,
             "name": self.name,
@@ -187,7 +189,7 @@ class Kernel:
         """Return the kernel that :meth:`to_bytes` wrote.
 
         Raises:
-            ValueError, TypeError, KeyError, RecursionError: these are other bytes.
+            ValueError, TypeError, KeyError, RecursionError: these are not such bytes.
         """
         line, _, rest = text.partition(b"\n")
         head = json.loads(line)
@@ -217,10 +219,10 @@ class Kernel:
 
 
 def _advice_of(cuts: Any, line: Any, unread: Any, double: Any) -> Advice:
-    """The advice that was written as JSON.
+    """Return the advice that was written as JSON.
 
     Raises:
-        ValueError, TypeError: it is none.
+        ValueError, TypeError: it is not advice.
     """
     found = Advice(tuple((int(at), str(text)) for at, text in cuts), line, tuple(unread), double)
     if type(double) is not str or not all(
@@ -230,7 +232,7 @@ def _advice_of(cuts: Any, line: Any, unread: Any, double: Any) -> Advice:
     return found
 
 
-# What a kernel that Intel's CPU driver has built takes (measured over 150 small ones).
+# The size of a kernel built by Intel's CPU driver (measured over 150 small ones).
 _BUILT_BYTES = 400 << 10
 _ZLIB_HEADER = b"x"
 _SPIRV_MAGIC = 0x07230203
@@ -246,7 +248,7 @@ def entry_points(spirv: bytes) -> set[str]:
     """Return the names of the kernels in a SPIR-V module.
 
     Raises:
-        ValueError: it is no module.
+        ValueError: it is not a module.
     """
     names = set()
     for at, operation, count in _instructions(spirv):
@@ -259,19 +261,19 @@ def entry_points(spirv: bytes) -> set[str]:
 
 
 def check_module(spirv: bytes) -> None:
-    """Raise ``ValueError`` unless the instructions of a SPIR-V module end where it does.
+    """Raise ``ValueError`` unless the instructions of a SPIR-V module end exactly at its end.
 
-    Drivers do not return from a module with an instruction of no words.
+    Drivers hang on a module with an instruction of zero words.
     """
     for _ in _instructions(spirv):
         pass
 
 
 def _instructions(spirv: bytes) -> Iterator[tuple[int, int, int]]:
-    """The place of each instruction in a module, its operation and the number of its words.
+    """Yield the position, the opcode and the word count of each instruction in a module.
 
     Raises:
-        ValueError: it is no module, or one of its instructions does not end inside of it.
+        ValueError: it is not a module, or an instruction exceeds its end.
     """
     if len(spirv) % 4:
         raise ValueError(f"it has {len(spirv)} bytes, which are no words of 4 bytes")

@@ -21,7 +21,7 @@ _registry = Registry()
 
 
 def install(target_context: Any) -> None:
-    """Register with the target what must come after Numba's own."""
+    """Register with the target everything that must follow Numba's own registration."""
     target_context.install_registry(_registry)
 
 
@@ -31,7 +31,7 @@ def _string(context: Any, builder: Any, source: Any, target: Any, value: Any) ->
 
 
 def _constant_text(builder: Any, text: str) -> Any:
-    """The address of a text in constant memory."""
+    """Return the address of a string in constant memory."""
     module = builder.module
     content = cgutils.make_bytearray(text.encode() + b"\0")
     constant = cgutils.add_global_variable(
@@ -75,7 +75,7 @@ def _print(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 def _printf(builder: Any, text: str, values: Sequence[Any]) -> None:
-    # One declaration for each list of types: the back end takes no pointers for "...".
+    # One declaration for each list of types: the back end does not support pointers for "...".
     codes = "".join(_CODES.get(str(value.type), _TEXT_CODE) for value in values)
     name = device.mangled("__spirv_ocl_printf", _TEXT_CODE + codes)
     device.call(builder, name, device.INT32, [_constant_text(builder, text), *values])
@@ -85,7 +85,7 @@ def _printf(builder: Any, text: str, values: Sequence[Any]) -> None:
 
 
 class _Part(NamedTuple):
-    """A conversion of a format, with the text before it."""
+    """A conversion of a format string, with the text before it."""
 
     before: str
     flags: str
@@ -93,10 +93,10 @@ class _Part(NamedTuple):
 
 
 def parts_of(text: str) -> tuple[list[_Part], str]:
-    """Return the conversions of a format, and the text after the last.
+    """Return the conversions of a format string, and the text after the last.
 
     Raises:
-        TypingError: it has one that kernels do not know.
+        TypingError: it has a conversion that kernels do not support.
     """
     parts = []
     at = 0

@@ -1,4 +1,4 @@
-"""``numpy.finfo`` and ``numpy.iinfo`` in device code: their numbers are constants.
+"""``numpy.finfo`` and ``numpy.iinfo`` in device code: their attributes are constants.
 
 Loaded with the compiler; nothing else imports it. Registers an implementation with Numba for the
 target.
@@ -24,7 +24,7 @@ _FIELDS: dict[Any, str] = {
 
 
 def _limits_of(find: Callable[[Any], Any]) -> None:
-    """Let device code ask for the limits of a type, which is a constant or an element's."""
+    """Let device code query the limits of a type, given as a constant or by an element."""
     fields = _FIELDS[find].split()
     made = namedtuple(find.__name__, fields)  # type: ignore[misc]
 

@@ -1,4 +1,4 @@
-"""``dp.vec`` in device code: how vectors are made, read from memory and written to it.
+"""``dp.vec`` in device code: creating vectors, reading them from memory and writing them.
 
 Loaded with the rest of the device code; importing it registers the implementations.
 """
@@ -202,7 +202,7 @@ def _lies_together(array: Any) -> bool:
 
 
 def _pointers(builder: Any, array: Any, view: Any, first: Any, width: int) -> list[Any]:
-    """The addresses of elements that are apart."""
+    """Return the addresses of strided elements."""
     step = builder.extract_value(view.strides, array.ndim - 1)
     return [
         cgutils.pointer_add(builder, first, builder.mul(step, _INT64(lane)))

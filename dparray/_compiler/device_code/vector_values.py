@@ -1,7 +1,7 @@
-"""``dp.vec`` in device code: typed by NumPy's rules, lowered to vectors of LLVM.
+"""``dp.vec`` in device code: typed by NumPy's rules, lowered to LLVM vectors.
 
-What LLVM has no instruction for is computed element by element, by what kernels do with numbers.
-Loaded with the rest of the device code; importing it registers the implementations.
+Operations without an LLVM vector instruction are computed element by element. Loaded with the rest
+of the device code; importing it registers the implementations.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WIDE = {True: types.int64, False: types.uint64}
 
 
 def _checked(rule: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """The result of one of the rules, whose errors are Numba's."""
+    """The result of one of the rules, with errors as Numba's."""
     try:
         return rule(*arguments, **named)
     except TypeError as error:
@@ -55,7 +55,7 @@ def dtype_of(numba_type: Any) -> Any:
 
 
 def common_type(operation: str, operands: Sequence[Any]) -> Any:
-    """Return the type in which two operands are combined; ``None`` where no integer holds both."""
+    """Return the type in which two operands are combined; ``None`` if none holds both."""
     common = _checked(
         rules.common_dtype,
         operation,
@@ -103,7 +103,7 @@ def vector_of(builder: Any, elements: Sequence[Any]) -> Any:
 
 
 def spread(builder: Any, number: Any, width: int) -> Any:
-    """Return the vector that has a number everywhere."""
+    """Return the vector with one number in all elements."""
     llvm_type = ir.VectorType(number.type, width)
     nothing = ir.Constant(llvm_type, ir.Undefined)
     one = builder.insert_element(nothing, number, _INT32(0))
@@ -112,7 +112,7 @@ def spread(builder: Any, number: Any, width: int) -> Any:
 
 
 def converted(context: Any, builder: Any, vector: Any, source: Any, target: Any) -> Any:
-    """Return the elements of a vector in another type, as a cast of each."""
+    """Return the elements of a vector converted to another type."""
     if source == target:
         return vector
     to = ir.VectorType(context.get_value_type(target), vector.type.count)
@@ -140,7 +140,7 @@ def converted(context: Any, builder: Any, vector: Any, source: Any, target: Any)
 def as_vector(
     context: Any, builder: Any, value: Any, numba_type: Any, element: Any, width: int
 ) -> Any:
-    """Return an operand as a vector of elements of a type."""
+    """Return an operand as a vector with elements of a given type."""
     if isinstance(numba_type, VectorType):
         return converted(context, builder, value, numba_type.dtype, element)
     number = types.unliteral(numba_type)
@@ -151,7 +151,7 @@ def as_vector(
 def _of_each(
     context: Any, builder: Any, function: Callable[..., Any], kinds: Any, vectors: Sequence[Any]
 ) -> Any:
-    """A function of numbers, with a signature, of each element."""
+    """A function of numbers, with a signature, applied to each element."""
     found = [
         context.compile_internal(builder, function, kinds, elements)
         for elements in zip(*(elements_of(builder, each) for each in vectors), strict=True)
@@ -173,7 +173,7 @@ _OF_FLOATS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}
 _OF_INTEGERS = {name: name for name in ("add", "sub", "mul", "xor")} | {"and": "and_", "or": "or_"}
 
 
-# Of each element, where LLVM has no instruction of vectors that does what kernels do.
+# Applied to each element if LLVM has no vector instruction with the kernels' meaning.
 _OF_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "floordiv": lambda a, b: a // b,
     "mod": lambda a, b: a % b,
@@ -225,7 +225,7 @@ def _compared(builder: Any, sign: str, element: Any, a: Any, b: Any) -> Any:
 
 
 def _choice(sign: str) -> Callable[..., Any]:
-    """``min`` or ``max``: the second operand where it compares so to the first."""
+    """``min`` or ``max``: the second operand if the comparison with the first holds."""
 
     def generate(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
         common, width = actual.return_type.dtype, width_of(actual.args)
@@ -349,7 +349,7 @@ def _of_opencl(builder: Any, name: str, element: Any, vectors: Sequence[Any]) ->
 
 
 def _register_math(name: str, count: int) -> None:
-    function = getattr(math, name, None)  # math.exp2 and math.cbrt are of Python 3.11
+    function = getattr(math, name, None)  # math.exp2 and math.cbrt need Python 3.11
     if function is None:
         return
 
@@ -435,7 +435,7 @@ def _typed_cast(vector: Any) -> Callable[..., Any]:
 
 
 def _reduced(vector: Any, name: str) -> Any:
-    """The type of an element, or of the sum of several, as NumPy has it."""
+    """Return the type of an element, or of the sum of several, by NumPy's rules."""
     if name in ("any", "all"):
         return types.boolean
     if name == "sum" and not isinstance(vector.dtype, types.Float):
@@ -526,7 +526,7 @@ class _GetWrittenElement(AbstractTemplate):
         is_known = isinstance(vector, VectorType) and isinstance(index, int)
         if is_known and not -vector.width <= index < vector.width:
             raise TypingError(f"vec: the index is below {vector.width}; got {index}")
-        return None  # it is typed as any other index
+        return None  # It is typed like any other index.
 
 
 @registry.lower(operator.getitem, VectorType, types.Integer)

@@ -1,10 +1,9 @@
 """Runs of consecutive elements in device code: read, combined and written as vectors.
 
-``kernels.combine`` has the functions of runs in plain Python, one element after another; these are
-what a device runs. A vector is scanned in registers, in as many steps as its
-length has binary digits, and added to what comes before it: one dependent operation for a vector,
-where a loop over elements has one for each. (The steps are those of W. D. Hillis and G. L. Steele,
-"Data Parallel Algorithms", 1986.)
+``kernels.combine`` has the functions of runs in plain Python, one element after another; devices
+run these instead. A vector is scanned in registers, in logarithmically many steps, and added to the
+preceding total: one dependent operation for a vector, where a loop over elements has one for each.
+(The steps follow W. D. Hillis and G. L. Steele, "Data Parallel Algorithms", 1986.)
 
 Loaded by ``_compiler.device_code``; importing it registers the implementations.
 """
@@ -37,7 +36,7 @@ _ACCUMULATORS = 4
 
 
 def _vector(dtype: Any) -> VectorType:
-    """The type of a vector in registers, of numbers that are combined."""
+    """The type of a vector in registers, whose elements are combined."""
     return VectorType(dtype, lanes_of(dtype))
 
 
@@ -50,7 +49,7 @@ def lanes_of(dtype: Any) -> int:
 
 
 def _combined(builder: Any, operation: str, dtype: Any, a: Any, b: Any) -> Any:
-    """Two values or two vectors combined; minimum and maximum are NaN where ``a`` is."""
+    """Combine two values or two vectors; minimum and maximum are NaN where ``a`` is."""
     is_float = isinstance(dtype, types.Float)
     if operation == "add":
         return builder.fadd(a, b) if is_float else builder.add(a, b)
@@ -65,7 +64,7 @@ def _combined(builder: Any, operation: str, dtype: Any, a: Any, b: Any) -> Any:
 
 
 def _combined_nan(builder: Any, operation: str, dtype: Any, a: Any, b: Any) -> Any:
-    """As :func:`_combined`; minimum and maximum are NaN where ``b`` is, too."""
+    """Like :func:`_combined`; minimum and maximum are NaN where ``b`` is, too."""
     combined = _combined(builder, operation, dtype, a, b)
     if not _loses_nan(operation, dtype):
         return combined
@@ -77,7 +76,7 @@ def _loses_nan(operation: str, dtype: Any) -> bool:
 
 
 def _identity(operation: str, dtype: Any) -> Any:
-    """The value that changes nothing; of sums of floats it is -0, as 0 would change that."""
+    """Return the identity of the operation; for float sums -0, as adding 0 would change -0."""
     value = identity(operation, as_dtype(dtype).type)
     return -value if operation == "add" and isinstance(dtype, types.Float) else value
 
@@ -88,14 +87,14 @@ def _constant_vector(llvm_type: Any, value: Any) -> Any:
 
 
 def _shuffled(builder: Any, first: Any, second: Any, lanes: Any) -> Any:
-    """The lanes of two vectors that are counted through."""
+    """Return the pairs of lanes of two vectors."""
     return builder.shuffle_vector(
         first, second, ir.Constant(ir.VectorType(_INT32, len(lanes)), lanes)
     )
 
 
 def _converted(builder: Any, value: Any, source: Any, target: Any) -> Any:
-    """A vector of elements of one type as those of another."""
+    """Convert the elements of a vector to another type."""
     to = ir.VectorType(_llvm_number(target), value.type.count)
     from_float, to_float = isinstance(source, types.Float), isinstance(target, types.Float)
     signed = not isinstance(source, types.Boolean) and not from_float and source.signed
@@ -152,7 +151,7 @@ def _load(typing_context: Any, array: Any, index: Any, like: Any) -> Any:
 
 @intrinsic(target=TARGET)
 def _store(typing_context: Any, array: Any, index: Any, vector: Any) -> Any:
-    """Put the elements of a vector into ``array`` from ``index`` on."""
+    """Store the elements of a vector into ``array`` from ``index`` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = make_array(array)(context, builder, arguments[0])
@@ -172,7 +171,7 @@ def _store(typing_context: Any, array: Any, index: Any, vector: Any) -> Any:
 
 @intrinsic(target=TARGET)
 def _spread(typing_context: Any, value: Any) -> Any:
-    """A vector that has one value everywhere."""
+    """Return a vector with one value in all elements."""
     vector = _vector(value)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -196,7 +195,7 @@ def _last(typing_context: Any, vector: Any) -> Any:
 
 @intrinsic(target=TARGET)
 def _shifted(typing_context: Any, vector: Any, before: Any) -> Any:
-    """A vector moved by one element, the first being that of ``before``."""
+    """Shift a vector by one element; the first element comes from ``before``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = [vector.width, *range(vector.width - 1)]
@@ -206,7 +205,7 @@ def _shifted(typing_context: Any, vector: Any, before: Any) -> Any:
 
 
 def _combining(operation: str, combined: Any) -> Any:
-    """An intrinsic that combines two values or two vectors."""
+    """Return an intrinsic that combines two values or two vectors."""
 
     @intrinsic(target=TARGET)
     def combine(typing_context: Any, left: Any, right: Any) -> Any:
@@ -219,7 +218,7 @@ def _combining(operation: str, combined: Any) -> Any:
 
 
 class _Intrinsics:
-    """The parts that depend on the operation: combining, folding a vector, scanning one."""
+    """The operation-dependent parts: combining, reducing a vector, scanning one."""
 
     def __init__(self, operation: str) -> None:
         @intrinsic(target=TARGET)
@@ -402,7 +401,7 @@ def _scan_run(
         carry = dtype(before)
         at = np.uint64(start)
         left = np.uint64(count)
-        # Minimum and maximum in vectors may lose a NaN, but not that of the carry.
+        # Minimum and maximum of vectors may lose a NaN, but not the NaN of the carry.
         has_nan = loses_nan and total != total
         while left > np.uint64(0):
             if left >= lanes and not (has_nan and carry == carry):
@@ -410,7 +409,7 @@ def _scan_run(
                 carries = _spread(carry)
                 results = combine(carries, scanned)
                 _store(out, at, results if inclusive else _shifted(results, carries))
-                # Not the last of the results: so the next vector waits for one operation only.
+                # Not the last result, so that the next vector waits for only one operation.
                 carry = combine(carry, _last(scanned))
                 at += lanes
                 left -= lanes

@@ -1,6 +1,6 @@
-"""Kernels without a work-item parameter: they ask an item of three dimensions that is anywhere.
+"""Kernels without a work-item parameter: they query an implicit three-dimensional item.
 
-Dimensions that a range has not have one work-item. Loaded with the compiler.
+Dimensions that a range lacks have one work-item. Loaded with the compiler.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__: list[str] = []
 
 @intrinsic(target=TARGET)
 def _item(typing_context: Any) -> Any:
-    """The work-item that runs; like all such items it has no members."""
+    """The current work-item; like all such items it has no members."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return context.get_constant_null(signature.return_type)

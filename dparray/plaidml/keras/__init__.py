@@ -1,6 +1,6 @@
 """Keras on dparray, experimental: ``install_backend()``, then ``import keras``.
 
-Keras 3's own NumPy backend is executed with dparray in the place of NumPy, and ``keras.backend``
+Keras 3's own NumPy backend is executed with dparray instead of NumPy, and ``keras.backend``
 has the functions of Keras 2 that PlaidML's documents use. Models predict; training is not there.
 Tested with Keras 3.15. Needs the packages ``keras`` and ``scipy``.
 """

@@ -1,4 +1,4 @@
-"""Execute Keras' NumPy backend with dparray in the place of NumPy.
+"""Execute Keras' NumPy backend with dparray instead of NumPy.
 
 Keras chooses its backend from a list of names, so that it is told ``numpy``. An importer then
 executes the files of that backend, those of the Keras that is installed, with another ``import``:
