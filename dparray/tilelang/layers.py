@@ -160,7 +160,8 @@ def _convolved(
         if kind == "grouped":
             x = reshape(x, (*x.shape[:-1], groups, depth))
         made = _convolution(steps, apart, kind)(x, w)
-        return reshape(made, (*made.shape[: len(steps) + 1], filters))
+        # A view of a pending array has it computed, so there is none where the shape is right.
+        return made if kind == "depthwise" else reshape(made, (*made.shape[:-2], filters))
     if _is_product(x, w):
         cuts = (slice(None), *(slice(None, None, step) for step in steps))
         x = x[cuts]

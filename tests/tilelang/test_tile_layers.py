@@ -119,6 +119,16 @@ def test_convolutions_by_windows_of_one_element(depth: int, filters: int, channe
     assert (found.asnumpy() == expected).all()
 
 
+@pytest.mark.parametrize("groups", [1, 32], ids=["dense", "depthwise"])
+def test_large_convolutions_are_pending(groups: int) -> None:
+    x = dp.ones((1, 40, 40, 32), dtype="float32")
+    w = dp.ones((3, 3, 32 // groups, 32), dtype="float32")
+    made = dp.maximum(tilelang.conv(x, w, groups=groups) + dp.ones(32, dtype="float32"), 0)
+    assert made.is_pending
+    assert "contraction" in str(dp.explain(made))
+    assert (made.asnumpy() == 9 * 32 // groups + 1).all()
+
+
 def test_nothing_is_compiled_for_products(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> Any:
         raise AssertionError("a kernel")
