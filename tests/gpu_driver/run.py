@@ -27,8 +27,8 @@ from products import PRODUCTS, ROOT, driver, environment
 
 FOLDER = Path(__file__).parent
 OUT = ROOT / "build/gpu-driver"
-MOST_SPILLED = 1024
-MOST_SECONDS = 60.0
+MAX_SPILLED = 1024
+MAX_SECONDS = 60.0
 
 
 def expectations() -> dict[str, str]:
@@ -110,7 +110,7 @@ def build(product: str, modules: Path) -> dict[str, Any]:
             [sys.executable, str(FOLDER / "build.py"), str(modules), str(out), str(dump)], env
         )
         running = ""
-        for line in child.lines(MOST_SECONDS):
+        for line in child.lines(MAX_SECONDS):
             running = line
         done = json.loads(out.read_text()) if out.exists() else {}
         if child.process.returncode == 0:
@@ -139,11 +139,11 @@ def build_all(products: list[str]) -> bool:
             name = (record["kernels"] or [record["call"]])[0]
             widths[record.get("assembly", {}).get("simd", 0)] += "assembly" in record
             most = max(record.get("spill", 0), record.get("assembly", {}).get("spilled", 0))
-            if most > MOST_SPILLED:
+            if most > MAX_SPILLED:
                 spilled.append(name)
             if record["status"] not in ("built", "needs fp64") and name not in known:
                 failed.append(f"{product}: {name}: {record['status']} {record.get('log', '')}")
-            if most > MOST_SPILLED and name not in known:
+            if most > MAX_SPILLED and name not in known:
                 failed.append(f"{product}: {name}: spills {most} bytes")
         counts = [of["built"], of["needs fp64"], of["refused"], of["crashed"], of["too slow"]]
         row = [len(records), *counts, len(spilled)]
@@ -163,7 +163,7 @@ def call_all(products: list[str], every: int) -> bool:
         while first < len(todo):
             span = (str(first), str(len(todo)), str(every))
             child, running = Child([sys.executable, str(FOLDER / "calls.py"), *span], env), -1
-            for line in child.lines(MOST_SECONDS * 3):
+            for line in child.lines(MAX_SECONDS * 3):
                 record = json.loads(line)
                 if "call" not in record:
                     running = record["number"]
