@@ -57,7 +57,7 @@ class Casts(ast.NodeTransformer):
         """Convert Python's numbers among the arguments of an element-wise function."""
         result = self.types.of(node)
         values = [self.types.of(argument) for argument in node.args]
-        ufunc = getattr(np, self.types.called(node), None)
+        ufunc = vars(np).get(self.types.called(node))
         self.generic_visit(node)
         if not isinstance(ufunc, np.ufunc) or not isinstance(result, Value):
             return node

@@ -234,6 +234,9 @@ class JitFunction:
                 )
         self._parameters = tuple(self._signature.parameters)
         self._count = len(self._parameters)
+        self._defaults = function.__defaults__ or ()
+        kinds = {parameter.kind for parameter in self._signature.parameters.values()}
+        self._is_plain = inspect.Parameter.KEYWORD_ONLY not in kinds
         self._source: Source | None = None
         self._plans: dict[tuple[Any, ...], Plan] = {}
         self._lock = threading.RLock()
@@ -371,6 +374,9 @@ class JitFunction:
         )
 
     def _completed(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        missing = self._count - len(arguments)
+        if not named and self._is_plain and 0 < missing <= len(self._defaults):
+            return arguments + self._defaults[-missing:]
         try:
             bound = self._signature.bind(*arguments, **named)
         except TypeError as error:

@@ -419,6 +419,7 @@ class ParallelRegion:
                 f"as a kernel: {error}\nas native code: {refused}",
             ) from refused  # fmt: skip
         self._natives[tuple(types.values())] = native
+        self.ran_as = "native"
         return native
 
     def _host_arguments(self, bounds: list[range], given: dict[str, Any]) -> Any:

@@ -291,6 +291,7 @@ def test_slices_in_prange() -> None:
     c = dp.zeros((4, 5), dtype="int32")
     rows(a, a, c)
     assert c.tolist() == [[2] * 5] * 4
+    assert "native parallel region" in str(dp.explain(rows, a, a, c))
 
 
 def test_prange_in_a_loop_over_time_with_array_statements() -> None:
@@ -948,3 +949,17 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
         [sys.executable, str(file), "first"], env=environment, capture_output=True, text=True
     )
     assert run.stdout == "[1.0, 2.0, 3.0, 4.0]\n", run.stderr
+
+
+def test_defaults_complete_a_call() -> None:
+    def weighted(x: Any, a: float = 2.0, b: float = 3.0) -> Any:
+        return x * a + b
+
+    compiled, x = dp.jit(weighted), dp.arange(3.0)
+    for given in ((), (5.0,), (5.0, 7.0)):
+        assert compiled(x, *given).tolist() == weighted(x, *given).tolist()
+    assert compiled(x, b=1.0).tolist() == weighted(x, b=1.0).tolist()
+    with pytest.raises(dp.KernelArgumentError, match="missing a required argument: 'x'"):
+        compiled()
+    with pytest.raises(dp.KernelArgumentError, match="too many"):
+        compiled(x, 1.0, 2.0, 3.0)
