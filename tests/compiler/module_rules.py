@@ -7,6 +7,7 @@ it, in ``dparray/_compiler/emitter.py``. This shares no code with that.
 from __future__ import annotations
 
 import struct
+from collections.abc import Collection
 from typing import NamedTuple
 
 _FUNCTION, _FUNCTION_END, _PHI, _LABEL, _BRANCH, _CONDITIONAL, _SWITCH = (
@@ -22,6 +23,7 @@ _CONVERSIONS = (113, 114, 124, 170, 171)  # of integers, of bits; and comparison
 _FLOAT_SUMS = (129, 131, 133, 136)
 # Loads, calls, extended instructions, conversions of floats, divisions, atomics, group operations.
 _UNCOUNTED = {12, 57, 61, 109, 110, 124, *range(134, 142), *range(227, 243), *range(261, 272)}
+_GROUP_OPERATIONS = range(261, 272)
 # Where the identifiers that an instruction uses are, if not in all words behind its result.
 _USES = {12: (5, None), 61: (3, 4), 59: (3, 3), 79: (3, 5), 81: (3, 4), 82: (3, 5)}
 _WITHOUT_RESULT = {62, 63, 64, 224, 225, 228, 246, 247, 249, 250, 251, 253, 254, 255, 256, 257}
@@ -107,6 +109,28 @@ class _Function:
                 return False
         return True
 
+    def choices(self, value: int, blocks: set[int], phis: Collection[int]) -> set[int]:
+        """The values of which one is a value in a loop, with the phis of its header."""
+        coming, seen, found = [value], set(), set()
+        while coming:
+            each = coming.pop()
+            one = self.made.get(each)
+            if each in seen:
+                continue
+            seen.add(each)
+            if each not in phis and one is not None and one.block in blocks:
+                if one.code == _PHI:
+                    coming += one.words[3::2]
+                    continue
+                if one.code == _SELECT:
+                    coming += one.words[4:6]
+                    continue
+                if one.code in _GROUP_OPERATIONS:
+                    coming += one.words[4:]
+                    continue
+            found.add(each)
+        return found
+
     def is_kept_or_set(self, phi: int, following: int, blocks: set[int]) -> bool:
         """Whether a phi's next value is chosen of itself and of values from before the loop."""
         coming, seen = [following], set()
@@ -150,9 +174,10 @@ class _Function:
                 if one.code == _PHI and one.block == header
             }
             for name, nexts in phis.items():
-                for each in (nexts & phis.keys()) - {name}:
+                chosen = {each for one in nexts for each in self.choices(one, blocks, phis.keys())}
+                for each in (chosen & phis.keys()) - {name}:
                     if not all(each in self.sources(one, blocks) for one in conditions):
-                        found.append(f"the next value of the phi %{name} is the phi %{each}")
+                        found.append(f"the next value of the phi %{name} may be the phi %{each}")
             found += [
                 f"the phi %{name}, which the loop keeps or sets, begins as a known number"
                 for name, nexts in phis.items()
