@@ -38,7 +38,7 @@ extensions = [
     "chapters",
 ]
 exclude_patterns = ["_extensions"]
-source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
+source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".rst": "restructuredtext"}
 root_doc = "index"
 
 # Pages run during the build, and an error fails it. The notebooks contain their outputs:
@@ -53,7 +53,7 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
 
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
 autodoc_member_order = "alphabetical"
 autosummary_generate = False
 napoleon_numpy_docstring = False
@@ -72,6 +72,7 @@ html_static_path = ["_static"]
 html_logo = "_static/logo.svg"
 html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "_static" / "scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

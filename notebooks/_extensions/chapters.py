@@ -1,13 +1,18 @@
 """Define the directives of the reference: a chapter lists the ``__all__`` of its modules.
 
 A new function is in the reference without a change here, and a page never lists a removed one.
+Each function has its own page, which the build writes below ``reference/generated/``. The search
+index leaves out the code of notebooks.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -55,10 +60,134 @@ def directive_for(value: Any) -> str:
     return "autofunction" if callable(value) else "autodata"
 
 
-class Chapter(SphinxDirective):
-    """``.. chapter:: MODULE ...``: a table of the names of modules, then their docstrings.
+Entry = tuple[str, str, Any]
 
-    ``:namespace:`` says under which module users find the names, ``:only:`` names a few of them.
+
+def entries(modules: str, options: Mapping[str, Any]) -> list[Entry]:
+    """Return the namespace, the name and the value of each entry of a chapter."""
+    found = []
+    for module in modules.split():
+        namespace = options.get("namespace", module)
+        owner = importlib.import_module(namespace)
+        left_out = {*options.get("without", ())}
+        for name in options.get("only") or names_of(importlib.import_module(module)):
+            try:
+                value = getattr(owner, name)
+            except (AttributeError, ImportError):  # it needs a package that is not installed
+                continue
+            if name not in left_out and not inspect.ismodule(value):
+                found.append((namespace, name, value))
+    return found
+
+
+def has_page(value: Any) -> bool:
+    """Return whether a value has its own page: a function of dparray."""
+    return callable(value) and not inspect.isclass(value) and not of_numpy(value)
+
+
+_CHAPTER = re.compile(r"^\.\. chapter:: (.+)\n((?:   :.*\n)*)", re.M)
+_OPTION = re.compile(r"^   :(\w+): *(.*)$", re.M)
+
+
+def chapter_entries(text: str) -> Iterator[Entry]:
+    """Yield the entries of all chapters of a page."""
+    for chapter in _CHAPTER.finditer(text):
+        options: dict[str, Any] = dict(_OPTION.findall(chapter[2]))
+        for name in options.keys() & {"only", "without"}:
+            options[name] = options[name].split()
+        yield from entries(chapter[1], options)
+
+
+def function_page(chapter: str, namespace: str, name: str) -> str:
+    """Return the source of a function's page, which is in no table of contents."""
+    full = f"{namespace}.{name}"
+    also = f":doc:`related functions </reference/{chapter}>`"
+    if other := numpy_name(namespace, name):
+        also += f", NumPy's `{other} <{NUMPY_PAGE.format(other)}>`__"
+    return (
+        f":orphan:\n\n{full}\n{'=' * len(full)}\n\n.. py:currentmodule:: None\n\n"
+        f".. autofunction:: {full}\n\nSee also: {also}.\n"
+    )
+
+
+def write_function_pages(app: Sphinx) -> None:
+    """Write the pages of all functions, and remove those of functions that are gone."""
+    folder = Path(app.srcdir, "reference", "generated")
+    folder.mkdir(exist_ok=True)
+    pages = {}
+    for path in sorted(folder.parent.glob("*.md")):
+        for namespace, name, value in chapter_entries(path.read_text()):
+            if has_page(value):
+                text = function_page(path.stem, namespace, name)
+                pages.setdefault(folder / f"{namespace}.{name}.rst", text)
+    for path in folder.glob("*.rst"):
+        if path not in pages:
+            path.unlink()
+    for path, text in pages.items():
+        # An unchanged file keeps its time, so that the next build does not read it again.
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
+def index_without_code(app: Sphinx) -> None:
+    """Leave the code and the outputs of notebooks out of the search index."""
+    builder: Any = app.builder
+    if not hasattr(builder, "index_page"):
+        return
+    index_page = builder.index_page
+
+    def index_text(pagename: str, doctree: nodes.document, title: str) -> None:
+        if str(app.env.doc2path(pagename)).endswith(".ipynb"):
+            doctree = doctree.deepcopy()
+            for node in list(doctree.findall(nodes.container)):
+                if "cell" in node["classes"] and node.parent is not None:
+                    node.parent.remove(node)
+        index_page(pagename, doctree, title)
+
+    builder.index_page = index_text
+
+
+_BACKLINK = re.compile(r'href="(?P<page>[^"#]+)#(?P<name>dparray\.[\w.]+)"')
+
+
+def correct_source_links(app: Sphinx, pagename: str, template: str, context: Any, doctree: Any) -> None:
+    """Point the links of a source page to the names under which the reference has its objects.
+
+    Sphinx takes one module for all objects of a source file, and some are public in another one.
+    """
+    if not pagename.startswith("_modules/") or "body" not in context:
+        return
+    objects = app.env.get_domain("py").objects  # type: ignore[attr-defined]
+
+    def link(found: re.Match[str]) -> str:
+        entry = objects.get(found["name"])
+        if entry is not None and found["page"].endswith(f"{entry.docname}.html"):
+            return found[0]
+        last = found["name"].rpartition(".")[2]
+        for name, entry in objects.items():
+            if name.endswith(f".{last}") and found["page"].endswith(f"{entry.docname}.html"):
+                return f'href="{found["page"]}#{name}"'
+        return f'href="{found["page"]}"'
+
+    context["body"] = _BACKLINK.sub(link, context["body"])
+
+
+def defining_module(app: Sphinx, module: str, name: str) -> str | None:
+    """Return the module whose file defines a public function, which names ``dparray`` itself."""
+    value = inspect.unwrap(getattr(importlib.import_module(module), name, None))
+    code = getattr(value, "__code__", None)
+    if code is None:
+        return None
+    for full, loaded in list(sys.modules.items()):
+        if getattr(loaded, "__file__", None) == code.co_filename:
+            return full
+    return None
+
+
+class Chapter(SphinxDirective):
+    """``.. chapter:: MODULE ...``: a table of the names of modules, then the docstrings of classes.
+
+    ``:namespace:`` is the module in which users find the names, ``:only:`` selects some of them.
     """
 
     required_arguments = 1
@@ -72,19 +201,7 @@ class Chapter(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the nodes of the chapter."""
-        found = []
-        for argument in self.arguments[0].split():
-            module = importlib.import_module(argument)
-            namespace = self.options.get("namespace", argument)
-            owner = importlib.import_module(namespace)
-            left_out = {*self.options.get("without", ())}
-            found += [
-                (namespace, name, getattr(owner, name))
-                for name in self.options.get("only") or names_of(module)
-                if hasattr(owner, name)
-                and name not in left_out
-                and not inspect.ismodule(getattr(owner, name))
-            ]
+        found = entries(self.arguments[0], self.options)
         lines = self.text(found)
         container = nodes.section()
         container.document = self.state.document
@@ -100,6 +217,8 @@ class Chapter(SphinxDirective):
         lines += [f"   ~{namespace}.{name}" for namespace, name, _ in ours]
         lines += [""]
         for namespace, name, value in ours:
+            if has_page(value):
+                continue
             directive = directive_for(value)
             lines += [f".. {directive}:: {namespace}.{name}"]
             if directive == "autoclass" and "members" in self.options:
@@ -159,4 +278,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives."""
     app.add_directive("chapter", Chapter)
     app.add_directive("comparison", Comparison)
+    app.connect("builder-inited", write_function_pages)
+    app.connect("builder-inited", index_without_code)
+    app.connect("html-page-context", correct_source_links)
+    app.connect("viewcode-follow-imported", defining_module)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

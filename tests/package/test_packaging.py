@@ -100,7 +100,7 @@ def files_of(top: str) -> set[str]:
     return {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / top).rglob("*")
-        if path.is_file() and not passed & set(path.parts) and path.suffix != ".so"
+        if path.is_file() and not passed & set(path.parts) and path.suffix not in {".so", ".rst"}
     }
 
 

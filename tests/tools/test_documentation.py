@@ -74,8 +74,6 @@ def pages(site: Path) -> dict[Path, Page]:
 def test_every_link_within_the_site_leads_somewhere(pages: dict[Path, Page]) -> None:
     broken = []
     for path, page in pages.items():
-        if "_modules" in path.parts:  # source pages also link to objects that no page documents
-            continue
         for link in page.links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
@@ -154,9 +152,18 @@ def front(site: Path, browser: Any) -> Any:
     return browser
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [420, 1280])
 @pytest.mark.parametrize(
-    "page", ["index", "guide/kernels", "reference/elementwise", "project/benchmarks"]
+    "page",
+    [
+        "index",
+        "tutorials",
+        "03-fusion",
+        "guide/kernels",
+        "reference/elementwise",
+        "reference/generated/dparray.histogram",
+        "project/benchmarks",
+    ],
 )
 def test_a_page_is_as_wide_as_its_window(browser: Any, site: Path, width: int, page: str) -> None:
     browser.execute_cdp_cmd(
@@ -178,12 +185,66 @@ def test_the_site_has_a_light_and_a_dark_face(front: Any) -> None:
     assert background("light") != background("dark")
 
 
-def test_search_finds_a_function(browser: Any, site: Path) -> None:
+def test_the_front_page_has_what_a_stranger_needs(front: Any) -> None:
+    text = front.execute_script("return document.querySelector('article').innerText")
+    for words in ("pip install", f"Version {dp.__version__}", "alpha", "Apache-2.0", "CPU driver"):
+        assert words in text
+    head = "return document.querySelector('meta[name=description]').content"
+    assert "SYCL" in front.execute_script(head)
+
+
+def test_a_guide_page_shows_the_results_of_its_code(browser: Any, site: Path) -> None:
+    browser.get((site / "guide" / "files.html").as_uri())
+    outputs = "return [...document.querySelectorAll('.cell_output')].map(each => each.innerText)"
+    assert "(100, 10)" in browser.execute_script(outputs)[0]
+
+
+def test_a_function_page_links_to_its_source_and_to_numpy(browser: Any, site: Path) -> None:
+    browser.get((site / "reference" / "generated" / "dparray.histogram.html").as_uri())
+    links = browser.execute_script(
+        "return [...document.querySelectorAll('article a')].map(a => a.href)"
+    )
+    assert any("_modules/dparray/_functions/histograms" in link for link in links)
+    assert any(link.endswith("numpy.histogram.html") for link in links)
+    assert any(link.endswith("reference/reductions.html") for link in links)
+
+
+def test_rich_displays_of_a_notebook_are_readable_in_both_modes(browser: Any, site: Path) -> None:
+    browser.get((site / "01-compute-follows-data.html").as_uri())
+    contrast = """
+        document.documentElement.dataset.theme = arguments[0];
+        const card = document.querySelector('.cell_output .text_html table');
+        const parts = color => color.match(/[\\d.]+/g).map(Number);
+        let node = card;
+        while (node && (parts(getComputedStyle(node).backgroundColor)[3] ?? 1) === 0)
+            node = node.parentElement;
+        const light = color => 0.2126 * color[0] + 0.7152 * color[1] + 0.0722 * color[2];
+        const back = node ? parts(getComputedStyle(node).backgroundColor) : [255, 255, 255];
+        return Math.abs(light(parts(getComputedStyle(card).color)) - light(back));
+    """
+    for mode in ("light", "dark"):
+        assert browser.execute_script(contrast, mode) > 100, mode
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("histogram", "reference/generated/dparray.histogram.html"),
+        ("gpu", "guide/gpus.html"),
+        ("first run slow", "start/first-run.html"),
+        ("plot", "guide/plotting.html"),
+    ],
+)
+def test_the_first_hit_of_a_search_is_the_right_page(
+    browser: Any, site: Path, query: str, first: str
+) -> None:
     from selenium.webdriver.common.by import By
     from selenium.webdriver.support.ui import WebDriverWait
 
-    browser.get((site / "search.html").as_uri() + "?q=group_barrier")
-    found = WebDriverWait(browser, 30).until(
-        lambda window: window.find_elements(By.CSS_SELECTOR, "ul.search li a")
-    )
-    assert any("kernels" in link.get_attribute("href") for link in found)
+    browser.get((site / "search.html").as_uri() + f"?q={query.replace(' ', '+')}")
+    done = "return document.querySelector('#search-results .search-summary')?.innerText || ''"
+    WebDriverWait(browser, 30).until(lambda window: "found" in window.execute_script(done))
+    hits = browser.find_elements(By.CSS_SELECTOR, "ul.search li a")
+    found = [hit.get_attribute("href").partition("?")[0] for hit in hits]
+    assert found
+    assert first in found[0], found[:5]
