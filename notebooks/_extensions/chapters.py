@@ -150,7 +150,9 @@ def index_without_code(app: Sphinx) -> None:
 _BACKLINK = re.compile(r'href="(?P<page>[^"#]+)#(?P<name>dparray\.[\w.]+)"')
 
 
-def correct_source_links(app: Sphinx, pagename: str, template: str, context: Any, doctree: Any) -> None:
+def correct_source_links(
+    app: Sphinx, pagename: str, template: str, context: Any, doctree: Any
+) -> None:
     """Point the links of a source page to the names under which the reference has its objects.
 
     Sphinx takes one module for all objects of a source file, and some are public in another one.
