@@ -31,7 +31,7 @@ from dparray._functions.reductions import all as all_of
 from dparray._graph.ops import OPS
 from dparray._placement import check_usm_type, common_placement, placement_of
 from dparray._runtime import device_facts, queues
-from dparray.algorithms.transpose import can_transpose, transposed
+from dparray.algorithms.tiled_transpose import can_transpose, transposed
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
 from dparray.memory import async_copy, copies, dlpack_bits, exchange

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray.algorithms import transpose
+from dparray.algorithms import tiled_transpose
 from tests.support import kernels_of
 
 
 @pytest.fixture(autouse=True)
 def _as_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transpose, "is_cpu", lambda queue: False)
+    monkeypatch.setattr(tiled_transpose, "is_cpu", lambda queue: False)
 
 
 @pytest.mark.parametrize("shape", [(128, 128), (513, 33), (33, 1000), (5, 65, 64), (2, 3, 40, 99)])
@@ -20,8 +20,8 @@ def _as_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_copies_equal_numpys(shape: tuple[int, ...], dtype: str) -> None:
     x = np.random.default_rng(0).integers(0, 99, shape).astype(dtype)
     view = dp.asarray(x).swapaxes(-1, -2)
-    assert transpose.can_transpose(view)
-    found = transpose.transposed(view)
+    assert tiled_transpose.can_transpose(view)
+    found = tiled_transpose.transposed(view)
     assert found.flags.c_contiguous
     assert found.dtype == x.dtype
     np.testing.assert_array_equal(found.asnumpy(), x.swapaxes(-1, -2))
@@ -31,8 +31,8 @@ def test_other_arrays_are_left_alone() -> None:
     x = dp.ones((200, 300), dtype="f4")
     wide = dp.ones((10, 200, 300), dtype="f4")
     for other in (x, x[:, ::2].T, x[:100].T[::2], x[:8, :8].T, wide.transpose(2, 0, 1), x[0]):
-        assert not transpose.can_transpose(other)
-    assert not transpose.can_transpose(dp.ones((200, 300), dtype="c16").T)
+        assert not tiled_transpose.can_transpose(other)
+    assert not tiled_transpose.can_transpose(dp.ones((200, 300), dtype="c16").T)
 
 
 def test_the_order_of_c_is_one_launch() -> None:

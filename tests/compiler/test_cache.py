@@ -123,7 +123,7 @@ def test_a_full_or_read_only_disk_warns_once_and_leaves_nothing(
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr(cache.os, "replace", refuse)
-    with pytest.warns(RuntimeWarning, match="compiled anew"):
+    with pytest.warns(RuntimeWarning, match="compiled again"):
         cache.save(key(1), b"x")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

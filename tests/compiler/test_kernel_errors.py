@@ -547,7 +547,7 @@ def test_what_is_a_kernel_already_is_refused() -> None:
         x[0] = 1
 
     for make in (dp.kernel, dp.device_func):
-        with pytest.raises(dp.KernelArgumentError, match="fill is a kernel already"):
+        with pytest.raises(dp.KernelArgumentError, match="fill is already a kernel"):
             make(fill)
         with pytest.raises(dp.KernelArgumentError, match="goes_through is a device function"):
             make(goes_through)

@@ -455,7 +455,7 @@ def test_explain_shows_reductions() -> None:
     assert plan.source.count("group_barrier(") == 2
     plan = dp.explain(dp.asarray(values((700, 500)))[1:, 1:].sum())
     assert [kernel.operations for kernel in plan.kernels] == [("t0",), ("t0",)]
-    assert "merges" in plan.kernels[1].reason
+    assert "combines" in plan.kernels[1].reason
 
 
 @pytest.mark.parametrize(

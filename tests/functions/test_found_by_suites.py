@@ -143,7 +143,7 @@ def test_indices_of_no_dtype_are_floats() -> None:
 
 def test_a_number_of_columns_is_an_integer() -> None:
     for count in (2.0, -1):
-        with pytest.raises(dp.ShapeError, match="shape: "):
+        with pytest.raises(dp.ShapeError, match="shape"):
             dp.vander(dp.ones(3), count)
     compare(lambda xp: xp.vander(xp.ones(3), np.int64(2)))
 

@@ -237,7 +237,11 @@ def test_masks_and_initial_values_that_cannot_be() -> None:
         (lambda: dp.sum(x, initial="a", out=out), dp.ArgumentError, "sum: initial must be"),
         (lambda: dp.var(x, ddof="a", out=out), dp.ArgumentError, "var: ddof must be a number"),
         (lambda: dp.sum(x, keepdims="a", out=out), dp.ArgumentError, "sum: keepdims must be"),
-        (lambda: dp.sum(x, axis=1.5, out=out), dp.ArgumentError, "sum: axis 1.5 is no integer"),
+        (
+            lambda: dp.sum(x, axis=1.5, out=out),
+            dp.ArgumentError,
+            "axis must be an integer, not 1.5",
+        ),
     ):
         with pytest.raises(kind, match=message):
             call()

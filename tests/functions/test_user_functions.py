@@ -165,7 +165,7 @@ def test_reductions_of_views_and_into_out() -> None:
 
 @pytest.mark.parametrize("axis", [2, -3, (0, 0), (0, 5), 1.0, "a", [0, None]])
 def test_axes_that_are_none(axis: Any) -> None:
-    with pytest.raises((dp.AxisError, dp.ShapeError, dp.ArgumentError), match="largest: ax"):
+    with pytest.raises((dp.AxisError, dp.ShapeError, dp.ArgumentError), match=r"largest: .*ax"):
         largest(dp.ones((2, 3)), axis=axis)
 
 

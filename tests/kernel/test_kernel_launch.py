@@ -158,7 +158,7 @@ def test_a_function_that_is_no_kernel_is_refused() -> None:
 
 
 def test_a_kernel_without_an_item_is_refused() -> None:
-    with pytest.raises(dp.KernelArgumentError, match="the first parameter of a kernel is"):
+    with pytest.raises(dp.KernelArgumentError, match="the first parameter of a kernel must be"):
 
         @dp.kernel
         def nothing() -> None:
@@ -174,7 +174,7 @@ def test_a_kernel_without_an_item_is_refused() -> None:
 
 
 def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(dp.KernelArgumentError, match="no option 'fast'; options: debug"):
+    with pytest.raises(dp.KernelArgumentError, match="unknown option 'fast'; options: debug"):
         dp.kernel(fast=True)
 
 
