@@ -34,7 +34,7 @@ HEAD = {
     "seconds": 0.5,
     "build_options": "",
     "spirv": len(SPIRV),
-    "advice": [[[3, "cut"]], 2, [1]],
+    "advice": [[[3, "cut"]], 2, [1], "line 4"],
 }
 LLVM = zlib.compress(b"define void @kernel()")
 
@@ -47,7 +47,7 @@ def test_the_entry_is_read() -> None:
     kernel = Kernel.from_bytes(entry())
     assert (kernel.entry, kernel.spirv, kernel.origin) == ("kernel", SPIRV, "disk")
     assert kernel.llvm == "define void @kernel()"
-    assert kernel.advice == (((3, "cut"),), 2, (1,))
+    assert kernel.advice == (((3, "cut"),), 2, (1,), "line 4")
     again = Kernel.from_bytes(kernel.to_bytes())
     assert (again.spirv, again.advice) == (SPIRV, kernel.advice)
 
@@ -68,11 +68,12 @@ def test_the_entry_is_read() -> None:
         {"spirv": float(len(SPIRV))},
         {"spirv": None},
         {"advice": None},
-        {"advice": [[], 0]},
-        {"advice": [3, 0, []]},
-        {"advice": [[[1]], 0, []]},
-        {"advice": [[], "0", []]},
-        {"advice": [[], 0, ["1"]]},
+        {"advice": [[], 0, []]},
+        {"advice": [3, 0, [], ""]},
+        {"advice": [[[1]], 0, [], ""]},
+        {"advice": [[], "0", [], ""]},
+        {"advice": [[], 0, ["1"], ""]},
+        {"advice": [[], 0, [], 1]},
         {"types": 3},
         {"types": "f8"},
         {"types": [1]},
