@@ -375,10 +375,9 @@ def _with_hidden_choices(text: str) -> str:
 #   leave the loop are those of another step: counters are one late, sums of more than a vector's
 #   steps are others;
 # - where a phi's next value is another phi of the loop, the pass ends the process;
-# - where a number is the same for all work-items before a loop that keeps it or sets it to another
-#   such number by a condition of the work-item, one work-item's is taken for all where a later loop
-#   begins with it. So such a loop begins with a function's result, which the driver takes for
-#   another number in each work-item.
+# - where a number is the same for all work-items before a loop that changes it by a condition of
+#   the work-item, one work-item's is taken for all where a later loop begins with it. So such a loop
+#   begins with a function's result, which the driver takes for another number in each work-item.
 # A loop is vectorized only if the driver can compute its number of steps: so what is compared where
 # it ends gets an unknown zero, and so does a phi's value that is the next of another phi. Loops of
 # which only memory is left stay as they are, those that end at one place by an equality (``for``
@@ -621,11 +620,11 @@ def _cut_chains(
 
 
 def _hide_starts(function: _Function, loop: _Loop, before: dict[int, list[str]]) -> None:
-    """Hide the first value of a phi that a loop keeps or sets to a value from before the loop."""
+    """Hide the first value of a phi whose next value depends on a condition."""
     for name, at in _header_phis(function, loop).items():
         incoming = _INCOMING.findall(function.lines[at])
         if not any(
-            place in loop.blocks and _is_kept_or_set(function, loop, name, value)
+            place in loop.blocks and _is_chosen(function, loop, name, value)
             for value, place in incoming
         ):
             continue
@@ -674,23 +673,19 @@ def _choices(function: _Function, loop: _Loop, value: str, phis: Collection[str]
     return found
 
 
-def _is_kept_or_set(function: _Function, loop: _Loop, name: str, value: str) -> bool:
-    """Return whether a phi's next value is chosen of itself and of values from before the loop."""
-    if value == name:
-        return False
+def _is_chosen(function: _Function, loop: _Loop, name: str, value: str) -> bool:
+    """Return whether a phi's next value, or one that reaches it in more steps, is a choice."""
     phis = _header_phis(function, loop)
     waiting, seen = {value}, {name}
-    is_kept = False
     while waiting:
         found = _choices(function, loop, waiting.pop(), phis)
-        is_kept |= name in found
-        if any(each not in phis and function.is_in(each, loop) for each in found):
-            return False
+        if len(found) > 1:
+            return True
         for each in (found & phis.keys()) - seen:
             seen.add(each)
             line = function.lines[phis[each]]
             waiting |= {next for next, place in _INCOMING.findall(line) if place in loop.blocks}
-    return is_kept
+    return False
 
 
 def _may_be_spoiled(function: _Function, loop: _Loop) -> bool:

@@ -7,7 +7,7 @@ it, in ``dparray/_compiler/emitter.py``. This shares no code with that.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 _FUNCTION, _FUNCTION_END, _PHI, _LABEL, _BRANCH, _CONDITIONAL, _SWITCH = (
@@ -131,20 +131,17 @@ class _Function:
             found.add(each)
         return found
 
-    def is_kept_or_set(self, phi: int, following: int, blocks: set[int]) -> bool:
-        """Whether a phi's next value is chosen of itself and of values from before the loop."""
-        coming, seen = [following], set()
+    def is_chosen(self, phi: int, blocks: set[int], phis: Mapping[int, set[int]]) -> bool:
+        """Whether a phi's next value, or one that reaches it in more steps, is a choice."""
+        coming, seen = list(phis[phi]), {phi}
         while coming:
-            each = coming.pop()
-            one = self.made.get(each)
-            if each in seen or each == phi or one is None or one.block not in blocks:
+            found = self.choices(coming.pop(), blocks, phis.keys())
+            if len(found) > 1:
+                return True
+            for each in (found & phis.keys()) - seen:
                 seen.add(each)
-                continue
-            seen.add(each)
-            if one.code not in (_PHI, _SELECT):
-                return False
-            coming += one.words[3::2] if one.code == _PHI else one.words[4:6]
-        return phi in seen and following != phi
+                coming += phis[each]
+        return False
 
     def begins_hidden(self, phi: int, latches: set[int]) -> bool:
         """Whether a phi's first value is a function's result, perhaps converted."""
@@ -179,10 +176,9 @@ class _Function:
                     if not all(each in self.sources(one, blocks) for one in conditions):
                         found.append(f"the next value of the phi %{name} may be the phi %{each}")
             found += [
-                f"the phi %{name}, which the loop keeps or sets, begins as a known number"
-                for name, nexts in phis.items()
-                if any(self.is_kept_or_set(name, each, blocks) for each in nexts)
-                and not self.begins_hidden(name, latches)
+                f"the phi %{name}, whose next value is a choice, begins as a known number"
+                for name in phis
+                if self.is_chosen(name, blocks, phis) and not self.begins_hidden(name, latches)
             ]
             if any(
                 self.made[each].code in _FLOAT_SUMS and name in self.made[each].uses()
