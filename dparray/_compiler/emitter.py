@@ -376,7 +376,7 @@ def _with_hidden_choices(text: str) -> str:
 #   steps are others;
 # - where a phi's next value is another phi of the loop, the pass ends the process;
 # - where a number is the same for all work-items before a loop that changes it by a condition of
-#   the work-item, one work-item's is taken for all where a later loop begins with it. So such a loop
+#   the work-item, one work-item's is taken for all where a later loop begins with it. So the loop
 #   begins with a function's result, which the driver takes for another number in each work-item.
 # A loop is vectorized only if the driver can compute its number of steps: so what is compared where
 # it ends gets an unknown zero, and so does a phi's value that is the next of another phi. Loops of

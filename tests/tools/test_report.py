@@ -44,7 +44,7 @@ def test_results_that_differ_are_told() -> None:
 
 
 def test_the_bench_rows_are_those_of_the_device() -> None:
-    options = ("expression 10", "--device", "cpu", "--rounds", "2")
+    options = ("launch", "--device", "cpu", "--rounds", "2")
     found = report._of_command("bench", *options)
     assert found["machine"]["device"]
     assert all(row["seconds"] > 0 for row in found["rows"])

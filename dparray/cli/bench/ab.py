@@ -151,7 +151,7 @@ def chosen_rows(filters: Sequence[str]) -> list[str]:
     for each in filters:
         if not any(each in label for label in labels):
             groups = ", ".join(dict.fromkeys(row.group for row in all_rows.ROWS))
-            raise ArgumentError(f"--ab: no row contains {each!r}; the groups are {groups}")
+            raise ArgumentError(f"no row contains {each!r}; the groups are {groups}")
     return [label for label in labels if not filters or any(each in label for each in filters)]
 
 
