@@ -24,6 +24,7 @@ _FLOAT_SUMS = (129, 131, 133, 136)
 # Loads, calls, extended instructions, conversions of floats, divisions, atomics, group operations.
 _UNCOUNTED = {12, 57, 61, 109, 110, 124, *range(134, 142), *range(227, 243), *range(261, 272)}
 _GROUP_OPERATIONS = range(261, 272)
+_GROUP_VOTES = range(261, 264)  # with broadcasts; the others name an operation before the value
 # Where the identifiers that an instruction uses are, if not in all words behind its result.
 _USES = {12: (5, None), 61: (3, 4), 59: (3, 3), 79: (3, 5), 81: (3, 4), 82: (3, 5)}
 _WITHOUT_RESULT = {62, 63, 64, 224, 225, 228, 246, 247, 249, 250, 251, 253, 254, 255, 256, 257}
@@ -126,7 +127,7 @@ class _Function:
                     coming += one.words[4:6]
                     continue
                 if one.code in _GROUP_OPERATIONS:
-                    coming += one.words[4:]
+                    coming.append(one.words[4 if one.code in _GROUP_VOTES else 5])
                     continue
             found.add(each)
         return found
