@@ -370,19 +370,21 @@ def _with_hidden_choices(text: str) -> str:
 
 # --- loops ----------------------------------------------------------------------------------------
 # Intel's CPU driver (2026.2) vectorizes a kernel over its work-items, and once more the loops of
-# the scalar kernel that it keeps for the last of them (its pass VPlanDriver). It has three faults:
+# the scalar kernel that it keeps for the last of them (its pass VPlanDriver). It has four faults:
 # - where a loop ends as a counter's next value is more than a bound, or at two places, numbers that
 #   leave the loop are those of another step: counters are one late, sums of more than a vector's
-#   steps are others;
+#   steps are others, and memory is written in one step too many;
 # - where a phi's next value is another phi of the loop, the pass ends the process;
 # - where a number is the same for all work-items before a loop that changes it by a condition of
 #   the work-item, one work-item's is taken for all where a later loop begins with it. So the loop
-#   begins with a function's result, which the driver takes for another number in each work-item.
-# A loop is vectorized only if the driver can compute its number of steps: so what is compared where
-# it ends gets an unknown zero, and so does a phi's value that is the next of another phi. Loops of
-# which only memory is left stay as they are, those that end at one place by an equality (``for``
-# loops) unless they carry a number into another one, and those with a sum of floats, which the
-# driver does not vectorize.
+#   begins with a function's result, which the driver takes for another number in each work-item;
+# - where a loop reads and writes memory at the lowest bits of a counted number, ``p[k & 3] += 1``,
+#   the driver takes these for places that never come again. So they get an unknown zero, too.
+# A loop is vectorized only if the driver can compute its number of steps: so what is compared
+# where it ends gets an unknown zero, and so does a phi's value that is the next of another phi.
+# Equalities (the ends of ``for`` loops) stay as they are where a loop ends at one place, unless
+# it carries a number into another one and a number leaves it, and where it has a sum of floats,
+# whose order the driver keeps.
 
 
 class _Loop(NamedTuple):
@@ -524,7 +526,7 @@ def _zeros(kinds: set[str]) -> list[str]:
 
 
 def _with_uncounted_loops(text: str) -> str:
-    """The text of a module out of whose loops come no numbers that the driver might spoil."""
+    """The text of a module without loops that the driver might spoil."""
     if " phi " not in text:
         return text
     compared = _LOWEST_BITS.sub(_compare_lowest_bit, text)
@@ -556,8 +558,8 @@ def _uncounted(body: str) -> str:
     for loop in function.loops():
         _hide_starts(function, loop, before)
         _cut_chains(function, loop, before, kinds)
-        if _may_be_spoiled(function, loop):
-            _hide_exits(function, loop, before, kinds)
+        _hide_low_bits(function, loop, before, kinds)
+        _hide_exits(function, loop, before, kinds)
     if not before:
         return body
     before.setdefault(min(function.ends.values()), [])[:0] = _zeros(kinds)
@@ -688,8 +690,46 @@ def _is_chosen(function: _Function, loop: _Loop, name: str, value: str) -> bool:
     return False
 
 
-def _may_be_spoiled(function: _Function, loop: _Loop) -> bool:
-    """Return whether a value is used behind a loop that the driver may vectorize."""
+def _hide_low_bits(
+    function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
+) -> None:
+    """Hide that places in memory that a loop writes are the lowest bits of a counted number."""
+    if not any(
+        line.startswith("  store ") and function.labels.get(at) in loop.blocks
+        for at, line in enumerate(function.lines)
+    ):
+        return
+    places: set[str] = set()
+    for name, (at, operation, _) in function.definitions.items():
+        if operation == "getelementptr" and function.labels[at] in loop.blocks:
+            places |= function.sources(name, loop)
+    for name in sorted(places):
+        at = function.definitions[name][0]
+        found = _LOW_BITS.match(function.lines[at])
+        if found is None or not _is_in_steps(function, loop, found["given"]):
+            continue
+        kind, bits = found["to"] or found["type"], f"%dparray.bits.{at}"
+        before.setdefault(at, []).append(f"  {bits} = {found['how']}")
+        kinds.add(kind)
+        function.lines[at] = f"  {name} = xor {kind} {bits}, {_zero(kind)}"
+
+
+# A conversion of 32 bits wraps too rarely to matter, and is in most addresses.
+_LOW_BITS = re.compile(
+    r"^  %\S+ = (?P<how>(?:and|[sz]ext(?: nneg)?) (?P<type>i8|i16|i32|i64) (?P<given>%[^\s,]+)"
+    r"(?:, \d+| to (?P<to>i32|i64)))$"
+)
+_IN_STEPS = frozenset(("phi", "add", "sub", "mul", "shl", "or", "and", "sext", "zext", "trunc"))
+
+
+def _is_in_steps(function: _Function, loop: _Loop, value: str) -> bool:
+    """Return whether a value changes by the same number with each step of a loop."""
+    sources = function.sources(value, loop)
+    return bool(sources) and all(function.definitions[each][1] in _IN_STEPS for each in sources)
+
+
+def _sums_floats(function: _Function, loop: _Loop) -> bool:
+    """Return whether a loop has a sum or product of floats, whose order the driver keeps."""
     for at, operation, rest in function.definitions.values():
         if operation == "phi" and function.labels[at] == loop.header:
             name = function.lines[at].split(" = ")[0].strip()
@@ -697,7 +737,12 @@ def _may_be_spoiled(function: _Function, loop: _Loop) -> bool:
             for each in nexts:
                 _, made, of = function.definitions.get(each, (0, "", ""))
                 if made in _IN_ORDER and name in _NAMES.findall(of):
-                    return False
+                    return True
+    return False
+
+
+def _leaves(function: _Function, loop: _Loop) -> bool:
+    """Return whether a value of a loop is used behind it."""
     return any(
         function.labels[at] in loop.blocks and not function.users.get(name, set()) <= loop.blocks
         for name, (at, _, _) in function.definitions.items()
@@ -727,7 +772,11 @@ def _hide_exits(
 ) -> None:
     """Hide the number of steps of a loop: each exit compares an opaque value."""
     exits = function.exits(loop)
-    is_plain = len(exits) == 1 and exits[0] in loop.latches and not _exchanges(function, loop)
+    is_plain = _sums_floats(function, loop) or (
+        len(exits) == 1
+        and exits[0] in loop.latches
+        and not (_leaves(function, loop) and _exchanges(function, loop))
+    )
     counted: list[tuple[int, re.Match[str], str]] = []
     for label in exits:
         found = _BRANCHES.match(function.lines[function.ends[label]])

@@ -23,6 +23,7 @@ _CONVERSIONS = (113, 114, 124, 170, 171)  # of integers, of bits; and comparison
 _FLOAT_SUMS = (129, 131, 133, 136)
 # Loads, calls, extended instructions, conversions of floats, divisions, atomics, group operations.
 _UNCOUNTED = {12, 57, 61, 109, 110, 124, *range(134, 142), *range(227, 243), *range(261, 272)}
+_STORE = 62
 _GROUP_OPERATIONS = range(261, 272)
 _GROUP_VOTES = range(261, 264)  # with broadcasts; the others name an operation before the value
 # Where the identifiers that an instruction uses are, if not in all words behind its result.
@@ -181,12 +182,6 @@ class _Function:
                 for name in phis
                 if self.is_chosen(name, blocks, phis) and not self.begins_hidden(name, latches)
             ]
-            if any(
-                self.made[each].code in _FLOAT_SUMS and name in self.made[each].uses()
-                for name, nexts in phis.items()
-                for each in nexts & self.made.keys()
-            ):
-                continue
             leaving = {
                 each
                 for one in self.instructions
@@ -194,15 +189,24 @@ class _Function:
                 for each in one.uses()
                 if each in self.made and self.made[each].block in blocks
             }
-            if not leaving:
+            is_written = any(
+                one.code == _STORE and one.block in blocks for one in self.instructions
+            )
+            if not leaving and not is_written:
                 continue
-            is_plain = len(exits) == 1 and exits[0] in latches
+            spoiled = f"%{min(leaving)} leaves a loop" if leaving else "memory is written in a loop"
+            sums_floats = any(
+                self.made[each].code in _FLOAT_SUMS and name in self.made[each].uses()
+                for name, nexts in phis.items()
+                for each in nexts & self.made.keys()
+            )
+            is_plain = sums_floats or (len(exits) == 1 and exits[0] in latches)
             compared = [one for each in conditions for one in self._compared(each, blocks)]
             counted = [self._is_seen(one, blocks) for one in compared]
             if len(exits) == 1 and not all(counted):
                 continue
             found += [
-                f"%{min(leaving)} leaves a loop of which %{one.words[2]} tells the steps"
+                f"{spoiled} of which %{one.words[2]} tells the steps"
                 for one, is_seen in zip(compared, counted, strict=True)
                 if is_seen and not (is_plain and one.code in _EQUALITIES)
             ]

@@ -698,6 +698,64 @@ def counts_in_two_bits(item: dp.Item, n: Any, out: Any) -> None:
     out[1, i] = total
 
 
+@dp.kernel
+def writes_memory(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_id(0)
+    m = n[i]
+    p = dp.PrivateArray(4, np.int64, True)
+    k = 0
+    while k <= m:
+        k += 1
+        p[k & 3] += m
+    for j in range(np.int64(m), -1, -2):
+        p[j & 3] += 1
+    out[0, i] = p[0] + 7 * p[1] + 49 * p[2] + 343 * p[3]
+    k = 0
+    while True:
+        if k > m:
+            break
+        k += 1
+        out[1 + (k & 1), i] = m + k
+
+
+@dp.kernel
+def adds_at_low_bits(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_id(0)
+    m = n[i]
+    p = dp.PrivateArray(8, np.int64, True)
+    for k in range(64):
+        p[(k * 5) & 7] += m
+    k = 0
+    while k <= m:
+        k += 1
+        p[k % 4] += k
+    for j in range(8):
+        out[j % 3, i] += (j + 1) * p[j]
+
+
+@dp.kernel
+def sums_floats(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_id(0)
+    m = n[i]
+    step = float(i)
+    a = 0.0
+    b = np.float32(0)
+    k = 0
+    while k <= m:
+        k += 1
+        a += step
+        b += np.float32(step)
+    out[0, i] = int(a)
+    out[1, i] = int(b)
+    while True:
+        if k > 2 * m:
+            break
+        k += 1
+        a += step
+        step = a - step
+    out[2, i] = int(a) % 1000
+
+
 _SWAPS = {
     "fibonacci": "for k in range(1000):\n        if k >= m: break\n        a, b = b, a + b",
     "swapped in a while": "k = 0\n    while True:\n        k += 1\n        if k > m: break\n"
@@ -728,7 +786,16 @@ for size in (8, 16, 27):
 
 
 @pytest.mark.parametrize(
-    "kernel", [counts, sums_in_a_while, leaves_at_two_places, counts_in_two_bits]
+    "kernel",
+    [
+        counts,
+        sums_in_a_while,
+        leaves_at_two_places,
+        counts_in_two_bits,
+        writes_memory,
+        adds_at_low_bits,
+        sums_floats,
+    ],
 )
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint16"])
 def test_numbers_that_leave_loops_are_those_of_the_last_step(kernel: Any, dtype: str) -> None:

@@ -29,7 +29,7 @@ def test_random_programs_do_what_plain_python_does(part: int) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("seed", [60606, 60679, 61596, 62323, 70779])
+@pytest.mark.parametrize("seed", [60606, 60679, 61596, 62180, 62323, 70779])
 def test_loops_that_exchange_or_keep_numbers_are_right(seed: int) -> None:
     compare(make_case(seed))
 
