@@ -41,7 +41,6 @@ def test_methods_of_other_libraries_name_ours(name: str, ours: str) -> None:
 @pytest.mark.parametrize(
     ("name", "ours"),
     [
-        ("jit", r"@dp\.kernel"),
         ("ElementwiseKernel", r"@dp\.elementwise"),
         ("ReductionKernel", r"@dp\.reduction"),
         ("RawKernel", r"dp\.raw_kernel"),
