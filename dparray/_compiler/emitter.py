@@ -714,7 +714,7 @@ def _hide_low_bits(
         function.lines[at] = f"  {name} = xor {kind} {bits}, {_zero(kind)}"
 
 
-# A conversion of 32 bits wraps too rarely to matter, and is in most addresses.
+# Conversions from fewer bits are of the lowest bits, too: a counter of that width may wrap.
 _LOW_BITS = re.compile(
     r"^  %\S+ = (?P<how>(?:and|[sz]ext(?: nneg)?) (?P<type>i8|i16|i32|i64) (?P<given>%[^\s,]+)"
     r"(?:, \d+| to (?P<to>i32|i64)))$"
@@ -730,9 +730,8 @@ def _is_in_steps(function: _Function, loop: _Loop, value: str) -> bool:
 
 def _sums_floats(function: _Function, loop: _Loop) -> bool:
     """Return whether a loop has a sum or product of floats, whose order the driver keeps."""
-    for at, operation, rest in function.definitions.values():
+    for name, (at, operation, rest) in function.definitions.items():
         if operation == "phi" and function.labels[at] == loop.header:
-            name = function.lines[at].split(" = ")[0].strip()
             nexts = {value for value, place in _INCOMING.findall(rest) if place in loop.blocks}
             for each in nexts:
                 _, made, of = function.definitions.get(each, (0, "", ""))
