@@ -117,9 +117,9 @@ def test_a_device_that_is_not_there() -> None:
     assert "`dparray info`" in remedy_of(run, "devices")
 
 
-def test_the_text_names_what_is_broken_and_what_to_do(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_text_names_what_is_broken_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--only", "devices", "--device", "fpga"]) == 1
-    first, *_, last = capfd.readouterr().out.splitlines()
+    first, *_, last = capsys.readouterr().out.splitlines()
     assert first.startswith("devices  FAILED   device: no device matches 'fpga'")
     assert last == "broken: devices (1 of 1)"
 
