@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests import sampling
+from tests import crashes, sampling
 
 pytest_addoption = sampling.pytest_addoption
 pytest_collection_modifyitems = sampling.pytest_collection_modifyitems
@@ -75,6 +75,10 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[_DRIVERS] = both
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    crashes.configure(session.config)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     if config.getoption("dist") != "loadfile":
@@ -84,7 +88,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return FileScheduling(config, log)
 
 
+pytest_handlecrashitem = crashes.pytest_handlecrashitem
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
+    crashes.unconfigure(config)
     for key in (_cache_dir, _drivers_dir):
         if key in config.stash:
             config.stash[key].cleanup()

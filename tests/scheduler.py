@@ -12,7 +12,7 @@ from xdist.scheduler import LoadFileScheduling
 
 
 class FileScheduling(LoadFileScheduling):
-    """Hand out the tests of a file together; after a crash, only those that have not run."""
+    """Hand out the tests of a file together; after a crash, only those that have not begun."""
 
     def remove_node(self, node: Any) -> str | None:
         """Take the worker out, and return the test that it crashed in."""
@@ -20,4 +20,9 @@ class FileScheduling(LoadFileScheduling):
         self.assigned_work[node] = {
             file: tests for file, tests in work.items() if not all(tests.values())
         }
-        return super().remove_node(node)
+        crashed = super().remove_node(node)
+        for file, tests in list(self.workqueue.items()):
+            tests.pop(crashed, None)
+            if all(tests.values()):
+                del self.workqueue[file]
+        return crashed
