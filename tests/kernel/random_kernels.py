@@ -411,6 +411,7 @@ def compare_seeds(make: Callable[[int], Any], compare: Callable[[Any], None]) ->
             print(f"--- seed {reached}: the process ended with {status}", flush=True)
         first = reached + 1
         done += len(range(seeds.start, first))
+        print(f"{done} compared, {len(wrong)} differ", flush=True)
     print(f"{done} kernels from seed {options.seed}: {len(wrong)} differ {wrong}", flush=True)
     raise SystemExit(bool(wrong))
 
