@@ -50,7 +50,10 @@ _STATEMENTS = {
     ast.NamedExpr: "an assignment inside an expression",
 }
 # Short replacements.
-_INSTEAD: dict[type, str] = {ast.NamedExpr: ": assign on a line of its own"}
+_INSTEAD: dict[type, str] = {
+    ast.NamedExpr: ": assign on a line of its own; for a condition of while, begin the loop by "
+    "while True:, assign, and break where the condition is false"
+}
 _CONTAINERS = {
     ast.List: "a list",
     ast.ListComp: "a list",

@@ -151,6 +151,12 @@ def walrus(item: Any, x: Any) -> None:
         x[0] = y
 
 
+def walrus_in_a_loop(item: Any, x: Any) -> None:
+    m = x[0]
+    while (m := m - 1) > 0:  # here
+        x[0] = m
+
+
 def deletes(item: Any, x: Any) -> None:
     y = x[0]
     x[1] = y
@@ -292,6 +298,7 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (decorates, "^", "inner is decorated inside a function: define it outside"),
     (random_number, "^^^^^^^^^^^^^^^^^^", "pass an array of random numbers"),
     (walrus, "^^^^^^^^^", "an assignment inside an expression is not available"),
+    (walrus_in_a_loop, "^^^^^^^^^^", "begin the loop by while True:, assign, and break"),
     (deletes, "^^^^^", "del is not available"),
     (prints_with_separator, "^^^^", "print takes no sep= in device code"),
     (sizes_by_an_argument, "^^^^", "a PrivateArray takes a constant shape"),
