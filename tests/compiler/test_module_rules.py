@@ -56,7 +56,7 @@ def test_loops_that_a_driver_spoils_are_found_and_are_hidden(
     assert not faults(emission.emit(emitter.writable(text)))
 
 
-_MODULES = """
+_BEGIN = """
 import numpy as np
 import dparray as dp
 from dparray import _hooks, tilelang
@@ -70,7 +70,13 @@ def look(event, kernel=None, **values):
         count += 1
         wrong.extend(f"{kernel.name}: {fault}" for fault in faults(kernel.spirv))
 _hooks.subscribe(look)
-
+"""
+_END = """
+dp.synchronize()
+assert count > 15, count
+assert not wrong, wrong
+"""
+_LIBRARY = """
 x = dp.asarray(np.random.default_rng(0).random((64, 48)), dtype="float32")
 i = dp.asarray(np.arange(3072).reshape(64, 48) % 97)
 small = i.astype("int8") % 5
@@ -94,22 +100,33 @@ a.stable_argsort(i.reshape(-1))
 a.segmented_reduce(x.reshape(-1), dp.asarray([0, 10, 3072]))
 dp.histogram(x, bins=8)
 dp.random.normal(size=100)
-dp.synchronize()
-print(count)
-assert count > 20, count
-assert not wrong, wrong
+"""
+# Published programs, and random ones.
+_TILE = """
+from test_random_tile_programs import difference
+from test_tile_programs import VECTORS, array_of
+
+dp.config.host_tier = False
+tilelang.contracting.MAX_HOST_POINTS = -1
+for vector in VECTORS:
+    inputs = {name: dp.asarray(array_of(each)) for name, each in vector["inputs"].items()}
+    results = tilelang.function(vector["source"])(**inputs)
+    dp.eval(*results if isinstance(results, tuple) else (results,))
+with limits.force("fused"):
+    assert not any(map(difference, range(1000, 1006)))
 """
 
 
-def test_no_module_of_the_library_breaks_a_rule(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", [_LIBRARY, _TILE], ids=["library", "tile"])
+def test_no_module_of_the_library_breaks_a_rule(text: str, tmp_path: Path) -> None:
     # A new process with an empty cache, so that all are compiled.
     environment = dict(
         os.environ,
-        PYTHONPATH=str(ROOT),
+        PYTHONPATH=os.pathsep.join((str(ROOT), str(ROOT / "tests" / "tilelang"))),
         DPARRAY_CACHE_DIR=str(tmp_path),
         DPARRAY_KERNEL_STORE="",
         DPARRAY_BACKGROUND_COMPILE="0",
     )
-    command = [sys.executable, "-c", _MODULES]
+    command = [sys.executable, "-c", _BEGIN + text + _END]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr
