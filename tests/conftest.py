@@ -61,6 +61,10 @@ def pytest_configure(config: pytest.Config) -> None:
     directory = tempfile.TemporaryDirectory(prefix="dparray-test-cache-")
     config.stash[_cache_dir] = directory
     os.environ["DPARRAY_CACHE_DIR"] = directory.name
+    # dpnp's kernels take 50 to 250 ms to build in each context of each process, and 5 ms to load.
+    # SYCL keeps them by a digest of kernel and driver version, so they may outlive the session.
+    os.environ.setdefault("SYCL_CACHE_PERSISTENT", "1")
+    os.environ.setdefault("SYCL_CACHE_DIR", str(config.rootpath / "build" / "sycl-cache"))
     os.environ.setdefault("DPARRAY_KERNEL_STORE", "")  # nor does what `make kernels` has compiled
     os.environ.setdefault("DPARRAY_NOTICES", "0")  # `pytest -s` at a terminal
     # Launches cost nothing, so that arrays of 10,000 elements are large: tests stay quick.
@@ -77,6 +81,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     crashes.configure(session.config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected: 30,000 cases are created, and none is freed."""
+    gc.disable()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -100,6 +110,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """A collection of garbage, which some tests ask for often, need not visit every test."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

@@ -1,10 +1,10 @@
 """Which of the collected cases run: a sample by default, all with ``--all``.
 
 109 test functions hold three quarters of the 31,000 cases, most of them grids of parameters. By
-default a function runs at most `MAX_CASES` cases, chosen so that every value of every parameter
-occurs as far as that number allows; the rest are chosen by a hash of their names, so the choice
-is the same on every machine. The fixture ``queue`` is the CPU and one sub-device, and tests marked
-``slow`` or ``static`` are left out.
+default a function runs cases until every value of every parameter has occurred, but at most
+`MAX_CASES`. Among equally useful cases a hash of the name decides, so the choice is the same on
+every machine. The fixture ``queue`` is the CPU and one sub-device, and tests marked ``slow`` or
+``static`` are left out.
 
 ``--all`` runs every case, ``--all --part 2/3`` one of three disjoint parts of them. A file named on
 the command line runs with its slow and static tests, a test named there (``file.py::test``) with
@@ -83,17 +83,17 @@ def _values(item: pytest.Item) -> frozenset[tuple[str, int]]:
 
 
 def sample(cases: Iterable[pytest.Item], count: int = MAX_CASES) -> list[pytest.Item]:
-    """Choose at most ``count`` cases of a function that have as many parameter values as possible.
+    """Choose cases of a function until every parameter value has occurred, but at most ``count``.
 
     Each step takes the case that has the most values which no chosen case has (a greedy cover).
     """
     left = sorted(cases, key=_hash)
-    if len(left) <= count:
-        return left
     chosen: list[pytest.Item] = []
     seen: set[tuple[str, int]] = set()
-    while len(chosen) < count:
+    while left and len(chosen) < count:
         best = max(left, key=lambda case: len(_values(case) - seen))
+        if chosen and _values(best) <= seen:
+            break
         seen |= _values(best)
         left.remove(best)
         chosen.append(best)

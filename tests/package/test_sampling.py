@@ -44,12 +44,17 @@ def cases(result: Any) -> set[tuple[str, ...]]:
 
 def test_the_default_has_each_value_of_each_parameter(run: Any) -> None:
     result = run()
-    result.assert_outcomes(passed=sampling.MAX_CASES + 1)
+    result.assert_outcomes(passed=12 + 1)
     queues, axes, dtypes = (set(values) for values in zip(*cases(result), strict=True))
     assert queues == {"cpu", "sub-device-1"}
     assert axes == {"0", "1", "2"}
     assert dtypes == set(map(str, range(12)))
     assert cases(run()) == cases(result)
+
+
+def test_a_function_of_many_values_runs_a_limited_number_of_cases(run: Any, pytester: Any) -> None:
+    pytester.makepyfile(test_grid=GRID.replace("range(12)", "range(40)"))
+    run().assert_outcomes(passed=sampling.MAX_CASES + 1)
 
 
 def test_all_runs_everything_and_its_parts_are_disjoint(run: Any) -> None:
@@ -60,7 +65,7 @@ def test_all_runs_everything_and_its_parts_are_disjoint(run: Any) -> None:
 
 
 def test_a_named_file_has_its_slow_tests_and_a_named_test_all_cases(run: Any) -> None:
-    run("test_grid.py").assert_outcomes(passed=sampling.MAX_CASES + 2)
+    run("test_grid.py").assert_outcomes(passed=12 + 2)
     run("test_grid.py::test_grid").assert_outcomes(passed=12 * 3 * 3)
 
 

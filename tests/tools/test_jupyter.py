@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 
 pytestmark = pytest.mark.process
@@ -163,6 +162,8 @@ def until(condition: Callable[[], Any], what: str, seconds: float = 120) -> Any:
 
 
 def write_notebook(path: Path) -> None:
+    import nbformat  # takes 4 s, which the collection of tests need not wait for
+
     cells = [nbformat.v4.new_code_cell(source) for source in CELLS.values()]
     cells[list(CELLS).index("placement-error")].metadata["tags"] = ["raises-exception"]
     book = nbformat.v4.new_notebook(cells=cells)
@@ -221,6 +222,7 @@ def choose(browser: Any, menu: str, entry: str) -> None:
     until(lambda: browser.find_elements(*place), f"the menu {menu} opens")[0].click()
 
 
+@pytest.mark.slow
 def test_every_output_is_readable_in_both_themes(
     browser: Any, outputs: dict[str, Any], screenshots: Path
 ) -> None:

@@ -10,9 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 pytestmark = pytest.mark.process
 
@@ -56,6 +54,9 @@ def code_cells(notebook: Any) -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_is_stored_in_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
     monkeypatch.setenv("TQDM_DISABLE", "1")  # bars come and go with the speed of the machine
     stored = nbformat.read(path, as_version=4)
     notebook = nbformat.read(path, as_version=4)
@@ -76,6 +77,8 @@ def test_a_notebook_shows_what_is_stored_in_it(path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_stored_as_it_ran_from_the_top(path: Path) -> None:
+    import nbformat  # takes 4 s, which the collection of tests need not wait for
+
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     counts = [cell.execution_count for cell in code_cells(notebook)]
