@@ -21,7 +21,9 @@ from dparray.tilelang.values import DType
 #: Most work-items of one launch, with room below what drivers count to.
 MAX_ITEMS = 1 << 30
 #: Elements of a tile that a work-item keeps in registers.
-_TILES = (16, 8, 12, 6, 4)
+_TILES = range(16, 3, -1)
+#: Multiplications that a step of a tile's loop takes as long as besides its own: for its loads.
+_STEP = 4
 #: Floats in the longest vectors of CPUs.
 VECTOR = 16
 #: Elements up to which, and points of one from which, several work-items share one element.
@@ -618,11 +620,18 @@ def tiled(domain: Domain, lanes: tuple[int, ...]) -> tuple[tuple[int, ...], Tile
     for at, extent in enumerate(shape):
         if at in lanes or extent < 4 or not is_tileable(domain, at):
             continue
-        even = [count for count in _TILES if extent % count == 0]
-        count = even[0] if even else 8
-        if extent >= count and (best is None or extent > shape[best.dimension]):
-            best = Tile(at, count)
+        if best is None or extent > shape[best.dimension]:
+            best = Tile(at, _length_of_tiles(extent))
     return lanes, best
+
+
+def _length_of_tiles(extent: int) -> int:
+    """Return the length of tiles that takes the fewest steps; one that divides the extent wins."""
+
+    def cost(length: int) -> int:
+        return -(-extent // length) * (length + _STEP + (extent % length > 0))
+
+    return min((length for length in _TILES if length <= extent), key=cost)
 
 
 def is_tileable(domain: Domain, dimension: int) -> bool:

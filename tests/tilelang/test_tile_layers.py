@@ -10,7 +10,7 @@ import pytest
 
 import dparray as dp
 from dparray import config, tilelang
-from dparray.tilelang import layers
+from dparray.tilelang import kernel_text, layers
 
 
 def windows(x: np.ndarray, window: Any, steps: Any, apart: Any, borders: Any, fill: Any) -> Any:
@@ -331,3 +331,22 @@ def test_convolutions_of_any_number_of_filters(filters: int) -> None:
     expected = sum(x[:, i : i + 68, j : j + 64] @ w[i, j] for i in range(3) for j in range(2))
     np.testing.assert_array_equal(found.asnumpy(), expected)
     assert found.strides == (4 * 68 * 64 * filters, 4 * 64 * filters, 4 * filters, 4)
+
+
+@pytest.mark.parametrize(
+    ("extent", "length"), [(4, 4), (7, 7), (13, 13), (14, 14), (28, 14), (32, 16), (508, 16)]
+)
+def test_tiles_take_few_steps(extent: int, length: int) -> None:
+    """A tile of four elements takes three times as long as one of sixteen."""
+    assert kernel_text._length_of_tiles(extent) == length
+
+
+@pytest.mark.parametrize("extent", [7, 13, 19])
+def test_convolutions_by_tiles_of_any_length(extent: int) -> None:
+    random = np.random.default_rng(extent)
+    x = random.standard_normal((1, extent + 2, extent + 2, 32)).astype("float32")
+    w = random.standard_normal((3, 3, 32, 16)).astype("float32")
+    parts = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(1, 2))
+    right = np.einsum("nyxcij,ijcf->nyxf", parts, w)
+    made = tilelang.conv(dp.asarray(x), dp.asarray(w)).asnumpy()
+    np.testing.assert_allclose(made, right, rtol=1e-4, atol=1e-4)
