@@ -17,7 +17,7 @@ bdtrc              9.0       7.8
 beta               9.0      4.0
 betainc           28.0     21.2
 betaincc          32.0     15.3
-betaincinv        17.0     32.1
+betaincinv        20.0     76.1
 betaln             4.0      3.5
 binom              9.0      10.1
 boxcox             2.0      1.8
@@ -34,8 +34,8 @@ erfinv             2.0      2.2
 exp10              1.0      0.5
 expit              1.0      1.0
 exprel             1.0      1.1
-fdtr              18.0     12.2
-fdtrc             18.0     27.1
+fdtr              11.0      7.2
+fdtrc             14.0      7.3
 gamma              6.0      3.7
 gammainc           4.0      2.9
 gammaincc          8.0     11.1
@@ -74,7 +74,7 @@ rgamma             5.0       4.9
 riemann_zeta       6.0      4.9
 sinc               3.0      1.8
 softplus           1.0       1.0
-stdtr             30.0      9.5
+stdtr             15.0      9.5
 xlog1py            1.0      1.0
 xlogy              1.0      1.1
 y0                 3.0      4.4

@@ -13,7 +13,6 @@ import numpy as np
 
 from dparray.kernels.special.approximation import Device, Functions, has_double_precision
 from dparray.kernels.special.error import make_error_functions
-from dparray.kernels.special.gamma import make_gamma_functions
 from dparray.kernels.special.incomplete_beta import make_beta_functions
 from dparray.kernels.special.incomplete_gamma import make_incomplete_gamma_functions
 from dparray.kernels.special.pairs import make_pair_functions
@@ -34,8 +33,6 @@ def make_distribution_functions(dtype: type, device: Device) -> Functions:
     many = dtype(1e16 if is_double else 1e8)
     few, pi = dtype(30), dtype(math.pi)
     ndtri = make_error_functions(dtype, device)["ndtri"]
-    gamma = make_gamma_functions(dtype, device)
-    beta_of_positive = gamma["beta_of_positive"]
     incomplete = make_incomplete_gamma_functions(dtype, device)
     gammainc, gammaincc = incomplete["gammainc"], incomplete["gammaincc"]
     gammaincinv, gammainccinv = incomplete["gammaincinv"], incomplete["gammainccinv"]
@@ -165,17 +162,18 @@ def make_distribution_functions(dtype: type, device: Device) -> Functions:
                     product = product * (n - j + at) / at
                     at = at + one
                 return product
-        if n > -one and (k > n or k < zero):
-            # By reflection, with the whole difference of the two.
+        u, v, sine = one + (n - k), one + k, zero
+        is_reflected = n > -one and (k > n or k < zero)
+        if is_reflected:
+            # With the whole difference of the two.
             high, low = sum_of(k, -n) if k > n else (-k, zero)
             at = nearest(high)
             share = at * half
             sine = math.sin(pi * ((high - at) + low)) / pi
             sine = sine if nearest(share) == share else -sine
-            return beta_of_positive(n + one, high) * sine
-        if n > -one:
-            return one / ((n + one) * beta_of_positive(one + (n - k), one + k))
-        return one / ((n + one) * beta(one + n - k, one + k))
+            u, v = n + one, high
+        found = beta(u, v)
+        return found * sine if is_reflected else one / ((n + one) * found)
 
     return {
         "pdtr": pdtr,

@@ -141,21 +141,27 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def gammaln(x: Any) -> Any:
+        size, positive = -x, x
         if x > zero:
-            return gammaln_of_positive(x) if x < inf else inf
-        if x != x:
-            return x
-        if nearest(x) == x:
-            return inf
-        size = -x
-        s = abs(sin_pi(size))
-        if size < tiny:
-            return -math.log(size)
+            if x == inf:
+                return inf
+        else:
+            if x != x:
+                return x
+            if nearest(x) == x:
+                return inf
+            if size < tiny:
+                return -math.log(size)
+            if size <= low - half:
+                return lgamma1p(x) - math.log(size)
+            # Below 1/2 in terms of 1 + x, which the logarithm has a zero at.
+            positive = one - size if size < half else size
+        found = gammaln_of_positive(positive)
+        if x > zero:
+            return found
         if size < half:
-            # In terms of 1 + x, which the logarithm has a zero at.
-            found = gammaln_of_positive(one - size) if size > low - half else lgamma1p(x)
             return found - math.log(size)
-        return log_root_pi - math.log(s * size) - gammaln_of_positive(size)
+        return log_root_pi - math.log(abs(sin_pi(size)) * size) - found
 
     @device
     def loggamma(x: Any) -> Any:

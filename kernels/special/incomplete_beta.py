@@ -35,7 +35,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
     epsilon = dtype(np.finfo(dtype).eps / 2)
     tiny, huge = dtype(np.finfo(dtype).tiny), dtype(np.finfo(dtype).max)
     root_two_pi = dtype(math.sqrt(2 * math.pi))
-    most_steps, most_turns = dtype(20000), dtype(100)
+    most_steps, most_turns = dtype(20000), dtype(101)
     border, limit = dtype(0.95), dtype(0.44)
     far = dtype(1e250 if is_double else 1e30)
     many = dtype(1e16 if is_double else 1e8)
@@ -54,44 +54,40 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def beta(a: Any, b: Any) -> Any:
-        if a > zero and b > zero:
-            return beta_of_positive(a, b) if a <= huge and b <= huge else zero
-        if a != a or b != b or a < -huge or b < -huge:
-            return nan
-        if a == zero or b == zero:
-            return inf
-        s = a + b
-        if (a < zero and nearest(a) == a) or (b < zero and nearest(b) == b):
-            n = a if a < zero and nearest(a) == a else b
-            m = b if n == a else a
-            if nearest(m) == m and one - n - m > zero:
+        u, v, is_negated = a, b, False
+        if not (a > zero and b > zero):
+            if a != a or b != b or a < -huge or b < -huge:
+                return nan
+            if a == zero or b == zero:
+                return inf
+            s = a + b
+            if (a < zero and nearest(a) == a) or (b < zero and nearest(b) == b):
+                n = a if a < zero and nearest(a) == a else b
+                m = b if n == a else a
+                if nearest(m) != m or one - n - m <= zero:
+                    return inf
                 h = half * m
-                found = beta_of_positive(one - n - m, m)
-                return found if nearest(h) == h else -found
-            return inf
-        if s <= zero and nearest(s) == s:
-            return zero
-        sign = gammasgn(a) * gammasgn(b) * gammasgn(s)
-        return sign * math.exp(gammaln(a) + gammaln(b) - gammaln(s))
+                u, v, is_negated = one - n - m, m, nearest(h) != h
+            elif s <= zero and nearest(s) == s:
+                return zero
+            else:
+                # A loop, so that the logarithm of gamma is in the kernel once.
+                logarithm, sign, turn = zero, one, zero
+                while turn <= two:
+                    x = a if turn == zero else b if turn == one else s
+                    part = gammaln(x)
+                    logarithm = logarithm - part if turn == two else logarithm + part
+                    sign = sign * gammasgn(x)
+                    turn = turn + one
+                return sign * math.exp(logarithm)
+        found = beta_of_positive(u, v) if u <= huge and v <= huge else zero
+        return -found if is_negated else found
 
     @device
     def betaln(a: Any, b: Any) -> Any:
         if a > zero and b > zero:
             return betaln_of_positive(a, b) if a <= huge and b <= huge else -inf
         return math.log(abs(beta(a, b)))
-
-    @device
-    def mixed(a: Any, b: Any, x: Any, y: Any, y_more: Any) -> Any:
-        """``x**a * y**b / beta(a, b)`` of a small ``a`` and a large ``b``."""
-        last = math.pow(y, b) * (one + b * (y_more / y))
-        if last == zero:
-            return zero
-        factor, nh, nl = ratio(a, b)
-        ph, pl = product_of(nh, x)
-        if ph < tiny:
-            return math.pow(nh, a) * math.pow(x, a) * last / (of_positive(a) * factor)
-        power = math.pow(ph, a) * (one + a * ((pl + nl * x) / ph))
-        return power / of_positive(a) * last / factor
 
     @device
     def density(a: Any, b: Any, x: Any, xl: Any, y: Any, yl: Any) -> Any:
@@ -108,19 +104,29 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
             factor = math.exp(correction(nh) - correction(a) - correction(b))
             scale = a / nh * b
             return exponential(h, rest + dl + el) * (math.sqrt(scale) / root_two_pi) * factor
-        if b >= large:
-            return mixed(a, b, x, y, yl)
-        if a >= large:
-            return mixed(b, a, y, x, xl)
-        last = math.pow(y, b) * (one + b * (yl / y))
-        if a < tiny or b < tiny:
-            return (a if a < b else b) * math.pow(x, a) * last
-        return math.pow(x, a) / of_positive(a) * (gamma_of_sum(a, b) / of_positive(b)) * last
+        # A smaller and a larger parameter, so that each formula is in the kernel once.
+        is_ordered = a < b
+        c, u, ul = (a, x, xl) if is_ordered else (b, y, yl)
+        d, v, vl = (b, y, yl) if is_ordered else (a, x, xl)
+        last = math.pow(v, d) * (one + d * (vl / v))
+        if last == zero:
+            return zero
+        if d >= large:
+            factor, nh, nl = ratio(c, d)
+            ph, pl = product_of(nh, u)
+            if ph < tiny:
+                return math.pow(nh, c) * math.pow(u, c) * last / (of_positive(c) * factor)
+            power = math.pow(ph, c) * (one + c * ((pl + nl * u + nh * ul) / ph))
+            return power / of_positive(c) * last / factor
+        first = math.pow(u, c) * (one + c * (ul / u))
+        if c < tiny:
+            return c * first * last
+        return first / of_positive(c) * (gamma_of_sum(a, b) / of_positive(d)) * last
 
     @device
-    def series(a: Any, b: Any, x: Any, first: Any) -> Any:
+    def series(a: Any, b: Any, x: Any) -> Any:
         """Return the power series without its first factor (DLMF 8.17.8, of ``1 - b``) and term."""
-        total, n, term = first, zero, one
+        total, n, term = zero, zero, one
         more = one
         while abs(more) > epsilon * abs(total) and n < most_steps:
             n = n + one
@@ -171,50 +177,53 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
         return r
 
     @device
-    def lower(a: Any, b: Any, x: Any, xl: Any, y: Any, yl: Any) -> Any:
-        """Return the lower part, for x below the mean or so."""
-        d = density(a, b, x, xl, y, yl)
-        if d == zero:
-            return zero
-        if b * x <= one and x <= border:
-            return d / (math.pow(y, b) * (one + b * (yl / y))) * series(a, b, x, one / a)
-        return d * fraction(a, b, x, y)
+    def whole(a: Any, b: Any, x: Any, xl: Any, y: Any, yl: Any) -> Any:
+        """Return the lower and the upper part for positive numbers, ``x + y`` being 1, and the
+        density.
 
-    @device
-    def complement(a: Any, b: Any, x: Any) -> Any:
-        """Return the upper part where ``a`` and ``b * x`` are small: the series without its first
-        term.
+        A second turn of the loop computes the other part, where the first is nearly everything:
+        each formula is in the kernel once, which compilers of GPUs need to end in seconds.
         """
-        nh = a + b
-        u = (a - (b - half) * math.log1p(a / b)) + (correction(b) - correction(nh))
-        e = (a * math.log(nh * x) - lgamma1p(a)) - u
-        total = series(a, b, x, zero)
-        return -math.expm1(e) - math.exp(e) * a * total
+        factor = density(a, b, x, xl, y, yl)
+        is_below_mean = x * (a + b) <= a
+        is_small, is_lower = b * x <= one and x <= half, True
+        if not is_small:
+            is_small, is_lower = a * y <= one and y <= half, False
+            if not is_small:
+                is_lower = is_below_mean
+        found, rest = zero, one
+        while True:
+            c, u = (a, x) if is_lower else (b, y)
+            d, v, vl = (b, y, yl) if is_lower else (a, x, xl)
+            if is_small:
+                total = series(c, d, u)
+                if c <= limit and d >= large:
+                    # The upper part: the series without its first term.
+                    nh = c + d
+                    e = (c - (d - half) * math.log1p(c / d)) + (correction(d) - correction(nh))
+                    e = (c * math.log(nh * u) - lgamma1p(c)) - e
+                    rest = -math.expm1(e) - math.exp(e) * c * total
+                    if rest < half:
+                        found = one - rest
+                        break
+                found = zero
+                if factor > zero:
+                    last = math.pow(v, d) * (one + d * (vl / v))
+                    found = factor / last * (one / c + total)
+            else:
+                found = factor * fraction(c, d, u, v) if factor > zero else zero
+            rest = one - found
+            if not is_small or found < border or is_lower == is_below_mean:
+                break
+            is_small, is_lower = False, is_below_mean
+        under = found if is_lower else rest
+        above = rest if is_lower else found
+        return under, above, factor
 
     @device
     def both(a: Any, b: Any, x: Any, xl: Any, y: Any, yl: Any) -> Any:
-        """Return the lower and the upper part for positive numbers, ``x + y`` being 1."""
-        if b * x <= one and x <= border and x <= half:
-            if a <= limit and b >= large:
-                above = complement(a, b, x)
-                if above < half:
-                    return one - above, above
-            found = lower(a, b, x, xl, y, yl)
-            if found < border:
-                return found, one - found
-        if a * y <= one and y <= border and y <= half:
-            if b <= limit and a >= large:
-                under = complement(b, a, y)
-                if under < half:
-                    return under, one - under
-            found = lower(b, a, y, yl, x, xl)
-            if found < border:
-                return one - found, found
-        if x * (a + b) <= a:
-            found = lower(a, b, x, xl, y, yl)
-            return found, one - found
-        found = lower(b, a, y, yl, x, xl)
-        return one - found, found
+        under, above, _factor = whole(a, b, x, xl, y, yl)
+        return under, above
 
     @device
     def betainc(a: Any, b: Any, x: Any) -> Any:
@@ -253,30 +262,43 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
         return other
 
     @device
-    def solve(a: Any, b: Any, p: Any, q: Any) -> Any:
-        """Where the lower part is p and the upper q; not above 1/2."""
+    def start(a: Any, b: Any, p: Any) -> Any:
+        """Return about where the lower part is p; not above 1/2."""
         x = math.exp((math.log(p) + math.log(a) + betaln_of_positive(a, b)) / a)
         mean = a / (a + b)
         if not x < mean:
             x = mean
-        if x > half:
-            x = half
-        if x < tiny:
-            return x
-        least, most = zero, one
+        return half if x > half else x
+
+    @device
+    def point(a: Any, b: Any, p: Any, q: Any) -> Any:
+        """Where the lower part is p and the upper q, and its distance from 1."""
+        if p == zero or q == zero:
+            return (zero, one) if p == zero else (one, zero)
+        is_low = True
+        x, least, most = half, zero, one
         turns = zero
         while turns < most_turns:
-            turns = turns + one
             y, yl = sum_of(one, -x)
-            under, above = both(a, b, x, zero, y, yl)
-            slope = density(a, b, x, zero, y, yl) / y
+            under, above, slope = whole(a, b, x, zero, y, yl)
+            if turns == zero:  # which half it is in; the numbers of that half's end from here on
+                is_low = under >= p
+                if not is_low:
+                    a, b, p, q = b, a, q, p
+                x = start(a, b, p)
+                if x < tiny:
+                    break
+                turns = one
+                continue
+            turns = turns + one
+            slope = slope / y
             if p <= half:
-                is_low = under < p
+                is_below = under < p
                 step = -math.log(under / p) * under / slope
             else:
-                is_low = above > q
+                is_below = above > q
                 step = math.log(above / q) * above / slope
-            if is_low:
+            if is_below:
                 least = x if x > least else least
             else:
                 most = x if x < most else most
@@ -286,24 +308,10 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
                 z = x * math.exp(step)
             if not (z > least and z < most):
                 z = math.sqrt(least) * math.sqrt(most) if least > zero else half * half * x
-            if abs(z - x) <= two * epsilon * x:
-                return z
+            has_ended = abs(z - x) <= two * epsilon * x
             x = z
-        return x
-
-    @device
-    def point(a: Any, b: Any, p: Any, q: Any) -> Any:
-        """Where the lower part is p and the upper q, and its distance from 1."""
-        if p == zero or q == zero:
-            return (zero, one) if p == zero else (one, zero)
-        under, _above = both(a, b, half, zero, half, zero)
-        is_low = under >= p
-        x = solve(
-            a if is_low else b,
-            b if is_low else a,
-            p if is_low else q,
-            q if is_low else p,
-        )
+            if has_ended:
+                break
         y = one - x
         return (x, y) if is_low else (y, x)
 

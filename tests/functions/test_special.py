@@ -308,6 +308,14 @@ def test_one_kernel_computes_an_expression() -> None:
     )
 
 
+def test_a_long_function_is_a_small_module() -> None:
+    # A GPU's compiler takes more than a minute for 280 KB.
+    df, p = dp.asarray([3.0, 4.0], dtype="float32"), dp.asarray([0.1, 0.6], dtype="float32")
+    with launched() as launches:
+        dp.special.stdtrit(df, p).asnumpy()
+    assert max(len(launch.kernel.spirv) for launch in launches) < 120_000
+
+
 @dp.kernel
 def _in_a_kernel(item, x, y, out):  # type: ignore[no-untyped-def]
     i = item.get_id(0)

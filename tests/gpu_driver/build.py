@@ -3,9 +3,10 @@
     python build.py FOLDER OUT.json [DUMP_FOLDER]
 
 Of each module: whether it was built, the driver's log, the SIMD width, the bytes spilled, the kinds
-of memory accesses and the seconds. A crash of the compiler ends this process; run.py starts another
-one, which goes on with the next module. With a dump folder (IGC_ShaderDumpEnable=1 and
-IGC_DumpToCustomDir=DUMP_FOLDER/), facts of the instructions are read from the compiler's dump.
+of memory accesses, the seconds and the processor's seconds. A crash of the compiler ends this
+process; run.py starts another one, which goes on with the next module. With a dump folder
+(IGC_ShaderDumpEnable=1 and IGC_DumpToCustomDir=DUMP_FOLDER/), facts of the instructions are read
+from the compiler's dump.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Driver:
     def build(self, spirv: bytes, options: str, names: list[str]) -> dict[str, Any]:
         """Build a module; its record."""
         lib, status, size = self.lib, c_int(), c_size_t()
-        start = time.monotonic()
+        start, start_cpu = time.monotonic(), time.process_time()
         program = c_void_p(
             lib.clCreateProgramWithIL(self.context, spirv, c_size_t(len(spirv)), byref(status))
         )
@@ -82,12 +83,14 @@ class Driver:
             given = c_char_p(options.encode())
             code = lib.clBuildProgram(program, 1, byref(self.device), given, None, None)
         seconds = round(time.monotonic() - start, 2)
+        cpu_seconds = round(time.process_time() - start_cpu, 2)
         lib.clGetProgramBuildInfo(program, self.device, _BUILD_LOG, c_size_t(0), None, byref(size))
         log = ctypes.create_string_buffer(size.value + 1)
         lib.clGetProgramBuildInfo(program, self.device, _BUILD_LOG, size, log, None)
         record: dict[str, Any] = {
             "status": "built" if code == 0 else f"refused ({code})",
             "seconds": seconds,
+            "cpu_seconds": cpu_seconds,
             "log": log.value.decode(errors="replace")[-600:],
         }
         for name in names if code == 0 else ():

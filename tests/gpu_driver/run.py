@@ -29,6 +29,7 @@ FOLDER = Path(__file__).parent
 OUT = ROOT / "build/gpu-driver"
 MAX_SPILLED = 1024
 MAX_SECONDS = 60.0
+MAX_CPU_SECONDS = 10.0  # of one module, which a busy machine does not change
 
 
 def expectations() -> dict[str, str]:
@@ -129,7 +130,8 @@ def build_all(products: list[str]) -> bool:
     env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}:{FOLDER}"}
     subprocess.run([sys.executable, str(FOLDER / "collect.py"), str(modules)], env=env, check=True)
     known, failed = expectations(), []
-    titles = ["modules", "built", "no fp64", "refused", "crashed", "slow", "spill > 1 KB", "SIMD"]
+    titles = ["modules", "built", "no fp64", "refused", "crashed", "slow", "spill > 1 KB"]
+    titles += ["most CPU s", "SIMD"]
     print("product  " + "  ".join(titles))
     for product in products:
         records = build(product, modules)
@@ -145,8 +147,11 @@ def build_all(products: list[str]) -> bool:
                 failed.append(f"{product}: {name}: {record['status']} {record.get('log', '')}")
             if most > MAX_SPILLED and name not in known:
                 failed.append(f"{product}: {name}: spills {most} bytes")
+            if record.get("cpu_seconds", 0) > MAX_CPU_SECONDS and name not in known:
+                failed.append(f"{product}: {name}: takes {record['cpu_seconds']} s of a processor")
+        longest = max(record.get("cpu_seconds", 0) for record in records.values())
         counts = [of["built"], of["needs fp64"], of["refused"], of["crashed"], of["too slow"]]
-        row = [len(records), *counts, len(spilled)]
+        row = [len(records), *counts, len(spilled), longest]
         simd = " ".join(f"{width}:{widths[width]}" for width in (32, 16, 8) if widths[width])
         cells = [f"{cell:>{len(title)}}" for cell, title in zip(row, titles, strict=False)]
         print(f"{product:8} " + "  ".join(cells) + f"  {simd}", flush=True)
