@@ -41,7 +41,7 @@ class Casts(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(left, Value) and left.ndim:
             if isinstance(right, Value) and right.is_weak and left.dtype not in DEFAULT_DTYPES:
-                node.value = _cast(node.value, left.dtype)
+                node.value = cast_to(node.value, left.dtype)
             elif _may_be_view(node.value, right):  # it may overlap the target
                 copied = ast.Attribute(node.value, "copy", ast.Load())
                 node.value = _at(node, ast.Call(copied, [], []))
@@ -78,8 +78,8 @@ class Casts(ast.NodeTransformer):
             return node
         if isinstance(node.op, ast.Not | ast.UAdd):
             return node
-        node.operand = _cast(node.operand, value.dtype)
-        return _cast(node, value.dtype)
+        node.operand = cast_to(node.operand, value.dtype)
+        return cast_to(node, value.dtype)
 
     def _converted(self, node: ast.BinOp, left: Any, right: Any) -> Any:
         if not (isinstance(left, Value) and isinstance(right, Value)):
@@ -99,7 +99,7 @@ class Casts(ast.NodeTransformer):
         node.right = _as(node.right, right, found[1])
         if left.ndim or right.ndim:
             return node
-        return _cast(node, found[-1])
+        return cast_to(node, found[-1])
 
 
 def check_literals(source: Source, types: Inference) -> None:
@@ -193,7 +193,7 @@ def _is_default(values: Any) -> bool:
 def _as(node: ast.expr, value: Value, dtype: np.dtype[Any]) -> ast.expr:
     """An operand of a type, converted to the dtype that the operation computes in."""
     if not value.ndim:
-        return _cast(node, dtype)
+        return cast_to(node, dtype)
     if value.dtype == dtype:
         return node
     name = ast.Attribute(ast.Name(NUMPY, ast.Load()), _name(dtype), ast.Load())
@@ -209,7 +209,8 @@ def _at(place: Any, node: ast.expr) -> ast.expr:
     return made
 
 
-def _cast(node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
+def cast_to(node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
+    """Return a number converted to a dtype."""
     function = ast.Attribute(ast.Name(NUMPY, ast.Load()), _name(dtype), ast.Load())
     return _at(node, ast.Call(function, [node], []))
 

@@ -19,7 +19,14 @@ from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import Casts
 from dparray._jit.inference import Inference, Known, Value, type_of
 from dparray._jit.native import Native, numba_type
-from dparray._jit.regions import ParallelRegion, PlainLoops, kernel_of, launcher, type_key
+from dparray._jit.regions import (
+    ParallelRegion,
+    PlainLoops,
+    kernel_of,
+    launcher,
+    scalarized,
+    type_key,
+)
 from dparray._jit.source import (
     Source,
     assigned_names,
@@ -182,8 +189,8 @@ class NativeRegion:
         found = self._tasks.get(tuple(types.values()))
         if found is not None:
             return found
-        body: list[ast.stmt] = [copy.deepcopy(self.node)]
-        kinds = self._inferred(types, body)[1].variables
+        inferred = self._inferred(types, [copy.deepcopy(self.node)])[1]
+        kinds = inferred.variables
         for name in self.outputs:
             if not isinstance(kinds.get(name), Value) or kinds[name].ndim:
                 raise self.source.error(
@@ -199,8 +206,9 @@ class NativeRegion:
         parameters = ["__item", *(name for name in types if name not in constants)]
         parameters += [f"__{name}_out" for name in self.outputs]
         stores = "\n".join(f"__{name}_out[0] = {name}" for name in self.outputs)
-        loop: ast.stmt = PlainLoops(self.source).visit(body[0])
-        statements = [loop, *ast.parse(stores).body]
+        body, _ = scalarized(self.source, [self.node], inferred)
+        loops: list[ast.stmt] = [PlainLoops(self.source).visit(each) for each in body]
+        statements = [*loops, *ast.parse(stores).body]
         kernel = kernel_of(self.source, self.line, parameters, [], statements, constants)
         self._tasks[tuple(types.values())] = kernel, kinds
         return kernel, kinds

@@ -20,6 +20,7 @@ from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.inference import WEAK_INT, Inference, Items, Known, Value, type_of
 from dparray._jit.native import Native, numba_type
+from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
     Source,
     assigned_names,
@@ -239,7 +240,7 @@ class ParallelRegion:
         if (given.keys() - reduced) & types.mixed or not any(map(_is_array, given.values())):
             return
         try:
-            kernel, arguments, accumulators = self._kernel_of(given)
+            kernel, arguments, accumulators = self._kernel_of(given, queue)
             keys = ["i8" for plain in self.starts_at_0 if not plain for _ in range(2)]
             if reduced:
                 keys.append("i8")
@@ -257,7 +258,7 @@ class ParallelRegion:
     # -- as a kernel ----------------------------------------------------------------------------
 
     def _kernel_of(
-        self, types: Mapping[str, Any]
+        self, types: Mapping[str, Any], queue: Any
     ) -> tuple[KernelFunction, list[str], dict[str, Value]]:
         """The kernel for captured variables of some types, the names of its arguments among them,
         and the types of the reductions.
@@ -277,11 +278,13 @@ class ParallelRegion:
             else:
                 raise KernelCompileError(f"{name} is neither an array nor a number")
         accumulators = self._accumulators(types) if reduced else {}
-        key = (tuple(sorted(constants.items())), tuple(arguments),
-               tuple(accumulators[name].dtype for name in reduced))  # fmt: skip
+        key = (tuple(types.items()), tuple(accumulators[name].dtype for name in reduced))
         kernel = self._kernels.get(key)
         if kernel is None:
-            kernel = self._kernels[key] = self._kernel(constants, arguments, accumulators)
+            body, has_loops = scalarized(self.source, self.body, self._inferred(types))
+            if has_loops and device_facts.is_cpu(queue) and launcher.get() is call_kernel:
+                raise KernelCompileError("its array statements are native code on a CPU device")
+            kernel = self._kernels[key] = self._kernel(body, constants, arguments, accumulators)
         return kernel, arguments, accumulators
 
     def _launch(
@@ -291,7 +294,7 @@ class ParallelRegion:
             name: Known(given[name]) if isinstance(kind, Items) else kind
             for name, kind in types.items()
         }
-        kernel, names, accumulators = self._kernel_of(types)
+        kernel, names, accumulators = self._kernel_of(types, queue)
         arguments = []
         for name in names:
             value = given[name]
@@ -329,8 +332,7 @@ class ParallelRegion:
 
     def _accumulators(self, given: Mapping[str, Any]) -> dict[str, Value]:
         """The types of the reductions, as the uncompiled loop would leave them."""
-        tree = definition_of("loop", [], [self.node])
-        types = Inference(tree, given, self.source.names)
+        types = self._inferred(given)
         found = {}
         for each in self.reductions:
             value = types.variables.get(each.name)
@@ -340,8 +342,13 @@ class ParallelRegion:
             found[each.name] = value
         return found
 
+    def _inferred(self, given: Mapping[str, Any]) -> Inference:
+        """The types in the loop for types of its captured variables."""
+        return Inference(definition_of("loop", [], [self.node]), given, self.source.names)
+
     def _kernel(
         self,
+        body: list[ast.stmt],
         constants: dict[str, Any],
         arguments: list[str],
         types: dict[str, Value],
@@ -359,9 +366,7 @@ class ParallelRegion:
                 parameters += [f"__start{axis}", f"__step{axis}"]
                 text = f"{variable} = __start{axis} + {positions[axis]} * __step{axis}"
                 head += ast.parse(text).body
-        body: list[ast.stmt] = [
-            PlainLoops(self.source).visit(copy.deepcopy(each)) for each in self.body
-        ]
+        body = [PlainLoops(self.source).visit(each) for each in body]
         if reduced:
             parameters += ["__total", *(f"__partial_{name}" for name in reduced)]
             loop: Any = ast.parse("for __at in range(__item.get_id(0), __total, __width): pass")
@@ -454,6 +459,20 @@ class ParallelRegion:
         )
 
 
+def scalarized(
+    source: Source, body: Sequence[ast.stmt], types: Inference
+) -> tuple[list[ast.stmt], bool]:
+    """Return statements for a kernel that do the same as some of the function, and whether they
+    have loops for array statements.
+
+    Raises:
+        KernelCompileError: an array statement that kernels cannot have.
+    """
+    scalarizer = Scalarizer(source, types, body)
+    made = scalarizer.block([copy.deepcopy(each) for each in body])
+    return made, scalarizer.has_loops
+
+
 def kernel_of(
     source: Source,
     line: int,
@@ -481,6 +500,7 @@ def kernel_of(
     statements = [ast.fix_missing_locations(each) for each in head + body]
     names = {name: _for_kernel(value) for name, value in source.names.items()}
     names.update(constants)
+    names.update(NAMES)
     names["__numpy__"] = np
     function = function_of(
         source,

@@ -1,0 +1,191 @@
+"""Array statements inside ``prange`` loops: on devices other than CPUs, loops of a work-item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+RNG = np.random.default_rng(36)
+
+
+def rows(a: Any, b: Any, out: Any) -> None:
+    for i in dp.prange(a.shape[0]):
+        out[i, :] = a[i, :] * 2 + b[i]
+
+
+def shifted(a: Any, b: Any, out: Any) -> None:
+    for i in dp.prange(a.shape[0]):
+        out[i, 1:-1] = (a[i, 2:] - b[i, :-2]) / 2
+        out[i, 0] = a[i, -1]
+
+
+def reversed_rows(a: Any, b: Any, out: Any) -> None:
+    for i in dp.prange(1, a.shape[0], 2):
+        out[i] = a[i, ::-1]
+        out[i, ::2] += b[i, 0]
+
+
+def sums(a: Any, b: Any, out: Any) -> None:
+    for i in dp.prange(a.shape[0]):
+        out[i, 0] = a[i].sum() + np.sum(a[i, :] * b[i, :])
+        out[i, 1] = a[i].max() - np.min(b[i, 1:])
+        out[i, 2] = a[i].mean()
+        out[i, 3] = a[i] @ b[i] + np.dot(a[i], a[i])
+
+
+def normalized(a: Any, b: Any, out: Any) -> None:
+    for i in dp.prange(a.shape[0]):
+        row = a[i]
+        peak = row.max()
+        out[i, :] = np.exp(row - peak)
+        out[i, :] = out[i, :] / out[i, 0] / out[i].sum()
+
+
+def in_place(a: Any, b: Any, out: Any) -> None:
+    for i in dp.prange(out.shape[0]):
+        out[i, :] = np.minimum(a[i, :], b[i, 0] + a[0, :])
+        out[i, 1:] -= np.where(b[i, 1:] > 0.5, b[i, 1:], 1)
+        out[i] *= 2
+
+
+def blocks(a: Any, b: Any, out: Any) -> None:
+    for i in dp.prange(a.shape[0] - 1):
+        out[i, 0] = np.sqrt(np.sum(np.square(a[i : i + 2, 1:])))
+        out[i, 1:] = (a[i : i + 2, 1:].T)[0, 0] + np.maximum(a[i, 1:], b[i + 1, :-1])
+
+
+def differences(a: Any, b: Any, out: Any) -> None:
+    for i in dp.prange(a.shape[0]):
+        total = 0.0
+        for j in range(b.shape[0]):
+            if j % 2:
+                continue
+            d = b[j, :] - a[i, :]
+            total += np.sqrt((d * d).sum() + 1) + d[0]
+        out[i, 0] = total
+
+
+def reduced(a: Any, b: Any, out: Any) -> Any:
+    total = 0.0
+    for i in dp.prange(a.shape[0]):
+        total += (a[i, :] * b[i, :]).sum()
+    return total
+
+
+def outer(a: Any, b: Any, out: Any) -> None:
+    for _ in dp.prange(1):
+        out[:, :] = a[:, 0][:, None] * b[0, : out.shape[1]][None, :]
+
+
+CASES = [
+    *(rows, shifted, reversed_rows, sums, normalized, in_place, blocks, differences, reduced),
+    outer,
+]
+
+
+@pytest.fixture
+def no_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dparray._runtime.device_facts.is_cpu", lambda queue: False)
+
+
+@pytest.mark.usefixtures("no_cpu")
+@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_work_item_computes_with_slices(function: Callable[..., Any], dtype: str) -> None:
+    hosts = [RNG.random((5, 6)).astype(dtype) for _ in range(2)] + [np.zeros((5, 6), dtype)]
+    arrays = [dp.asarray(each) for each in hosts]
+    compiled = dp.jit(function)
+    found = compiled(*arrays)
+    wanted = function(*hosts)
+    tolerance = 1e-12 if dtype == "float64" else 2e-6
+    for one, other in zip(arrays, hosts, strict=True):
+        np.testing.assert_allclose(one.asnumpy(), other, tolerance, tolerance)
+    if wanted is not None:
+        np.testing.assert_allclose(float(found), float(wanted), tolerance)
+    assert "kernel over 1 dimension" in str(dp.explain(compiled, *arrays))
+
+
+def test_the_simulator_runs_slices_in_prange_by_elements() -> None:
+    def overlapping(a: Any) -> None:
+        for i in dp.prange(a.shape[0] - 1):
+            a[i + 1, :] = a[i, :]
+
+    with pytest.raises(dp.exceptions.SimulationError, match=r"a\[i \+ 1, :\] = a\[i, :\]"):
+        dp.simulate(dp.jit(overlapping), dp.ones((4, 3)))
+
+
+@pytest.mark.usefixtures("no_cpu")
+@pytest.mark.parametrize("dtype", ["int32", "uint8"])
+def test_slices_of_integers_wrap_as_in_numpy(dtype: str) -> None:
+    hosts = [RNG.integers(0, 255, (4, 5)).astype(dtype) for _ in range(3)]
+    arrays = [dp.asarray(each) for each in hosts]
+
+    def wrapped(a: Any, b: Any, out: Any) -> None:
+        for i in dp.prange(a.shape[0]):
+            out[i, :] = (a[i, :] * b[i, :] + 7) // 3
+            out[i, 0] = a[i].max() - b[i].min()
+            out[i, 1] = (a[i] > 100).any()
+
+    dp.jit(wrapped)(*arrays)
+    wrapped(*hosts)
+    np.testing.assert_array_equal(arrays[2].asnumpy(), hosts[2])
+
+
+def overlap(a: Any) -> None:
+    for i in dp.prange(a.shape[0]):
+        a[i, 1:] = a[i, :-1]
+
+
+def temporary(a: Any) -> None:
+    for i in dp.prange(a.shape[0]):
+        t = a[i, :] * 2
+        a[i, :] = t
+
+
+def cumulated(a: Any) -> None:
+    for i in dp.prange(a.shape[0]):
+        a[i, :] = np.cumsum(a[i, :])
+
+
+def along_an_axis(a: Any) -> None:
+    for i in dp.prange(a.shape[0]):
+        a[i, :] = a.sum(axis=0)
+
+
+@pytest.mark.usefixtures("no_cpu")
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (overlap, r"a\[i, 1:\] = (.|\n)*may overlap|may overlap(.|\n)*a\[i, 1:\] = "),
+        (temporary, r"t is a new array(.|\n)*t = a\[i, :\] \* 2"),
+        (cumulated, r"cumsum of an array(.|\n)*write a loop"),
+        (along_an_axis, r"sum(.|\n)*not available in a kernel"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_array_statements_without_a_kernel_are_refused(
+    function: Callable[..., Any], message: str
+) -> None:
+    a = dp.ones((3, 4))
+    with pytest.raises(dp.exceptions.KernelCompileError, match=message):
+        dp.jit(function)(a)
+
+
+def test_numpy_functions_of_numbers_in_prange_are_kernels() -> None:
+    def roots(x: Any, out: Any) -> None:
+        for i in dp.prange(x.shape[0]):
+            out[i] = np.sqrt(x[i]) + np.maximum(x[i], 0.5) * np.arctan2(x[i], 2)
+
+    host = RNG.random(9).astype("float32")
+    x, out = dp.asarray(host), dp.empty(9, dtype="float32")
+    compiled = dp.jit(roots)
+    compiled(x, out)
+    wanted = np.zeros(9, "float32")
+    roots(host, wanted)
+    np.testing.assert_allclose(out.asnumpy(), wanted, 2e-6)
+    assert "kernel over 1 dimension" in str(dp.explain(compiled, x, out))
