@@ -50,9 +50,21 @@ def innermost_calls(stacks: str) -> str:
     return "\n".join(line for thread in threads for line in thread[: 1 + _LINES_OF_A_THREAD])
 
 
+def stacks_of(node: Any) -> str:
+    """Return the stacks of a worker that has crashed."""
+    file = Path(os.environ[_FOLDER], node.gateway.id)
+    return file.read_text(errors="replace") if file.is_file() else ""
+
+
+def has_timed_out(node: Any) -> bool:
+    """Return whether a test of the worker took longer than `faulthandler_timeout`."""
+    return stacks_of(node).startswith("Timeout")
+
+
 @pytest.hookimpl(optionalhook=True)
-def pytest_handlecrashitem(report: Any) -> None:
-    """Add the stacks of the worker to the report of the test it crashed in."""
-    file = Path(os.environ[_FOLDER], report.node.gateway.id)
-    if file.is_file() and (stacks := file.read_text(errors="replace")):
-        report.longrepr += "\n" + innermost_calls(stacks)[:_LONGEST]
+def pytest_handlecrashitem(crashitem: str, report: Any, sched: Any) -> None:
+    """Add the stacks to the report; a test that runs again is no failure yet."""
+    report.longrepr += "\n" + innermost_calls(stacks_of(report.node))[:_LONGEST]
+    if crashitem == sched.runs_again:
+        report.outcome = "skipped"
+        report.longrepr = (crashitem, None, f"took too long, and runs again: {report.longrepr}")
