@@ -58,6 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
+    if config.getoption("--all"):
+        os.environ["DPARRAY_TEST_ALL"] = "1"  # read by `tests.support.examples`, in workers, too
     directory = tempfile.TemporaryDirectory(prefix="dparray-test-cache-")
     config.stash[_cache_dir] = directory
     os.environ["DPARRAY_CACHE_DIR"] = directory.name

@@ -4,7 +4,8 @@
 default a function runs cases until every value of every parameter has occurred, but at most
 `MAX_CASES`. Among equally useful cases a hash of the name decides, so the choice is the same on
 every machine. The fixture ``queue`` is the CPU and one sub-device, and tests marked ``slow`` or
-``static`` are left out.
+``static`` are left out. Properties are tested with a quarter of their examples
+(`tests.support.examples`).
 
 ``--all`` runs every case, ``--all --part 2/3`` one of three disjoint parts of them. A file named on
 the command line runs with its slow and static tests, a test named there (``file.py::test``) with

@@ -8,6 +8,7 @@ twice, with the host's shortcut for small arrays and without). Behind both is on
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,6 +26,17 @@ from dparray._compiler import passes
 from dparray._evaluate import limits
 from dparray._runtime.event import Event
 from dparray.memory import copies
+
+
+def examples(count: int) -> int:
+    """Return how many examples hypothesis draws for a test: ``count`` with ``--all``.
+
+    By default a quarter of them, but at least 4. ``DPARRAY_TEST_EXAMPLES`` is the number for all.
+    """
+    chosen = os.environ.get("DPARRAY_TEST_EXAMPLES")
+    if chosen:
+        return int(chosen)
+    return count if "DPARRAY_TEST_ALL" in os.environ else max(4, count // 4)
 
 
 def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:

@@ -16,6 +16,7 @@ from dparray._simulator.simulate import simulate
 from dparray.algorithms import exclusive_scan, inclusive_scan
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.scan import make_chain, make_chained_scan_kernel
+from tests.support import examples
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
 SIZES = [1, 2, 3, 5, 16, 2048, 2049, 300_001]
@@ -75,6 +76,7 @@ def test_nan_and_infinities(op, place):
     np.testing.assert_allclose(dp.asnumpy(inclusive_scan(dp.asarray(x), op)), expected, rtol=1e-2)
 
 
+@pytest.mark.slow
 @given(
     size=st.integers(1, 150_000),
     step=st.sampled_from([1, 1, 2, -1, -3]),
@@ -83,7 +85,7 @@ def test_nan_and_infinities(op, place):
     op=st.sampled_from(sorted(UFUNCS)),
     inclusive=st.booleans(),
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_scans_of_all_dtypes_and_layouts_equal_numpy(size, step, dtype, working, op, inclusive):
     x = values(size, dtype)[::step]
     if working in ("i4", "u4") and dtype == "u8":

@@ -18,6 +18,7 @@ from dparray.kernels.segmented import (
     make_csr_matvec_kernel,
     make_segmented_reduce_kernel,
 )
+from tests.support import examples
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
 LENGTHS = {
@@ -98,8 +99,9 @@ def test_offsets_of_every_dtype_leave_out_what_is_outside(dtype):
 ANY = st.integers(-(2**62), 2**62) | st.integers(-20, 80)
 
 
+@pytest.mark.slow
 @given(offsets=st.lists(ANY, min_size=1, max_size=9), column=ANY)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_wrong_offsets_and_indices_touch_nothing_outside(offsets, column):
     """The simulator would report it."""
     x, columns, vector = np.ones(60), np.arange(60) % 5, np.ones(5)

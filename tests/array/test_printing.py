@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies
 
 import dparray as dp
+from tests.support import examples
 
 ARRAYS = [
     np.arange(10.0) / 3,
@@ -36,7 +37,7 @@ OPTIONS = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(strategies.sampled_from(ARRAYS), strategies.fixed_dictionaries({}, optional=OPTIONS))
 def test_texts_are_numpys(values: np.ndarray, chosen: dict[str, Any]) -> None:
     x = dp.asarray(values)

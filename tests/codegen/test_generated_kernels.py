@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import dparray as dp
+from tests.support import examples
 
 SIZE = 6
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -97,7 +98,7 @@ def kernels(draw: Any) -> str:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     text=kernels(),
     kinds=st.tuples(*[st.sampled_from(INTEGERS)] * 2, *[st.sampled_from(FLOATS)] * 2),

@@ -377,6 +377,7 @@ def start(place: Path, program: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", prelude + program], env=environment)
 
 
+@pytest.mark.slow
 def test_sixteen_processes_race_and_none_reads_a_wrong_byte(place: Path) -> None:
     racers = [start(place, RACER) for _ in range(16)]
     assert [racer.wait(timeout=120) for racer in racers] == [0] * 16

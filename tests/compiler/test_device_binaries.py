@@ -147,6 +147,7 @@ def test_without_the_functions_that_load_binaries_modules_are_built(
     assert builds == ["built", "built"]
 
 
+@pytest.mark.slow
 def test_what_builds_a_program_is_not_kept(builds: list[str]) -> None:
     """A program that a driver built holds more than a megabyte; a process may make hundreds."""
 
@@ -218,6 +219,7 @@ atexit.register(at_the_end)
 """
 
 
+@pytest.mark.slow
 def test_the_driver_starts_its_compiler_while_the_first_kernel_is_compiled(tmp_path: Path) -> None:
     environment = {**os.environ, "DPARRAY_CACHE_DIR": str(tmp_path), "DPARRAY_NOTICES": "0"}
     finished = subprocess.run(

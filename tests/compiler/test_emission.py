@@ -349,6 +349,7 @@ process = emission._helper.process
     assert run_program(program).strip() == "0"
 
 
+@pytest.mark.slow
 def test_a_fork_has_a_helper_of_its_own() -> None:
     program = f"""
 import os

@@ -117,6 +117,7 @@ with limits.force("fused"):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [_LIBRARY, _TILE], ids=["library", "tile"])
 def test_no_module_of_the_library_breaks_a_rule(text: str, tmp_path: Path) -> None:
     # A new process with an empty cache, so that all are compiled.

@@ -143,6 +143,7 @@ def test_kernels_of_users_are_in_no_store() -> None:
     assert key.stored_kernel_key(generated, TYPES, {}) is None
 
 
+@pytest.mark.slow
 def test_the_collection_is_computed_without_numba_where_the_store_has_it(file: Path) -> None:
     program = (
         "import sys, numpy as np, dparray as dp\n"

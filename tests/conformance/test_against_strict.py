@@ -23,6 +23,7 @@ os.environ.setdefault("ARRAY_API_STRICT_API_VERSION", "2025.12")
 strict = pytest.importorskip("array_api_strict")
 
 import dparray as dp  # noqa: E402 - after the version of the standard is set
+from tests.support import examples  # noqa: E402
 
 strict.set_array_api_strict_flags(api_version="2025.12")
 
@@ -424,7 +425,7 @@ def numbers(dtype: str, shape: tuple[int, ...]) -> st.SearchStrategy[np.ndarray]
 
 
 @pytest.mark.parametrize("name", sorted(ONE))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(data=st.data())
 def test_functions_of_one_array(name: str, data: st.DataObject) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
@@ -433,7 +434,7 @@ def test_functions_of_one_array(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(TWO))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(data=st.data())
 def test_functions_of_two_arrays(name: str, data: st.DataObject) -> None:
     shapes = data.draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=3))
@@ -466,7 +467,7 @@ def test_special_values_of_two_arrays(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(AXES))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(data=st.data())
 def test_reductions(name: str, data: st.DataObject) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4))
@@ -485,21 +486,21 @@ def test_reductions(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(data=st.data())
 def test_other_functions(name: str, data: st.DataObject) -> None:
     _check(CALLS[name], data, DTYPES, 1)
 
 
 @pytest.mark.parametrize("name", sorted(LINALG))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(data=st.data())
 def test_linear_algebra(name: str, data: st.DataObject) -> None:
     _check(LINALG[name], data, FLOATS, 2)
 
 
 @pytest.mark.parametrize("name", sorted(FFT))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(data=st.data())
 def test_transforms(name: str, data: st.DataObject) -> None:
     # NumPy's transforms to real numbers read memory behind an input without elements.
@@ -557,7 +558,7 @@ def test_every_method_of_the_standard_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OPERATORS))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(data=st.data())
 def test_operators(name: str, data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(DTYPES))
@@ -599,7 +600,7 @@ def test_conversions_to_python(name: str, dtype: str) -> None:
     compare(lambda xp, x: getattr(x, f"__{name}__")(), [np.asarray(1).astype(dtype)])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(data=st.data())
 def test_indexing(data: st.DataObject) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import dparray as dp
 from dparray._codegen.elementwise import BLOCK, SHORTEST_ROW
-from tests.support import same, values
+from tests.support import examples, same, values
 
 pytestmark = pytest.mark.usefixtures("fused")
 
@@ -44,7 +44,7 @@ def test_matrices_with_rows_of_any_length(name: str, columns: int) -> None:
     same(MATRICES[name](dp, given.T), MATRICES[name](np, host.T))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     extents=st.lists(st.sampled_from([1, 2, 3, 15, 17, 40, 70]), min_size=2, max_size=3),
     axes=st.permutations(range(4)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,9 @@ from hypothesis import strategies as st
 import dparray as dp
 from dparray._compiler import compile
 from dparray._evaluate import evaluate, limits
-from tests.support import launched
+from tests.support import examples, launched
 
-EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "40"))
+EXAMPLES = examples(40)
 SIZE = 3000
 
 

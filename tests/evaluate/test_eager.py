@@ -150,6 +150,7 @@ def test_forgotten_kernels_are_not_launched() -> None:
     np.testing.assert_allclose(dp.exp(x).asnumpy(), np.exp(A), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_memory_keeps_a_bounded_number_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def programs(x: Any) -> list[Any]:
         with dp.config.override(lazy=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -13,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from tests.support import forced, launched, same, values
+from tests.support import examples, forced, launched, same, values
 
-EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "12"))
+EXAMPLES = examples(12)
 
 
 # -- against NumPy --------------------------------------------------------------------------------
@@ -247,7 +246,7 @@ def test_infinite_elements_have_no_variance_and_huge_ones_an_infinite_one(
                 np.testing.assert_array_equal(np.isnan(variance), affected)
 
 
-@settings(max_examples=4 * EXAMPLES, deadline=None)
+@settings(max_examples=examples(4) * EXAMPLES, deadline=None)
 @given(
     length=st.integers(1, 400),
     mean=st.sampled_from([0.0, 1.0, -3e4, 1e7]),

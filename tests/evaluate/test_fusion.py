@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,10 +14,10 @@ from hypothesis import strategies as st
 
 import dparray as dp
 from dparray._evaluate import limits
-from tests.support import counted, forced, same, values
+from tests.support import counted, examples, forced, same, values
 
 LARGE = 1 << 18
-EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "15"))
+EXAMPLES = examples(15)
 
 
 # -- compilations -------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ rounding of the elementary functions, lazy and eager must be equal bit for bit.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,10 +19,10 @@ import dparray as dp
 from dparray._evaluate import host as tier_host
 from dparray._evaluate import limits
 from dparray._runtime import queues
+from tests.support import examples
 
-# Of each of three ways of computing, and a tenth of it compiled: 2000 in all in CI, where
-# hypothesis takes the same ones every time.
-EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "650" if "CI" in os.environ else "100"))
+# For each of three ways of computing; a tenth of them are compiled, too.
+EXAMPLES = examples(600)
 DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool", "float16", "complex64"]
 SHAPES: list[tuple[int, ...]] = [(6,), (4, 6), (3, 4, 6), (1, 6), (4, 1), ()]
 

@@ -51,6 +51,7 @@ def test_every_narrow_dtype(name: str, dtype: str) -> None:
             same(found, wanted, 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["uint16", "int16", "int8"])
 def test_sums_of_the_largest_and_least_numbers(dtype: str) -> None:
     limits = np.iinfo(dtype)

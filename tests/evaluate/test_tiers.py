@@ -18,7 +18,7 @@ import dparray as dp
 from dparray._evaluate import background, cost_model, evaluate, limits
 from dparray._evaluate.cost_model import Terms
 from dparray._graph.node import pending_order
-from tests.support import launched
+from tests.support import examples, launched
 
 #: Terms by which everything, or nothing, is computed at once, and by which kernels come soon.
 MODELS: dict[str, dict[str, float]] = {
@@ -193,7 +193,7 @@ def test_numpy_folds_short_rows_one_by_one(axis: int) -> None:
 SIZES = st.sampled_from([1, 60, 8192, 8193, 70_000, 140_000])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.data(),
     st.sampled_from(list(MODELS)),

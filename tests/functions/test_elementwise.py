@@ -17,7 +17,7 @@ import dparray as dp
 from dparray._dtypes import NAMES
 from dparray._evaluate import limits
 from dparray._graph.ops import OPS, Op
-from tests.support import same
+from tests.support import examples, same
 
 SAMPLES = {
     "b": [True, False, True],
@@ -197,7 +197,7 @@ def test_plain_scalars_give_arrays_on_the_default_device() -> None:
 SHAPES = hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=4, min_side=0)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(shapes=SHAPES, data=st.data())
 def test_broadcasting_is_numpys(shapes: Any, data: st.DataObject) -> None:
     floats = hnp.arrays("float64", shapes.input_shapes[0], elements=st.floats(-9, 9, width=16))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import dparray as dp
-from tests.support import numbered, on_device
+from tests.support import examples, numbered, on_device
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
 
@@ -66,7 +66,7 @@ def assert_same(found: Any, wanted: Any) -> None:
     assert found.shape == np.shape(wanted)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(data=st.data())
 def test_basic_indices_are_views(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
@@ -107,7 +107,7 @@ def test_integers_select_copies(size: int, lazy: bool) -> None:
         assert int(kept) == 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(data=st.data())
 def test_advanced_indices_read(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
@@ -118,7 +118,7 @@ def test_advanced_indices_read(data: st.DataObject) -> None:
         assert_same(outcome(lambda: x[on_device(index)]), outcome(lambda: host[index]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(data=st.data())
 def test_advanced_indices_write(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
@@ -173,7 +173,7 @@ def test_an_array_without_elements_can_be_written(strides: tuple[int, ...] | Non
     assert x.shape == (0, 2)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_views_of_views(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
+from tests.support import examples
 
 VIEWS = {
     "reshape": lambda xp, x: x.reshape(4, 6),
@@ -77,7 +78,7 @@ def test_copies_share_nothing(name: str, queue: Any) -> None:
 shapes = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(shape=shapes, data=st.data())
 def test_reshape_of_any_layout(shape: tuple[int, ...], data: st.DataObject) -> None:
     host = np.arange(int(np.prod(shape))).reshape(shape)

@@ -14,10 +14,12 @@ from hypothesis.extra import numpy as hnp
 
 import dparray as dp
 from dparray._dtypes import NAMES
-from tests.support import same
+from tests.support import examples, same
 
 EVERYWHERE = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 FUNCTIONS = ["sum", "prod", "min", "max", "mean", "var", "std", "any", "all", "ptp"]
 FUNCTIONS += ["argmin", "argmax", "count_nonzero"]

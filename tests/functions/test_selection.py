@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import dparray as dp
 from dparray._evaluate import background
 from dparray.algorithms import selection
-from tests.support import counts, kernels_of, launched
+from tests.support import counts, examples, kernels_of, launched
 
 SHAPES = [(40_000,), (70_001,), (200, 300), (5, 100, 101)]
 
@@ -64,7 +64,7 @@ def test_a_mask_of_the_first_axes_takes_a_scalar():
 
 
 @given(shift=st.integers(0, 3), is_array=st.booleans())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_a_mask_may_share_memory_with_what_it_writes_to(shift, is_array):
     host = mask_of(50_000, 0.5)
     x = dp.asarray(host)

@@ -101,6 +101,7 @@ def test_inverses(name: str, dtype: str, queue: Any) -> None:
     assert np.isnan(outside.asnumpy()).all()
 
 
+@pytest.mark.slow
 def test_the_inverse_of_the_complement_is_that_of_the_other_side() -> None:
     a, b, q = (
         dp.asarray([0.5, 3.0, 40.0]),
@@ -164,6 +165,7 @@ EDGES = {
 }
 
 
+@pytest.mark.slow
 def test_counts() -> None:
     n, k = dp.asarray([5, 5, 5, 3, -2, 60]), dp.asarray([2, 0, 6, 3, 1, 30])
     ways = [10, 1, 0, 1, 0, float(math.comb(60, 30))]

@@ -933,6 +933,7 @@ print(x.tolist())
 """
 
 
+@pytest.mark.slow
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     file = tmp_path / "program.py"
     file.write_text(_PROCESS)

@@ -77,6 +77,7 @@ def test_importing_dparray_imports_no_numba() -> None:
     assert done.stdout.strip() == "False"
 
 
+@pytest.mark.slow
 def test_a_script_that_knows_numba_dpex_alone_runs() -> None:
     program = (
         "import numba_dpex, dpnp\n"

@@ -176,6 +176,7 @@ def test_a_sum_of_four_times_the_limit(client: Any) -> None:
     assert max(in_use) < 3 * LIMIT
 
 
+@pytest.mark.slow
 def test_a_sort_of_four_times_the_limit(client: Any) -> None:
     import dparray.dask
 

@@ -95,6 +95,7 @@ print((resident() - before) / 60)
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_makes_kernels_all_day_does_not_grow() -> None:
     environment = dict(os.environ, PYTHONPATH=str(ROOT), DPARRAY_NOTICES="0")
     done = subprocess.run(

@@ -303,6 +303,7 @@ def test_the_process_ends_in_silence(ending: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork_while_another_thread_uses_the_pool() -> None:
     """The pool is whole in the child: until work was submitted it allocates, then it refuses."""

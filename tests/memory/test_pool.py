@@ -29,6 +29,7 @@ from dparray.memory import pool as _pool
 from dparray.memory.driver import SLAB
 from dparray.memory.pool import LARGE, MAX_FREE_LISTS, MAX_RATIO, Pools
 from dparray.memory.segments import Block, Pool
+from tests.support import examples
 
 KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 
@@ -1003,7 +1004,7 @@ class PoolMachine(RuleBasedStateMachine):
 
 
 PoolMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, derandomize=True
+    max_examples=examples(60), stateful_step_count=40, deadline=None, derandomize=True
 )
 TestEveryOrder = PoolMachine.TestCase
 

@@ -74,6 +74,7 @@ def test_without_a_policy_they_are_an_error(pair: list[dp.Device]) -> None:
         a + b
 
 
+@pytest.mark.slow
 def test_what_is_noted_down_under_a_policy_is_computed_by_it_later(pair: list[dp.Device]) -> None:
     host, (a, b) = _arrays(pair)
     with dp.placement("fastest"):

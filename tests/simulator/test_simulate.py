@@ -28,6 +28,7 @@ from dparray.kernel_api import (
     atomic_fence,
     group_barrier,
 )
+from tests.support import examples
 
 TILE = 4
 
@@ -77,7 +78,7 @@ def tree_sum(nd_item, x, partial, slm):
         partial[group.get_group_id(0)] = slm[0]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(size=st.integers(1, 60), exponent=st.integers(0, 4))
 def test_a_tree_reduction_in_local_memory_equals_numpy(size, exponent):
     local = 2**exponent

@@ -48,6 +48,7 @@ INJECTED = [
 ]
 
 
+@pytest.mark.slow
 def test_each_injected_failure_and_random_program_is_a_step(tmp_path: Path) -> None:
     assert {name for name, _ in INJECTED} <= set(stress.STEPS)
     for size in (1, 3):
@@ -91,6 +92,7 @@ def test_what_is_kept_without_a_new_kernel_fails(
     assert "it keeps what no kernel explains" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_threads_that_do_nothing_hang_and_those_that_work_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

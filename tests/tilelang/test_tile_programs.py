@@ -561,6 +561,7 @@ def test_outputs_with_more_elements_than_a_launch_has_work_items(
     assert (function(x).asnumpy() == expected).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [16, 23])
 @pytest.mark.parametrize("dtype", ["float16", "uint8"])
 def test_tiles_that_overhang_write_each_element_once(

@@ -93,6 +93,7 @@ def test_a_package_that_cannot_be_imported(tmp_path: Path) -> None:
     assert "pip install" in remedy_of(run, "imports")
 
 
+@pytest.mark.slow
 def test_every_device_is_checked(tmp_path: Path) -> None:
     drivers = drivers_with_a_copy(tmp_path)
     if drivers is None:
@@ -210,6 +211,7 @@ def test_what_needs_a_link_that_crashed_is_skipped(tmp_path: Path) -> None:
     assert "exit status 3" in found[0].found
 
 
+@pytest.mark.slow
 def test_a_link_that_hangs_is_ended(tmp_path: Path) -> None:
     command = worker(
         tmp_path,

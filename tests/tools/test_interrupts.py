@@ -250,6 +250,7 @@ def run_alone(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_every_wait_for_a_kernel_that_never_ends_can_be_interrupted(tmp_path: Path) -> None:
     """Arrays of the same queue stay usable, and the process ends with its status."""
     done = run_alone(WAITS, tmp_path)
@@ -262,6 +263,7 @@ def test_another_queue_works_beside_a_kernel_that_never_ends(tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (7, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("items", "end", "status", "told"),
     [
@@ -317,6 +319,7 @@ assert x.asnumpy().shape == (3,)
 """
 
 
+@pytest.mark.slow
 def test_a_compilation_is_left_at_an_interrupt_and_found_later(tmp_path: Path) -> None:
     done = run_alone(COMPILES, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

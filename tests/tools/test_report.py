@@ -43,6 +43,7 @@ def test_results_that_differ_are_told() -> None:
     assert report.compared(np.array([np.nan]), [1.0]) != "ok"
 
 
+@pytest.mark.slow
 def test_the_bench_rows_are_those_of_the_device() -> None:
     options = ("launch", "--device", "cpu", "--rounds", "2")
     found = report._of_command("bench", *options)

@@ -45,6 +45,7 @@ def test_an_index_far_outside_prints_the_lines_that_ran(tmp_path: Path) -> None:
     assert re.search(r'program\.py", line \d+ in <module>', done.stderr), done.stderr
 
 
+@pytest.mark.slow
 def test_a_handler_that_was_there_before_stays(tmp_path: Path) -> None:
     own = "import os, signal\nsignal.signal(signal.SIGSEGV, lambda *_: print('mine'))\n"
     done = run(tmp_path, own + KERNEL + "os.kill(os.getpid(), signal.SIGSEGV)\n", 0)

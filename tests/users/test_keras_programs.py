@@ -64,6 +64,7 @@ assert isinstance(keras.ops.add(x, x), dparray.ndarray)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [CONSTANTS, CONVOLUTION, DENSE], ids=["K", "Conv2D", "Dense"])
 def test_a_program_of_the_documents(program: str) -> None:
     run = subprocess.run(
