@@ -20,6 +20,7 @@ from dparray.linalg.decompositions import (
     svd,
     svdvals,
 )
+from dparray.linalg.exponentials import expm
 from dparray.linalg.factors import lu, lu_factor, lu_solve
 from dparray.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
 from dparray.linalg.operands import LinAlgError
@@ -39,6 +40,7 @@ from dparray.linalg.solving import (
     tensorsolve,
     vecdot,
 )
+from dparray.linalg.triangular import cho_factor, cho_solve, solve_triangular
 
 __all__ = [
     "EigResult",
@@ -47,6 +49,8 @@ __all__ = [
     "QRResult",
     "SVDResult",
     "SlogdetResult",
+    "cho_factor",
+    "cho_solve",
     "cholesky",
     "cond",
     "cross",
@@ -56,6 +60,7 @@ __all__ = [
     "eigh",
     "eigvals",
     "eigvalsh",
+    "expm",
     "inv",
     "lstsq",
     "lu",
@@ -73,6 +78,7 @@ __all__ = [
     "qr",
     "slogdet",
     "solve",
+    "solve_triangular",
     "svd",
     "svdvals",
     "tensordot",

@@ -8,6 +8,7 @@ from dparray._array.apply import astype_array
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._functions.conversion import ascontiguousarray
 from dparray._placement import Placement
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.linalg.operands import default_float, matrices
@@ -16,7 +17,7 @@ from dparray.memory.exchange import dpnp
 __all__ = ["lu", "lu_factor", "lu_solve"]
 
 
-def _floating(x: ndarray) -> ndarray:
+def floating(x: ndarray) -> ndarray:
     return x if x.dtype.kind in "fc" else astype_array(x, default_float(x))
 
 
@@ -52,7 +53,7 @@ def lu(
         >>> (p @ l @ u).tolist()
         [[0.0, 2.0], [4.0, 6.0]]
     """
-    x = _floating(matrices("lu", "x", x, square=False))
+    x = floating(matrices("lu", "x", x, square=False))
     return compute(
         "lu",
         (("x", x),),
@@ -87,7 +88,7 @@ def lu_factor(
         >>> factors.tolist(), rows.tolist()
         ([[4.0, 6.0], [0.0, 2.0]], [1, 1])
     """
-    x = _floating(matrices("lu_factor", "x", x, square=False))
+    x = floating(matrices("lu_factor", "x", x, square=False))
     return compute(
         "lu_factor",
         (("x", x),),
@@ -130,9 +131,10 @@ def lu_solve(
         raise ArgumentError("lu_solve: lu_and_piv is no pair; give what dp.linalg.lu_factor gave")
     if trans not in (0, 1, 2):
         raise ArgumentError(f"lu_solve: trans is {trans!r}; it is 0, 1 or 2")
-    factors = _floating(matrices("lu_solve", "lu", lu_and_piv[0]))
-    rows = check_array("lu_solve", "piv", lu_and_piv[1])
-    b = _floating(check_array("lu_solve", "b", b, Placement(factors.sycl_queue, factors.usm_type)))
+    factors = floating(matrices("lu_solve", "lu", lu_and_piv[0]))
+    # dpnp reads the rows of a stack as if they were stored one behind the other.
+    rows = ascontiguousarray(check_array("lu_solve", "piv", lu_and_piv[1]))
+    b = floating(check_array("lu_solve", "b", b, Placement(factors.sycl_queue, factors.usm_type)))
     if not b.ndim or b.shape[0 if b.ndim == 1 else -2] != factors.shape[-1]:
         raise ShapeError(
             f"lu_solve: b of shape {b.shape} does not fit factors of shape {factors.shape}"

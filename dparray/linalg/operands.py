@@ -11,6 +11,7 @@ from dparray import _dtypes, _layout
 from dparray._array import dispatch
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._functions.elementwise import isfinite
 from dparray._placement import common_placement
 from dparray.exceptions import DTypeError, ShapeError
 
@@ -42,6 +43,15 @@ def refuse_half(function: str, name: str, x: ndarray) -> None:
     """Raise a DTypeError for an array of half precision, which linear algebra has none of."""
     if x.dtype == _dtypes.float16 or _dtypes.is_bfloat16(x.dtype):
         raise DTypeError(f"{function}: not defined for {x.dtype}; write {name}.astype('float32')")
+
+
+def check_numbers(function: str, name: str, x: ndarray) -> None:
+    """Raise a ValueError for an array with infinities or NaN."""
+    if x.dtype.kind in "fc" and not bool(isfinite(x).all()):
+        raise ValueError(
+            f"{function}: {name} must not contain infs or NaNs; write check_finite=False to "
+            "compute with them"
+        )
 
 
 def compute(

@@ -73,7 +73,9 @@ OTHERS = {
     *("devices", "sizes", "halo", "like"),  # of distribute
     "keywords",  # of the function that pad calls
     *("check_finite", "overwrite_a", "overwrite_b", "p_indices", "permute_l", "trans"),
-    "b",  # of lu_solve, beside factors
+    *("lower", "unit_diagonal"),
+    "b",  # of lu_solve and cho_solve, beside factors
+    "c_and_lower",  # the result of cho_factor
     "lu_and_piv",  # what lu_factor gives, on one queue by itself
     "M",
     "N",
