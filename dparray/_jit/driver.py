@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
+from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import Casts
@@ -32,16 +33,21 @@ from dparray._jit.source import (
     assigned_names,
     definition_of,
     is_prange_function,
+    source_of,
     upward_exposed,
     used_names,
 )
 from dparray._jit.views import host_view, result_of
 from dparray._kernel.function import KernelFunction
+from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray._runtime import device_facts
 from dparray._type_keys import code_of
+from dparray.exceptions import KernelCompileError
 from dparray.kernel_api import Range
 
+#: Up to this many elements of its arrays, a loop around ``prange`` loops is one native region.
+MAX_NEST_ELEMENTS = 1 << 18
 #: The name of ``dparray.special`` in drivers.
 _SPECIAL = "__special__"
 
@@ -94,6 +100,7 @@ class NativeRegion:
         self.inputs = inputs
         self.outputs = outputs
         self.options = options
+        self.is_parallel = False
         self.ran_as = "native"
         self._compiled: dict[Any, tuple[Native, dict[str, Any]]] = {}
         self._tasks: dict[Any, tuple[KernelFunction, dict[str, Any]]] = {}
@@ -166,7 +173,8 @@ class NativeRegion:
             names: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.outputs]
             body.append(ast.Return(ast.Tuple(names, ast.Load())))
         definition, inferred = self._inferred(types, body)
-        native = Native(self.source, Casts(inferred).visit(definition), self.options)
+        tree = Casts(inferred).visit(definition)
+        native = Native(self.source, tree, self.options, self.is_parallel)
         kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in types.items()]
         if None not in kinds:
             native.compile_types(tuple(kinds))
@@ -232,6 +240,54 @@ class NativeRegion:
         )
 
 
+class Nest(NativeRegion):
+    """A loop around ``prange`` loops, as one native region with threads.
+
+    On a CPU device and for small arrays a launch for each iteration would cost more than its work.
+    The regions inside of it are for larger arrays and other devices.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.is_parallel = True
+        self._is_refused = False
+
+    def choice(self, name: str, otherwise: ast.stmt) -> ast.stmt:
+        """Return the statement that chooses between this region and the regions inside."""
+        inputs: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.inputs]
+        fits = ast.Attribute(ast.Name(name, ast.Load()), "fits", ast.Load())
+        chosen = ast.If(ast.Call(fits, inputs, []), [self.call(name)], [otherwise])
+        return ast.fix_missing_locations(ast.copy_location(chosen, self.node))
+
+    def fits(self, *values: Any) -> bool:
+        """Return whether a call with these values is the one native region."""
+        if self._is_refused or config.debug or launcher.get() is not call_kernel:
+            return False
+        arrays = [value for value in values if isinstance(value, ndarray)]
+        if not arrays or sum(x.size for x in arrays) > MAX_NEST_ELEMENTS:
+            return False
+        if not device_facts.is_cpu(arrays[0].sycl_queue):
+            return False
+        types = dict(zip(self.inputs, map(type_of, values), strict=True))
+        return tuple(types.values()) in self._compiled or self._compiles(types, {})
+
+    def _compiles(self, types: Mapping[str, Any], orders: Mapping[str, str]) -> bool:
+        tree, inferred = self._inferred(types, [copy.deepcopy(self.node)])
+        casts = Casts(inferred)
+        casts.visit(tree)
+        try:
+            if not casts.doubts:
+                self._compile(types, orders)
+                return True
+        except KernelCompileError:  # the regions inside have their own errors
+            pass
+        self._is_refused = True
+        return False
+
+    def prepare(self, types: Inference, orders: Mapping[str, str], queue: Any) -> None:
+        """Do nothing: the regions inside are prepared by themselves, so that errors come first."""
+
+
 class _Cutter:
     """Replaces loops by calls of regions."""
 
@@ -262,6 +318,8 @@ class _Cutter:
             return self._add(ParallelRegion(self.source, node, self.local, self.options))
         if isinstance(node, ast.For | ast.While) and self._is_native(node):
             return self._add(self._native(node))
+        if isinstance(node, ast.For | ast.While) and self._may_be_nest(node):
+            return self._nest(node)
         for name in ("body", "orelse", "finalbody"):
             inner = getattr(node, name, None)
             if inner and isinstance(inner[0], ast.stmt):
@@ -275,6 +333,31 @@ class _Cutter:
         statement: ast.stmt = region.call(name)
         return statement
 
+    def _may_be_nest(self, node: ast.For | ast.While) -> bool:
+        """Whether a loop around ``prange`` loops may be one native region."""
+        if not contains_prange(self.source, node):
+            return False
+        for each in ast.walk(node):
+            if isinstance(each, ast.Return):
+                return False
+            # Numba would run the prange loops of a callee one iteration after the other.
+            function = self.source.resolve(each.func) if isinstance(each, ast.Call) else None
+            plain = getattr(function, "py_func", None)
+            if isinstance(plain, FunctionType):
+                called = source_of(plain)
+                if contains_prange(called, called.definition):
+                    return False
+        return True
+
+    def _nest(self, node: ast.For | ast.While) -> ast.stmt:
+        nest = self._native(copy.deepcopy(node), node, Nest)
+        assert isinstance(nest, Nest)
+        name = f"__region_{len(self.regions)}"
+        self.regions.append(nest)
+        self.names[name] = nest
+        node.body, node.orelse = self.cut(node.body), self.cut(node.orelse)
+        return nest.choice(name, node)
+
     def _is_native(self, node: ast.For | ast.While) -> bool:
         if contains_prange(self.source, node) or not walks_elements(self.source, node, self.types):
             return False
@@ -284,15 +367,20 @@ class _Cutter:
             return False
         return True
 
-    def _native(self, node: ast.For | ast.While) -> NativeRegion:
+    def _native(
+        self,
+        node: ast.For | ast.While,
+        place: ast.stmt | None = None,
+        kind: type[NativeRegion] = NativeRegion,
+    ) -> NativeRegion:
         assigned = assigned_names([node])
         inputs = upward_exposed([node]) & self.local
         before = _assigned_before(self.source.definition, node)
-        outputs = assigned & upward_exposed(_after(self.body, node, []) or [])
+        outputs = assigned & upward_exposed(_after(self.body, place or node, []) or [])
         # A loop that does not run leaves its variables as they were.
         inputs |= outputs & before
         inputs -= {name for name in inputs - before if name in assigned}
-        return NativeRegion(self.source, node, sorted(inputs), sorted(outputs), self.options)
+        return kind(self.source, node, sorted(inputs), sorted(outputs), self.options)
 
 
 class _SpecialFunctions(ast.NodeTransformer):

@@ -20,8 +20,10 @@ from dparray._array.ndarray import ndarray
 from dparray._dtypes import is_bfloat16
 from dparray._jit.casts import Casts, check_literals
 from dparray._jit.driver import (
+    MAX_NEST_ELEMENTS,
     Driver,
     NativeRegion,
+    Nest,
     contains_prange,
     walked_lines,
     walks_elements,
@@ -190,7 +192,7 @@ class Plan:
         """Apply the fallback policy to loops that one work-item of a device runs."""
         if not self.in_cpu and self.driver is not None:
             for region in self.driver.regions:
-                if isinstance(region, NativeRegion):
+                if isinstance(region, NativeRegion) and not isinstance(region, Nest):
                     fallback.is_sequential(self.queue, name, self.source.file, region.line)
 
 
@@ -447,6 +449,12 @@ class JitFunction:
         for region in plan.ready_driver().regions:
             text = source.lines[region.line - source.first_line].strip()
             kind = "native region: loop over elements"
+            if isinstance(region, Nest):
+                if not plan.in_cpu:
+                    continue
+                kind = (
+                    f"native parallel region for at most {MAX_NEST_ELEMENTS:,} elements, otherwise:"
+                )
             if isinstance(region, NativeRegion) and not plan.in_cpu:
                 kind = "kernel of one work-item: loop over elements"
             if isinstance(region, ParallelRegion):

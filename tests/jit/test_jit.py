@@ -964,3 +964,49 @@ def test_defaults_complete_a_call() -> None:
         compiled()
     with pytest.raises(dp.KernelArgumentError, match="too many"):
         compiled(x, 1.0, 2.0, 3.0)
+
+
+# -- loops around prange loops ---------------------------------------------------------------------
+
+
+def shortest_paths(path: Any) -> Any:
+    steps = 0
+    for k in range(path.shape[0]):
+        for i in dp.prange(path.shape[0]):
+            path[i, :] = np.minimum(path[i, :], path[i, k] + path[k, :])
+        steps += k
+    return steps
+
+
+def time_steps(u: Any, v: Any, n: int) -> Any:
+    total = 0.0
+    for _ in range(n):
+        for i in dp.prange(1, u.shape[0] - 1):
+            v[i] = u[i - 1] * 0.5 + u[i + 1] * 0.5
+        u[1:-1] = v[1:-1]
+        for i in dp.prange(u.shape[0]):
+            total += u[i]
+    return total
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 18])
+def test_a_loop_around_prange_loops(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dparray._jit.driver.MAX_NEST_ELEMENTS", limit)
+    host = RNG.integers(1, 100, (7, 7))
+    path = dp.asarray(host)
+    compiled = dp.jit(shortest_paths)
+    assert compiled(path) == shortest_paths(host) == 21
+    np.testing.assert_array_equal(path.asnumpy(), host)
+    assert "native parallel region for at most" in str(dp.explain(compiled, path))
+
+
+@pytest.mark.parametrize("limit", [0, 1 << 18])
+def test_reductions_in_a_loop_over_time(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dparray._jit.driver.MAX_NEST_ELEMENTS", limit)
+    hosts = [RNG.random(9), np.zeros(9)]
+    arrays = [dp.asarray(each) for each in hosts]
+    found = dp.jit(time_steps)(*arrays, 3)
+    assert isinstance(found, dp.ndarray)
+    np.testing.assert_allclose(float(found), time_steps(*hosts, 3), 1e-12)
+    for one, other in zip(arrays, hosts, strict=True):
+        np.testing.assert_allclose(one.asnumpy(), other, 1e-12)
