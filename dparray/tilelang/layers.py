@@ -33,10 +33,8 @@ from dparray.tilelang.windows import (
 
 #: Elements of an image from which on it pays to have whole vectors of filters.
 _LARGE = 1 << 15
-#: Windows of one element: points from which on, and channels up to which, the kernel is as fast as
-#: a product of matrices.
-_MANY_POINTS = 1024
-_FEW_CHANNELS = 64
+#: Windows of one element: multiplications up to which BLAS computes on the calling thread alone.
+_SMALL_PRODUCT = 1 << 18
 
 
 def conv(
@@ -137,14 +135,12 @@ def _contiguous(x: ndarray) -> ndarray:
 def _is_product(x: ndarray, w: ndarray) -> bool:
     """Return whether a convolution is a product of matrices that libraries compute faster.
 
-    Nothing is compiled for it. Of many points with few channels, and whole vectors of filters, the
-    kernel is as fast, and it does not wait for the threads of BLAS on busy cores.
+    Nothing is compiled for it. On a CPU the kernel is as fast for large products, and it does not
+    wait for the threads of BLAS, which keep a core busy for some time after each product.
     """
-    *window, depth, filters = w.shape
-    if any(size > 1 for size in window) or not (x.dtype == w.dtype in (FLOAT32, FLOAT64)):
+    if any(size > 1 for size in w.shape[:-2]) or not (x.dtype == w.dtype in (FLOAT32, FLOAT64)):
         return False
-    points = x.size // max(depth, 1)
-    return points < _MANY_POINTS or depth > _FEW_CHANNELS or filters % VECTOR > 0
+    return x.size * w.shape[-1] <= _SMALL_PRODUCT or not x.sycl_queue.sycl_device.is_cpu
 
 
 def _convolved(

@@ -220,8 +220,9 @@ def test_small_and_large_convolutions_agree(window, steps, apart) -> None:
     conv = helper.make_node("Conv", ["x", "w", "b"], ["y"], **attributes)
     model = dp.onnx.load(make([conv], [info("x")], [info("y")], weights))
     x = values(1, 3, 14, 15)
-    assert x.size * 30 > MAX_GATHERED / 2  # so that 40 of them are above the limit
-    many = model(np.repeat(x, 40, axis=0)).asnumpy()
+    many = model(np.repeat(x, 400, axis=0)).asnumpy()
+    products = many[:1].size * weights["w"][0].size
+    assert products <= MAX_GATHERED < 400 * products
     np.testing.assert_allclose(model(x).asnumpy(), many[:1], rtol=1e-4, atol=1e-4)
     padded = np.pad(x, ((0, 0), (0, 0), (1, 2), (0, 1)))
     reach = [d * (k - 1) + 1 for d, k in zip(apart, window, strict=True)]
@@ -229,3 +230,16 @@ def test_small_and_large_convolutions_agree(window, steps, apart) -> None:
     parts = parts[:, :, :: steps[0], :: steps[1], :: apart[0], :: apart[1]]
     right = np.einsum("ncyxij,fcij->nfyx", parts, weights["w"]) + weights["b"][:, None, None]
     np.testing.assert_allclose(many[:1], right, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_large_products_by_constant_weights(is_transposed: bool) -> None:
+    """They are computed as convolutions, without the threads of BLAS."""
+    weights = {"w": values(96, 80).T if is_transposed else values(80, 96), "b": values(96)}
+    weights["w"] = np.ascontiguousarray(weights["w"].T if is_transposed else weights["w"])
+    gemm = helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=int(is_transposed))
+    model = dp.onnx.load(make([gemm], [info("x")], [info("y")], weights))
+    x = values(64, 80)
+    right = x @ (weights["w"].T if is_transposed else weights["w"]) + weights["b"]
+    np.testing.assert_allclose(model(x).asnumpy(), right, rtol=1e-4, atol=1e-4)
+    assert "convolved" in str(dp.explain(model, x))

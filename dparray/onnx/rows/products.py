@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from dparray.onnx.registry import Call, row
+from dparray.onnx import functions as dp
+from dparray.onnx.registry import Call, is_traced, row
 from dparray.onnx.rows.elementwise import scalar
 
 
@@ -15,10 +17,32 @@ def _matmul(call: Call, x: Any, y: Any) -> Any:
     return _product(call, x, y)
 
 
+#: Products by constant weights with more multiplications, whose sums have at most so many terms,
+#: are computed as convolutions: their kernel does not wait for the threads of BLAS, which keep a
+#: core busy for some time after each product.
+MIN_CONVOLVED, MAX_CONVOLVED_TERMS = 1 << 18, 512
+
+
 def _product(call: Call, x: Any, y: Any) -> Any:
-    if call.run.is_device_dtype(x.dtype):
-        return call.xp.matmul(x, y)
-    return np.matmul(x.astype("float32"), y.astype("float32")).astype(x.dtype)
+    if not call.run.is_device_dtype(x.dtype):
+        return np.matmul(x.astype("float32"), y.astype("float32")).astype(x.dtype)
+    if (
+        is_traced(x)
+        and isinstance(y, np.ndarray)
+        and x.dtype == y.dtype == np.float32
+        and y.ndim == 2 <= x.ndim
+        and x.shape[-1] == y.shape[0] <= MAX_CONVOLVED_TERMS
+        and math.prod(x.shape) * y.shape[1] > MIN_CONVOLVED
+        and y.shape[1] >= 16  # a vector
+    ):
+        return call.xp.call(_convolved, x, np.ascontiguousarray(y))
+    return call.xp.matmul(x, y)
+
+
+def _convolved(x: Any, y: Any) -> Any:
+    rows = math.prod(x.shape[:-1])
+    made = dp.tilelang.conv(dp.reshape(x, (1, rows, x.shape[-1])), dp.reshape(y, (1, *y.shape)))
+    return dp.reshape(made, (*x.shape[:-1], y.shape[-1]))
 
 
 @row("Gemm")

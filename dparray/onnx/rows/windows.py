@@ -112,9 +112,9 @@ def halves(total: Any, mode: str) -> Pairs:
     return [(each - each // 2, each // 2) for each in total]
 
 
-#: Convolutions of one group that read at most as many elements are one product: of the window's
+#: Convolutions of one group with at most as many multiplications are one product: of the window's
 #: parts side by side, with the filters. It needs no kernel, and small products are fast.
-MAX_GATHERED = 1 << 15
+MAX_GATHERED = 1 << 19
 
 
 def convolve(
@@ -125,8 +125,8 @@ def convolve(
     taps = math.prod(window.sizes)
     if any(map(any, pads)):
         x = dp.pad(x, ((0, 0), *pads, (0, 0)))
-    reads = taps * x.shape[0] * math.prod(counts) * x.shape[-1]
-    if groups == 1 and (taps == 1 or reads <= MAX_GATHERED):
+    products = taps * x.shape[0] * math.prod(counts) * x.shape[-1] * filters.shape[-1]
+    if groups == 1 and products <= MAX_GATHERED:
         parts = _gathered(x, window, counts)
         flat = dp.reshape(parts, (x.shape[0] * math.prod(counts), taps * x.shape[-1]))
         y = dp.matmul(flat, dp.reshape(filters, (taps * x.shape[-1], filters.shape[-1])))
