@@ -32,6 +32,7 @@ import numpy as np
 from dparray._codegen.indexing import (
     collapse,
     element_strides,
+    fits_32_bits,
     in_memory_order,
     index_terms,
     letters_of,
@@ -46,6 +47,7 @@ from dparray._codegen.intrinsics import (
     half_bits,
     half_value,
     integer_power,
+    multiply_add_32,
     of_kind,
 )
 from dparray._codegen.steps import ScalarUse, Steps
@@ -140,6 +142,7 @@ class Structure(NamedTuple):
             and the second is ``block.across``.
         strips: several short rows, a strip, are one row of the range, and a work-item computes the
             elements at one place in so many strips; 0 where it does not.
+        is_narrow: indices are computed in 32 bits, which GPUs multiply by one instruction.
     """
 
     steps: tuple[Any, ...]
@@ -152,6 +155,7 @@ class Structure(NamedTuple):
     multiplies: bool = False
     block: Block | None = None
     strips: int = 0
+    is_narrow: bool = False
 
 
 class Program(NamedTuple):
@@ -318,6 +322,7 @@ def linearize(
     outputs: Sequence[tuple[Node | Scalar, Any]],
     shape: tuple[int, ...],
     tuning: Tuning,
+    is_gpu: bool = False,
 ) -> Program:
     """Number the parts of an expression by first use.
 
@@ -326,6 +331,7 @@ def linearize(
         outputs: the node to be stored and the layout it goes to, for each output.
         shape: the shape of the iteration; all leaves broadcast to it.
         tuning: of the device.
+        is_gpu: it is a GPU.
     """
     parts = Steps(order, [(value, layout.dtype) for value, layout in outputs])
     targets = [layout for _, layout in outputs]
@@ -333,9 +339,11 @@ def linearize(
     extents, strides, classes = collapse(layouts, walked)
     count, is_small = len(parts.arrays), _is_small(targets)
     shortest_row = SHORTEST_SMALL_ROW if is_small else SHORTEST_ROW
-    block = None
-    if len(extents) > 1 and tuning.elements == 1:
+    block, is_narrow = None, False
+    if len(extents) > 1 and (is_gpu or tuning.elements == 1):
         _, columns = merge_axes(range(len(walked)), walked, element_strides(layouts, walked))
+        is_narrow = is_gpu and fits_32_bits(extents, columns, math.prod(extents) + (1 << 20))
+    if len(extents) > 1 and tuning.elements == 1:
         block = _block_of(extents, columns[:count], is_small)
         if block is not None:
             row = block.whole_row
@@ -363,6 +371,7 @@ def linearize(
         len(extents) > 1 and not (block or rows) and math.prod(shape) < _MAX_MULTIPLIED,
         block,
         strips,
+        is_narrow,
     )
     size = math.prod(shape)
     numbers = [size, *extents[block is None :]]
@@ -398,6 +407,7 @@ _NAMESPACE: dict[str, Any] = {
     "half_bits": half_bits,
     "half_value": half_value,
     "integer_power": integer_power,
+    "multiply_add_32": multiply_add_32,
     "of_kind": of_kind,
     **{name: getattr(np, name) for name in TYPE_NAMES.values()},
 }
@@ -405,7 +415,9 @@ _NAMESPACE: dict[str, Any] = {
 
 def _index(structure: Structure, cls: str, name: str) -> str:
     row = structure.block.whole_row if structure.block is not None else 0
-    return "i" if cls == "c" else index_terms(cls, "i", f"{name}_s", row) or "zero"
+    if cls == "c":
+        return "i"
+    return index_terms(cls, "i", f"{name}_s", row, structure.is_narrow) or "zero"
 
 
 def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
@@ -581,7 +593,10 @@ def indices(structure: Structure, classes: Sequence[str]) -> list[str]:
         if any(set(cls) == {"0"} for cls in classes):
             body.append("zero = uint64(0)")
     if structure.has_rows and "c" in classes:
-        body.append(f"i = i * n{last} + i{last}")
+        whole = f"i * n{last} + i{last}"
+        if structure.is_narrow:
+            whole = f"multiply_add_32(i, n{last}, i{last})"
+        body.append(f"i = {whole}")
     return body
 
 

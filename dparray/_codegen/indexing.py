@@ -4,9 +4,12 @@ them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from dparray._layout import Layout, broadcast_strides, is_contiguous, order_of_axes
+
+MAX_NARROW = 1 << 31  # the elements that indices of 32 bits with a sign can count
 
 
 def element_strides(layouts: Sequence[Layout], shape: tuple[int, ...]) -> list[list[int]]:
@@ -95,25 +98,43 @@ def stride_arguments(column: Sequence[int], constant: int = 0) -> tuple[int, ...
     return tuple(stride for stride, letter in zip(column, letters, strict=True) if letter == "s")
 
 
-def index_terms(letters: str, index: str, stride: str, constant: int = 0) -> str:
+def fits_32_bits(extents: Sequence[int], columns: Iterable[Sequence[int]], work_items: int) -> bool:
+    """Return whether 32 bits with a sign hold the indices of elements and of work-items."""
+    sizes = [math.prod(extents), work_items]
+    sizes += [
+        sum((extent - 1) * abs(stride) for extent, stride in zip(extents, column, strict=True))
+        for column in columns
+    ]
+    return max(sizes) < MAX_NARROW
+
+
+def index_terms(
+    letters: str, index: str, stride: str, constant: int = 0, is_narrow: bool = False
+) -> str:
     """Return the sum that is an element's index, of indices called ``index``; empty if all are
     ``"0"``.
 
     Args:
         letters: as of :func:`letters_of`, with ``constant``.
         stride: what the arguments that are strides are called, before their number.
+        is_narrow: compute products in 32 bits.
     """
-    terms = []
+    terms, products = [], []
     for dimension, letter in enumerate(letters):
         name = f"{index}{dimension}"
         if letter == "1":
             terms.append(name)
         elif letter == "s":
-            terms.append(f"{name} * {stride}{letters[:dimension].count('s')}")
+            products.append((name, f"{stride}{letters[:dimension].count('s')}"))
         elif letter != "0":
             known = constant if letter == "u" else _STRIDES_OF_LETTERS[letter]
-            terms.append(f"{name} * uint64({known % 2**64})")
-    return " + ".join(terms)
+            products.append((name, f"uint64({known % 2**64})"))
+        if products and not is_narrow:
+            terms.append(" * ".join(products.pop()))
+    text = " + ".join(terms)
+    for name, factor in products:
+        text = f"multiply_add_32({name}, {factor}, {text or 'uint64(0)'})"
+    return text
 
 
 def collapse(

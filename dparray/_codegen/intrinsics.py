@@ -89,6 +89,12 @@ def integer_power(base: Any, exponent: Any) -> Any:
     return result
 
 
+def multiply_add_32(first: Any, second: Any, added: Any) -> Any:
+    """Return ``first * second + added`` as uint64, computed in 32 bits with a sign."""
+    bits = (int(first) * int(second) + int(added)) % 2**32
+    return np.uint64((bits - ((bits >> 31) << 32)) % 2**64)
+
+
 def of_kind(value: Any, kind: str) -> Any:
     """``value``; a kernel in which it is no number of ``kind`` does not compile.
 

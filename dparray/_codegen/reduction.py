@@ -46,6 +46,7 @@ from dparray._codegen.domain import Domain, Machine, spread_layout
 from dparray._codegen.elementwise import can_generate
 from dparray._codegen.indexing import (
     element_strides,
+    fits_32_bits,
     letters_of,
     merge_axes,
     stride_arguments,
@@ -265,6 +266,12 @@ def _program(
         merges_chunks,
         elements_last,
         form == "lanes" and machine.sub_group > 0 and not calls_user,
+        machine.sub_group > 0
+        and fits_32_bits(
+            [*kept_extents, *extents],
+            [[*kept_column, *column] for kept_column, column in walks],
+            total,
+        ),
     )
     numbers = [
         kept,

@@ -42,6 +42,7 @@ class ReductionStructure(NamedTuple):
         elements_last: elements are stored in a loop of their own after all others, because memory
             is overwritten that the others read.
         merges_in_sub_groups: lanes merge by exchange within their sub-group first.
+        is_narrow: as in :class:`dparray._codegen.elementwise.Structure`.
     """
 
     steps: tuple[Any, ...]
@@ -58,6 +59,7 @@ class ReductionStructure(NamedTuple):
     merges_chunks: bool
     elements_last: bool
     merges_in_sub_groups: bool = False
+    is_narrow: bool = False
 
     @property
     def stores_accumulators(self) -> bool:

@@ -208,7 +208,8 @@ class Text:
         self.lines += [indent + line for line in lines]
 
     def _row_index(self, letters: str, name: str) -> str:
-        return index_terms(letters, "o", f"{name}_k", self.structure.unrolled) or "uint64(0)"
+        unrolled, is_narrow = self.structure.unrolled, self.structure.is_narrow
+        return index_terms(letters, "o", f"{name}_k", unrolled, is_narrow) or "uint64(0)"
 
     def _row_steps(self, loop: int) -> None:
         """The steps on results of reductions that are possible after ``loop`` loops."""
@@ -413,7 +414,7 @@ class Text:
     def _element_index(self, start: str, letters: str, name: str) -> str:
         if letters == FLAT:
             return "flat"
-        terms = index_terms(letters, "j", f"{name}_r")
+        terms = index_terms(letters, "j", f"{name}_r", 0, self.structure.is_narrow)
         return f"{start} + {terms}" if terms else start
 
     # -- reductions -------------------------------------------------------------------------------

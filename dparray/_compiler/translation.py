@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from dparray import _type_keys
-from dparray._compiler import spirv
+from dparray._compiler import emitter, spirv
 from dparray._compiler.numbers import (
     BINARY,
     BOOL,
@@ -607,6 +607,17 @@ class _Function(Writer):
         self.declared[INTEGER_POWER] = None
         given = f"i64 {wide[0]}, i64 {wide[1]}, i1 {is_negative}"
         return self.value(f"call i64 @integer_power({given})", UINT64)
+
+    def _call_of_multiply_add_32(self, node: ast.Call) -> Value:
+        first, second, added = (self._low_bits(argument) for argument in node.args)
+        product = self.emit(f"mul i32 {first}, {second}")
+        total = self.emit(f"add i32 {product}, {added}")
+        return self.value(f"sext i32 {total} to i64", UINT64)
+
+    def _low_bits(self, node: ast.expr) -> str:
+        """The low 32 bits of an integer, by a function that the passes of LLVM do not look into."""
+        given = [("i64", self.to(self._expression(node), UINT64).text)]
+        return self.emit(self.call(emitter.LOW_BITS, "i32", given, "speculatable memory(none)"))
 
     def _call_of_group_barrier(self, node: ast.Call) -> None:
         group, scope = (self._any(argument) for argument in node.args)

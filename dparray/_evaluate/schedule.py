@@ -310,7 +310,9 @@ class _Scheduler:
             return
         is_alone = (len(order) == 1 and is_call(order[0])) or self._is_for_kernels(order, outputs)
         otherwise = [] if is_alone else self._without_kernel(order, outputs, (), "", ())
-        program = elementwise.linearize(order, outputs, shape, self.traits.tuning)
+        traits = self.traits
+        is_gpu = traits.machine.sub_group > 0
+        program = elementwise.linearize(order, outputs, shape, traits.tuning, is_gpu)
         functions = elementwise.functions_of(order)
         launch = self._launch(program, order, outputs, (), functions, prod(shape), is_alone)
         if not launch.must_compile:

@@ -19,8 +19,9 @@ import dparray as dp
 from dparray._codegen import elementwise as codegen
 from dparray._codegen import values as values_module
 from dparray._codegen.domain import Domain, Machine
+from dparray._codegen.intrinsics import multiply_add_32
 from dparray._codegen.reduction import linearize_reduction
-from dparray._compiler import emission, translation
+from dparray._compiler import emission, emitter, translation
 from dparray._evaluate import kernels
 from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar, pending_order
@@ -82,12 +83,13 @@ def recorded(structure: Any) -> str:
     return source
 
 
-def elementwise(*values: Node, out: Any = None) -> str:
+def elementwise(*values: Node, out: Any = None, is_gpu: bool = False) -> str:
     outputs = [
         (value, out or layout(f"out{place}", value.shape, value.dtype.str))
         for place, value in enumerate(values)
     ]
-    program = codegen.linearize(pending_order(values), outputs, outputs[0][1].shape, Tuning())
+    order, shape = pending_order(values), outputs[0][1].shape
+    program = codegen.linearize(order, outputs, shape, Tuning(), is_gpu)
     return recorded(program.structure)
 
 
@@ -149,7 +151,7 @@ def small_rows() -> str:
     return elementwise(node("add", leaf("a", (500, 3)), leaf("column", (500, 1))))
 
 
-def jacobi() -> str:
+def jacobi(is_gpu: bool = False) -> str:
     strides = (4 * 1000, 4)
     parts = [
         FakeLayout(FakeBlock("u"), offset, (998, 998), strides, np.dtype("f4"))
@@ -158,7 +160,7 @@ def jacobi() -> str:
     up, left, right, down = (Node.leaf(part, None, "device") for part in parts)
     total = node("add", node("add", up, down), node("add", left, right))
     out = layout("v", (998, 998), "f4", strides)
-    return elementwise(node("multiply", total, 0.25), out=out)
+    return elementwise(node("multiply", total, 0.25), out=out, is_gpu=is_gpu)
 
 
 def positions() -> str:
@@ -267,6 +269,10 @@ def softmax_of_rows_on_a_gpu() -> str:
     return reduction(value, machine=GPU)
 
 
+def jacobi_on_a_gpu() -> str:
+    return jacobi(is_gpu=True)
+
+
 CASES: list[Callable[[], str]] = [
     turned_and_far_apart,
     turned_into_rows_of_three,
@@ -275,6 +281,7 @@ CASES: list[Callable[[], str]] = [
     transposed_and_broadcast,
     small_rows,
     jacobi,
+    jacobi_on_a_gpu,
     positions,
     sum_with_positions,
     mixed_dtypes,
@@ -365,6 +372,36 @@ def test_modules_have_nothing_that_a_driver_spoils(case: Callable[[], str]) -> N
     source = case()
     _, spirv = emission.optimised(translation.translated(source, TYPES[source])[1])
     assert not faults(spirv)
+
+
+def test_indices_have_32_bits_on_a_gpu_where_they_fit() -> None:
+    source = jacobi_on_a_gpu()
+    llvm, _ = emission.optimised(translation.translated(source, TYPES[source])[1])
+    assert "mul i32" in llvm
+    assert "mul i64" not in llvm
+    assert emitter.LOW_BITS not in llvm
+    rows = leaf("a", (3, 5), "f4", (1 << 33, 4))
+    text = elementwise(node("add", rows, leaf("b", (3, 5))), is_gpu=True)
+    assert "multiply_add_32" not in text
+
+
+@pytest.mark.parametrize("stride", [3, -3, 0, (1 << 31) - 1])
+def test_a_product_of_32_bits(stride: int) -> None:
+    first, added = np.arange(5, dtype="u8") % 2, np.uint64(7)
+    second = np.full(5, stride % 2**64, "u8")
+    expected = np.asarray([int(each) * stride + 7 for each in first])
+    out = dp.empty(5, dtype="u8")
+    dp.call_kernel(_multiply_and_add, dp.Range(5), dp.asarray(first), dp.asarray(second), 7, out)
+    bits = (expected % 2**32).astype("u4").view("i4").astype("i8").view("u8")
+    np.testing.assert_array_equal(out.asnumpy(), bits)
+    found = [multiply_add_32(a, b, added) for a, b in zip(first, second, strict=True)]
+    np.testing.assert_array_equal(np.asarray(found, "u8"), bits)
+
+
+@dp.kernel
+def _multiply_and_add(item, first, second, added, out):  # type: ignore[no-untyped-def]
+    i = item.get_id(0)
+    out[i] = multiply_add_32(first[i], second[i], np.uint64(added))
 
 
 @given(

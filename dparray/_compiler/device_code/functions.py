@@ -10,6 +10,7 @@ import math
 import operator
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.core.errors import TypingError
@@ -25,6 +26,7 @@ from dparray._codegen.intrinsics import (
     half,
     half_bits,
     half_value,
+    multiply_add_32,
     of_kind,
 )
 from dparray._compiler import instructions, language, mathematics  # noqa: F401
@@ -218,6 +220,14 @@ def _truncated(typing_context: Any, value: Any) -> Any:
 def _float_of(value: Any) -> Any:
     """Return the float that a number is rounded from."""
     return value if isinstance(value, types.Float) else types.float32
+
+
+@overload(multiply_add_32, target=TARGET)
+def _multiply_add_32(first: Any, second: Any, added: Any) -> Any:
+    def compute(first: Any, second: Any, added: Any) -> Any:
+        return np.uint64(np.int64(np.int32(first * second + added)))
+
+    return compute
 
 
 @overload(half_value, target=TARGET)
