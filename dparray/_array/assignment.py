@@ -27,6 +27,7 @@ from dparray._graph.ops import Op
 from dparray._layout import Layout
 from dparray._placement import Placement, common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError
+from dparray.memory.blocks import is_read_only
 
 
 def write_out(
@@ -44,13 +45,19 @@ def writable_layout(function: str, target: ndarray) -> Layout:
     """Return the layout of an array that is about to be written; computes it if it is pending.
 
     Raises:
-        ArgumentError: elements share memory, as in the result of ``dp.broadcast_to``.
+        ArgumentError: elements share memory, as in the result of ``dp.broadcast_to``, or the owner
+            of the memory forbids writes.
     """
     layout = materialize(target)
     if _layout.shows_elements_twice(layout.shape, layout.strides):
         raise ArgumentError(
             f"{function}: the array of shape {layout.shape} is read-only, because it shows "
             "elements more than once; write to a copy of it: x = x.copy()"
+        )
+    if is_read_only(layout.block):
+        raise ArgumentError(
+            f"{function}: the array of shape {layout.shape} is read-only, because the owner of its "
+            "memory forbids writes; write to a copy of it: x = x.copy()"
         )
     return layout
 

@@ -33,6 +33,7 @@ from dparray._layout import Block, Layout
 from dparray._runtime import queues
 from dparray.device import Device
 from dparray.memory import copies, exchange, pool
+from dparray.memory.blocks import is_read_only
 from dparray.memory.packed import PackedArray
 
 if TYPE_CHECKING:
@@ -392,6 +393,8 @@ def _view_for_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
         # NumPy promotes bfloat16 by other rules; the path of each new array has no call for it.
         and x._dtype.char != "E"  # type: ignore[comparison-overlap]
         and host.can_compute(x.sycl_queue, x.usm_type)
+        # The fast path writes through the view without a question.
+        and not is_read_only(x._block)
     ):
         return copies.host_view(Layout(x._block, x._offset, x._shape, x._strides, x._dtype))
     return None

@@ -366,7 +366,7 @@ class JitFunction:
         if isinstance(x, ndarray):
             return x
         if hasattr(x, "__sycl_usm_array_interface__"):
-            layout = exchange.layout_of_interface(x)
+            layout = exchange.layout_of_interface(x, keeps_read_only=True)
             return ndarray._from_layout(*layout)
         if isinstance(x, np.dtype | type | dpctl.SyclQueue | Device) or callable(x):
             return x

@@ -115,7 +115,10 @@ class Native:
             "compiler is in the error's `details`"
         )
         if "readonly array" in text and "setitem" in text:
-            reason = "an array that is written is read-only, because it shows elements twice"
+            reason = (
+                "an array that is written is read-only: it shows elements twice, or its owner "
+                "forbids writes"
+            )
             fix = "pass a copy of the array: x.copy()"
         refused = source.error(node, f"Numba does not compile this as native code: {reason}", fix)
         refused.details = text
@@ -138,6 +141,9 @@ class Native:
                 raise self.located(found) from None
             raise
         except Exception as error:
+            # The dispatcher compiles for types that were not foreseen, as read-only arrays are.
+            if type(error).__module__.startswith("numba"):
+                raise self._refused(error) from error
             raise self.located(error) from None
 
     def located(self, error: Exception) -> Exception:

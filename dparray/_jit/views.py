@@ -19,6 +19,7 @@ from dparray._layout import shows_elements_twice
 from dparray._placement import coerced_usm_type
 from dparray._runtime import host_maps, queues
 from dparray.memory import copies
+from dparray.memory.blocks import is_read_only
 
 #: Up to this size a result stays where the host has computed it until a kernel needs it.
 _MAX_HOST_RESULT = 1 << 15
@@ -52,9 +53,10 @@ def _slow_view(x: ndarray) -> np.ndarray:
     settle_blocks((layout.block,))
     queues.wait_to_write(layout.block)
     view = idle_host_view(x)
-    if view is None or shows_elements_twice(layout.shape, layout.strides):
+    is_fixed = shows_elements_twice(layout.shape, layout.strides) or is_read_only(layout.block)
+    if view is None or is_fixed:
         view = copies.host_view(layout)
-        if shows_elements_twice(layout.shape, layout.strides):
+        if is_fixed:
             view.flags.writeable = False
     return view
 

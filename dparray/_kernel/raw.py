@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from dpctl.program import SyclProgramCompilationError
 
 from dparray import _layout
-from dparray._array.ndarray import materialize
+from dparray._array.ndarray import materialize, ndarray
 from dparray._compiler.kernel import check_module
 from dparray._compiler.program import obtain_program, program_of_text
 from dparray._evaluate.writes import settle_blocks
@@ -75,6 +76,22 @@ def _as_layout(value: Any) -> Any:
     return exchange.layout_of_interface(value) if is_array(type(value)) else value
 
 
+def _is_const(source: str | bytes, name: str, position: int) -> bool:
+    """Return whether the text of a kernel shows that a parameter is a pointer to const.
+
+    It does not where the parameter list has parentheses or comes from a macro, nor in SPIR-V.
+    """
+    if isinstance(source, bytes):
+        return False
+    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", source, flags=re.DOTALL)
+    found = re.search(rf"\b{re.escape(name)}\s*\(([^()]*)\)\s*{{", text)
+    parameters = found[1].split(",") if found else []
+    if position >= len(parameters):
+        return False
+    pointee, star, _ = parameters[position].partition("*")
+    return bool(star) and re.search(r"\bconst\b", pointee) is not None
+
+
 class RawKernel:
     """A kernel of OpenCL C or SPIR-V; made by :func:`raw_kernel`.
 
@@ -111,6 +128,7 @@ class RawKernel:
     ) -> Event:
         values = [_as_layout(value) for value in arguments]
         packed = [self._packed(position, value) for position, value in enumerate(values)]
+        self._check_read_only(arguments, values)
         queue = self._queue(arguments, values)
         compiled = self._program(queue, b"".join([each.kinds for each in packed]))
         count = compiled.built.sycl_kernel.num_args
@@ -145,7 +163,10 @@ class RawKernel:
 
     def _queue(self, arguments: Sequence[Any], values: Sequence[Any]) -> dpctl.SyclQueue:
         named = [
-            (f"argument[{position}]", given)
+            (
+                f"argument[{position}]",
+                given if hasattr(given, "sycl_queue") else ndarray._from_layout(*value),
+            )
             for position, (given, value) in enumerate(zip(arguments, values, strict=True))
             if isinstance(value, Layout)
         ]
@@ -155,6 +176,18 @@ class RawKernel:
                 "which queue it runs"
             )
         return common_placement(f"kernel {self.name}", named).queue
+
+    def _check_read_only(self, arguments: Sequence[Any], values: Sequence[Any]) -> None:
+        """Raise for memory whose owner forbids writes, unless the parameter is known as const."""
+        for position, (given, value) in enumerate(zip(arguments, values, strict=True)):
+            if not isinstance(value, Layout) or is_native(type(given)):
+                continue
+            if exchange.is_read_only(given) and not _is_const(self.source, self.name, position):
+                raise KernelArgumentError(
+                    f"kernel {self.name}: argument {position} is read-only memory, whose owner "
+                    "forbids writes, and the parameter is not known as a pointer to const; "
+                    "declare it so (global const float *x), or pass a copy: dp.asarray(x).copy()"
+                )
 
     def _packed(self, position: int, value: Any) -> Packed:
         what = f"kernel {self.name}: argument {position}"

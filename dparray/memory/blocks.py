@@ -22,15 +22,25 @@ class BorrowedBlock:
     """USM memory of another library, with the interface of the pool's blocks.
 
     Invariant: holds a reference to the owner as long as an array uses the memory.
+
+    Attributes:
+        is_read_only: whether the owner forbids writes.
     """
 
-    __slots__ = ("memory", "nbytes", "pointer", "queue", "readers", "usm_type")
+    __slots__ = ("is_read_only", "memory", "nbytes", "pointer", "queue", "readers", "usm_type")
 
     segment = None
 
-    def __init__(self, usm_memory: Any, queue: dpctl.SyclQueue, readers: Any = None) -> None:
+    def __init__(
+        self,
+        usm_memory: Any,
+        queue: dpctl.SyclQueue,
+        readers: Any = None,
+        is_read_only: bool = False,
+    ) -> None:
         if readers is SHARED:
             note_others(queue)
+        self.is_read_only = is_read_only
         self.readers = readers
         self.memory = usm_memory
         self.pointer = usm_memory._pointer
@@ -50,6 +60,11 @@ def zeros_beside_the_pool(queue: dpctl.SyclQueue, count: int, dtype: np.dtype[An
         memory = dpctl.memory.MemoryUSMDevice(count * dtype.itemsize, queue=queue)
         memory.memset()
     return Layout(BorrowedBlock(memory, queue), 0, (count,), (dtype.itemsize,), dtype)
+
+
+def is_read_only(block: Any) -> bool:
+    """Return whether the owner of a block's memory forbids writes."""
+    return type(block) is BorrowedBlock and block.is_read_only
 
 
 class LentBlock:

@@ -248,17 +248,21 @@ def own_tensor_of(layout: Layout) -> dpt.usm_ndarray:
     )
 
 
-def layout_of_tensor(tensor: dpt.usm_ndarray, is_shared: bool = False) -> Layout:
+def layout_of_tensor(
+    tensor: dpt.usm_ndarray, is_shared: bool = False, is_read_only: bool = False
+) -> Layout:
     """Return the layout of a ``usm_ndarray``, over its memory.
 
     Args:
         tensor: a result of the library without other references, or
         is_shared: a user's array, which the user can write at any time.
+        is_read_only: writes through the layout raise.
     """
     note_work(tensor.sycl_queue)
     itemsize = tensor.dtype.itemsize
+    readers = SHARED if is_shared else None
     return Layout(
-        BorrowedBlock(tensor.usm_data, tensor.sycl_queue, SHARED if is_shared else None),
+        BorrowedBlock(tensor.usm_data, tensor.sycl_queue, readers, is_read_only),
         tensor._element_offset * itemsize,
         tensor.shape,
         tuple(stride * itemsize for stride in tensor.strides),
@@ -266,19 +270,25 @@ def layout_of_tensor(tensor: dpt.usm_ndarray, is_shared: bool = False) -> Layout
     )
 
 
-def layout_of_interface(obj: Any) -> Layout:
+def layout_of_interface(obj: Any, keeps_read_only: bool = False) -> Layout:
     """Return the layout of any object with ``__sycl_usm_array_interface__``; the memory is shared.
+
+    Args:
+        obj: the object.
+        keeps_read_only: writes through the layout raise where the object's owner forbids them.
 
     Raises:
         DTypeError: the element type is unsupported.
         ArgumentError: elements would lie outside the allocated memory.
     """
     if is_tensor(obj):
-        return layout_of_tensor(obj, is_shared=True)
-    if is_tensor(getattr(obj, "_array_obj", None)):
-        return layout_of_tensor(obj._array_obj, is_shared=True)  # dpnp.ndarray
-    _check_extent(obj)
-    return layout_of_tensor(dpt.asarray(obj, copy=False), is_shared=True)
+        tensor = obj
+    elif is_tensor(getattr(obj, "_array_obj", None)):
+        tensor = obj._array_obj  # dpnp.ndarray
+    else:
+        _check_extent(obj)
+        tensor = dpt.asarray(obj, copy=False)
+    return layout_of_tensor(tensor, True, keeps_read_only and is_read_only(obj))
 
 
 def is_read_only(obj: Any) -> bool:

@@ -11,7 +11,7 @@ from dparray._dtypes import is_bfloat16
 from dparray._layout import Layout, Shape, Strides, order_of, shows_elements_twice
 from dparray._runtime.submission import Packed, pack_array, pack_flat, pack_pointer
 from dparray._type_keys import TypeKey, code_of
-from dparray.memory.blocks import BorrowedBlock
+from dparray.memory.blocks import BorrowedBlock, is_read_only
 
 _ARRAY_TYPES = frozenset(
     ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
@@ -56,7 +56,7 @@ class PackedArray:
         Raises:
             TypeError: kernels do not support the element type.
         """
-        self.shaped = packed = shaped(self.layout)
+        self.shaped = packed = shaped(self.layout, is_read_only(self.block))
         return packed
 
 

@@ -161,3 +161,76 @@ def test_kernels_do_not_write_memory_whose_owner_forbids_it(kind: str) -> None:
             kernel[dp.Range(4)](given)
     dp.synchronize(out)
     assert dp.asarray(owner).tolist() == [1.0] * 4
+
+
+_SCALED = """
+/* kernel void scaled(global const int *x) { } */
+kernel void scaled(global double *x, global const double *y, global double const *z,
+                   global double *const w, double factor) {
+    x[get_global_id(0)] = y[get_global_id(0)] * factor + z[get_global_id(0)];
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["interface", "tensor", "dpnp"])
+def test_raw_kernels_do_not_write_memory_whose_owner_forbids_it(kind: str) -> None:
+    owner, given = _forbidden(kind)
+    ours = dp.zeros(4, sycl_queue=owner.sycl_queue)
+    kernel = dp.raw_kernel(_SCALED, "scaled")
+    kernel[dp.Range(4)](ours, given, given, ours, 2.0)
+    assert ours.tolist() == [3.0] * 4
+    for arguments in ((given, ours, ours, ours), (ours, ours, ours, given)):
+        with pytest.raises(dp.KernelArgumentError, match="or pass a copy"):
+            kernel[dp.Range(4)](*arguments, 2.0)
+    kernel[dp.Range(4)](dp.asarray(given).copy(), ours, ours, ours, 2.0)
+    dp.synchronize(ours)
+    assert dp.asarray(owner).tolist() == [1.0] * 4
+
+
+def _element(x: Any) -> Any:
+    for i in range(x.shape[0]):
+        x[i] = 7.0
+
+
+def _statement(x: Any) -> Any:
+    x[:] = 7.0
+
+
+def _part_in_place(x: Any) -> Any:
+    y = x[1:]
+    y += 7.0
+
+
+def _turned(x: Any) -> Any:
+    x[::-1][0] = 7.0
+
+
+def _parallel(x: Any) -> Any:
+    for i in dp.prange(x.shape[0]):
+        x[i] = 7.0
+
+
+def _total(x: Any) -> Any:
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i]
+    return total + (x * 2).sum() + x[1:].sum()
+
+
+@pytest.mark.parametrize("kind", ["interface", "tensor", "dpnp"])
+@pytest.mark.parametrize("write", [_element, _statement, _part_in_place, _turned, _parallel])
+def test_compiled_functions_do_not_write_memory_whose_owner_forbids_it(
+    kind: str, write: Any
+) -> None:
+    owner, given = _forbidden(kind)
+    assert dp.jit(_total)(given) == 4 + 8 + 3
+    with pytest.raises((dp.KernelCompileError, dp.ArgumentError), match="owner"):
+        dp.jit(write)(given)
+    dp.synchronize()
+    assert dp.asarray(owner).tolist() == [1.0] * 4
+    with pytest.raises((dp.KernelCompileError, dp.ArgumentError), match="shows elements"):
+        dp.jit(write)(dp.broadcast_to(dp.ones(1), (4,)))
+    # The same function writes memory that it may write.
+    ours = dp.ones(4)
+    dp.jit(write)(ours)
+    assert 7.0 in ours.tolist() or 8.0 in ours.tolist()
