@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 
@@ -18,6 +20,8 @@ class NodePlan:
             (when the plan was recorded, as its value follows from shapes), ``"view"`` (no
             computation), ``"host"``, or ``"device"``.
         calls: the functions that the plan calls for it.
+        devices: under a policy of :func:`dparray.placement`, the devices that computed it, each
+            node evaluated alone.
     """
 
     number: int
@@ -25,13 +29,15 @@ class NodePlan:
     name: str
     how: str
     calls: tuple[str, ...]
+    devices: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         counts = Counter(self.calls)
         calls = ", ".join(
             f"{name} x{count}" if count > 1 else name for name, count in counts.items()
         )
-        return f"{self.number:4}  {self.operator:20} {self.how:10} {calls}"
+        devices = f" on {', '.join(self.devices)}" if self.devices else ""
+        return f"{self.number:4}  {self.operator:20} {self.how:10} {calls}{devices}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,12 @@ class ModelExplanation:
         return "\n".join([*lines, *map(str, self.outputs)])
 
 
-def explained(model: Any, recorder: Any, outputs: Any = ()) -> ModelExplanation:
+def explained(
+    model: Any,
+    recorder: Any,
+    outputs: Any = (),
+    devices: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
+) -> ModelExplanation:
     """Return the explanation of a model whose calls a recorder noted."""
     folded = {node.number for node in model.folded}
     rows = []
@@ -81,6 +92,7 @@ def explained(model: Any, recorder: Any, outputs: Any = ()) -> ModelExplanation:
             how = "view"
         else:
             how = "device"
-        rows.append(NodePlan(node.number, node.operator, node.proto.name, how, calls))
+        where = devices.get(node.number, ())
+        rows.append(NodePlan(node.number, node.operator, node.proto.name, how, calls, where))
     is_recorded = recorder is not None and recorder.is_recording
     return ModelExplanation(tuple(rows), is_recorded, model.nbytes, tuple(outputs))

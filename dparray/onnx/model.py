@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from dparray._scheduling.policy import placement
 from dparray.exceptions import ArgumentError, OnnxError
 from dparray.onnx import checks, folding
 from dparray.onnx import functions as dp
@@ -260,7 +261,28 @@ class Model:
         key = self._key(
             {n: x if isinstance(x, dp.ndarray) else _on_host(n, x) for n, x in inputs.items()}
         )
-        return explained(self, self._recorders.get(key), list(outputs.values()))
+        devices = self._devices(inputs) if placement.policy != "follow" else {}
+        return explained(self, self._recorders.get(key), list(outputs.values()), devices)
+
+    def _devices(self, inputs: dict[str, Any]) -> dict[int, tuple[str, ...]]:
+        """Return the devices that compute each node under the policy in force."""
+        found: dict[int, dict[str, None]] = {}
+        known = placement.trace()
+
+        def watch(number: int, value: Any) -> None:
+            nonlocal known
+            dp.eval(value)
+            now = placement.trace()
+            for each in now:
+                if not any(each is other for other in known):
+                    steps = (step.device for step in each.steps)
+                    found.setdefault(number, {}).update(dict.fromkeys(steps))
+            known = now
+
+        plan = self.profiled(inputs, watch)
+        if plan is not None:
+            plan()
+        return {number: tuple(devices) for number, devices in found.items()}
 
     def profiled(self, inputs: dict[str, Any], watch: Callable[[int, Any], Any]) -> Plan | None:
         """Return a plan that calls ``watch(number of the node, value)`` for each result."""

@@ -76,3 +76,30 @@ def test_the_command(tmp_path, capsys) -> None:
     path.write_bytes(b"text")
     assert cli.main(["onnx", str(path)]) == 1
     assert "not an ONNX model" in capsys.readouterr().err
+
+
+def test_explain_shows_where_a_policy_computes_each_node() -> None:
+    """A device that is fast at convolutions computes them; the rest stays where it is."""
+    weights = {"v": values(64, 16, 3, 3), "w": values(64, 64, 3, 3)}
+    nodes = [
+        node("Conv", ["x", "v"], ["a"], pads=[1] * 4),
+        node("Relu", ["a"], ["b"]),
+        node("Conv", ["b", "w"], ["c"], pads=[1] * 4),
+        node("GlobalAveragePool", ["c"], ["y"]),
+    ]
+    model = dp.onnx.load(make(nodes, [info("x", [4, 16, 24, 24])], [info("y")], weights))
+    x = values(4, 16, 24, 24)
+    right = model(x).asnumpy()
+    rates = {"launch": 5e-6, "memory": 400e9, "reduction": 400e9, "single": 2e12}
+    host = dp.testing.SimulatedDevice("host")
+    gpu = dp.testing.SimulatedDevice("gpu", rates, bandwidths=100e9, memory=8e9)
+    with dp.placement("fastest", devices=[host, gpu]):
+        made = model(dp.asarray(x, device=host)).asnumpy()
+        plan = dp.explain(model, dp.asarray(x, device=host))
+    np.testing.assert_allclose(made, right, rtol=1e-4, atol=1e-4)
+    where = [each.devices for each in plan.nodes]
+    assert "gpu" in where[0]
+    assert where[2] == ("gpu",)
+    assert where[1]
+    assert where[3] == ("host",)
+    assert "convolve on gpu" in str(plan)

@@ -234,6 +234,45 @@ def dpjit(work: Path) -> Suite:
     )
 
 
+# --- Keras ----------------------------------------------------------------------------------------
+
+KERAS = "DPARRAY_KERAS"
+
+
+def keras(work: Path) -> Suite:
+    """Keras' tests of its operations and layers, with dparray as the backend."""
+    if KERAS not in os.environ:
+        raise Missing(
+            "Keras' package has no tests: clone keras-team/keras, check out the tag of the "
+            f"version in requirements.lock, and name the folder in {KERAS}"
+        )
+    checkout = Path(os.environ[KERAS]).resolve()
+    files = [
+        file.relative_to(checkout)
+        for folder in ("ops", "layers")
+        for file in sorted((checkout / "keras" / "src" / folder).rglob("*_test.py"))
+    ]
+    if not files:
+        raise Missing(f"{checkout} ({KERAS}) is not a checkout of Keras")
+    version = (checkout / "keras" / "src" / "version.py").read_text()
+    (number,) = re.findall(r'^__version__ = "(.*)"', version, flags=re.MULTILINE)
+    return Suite(
+        f"Keras {number}, tests of operations and layers",
+        checkout,
+        [
+            Piece(
+                str(folder),
+                [
+                    *(str(file) for file in files if file.parent == folder),
+                    "--continue-on-collection-errors",  # of files that import what is not here
+                ],
+            )
+            for folder in sorted({file.parent for file in files})
+        ],
+        {"DPARRAY_SUITES_SUBSTITUTE": "in_place_of_keras_numpy", "KERAS_BACKEND": "numpy"},
+    )
+
+
 # --- libraries that take arrays -------------------------------------------------------------------
 
 
@@ -255,5 +294,6 @@ SUITES: dict[str, Callable[[Path], Suite]] = {
     "scikit-learn": scikit_learn,
     "array-api": array_api,
     "dpjit": dpjit,
+    "keras": keras,
     "libraries": libraries,
 }

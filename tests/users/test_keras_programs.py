@@ -63,9 +63,23 @@ import keras, dparray
 assert isinstance(keras.ops.add(x, x), dparray.ndarray)
 """
 
+OPERATIONS = """
+import keras
+x = np.zeros(4)
+made = keras.ops.scatter_update(x, [[0], [0], [1]], np.array([1.0, 2.0, 3.0]), reduction="add")
+assert made.tolist() == [3.0, 3.0, 0.0, 0.0] and x.tolist() == [0.0] * 4
+image = keras.ops.ones((1, 4, 4, 1), dtype="bfloat16")
+parts = keras.ops.image.extract_patches(image, (2, 2))
+assert str(parts.dtype) == "bfloat16" and parts.shape == (1, 2, 2, 4)
+"""
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [CONSTANTS, CONVOLUTION, DENSE], ids=["K", "Conv2D", "Dense"])
+@pytest.mark.parametrize(
+    "program",
+    [CONSTANTS, CONVOLUTION, DENSE, OPERATIONS],
+    ids=["K", "Conv2D", "Dense", "operations"],
+)
 def test_a_program_of_the_documents(program: str) -> None:
     run = subprocess.run(
         [sys.executable, "-c", HEAD + program],

@@ -239,10 +239,12 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Change what a tensor is, and how values come and go."""
         dp, variable = self.array_module, core.Variable
         original, standard = core.convert_to_tensor, core.standardize_dtype
+        scatter = core.scatter_update
 
         def assign(self_: Any, value: Any) -> None:
             self_._value = dp.asarray(self.unwrapped(value)).astype(self_._dtype)
 
+        @functools.wraps(original)
         def convert(x: Any, dtype: Any = None, sparse: Any = None, ragged: Any = None) -> Any:
             if not sparse and not ragged:
                 if type(x) in (list, tuple) and any(isinstance(i, ndarray | variable) for i in x):
@@ -254,12 +256,18 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
                     return x if target is None or x.dtype == target else x.astype(target)
             return original(x, dtype, sparse, ragged)
 
+        @functools.wraps(scatter)
+        def scatter_update(inputs: Any, *arguments: Any, **named: Any) -> Any:
+            # The original writes into its inputs; a host array would be copied first.
+            return scatter(dp.array(convert(inputs), copy=True), *arguments, **named)
+
         variable._is_dparray_variable = True
         variable._direct_assign = assign
         variable.__array__ = lambda self_, dtype=None, copy=None: np.asarray(
             _to_host(self_.value), dtype
         )
         core.convert_to_tensor = convert
+        core.scatter_update = scatter_update
         core.cast = lambda x, dtype: convert(x, dtype=dtype)
         core.convert_to_numpy = lambda x: np.array(_to_host(self.unwrapped(x)))
 

@@ -30,10 +30,13 @@ def jax_module(unwrapped: Callable[[Any], Any]) -> ModuleType:
     ) -> Any:  # fmt: skip
         x, w = unwrapped(x), unwrapped(w)
         dtype = np.result_type(x.dtype, w.dtype)
-        x, back = _channels_last(x.astype(dtype), dimension_numbers)
+        # The Tile language has no bfloat16.
+        wide = np.dtype("float32") if dtype.name == "bfloat16" else dtype
+        x, back = _channels_last(x.astype(wide), dimension_numbers)
         apart = rhs_dilation or (1,) * (x.ndim - 2)
         pads = _pads(padding, x.shape[1:-1], w.shape, steps, apart)
-        return back(_convolved(x, w.astype(dtype), steps, pads, apart, feature_group_count))
+        made = back(_convolved(x, w.astype(wide), steps, pads, apart, feature_group_count))
+        return made.astype(dtype)
 
     def transpose(
         x: Any, w: Any, steps: Any, padding: Any, rhs_dilation: Any = None,
