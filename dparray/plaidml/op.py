@@ -8,6 +8,15 @@ from typing import Any
 
 from dparray.plaidml.devices import DType
 from dparray.plaidml.tile import LogicError, Operation, Shape, Value, binary_op, unary_op
+from dparray.plaidml.windowed import (
+    AutoPadding,
+    ConvolutionDataFormat,
+    average_pool,
+    convolution,
+    convolution_transpose,
+    image_patches,
+    max_pool,
+)
 
 __all__ = ["abs", "argmax", "binary_crossentropy", "cast", "ceiling", "clip", "clip_max"]
 __all__ += ["clip_min", "concatenate", "cos", "cumulative_sum", "dot", "elu", "equal", "exp"]
@@ -16,6 +25,8 @@ __all__ += ["log", "log_softmax", "matmul", "max_reduce", "maximum", "mean", "mi
 __all__ += ["minimum", "not_equal", "pow", "prod", "relu", "reshape", "sigmoid", "sin"]
 __all__ += ["slice_tensor", "softmax", "sqrt", "square", "squeeze", "summation", "tanh"]
 __all__ += ["transpose", "unsqueeze", "variance"]
+__all__ += ["AutoPadding", "ConvolutionDataFormat", "average_pool", "convolution"]
+__all__ += ["convolution_transpose", "hardmax", "image_patches", "max_pool"]
 
 
 # Element-wise.
@@ -233,6 +244,14 @@ def log_softmax(x: Any, axis: int | None = None) -> Value:
     over = list(range(x.shape.ndims))[1 if axis is None else axis :]
     moved = x - max_reduce(x, over, True)
     return moved - log(summation(exp(moved), over, True))
+
+
+def hardmax(x: Any, axis: int | None = None) -> Value:
+    """Return 1 where an element is the maximum over the axes from ``axis`` on, from 1 if ``None``,
+    and 0 elsewhere.
+    """
+    over = list(range(x.shape.ndims))[1 if axis is None else axis :]
+    return cast(binary_op(x, max_reduce(x, over, True), "L == R"), x.shape.dtype)
 
 
 def cumulative_sum(x: Any, axis: int = 0) -> Value:

@@ -24,10 +24,68 @@ def _softmax(x: np.ndarray, axes: Any = 1) -> Any:
     return powers / powers.sum(axes, keepdims=True)
 
 
+IMAGE = np.random.default_rng(4).random((2, 7, 6, 3), "float32") - 0.5
+FILTERS = np.random.default_rng(5).random((3, 2, 3, 4), "float32") - 0.5
+SIGNAL = np.random.default_rng(6).random((2, 3, 9), "float32") - 0.5
+TAPS = np.random.default_rng(7).random((4, 3, 2), "float32")
+LAST, FIRST = op.ConvolutionDataFormat.CHANNELS_LAST, op.ConvolutionDataFormat.CHANNELS_FIRST
+VALID, UPPER, LOWER = op.AutoPadding.VALID, op.AutoPadding.SAME_UPPER, op.AutoPadding.SAME_LOWER
+
+
+def _windows(
+    x: np.ndarray, sizes: Any, steps: Any, pads: Any, rates: Any = (1, 1), fill: float = 0
+) -> np.ndarray:
+    """The windows of (batch, rows, columns, ...): (batch, rows, columns, row, column, ...)."""
+    rest = ((0, 0),) * (x.ndim - 3)
+    x = np.pad(x, ((0, 0), *pads, *rest), constant_values=fill)
+    rows, columns = (
+        (x.shape[n + 1] - rates[n] * (sizes[n] - 1) - 1) // steps[n] + 1 for n in (0, 1)
+    )
+    return np.array(
+        [
+            [
+                [
+                    image[
+                        steps[0] * r : steps[0] * r + rates[0] * (sizes[0] - 1) + 1 : rates[0],
+                        steps[1] * c : steps[1] * c + rates[1] * (sizes[1] - 1) + 1 : rates[1],
+                    ]
+                    for c in range(columns)
+                ]
+                for r in range(rows)
+            ]
+            for image in x
+        ]
+    )
+
+
+def _convolved(x: np.ndarray, w: np.ndarray, *window: Any) -> Any:
+    return np.einsum("nrcklq,klqo->nrco", _windows(x, w.shape[:2], *window), w)
+
+
+def _transposed(shape: Any, x: np.ndarray, w: np.ndarray, *window: Any) -> np.ndarray:
+    """The gradient of the sum of products of ``x`` with the convolution of a value of a shape."""
+    found = np.zeros(shape, "float32")
+    for at in np.ndindex(shape):
+        one = np.zeros(shape, "float32")
+        one[at] = 1
+        found[at] = (_convolved(one, w, *window) * x).sum()
+    return found
+
+
+NONE = ((0, 0), (0, 0))
+LAST_TO_FIRST = (0, 3, 1, 2)
+
 CASES: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray], Any]] = {
     "abs": (op.abs, [A], np.abs(A)),
     "argmax": (op.argmax, [A], A.argmax(-1)),
     "argmax of ties": (lambda x: op.argmax(op.cast(x, plaidml.DType.INT32), 0), [A], np.zeros(4)),
+    "average_pool": (
+        lambda x: op.average_pool(x, (3, 2), (1, 0), None),
+        [IMAGE.transpose(LAST_TO_FIRST).copy()],
+        np.nanmean(
+            _windows(IMAGE, (3, 2), (1, 1), ((1, 1), (0, 0)), fill=np.nan), axis=(3, 4)
+        ).transpose(LAST_TO_FIRST),
+    ),
     "binary_crossentropy": (
         lambda t, o: op.binary_crossentropy(t, o, 1e-7),
         [B / 2, B / 2],
@@ -39,6 +97,53 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray], Any]] = {
     "clip of one side": (lambda x: op.clip(x, None, 0.2), [A], A.clip(None, 0.2)),
     "concatenate": (lambda x, y: op.concatenate([x, y], 0), [A, B], np.concatenate([A, B])),
     "concatenate columns": (lambda x, y: op.concatenate([x, y]), [A, B], np.c_[A, B]),
+    "convolution": (
+        lambda x, w: op.convolution(x, w, data_format=LAST),
+        [IMAGE, FILTERS],
+        _convolved(IMAGE, FILTERS, (1, 1), NONE),
+    ),
+    "convolution that moves in steps": (
+        lambda x, w: op.convolution(x, w, (2, 3), UPPER, data_format=LAST),
+        [IMAGE, FILTERS],
+        _convolved(IMAGE, FILTERS, (2, 3), ((1, 1), (0, 0))),
+    ),
+    "convolution that is padded below": (
+        lambda x, w: op.convolution(x, w, None, LOWER, data_format=LAST),
+        [IMAGE, FILTERS],
+        _convolved(IMAGE, FILTERS, (1, 1), ((1, 1), (1, 0))),
+    ),
+    "convolution with a dilation and pads": (
+        lambda x, w: op.convolution(
+            x, w, pads=(1, 2, 0, 3), data_format=FIRST, dilation_rate=(2, 1)
+        ),
+        [IMAGE.transpose(LAST_TO_FIRST).copy(), FILTERS],
+        _convolved(IMAGE, FILTERS, (1, 1), ((1, 0), (2, 3)), (2, 1)).transpose(LAST_TO_FIRST),
+    ),
+    "convolution of each channel": (
+        lambda x, w: op.convolution(x, w, padding=VALID, data_format=LAST, channelwise=True),
+        [IMAGE, FILTERS],
+        np.einsum("nrcklq,klqm->nrcqm", _windows(IMAGE, (3, 2), (1, 1), NONE), FILTERS).reshape(
+            2, 5, 5, 12
+        ),
+    ),
+    "convolution of signals": (
+        lambda x, w: op.convolution(x, w, (2,), VALID, data_format=FIRST),
+        [SIGNAL, TAPS],
+        np.einsum(
+            "ncik,kco->noi", np.lib.stride_tricks.sliding_window_view(SIGNAL, 4, 2)[:, :, ::2], TAPS
+        ),
+    ),
+    "convolution_transpose": (
+        lambda x, w: op.convolution_transpose(x, w, (2, 7, 6, 3), (2, 3), UPPER, LAST),
+        [IMAGE[:, :4, :2, :1] + np.zeros(4, "f4"), FILTERS],
+        _transposed(
+            (2, 7, 6, 3),
+            IMAGE[:, :4, :2, :1] + np.zeros(4, "f4"),
+            FILTERS,
+            (2, 3),
+            ((1, 1), (0, 0)),
+        ),
+    ),
     "cos": (op.cos, [A], np.cos(A)),
     "cumulative_sum": (lambda x: op.cumulative_sum(x, 1), [A], A.cumsum(1)),
     "dot": (op.dot, [A, SQUARE], A @ SQUARE),
@@ -46,6 +151,11 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray], Any]] = {
     "dot of vectors": (op.dot, [A[0], B[0]], A[0] @ B[0]),
     "dot of many": (op.dot, [CUBE, SQUARE], CUBE @ SQUARE),
     "elu": (op.elu, [A], np.where(A < 0, np.expm1(A), A)),
+    "equal of positions": (
+        lambda x, y: op.equal(op.argmax(x), op.argmax(y)),
+        [A, B],
+        A.argmax(-1) == B.argmax(-1),
+    ),
     "exp": (op.exp, [A], np.exp(A)),
     "expand_dims": (op.expand_dims, [A], A[..., None]),
     "flatten": (op.flatten, [CUBE], CUBE.reshape(2, 12)),
@@ -57,6 +167,12 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray], Any]] = {
         2 * A @ B.T + B[:, :3] / 2,
     ),
     "hard_sigmoid": (lambda x: op.hard_sigmoid(x, 2.0), [A], (2 * A + 0.5).clip(0, 1)),
+    "hardmax": (op.hardmax, [A], (A.max(1, keepdims=True) == A).astype("f4")),
+    "image_patches": (
+        lambda x: op.image_patches(x, [1, 3, 2, 1], [1, 2, 1, 1], [1, 1, 3, 1]),
+        [IMAGE],
+        _windows(IMAGE, (3, 2), (2, 1), NONE, (1, 3)).reshape(2, 3, 3, 18),
+    ),
     "identity": (op.identity, [A], A),
     "log": (op.log, [B], np.log(B)),
     "log_softmax": (op.log_softmax, [A], np.log(_softmax(A))),
@@ -64,6 +180,13 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray], Any]] = {
         op.matmul,
         [CUBE, CUBE.transpose(0, 2, 1).copy()],
         CUBE @ CUBE.transpose(0, 2, 1),
+    ),
+    "max_pool": (
+        lambda x: op.max_pool(x, UPPER, (3, 2), None, (2, 3)),
+        [IMAGE.transpose(LAST_TO_FIRST).copy()],
+        _windows(IMAGE, (3, 2), (2, 3), ((1, 1), (0, 0)), fill=-9)
+        .max((3, 4))
+        .transpose(LAST_TO_FIRST),
     ),
     "max_reduce": (lambda x: op.max_reduce(x, 1), [A], A.max(1)),
     "maximum": (op.maximum, [A, B], np.maximum(A, B)),
@@ -117,7 +240,9 @@ def _composed(call: Callable[..., Any], arrays: Sequence[np.ndarray]) -> plaidml
 
 def test_every_operation_has_a_case() -> None:
     named = {name.split()[0] for name in CASES}
-    assert set(op.__all__) - named <= {"clip_max", "clip_min", "equal", "not_equal"}
+    assert set(op.__all__) - named <= {
+        *("clip_max", "clip_min", "equal", "not_equal", "AutoPadding", "ConvolutionDataFormat")
+    }
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -192,6 +317,18 @@ def test_functions_with_bound_tensors_are_not_saved(tmp_path: Path) -> None:
     "call",
     [
         lambda x: op.reshape(x, (-1, -1)),
+        lambda x: op.convolution(x, x),
+        lambda x: op.convolution(x, x, data_format=LAST, group=2),
+        lambda x: op.convolution(x, tile.Value.from_ndims(3), data_format=LAST),
+        lambda x: op.max_pool(op.reshape(x, (1, 1, 3, 4)), VALID, (4, 1), None, None),
+        lambda x: op.max_pool(op.reshape(x, (1, 1, 3, 4)), VALID, (1,), None, None),
+        lambda x: op.max_pool(op.reshape(x, (1, 1, 3, 4)), VALID, (1, 1), (1, 1, 1), (0, 1)),
+        lambda x: op.average_pool(tile.Value.from_ndims(4), (1, 1), None, None),
+        lambda x: op.image_patches(x, [1, 1, 1, 1], [1, 1, 1, 1]),
+        lambda x: op.convolution_transpose(
+            *(op.reshape(x, (1, 3, 4, 1)), op.reshape(x, (3, 4, 1, 1))),
+            *((1, 9, 9, 1), (1, 1), VALID, LAST),
+        ),
         lambda x: op.reshape(x, (5, 5)),
         lambda x: op.summation(x, 2),
         lambda x: op.matmul(x, op.unsqueeze(x, [0])),
