@@ -7,6 +7,9 @@ chunk goes to a carry, and a last kernel of one item adds the few carries. This 
 non-zero-split form of segmented sums, as in D. Merrill and M. Garland, "Merge-based Parallel
 Sparse Matrix-Vector Multiplication" (2016).
 
+On a GPU a sub-group takes the chunk, so that its lanes read neighboring elements, and exchanges
+values for the results of segments; a sub-group for each segment adds the carries.
+
 Offsets that decrease or lie outside of the array give results without a meaning, but nothing
 outside of an array is read or written.
 """
@@ -19,9 +22,17 @@ from typing import Any
 
 from numpy import int64, uint64
 
+from dparray.kernel_api import select_from_group
 from dparray.kernels.combine import Operation, identity, reduce_run
 
-__all__ = ["make_carry_kernel", "make_csr_matvec_kernel", "make_segmented_reduce_kernel"]
+__all__ = [
+    "make_carry_by_sub_groups_kernel",
+    "make_carry_kernel",
+    "make_csr_matvec_kernel",
+    "make_lane_reduction",
+    "make_segmented_reduce_kernel",
+    "make_segments_by_sub_groups_kernel",
+]
 
 # Fewer elements than a vector has are combined one by one.
 _SHORT = 16
@@ -184,3 +195,127 @@ def make_csr_matvec_kernel(dtype: type) -> Callable[..., None]:
             row += 1
 
     return csr_matvec
+
+
+@functools.cache
+def make_lane_reduction(combine: Callable[[Any, Any], Any], dtype: type) -> Callable[..., Any]:
+    """Return a device function that combines the values of the lanes of a sub-group."""
+
+    def reduce_lanes(part: Any, value: Any) -> Any:
+        lane = part.get_local_id()
+        step = part.get_local_range() >> 1
+        total = dtype(value)
+        while step > 0:
+            other = dtype(select_from_group(part, total, lane ^ step))
+            total = dtype(combine(total, other))
+            step >>= 1
+        return total
+
+    return reduce_lanes
+
+
+@functools.cache
+def make_segments_by_sub_groups_kernel(
+    op: Operation, reduce_lanes: Callable[..., Any], dtype: type, has_columns: bool
+) -> Callable[..., None]:
+    """Combine the elements of each segment, chunk by chunk, with a sub-group for each chunk.
+
+    Launch over ``NdRange(groups * local, local)`` with at least as many sub-groups as chunks.
+
+    Args:
+        op: the operation, its function made into a device function.
+        reduce_lanes: what :func:`make_lane_reduction` makes of it, as a device function.
+        dtype: the NumPy scalar type to combine in.
+        has_columns: elements are multiplied by those of ``vector`` at ``columns``.
+
+    Kernel parameters: as of the kernels for a work-item above.
+    """
+    combine = op.combine
+    nothing = identity(op.name, dtype)
+
+    def segments_by_sub_groups(
+        nd_item: Any,
+        data: Any,
+        columns: Any,
+        offsets: Any,
+        vector: Any,
+        out: Any,
+        carry: Any,
+        carry_segment: Any,
+        chunk: int,
+    ) -> None:
+        part = nd_item.get_sub_group()
+        lane, lanes = part.get_local_id(), part.get_local_range()
+        parts = nd_item.get_local_range(0) // lanes
+        c = nd_item.get_group().get_group_id(0) * parts + part.get_group_id()
+        if c >= carry.size:
+            return
+        start = max(int64(offsets[0]), 0) + c * chunk
+        stop = min(start + chunk, int64(offsets[uint64(out.size)]), data.size)
+        if lane == 0:
+            carry_segment[uint64(c)] = -1
+        last = uint64(vector.size - 1)
+        segment = 0
+        beyond = out.size
+        while segment < beyond:
+            middle = (segment + beyond) >> 1
+            if int64(offsets[uint64(middle + 1)]) <= start:
+                segment = middle + 1
+            else:
+                beyond = middle
+        while start < stop and segment < out.size:
+            begin = int64(offsets[uint64(segment)])
+            end = int64(offsets[uint64(segment + 1)])
+            count = max(min(end, stop) - start, 0)
+            total = nothing
+            for i in range(start + lane, start + count, lanes):
+                value = dtype(data[uint64(i)])
+                if has_columns:
+                    value = dtype(value * vector[min(uint64(columns[uint64(i)]), last)])
+                total = dtype(combine(total, value))
+            total = reduce_lanes(part, total)
+            if lane == 0:
+                if begin < start:
+                    carry[uint64(c)] = total
+                    carry_segment[uint64(c)] = segment
+                else:
+                    out[uint64(segment)] = total
+            start += count
+            segment += 1
+
+    return segments_by_sub_groups
+
+
+@functools.cache
+def make_carry_by_sub_groups_kernel(
+    op: Operation, reduce_lanes: Callable[..., Any], dtype: type
+) -> Callable[..., None]:
+    """Combine the carries with the segments they belong to; those of a segment are neighbors.
+
+    Launch over ``NdRange(groups * local, local)`` with at least as many sub-groups as carries.
+
+    Kernel parameters: as of :func:`make_carry_kernel`.
+    """
+    combine = op.combine
+    nothing = identity(op.name, dtype)
+
+    def carries_by_sub_groups(nd_item: Any, carry: Any, carry_segment: Any, out: Any) -> None:
+        part = nd_item.get_sub_group()
+        lane, lanes = part.get_local_id(), part.get_local_range()
+        parts = nd_item.get_local_range(0) // lanes
+        c = nd_item.get_group().get_group_id(0) * parts + part.get_group_id()
+        if c >= carry.size:
+            return
+        segment = carry_segment[uint64(c)]
+        if segment < 0 or (c > 0 and carry_segment[uint64(max(c - 1, 0))] == segment):
+            return
+        total = nothing
+        at = c + lane
+        while at < carry.size and carry_segment[uint64(at)] == segment:
+            total = dtype(combine(total, carry[uint64(at)]))
+            at += lanes
+        total = reduce_lanes(part, total)
+        if lane == 0:
+            out[uint64(segment)] = dtype(combine(out[uint64(segment)], total))
+
+    return carries_by_sub_groups

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from dparray import config
 from dparray._array.ndarray import ndarray
+from dparray._kernel.decorators import device_func
+from dparray._kernel.function import DeviceFunction
 from dparray._kernel.launch import call_kernel
+from dparray._placement import Placement
+from dparray._runtime.device_facts import machine_facts
+from dparray.algorithms import tiles
 from dparray.algorithms.ranges import (
     accumulator,
     check_1d,
@@ -21,16 +27,25 @@ from dparray.algorithms.ranges import (
     operation,
     placement_of,
 )
+from dparray.algorithms.work_sizes import rounded_up
 from dparray.exceptions import ArgumentError, ShapeError
-from dparray.kernel_api import Range
-from dparray.kernels.combine import identity
+from dparray.kernel_api import NdRange, Range
+from dparray.kernels.combine import Operation, identity
 from dparray.kernels.segmented import (
+    make_carry_by_sub_groups_kernel,
     make_carry_kernel,
     make_csr_matvec_kernel,
+    make_lane_reduction,
     make_segmented_reduce_kernel,
+    make_segments_by_sub_groups_kernel,
 )
 
 __all__ = ["csr_matvec", "segmented_reduce"]
+
+# On a GPU: the sub-groups that are wanted, as a multiple of those that it holds at once, and the
+# fewest elements of one.
+_WAVES = 2
+_SMALLEST_CHUNK = 256
 
 
 def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
@@ -77,6 +92,8 @@ def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
     out = filled(offsets.size - 1, identity(op, dtype), where)
     if not x.size or not out.size:
         return out
+    if tiles.uses_tiles(where.queue):
+        return _by_sub_groups(combine, (x, offsets, offsets, x), False, out)
     index_space, count, chunk = chunks(where.queue, x.size)
     carry, carry_segment = new(count, dtype, where), new(count, np.int64, where)
     reducing = kernel_of(make_segmented_reduce_kernel, combine, dtype)
@@ -147,6 +164,9 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
     out = filled(offsets.size - 1, dtype(0), where)
     if not data.size or not out.size:
         return out
+    if tiles.uses_tiles(where.queue):
+        adding = operation("csr_matvec", "add")
+        return _by_sub_groups(adding, (data, indices, offsets, x), True, out)
     index_space, count, chunk = chunks(where.queue, data.size)
     carry, carry_segment = new(count, dtype, where), new(count, np.int64, where)
     multiplying = kernel_of(make_csr_matvec_kernel, dtype)
@@ -154,9 +174,35 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
         multiplying, index_space, data, indices, offsets, x, out, carry, carry_segment, chunk
     )
     if count > 1:
-        adding = kernel_of(make_carry_kernel, operation("csr_matvec", "add"), dtype)
-        call_kernel(adding, Range(1), carry, carry_segment, out)
+        carrying = kernel_of(make_carry_kernel, operation("csr_matvec", "add"), dtype)
+        call_kernel(carrying, Range(1), carry, carry_segment, out)
     return out
+
+
+def _by_sub_groups(
+    combine: Operation, operands: tuple[ndarray, ...], has_columns: bool, out: ndarray
+) -> ndarray:
+    """Fill ``out`` with the results of segments, on a GPU."""
+    where, facts = Placement(out.sycl_queue, "device"), machine_facts(out.sycl_queue)
+    size = operands[0].size
+    fewest = max(-(-size // (_WAVES * facts.compute_units * facts.threads)), _SMALLEST_CHUNK)
+    chunk = rounded_up(fewest, facts.sub_group)
+    count, local = -(-size // chunk), tiles.local_size(facts)
+    dtype: Any = out.dtype.type
+    carries = new(count, dtype, where), new(count, np.int64, where)
+    index_space = NdRange((rounded_up(count * facts.sub_group, local),), (local,))
+    given = combine, _lane_reduction(combine.name, dtype), dtype
+    reducing = kernel_of(make_segments_by_sub_groups_kernel, *given, has_columns)
+    call_kernel(reducing, index_space, *operands, out, *carries, chunk)
+    if count > 1:
+        call_kernel(kernel_of(make_carry_by_sub_groups_kernel, *given), index_space, *carries, out)
+    return out
+
+
+@functools.cache
+def _lane_reduction(op: str, dtype: type) -> DeviceFunction:
+    """The device function that combines the values of a sub-group."""
+    return device_func(make_lane_reduction(operation("segments", op).combine, dtype))
 
 
 def _check_offsets(function: str, offsets: ndarray, size: int) -> None:

@@ -49,7 +49,7 @@ def uses_tiles(queue: dpctl.SyclQueue) -> bool:
     return not is_cpu(queue)
 
 
-def _local(facts: MachineFacts) -> int:
+def local_size(facts: MachineFacts) -> int:
     """The work-items of a group: a multiple of the sub-group sizes, which are powers of two."""
     most = min(_LOCAL, facts.group)
     return max(most // facts.sub_group, 1) * facts.sub_group
@@ -78,7 +78,7 @@ def select(x: ndarray, mask: ndarray, where: Placement) -> ndarray:
 def _carries(op: str, x: ndarray, dtype: np.dtype[Any], start: Any) -> tuple[Any, ndarray, Any]:
     """The range over all tiles, the result before each of them and in all, and the scratch."""
     queue = x.sycl_queue
-    local = _local(machine_facts(queue))
+    local = local_size(machine_facts(queue))
     tiles = -(-x.size // (local * ELEMENTS))
     where = Placement(queue, "device")
     total, carry = new(tiles, dtype, where), new(tiles + 1, dtype, where)
@@ -132,7 +132,7 @@ def count_integers(x: ndarray, bins: int, where: Placement) -> ndarray:
 
 def _counters(x: ndarray, bins: int, where: Placement) -> tuple[Any, ndarray, Any, bool]:
     facts = machine_facts(x.sycl_queue)
-    local = _local(facts)
+    local = local_size(facts)
     resident = facts.compute_units * facts.threads * facts.sub_group // local
     groups = max(1, min(-(-x.size // local), resident))
     fits = bins <= facts.local_memory // _LOCAL_MEMORY_SHARE // 4

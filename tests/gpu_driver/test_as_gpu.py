@@ -62,12 +62,55 @@ print(json.dumps(report))
 """
 
 
-@pytest.fixture(scope="module")
-def report() -> dict[str, Any]:
+SIZES = """
+import json
+import as_gpu
+as_gpu.play_gpu()
+import numpy as np
+import dparray as dp
+from math import prod
+from tests.support import launched, forced
+from dparray import algorithms
+
+n = 1 << 20
+x, mask = dp.ones(n, dtype="float32"), dp.arange(n) % 3 == 0
+m, rows = x.reshape(1024, 1024), x.reshape(4096, 256)
+points = dp.ones((1024, 32), dtype="float32")
+offsets = dp.arange(0, n + 1, 256)
+columns, whole = dp.arange(n) % 256, dp.asarray([0, n])
+dp.eval(x, mask, points, offsets, columns, whole)
+calls = {
+    "chain": lambda: x * 2 + x - 1,
+    "slices": lambda: m[1:-1, :-2] + m[1:-1, 2:],
+    "sum": lambda: x.sum(),
+    "columns": lambda: m.sum(axis=0),
+    "rows": lambda: m.sum(axis=1),
+    "norms": lambda: (rows * rows).sum(axis=1),
+    "transpose": lambda: m.T.copy(),
+    "histogram": lambda: dp.histogram(x, bins=64, range=(0, 2))[0],
+    "scan": lambda: algorithms.inclusive_scan(x),
+    "compact": lambda: algorithms.compact(x, mask),
+    "distances": lambda: algorithms.pairwise_distance(points, points),
+    "segments": lambda: algorithms.segmented_reduce(x, offsets),
+    "one segment": lambda: algorithms.segmented_reduce(x, whole),
+    "sparse": lambda: algorithms.csr_matvec(x, columns, offsets, x[:256]),
+    "gather": lambda: x[columns],
+}
+report = {}
+with forced("fused"):
+    for name, call in calls.items():
+        with launched() as launches:
+            dp.eval(call())
+        report[name] = [[launch.name, prod(launch.global_range)] for launch in launches]
+print(json.dumps(report))
+"""
+
+
+def run(program: str) -> dict[str, Any]:
     folders = [str(ROOT), str(ROOT / "tests")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
         env=environment,
         cwd=ROOT,
         capture_output=True,
@@ -77,6 +120,21 @@ def report() -> dict[str, Any]:
     assert done.returncode == 0, done.stderr[-2000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    return run(PROGRAM)
+
+
+@pytest.mark.slow
+def test_a_million_elements_fill_a_gpu() -> None:
+    """No kernel takes the chunks of a CPU, whose few work-items leave most of a GPU idle."""
+    resident = 96 * 8 * 16  # work-items, in sub-groups of 16
+    for name, launches in run(SIZES).items():
+        assert launches, name
+        largest = max(items for _, items in launches)
+        assert largest >= resident, f"{name}: {launches}"
 
 
 def test_the_host_does_not_reach_device_memory(report: dict[str, Any]) -> None:
