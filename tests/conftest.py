@@ -119,12 +119,14 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _forget_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Drop plans and kernels after each module: 100 kernels keep 50 MB of a worker's memory.
+    """Drop plans, kernels and free USM memory after each module, to keep workers small.
 
+    100 kernels keep 50 MB.
     Also those of the module's own kernel functions, which live as long as the session.
     """
     yield
     if "dparray" in sys.modules:
+        import dparray as dp
         from dparray._evaluate import evaluate
         from dparray._kernel.function import KernelFunction
 
@@ -135,6 +137,7 @@ def _forget_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
                 if isinstance(each, KernelFunction):
                     each._kernels, each._orders = {}, {}
         gc.collect()
+        dp.memory.release()
         _give_memory_back()
 
 
