@@ -53,16 +53,20 @@ def drivers_with_a_copy(folder: Path) -> str | None:
 def pytest_configure(config: pytest.Config) -> None:
     """Give the session its own kernel cache, before anything imports dparray.
 
-    It reaches the processes that tests start, and pytest's workers, too. What users have compiled
-    neither helps nor hurts a test.
+    ``DPARRAY_TEST_CACHE`` names a folder that keeps it for the next session. It also reaches the
+    processes that tests start, and pytest's workers. Kernels that users have compiled neither help
+    nor hurt a test.
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     if config.getoption("--all"):
         os.environ["DPARRAY_TEST_ALL"] = "1"  # read by `tests.support.examples`, in workers, too
-    directory = tempfile.TemporaryDirectory(prefix="dparray-test-cache-")
-    config.stash[_cache_dir] = directory
-    os.environ["DPARRAY_CACHE_DIR"] = directory.name
+    if kept := os.environ.get("DPARRAY_TEST_CACHE"):
+        os.environ["DPARRAY_CACHE_DIR"] = os.path.abspath(kept)
+    else:
+        directory = tempfile.TemporaryDirectory(prefix="dparray-test-cache-")
+        config.stash[_cache_dir] = directory
+        os.environ["DPARRAY_CACHE_DIR"] = directory.name
     # dpnp's kernels take 50 to 250 ms to build in each context of each process, and 5 ms to load.
     # SYCL keeps them by a digest of kernel and driver version, so they may outlive the session.
     os.environ.setdefault("SYCL_CACHE_PERSISTENT", "1")
@@ -185,6 +189,12 @@ def executor(request: pytest.FixtureRequest) -> Iterator[str]:
 
     with dp.config.override(host_tier=request.param == "host"):
         yield request.param
+
+
+@pytest.fixture
+def new_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel cache on disk is empty, also where another test compiled the same kernels."""
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path / "kernels"))
 
 
 @pytest.fixture

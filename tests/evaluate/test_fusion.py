@@ -47,7 +47,7 @@ def test_a_structure_met_on_little_data_is_not_compiled() -> None:
     assert events["compile"] == 0
 
 
-def test_a_structure_that_comes_back_is_compiled() -> None:
+def test_a_structure_that_comes_back_is_compiled(new_cache: None) -> None:
     a = dp.asarray(values(limits.COMPILE_ELEMENTS - 1))
     with counted() as events:
         for _ in range(2 + limits.COMPILE_TOTAL_ELEMENTS // a.size):
@@ -56,7 +56,7 @@ def test_a_structure_that_comes_back_is_compiled() -> None:
     assert 1 <= events["launch"] <= 3
 
 
-def test_a_structure_of_few_elements_is_compiled_when_it_comes_back_often() -> None:
+def test_a_structure_of_few_elements_is_compiled_when_it_comes_back_often(new_cache: None) -> None:
     a = dp.asarray(values(10))
     often = limits.COMPILE_TOTAL_ELEMENTS // limits.MIN_CALL_ELEMENTS
     with dp.config.override(lazy=False, host_tier=False), counted() as events:

@@ -35,7 +35,7 @@ def test_nothing_is_computed_compiled_or_allocated() -> None:
     assert not {"compile", "launch", "allocate"} & set(events)
 
 
-def test_a_large_expression_is_one_new_kernel_then_a_compiled_one() -> None:
+def test_a_large_expression_is_one_new_kernel_then_a_compiled_one(new_cache: None) -> None:
     x = array()
     y = dp.cosh(x) * 2 + x
     with dp.config.override(host_tier=False):  # which NumPy's wide vectors may be worth
@@ -188,7 +188,9 @@ def test_only_arrays_are_explained() -> None:
         dp.explain(np.ones(3))
 
 
-def test_the_log_names_kernels_and_ends_with_its_block(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_names_kernels_and_ends_with_its_block(
+    new_cache: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     x = array()
     with dp.config.override(log=True):
         dp.eval(dp.asinh(x) - x)
