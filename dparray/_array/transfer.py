@@ -153,6 +153,8 @@ def _array_interface(self: ndarray) -> dict[str, Any]:
             "a dparray array has no __array_interface__, because its memory may be the device's "
             "own; write dp.asnumpy(x), or let it be copied: dp.config.host_operands = 'copy'"
         )
+    if self.dtype.kind == "V":  # NumPy asks __array__ next, which gives the dtype, too
+        raise AttributeError(f"the array interface has no code for {self.dtype.name}")
     warn_of_host_copy(f"an array of {self.nbytes} bytes is copied to the host: dp.asnumpy(x)")
     values = self.asnumpy()
     # The buffer is kept alive by who takes it; an address would not be.

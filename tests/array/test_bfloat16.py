@@ -297,3 +297,12 @@ def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch)
 def test_it_is_imported_when_used() -> None:
     code = "import sys, dparray as dp; dp.ones(3) + 1; sys.exit('ml_dtypes' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+def test_numpy_reads_an_array_where_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its array interface has no code for bfloat16; ``__array__`` gives the values."""
+    monkeypatch.setattr(dp.config, "host_operands", "copy")
+    host = np.arange(4).astype(ml_dtypes.bfloat16)
+    made = np.array(dp.asarray(host))
+    assert made.dtype == host.dtype
+    assert made.tolist() == host.tolist()

@@ -69,6 +69,7 @@ x = np.zeros(4)
 made = keras.ops.scatter_update(x, [[0], [0], [1]], np.array([1.0, 2.0, 3.0]), reduction="add")
 assert made.tolist() == [3.0, 3.0, 0.0, 0.0] and x.tolist() == [0.0] * 4
 image = keras.ops.ones((1, 4, 4, 1), dtype="bfloat16")
+assert keras.ops.ones_like(1, dtype="int32").tolist() == 1
 parts = keras.ops.image.extract_patches(image, (2, 2))
 assert str(parts.dtype) == "bfloat16" and parts.shape == (1, 2, 2, 4)
 """

@@ -35,11 +35,12 @@ def _product(call: Call, x: Any, y: Any) -> Any:
         and math.prod(x.shape) * y.shape[1] > MIN_CONVOLVED
         and y.shape[1] >= 16  # a vector
     ):
-        return call.xp.call(_convolved, x, np.ascontiguousarray(y))
+        return call.xp.call(convolved, x, np.ascontiguousarray(y))
     return call.xp.matmul(x, y)
 
 
-def _convolved(x: Any, y: Any) -> Any:
+def convolved(x: Any, y: Any) -> Any:
+    """Return a product with a matrix as a convolution by windows of one element."""
     rows = math.prod(x.shape[:-1])
     made = dp.tilelang.conv(dp.reshape(x, (1, rows, x.shape[-1])), dp.reshape(y, (1, *y.shape)))
     return dp.reshape(made, (*x.shape[:-1], y.shape[-1]))

@@ -125,6 +125,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
         return call
 
+    def taking_numbers(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose first argument may be a number."""
+        return lambda x, *arguments, **named: function(self.asarray(x), *arguments, **named)
+
     def on_host(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that computes on the host, with a copy each way."""
 
@@ -157,6 +161,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         for name in ("random", "dtype", "finfo", "iinfo", "issubdtype", "generic"):
             setattr(made, name, getattr(np, name))
         vars(made).update(ndarray=ndarray, array=self.array, asarray=self.asarray, lib=dp.lib)
+        for name in ("empty_like", "full_like", "ones_like", "zeros_like"):
+            setattr(made, name, self.taking_numbers(getattr(dp, name)))
         for name in ("linalg", "fft"):
             setattr(
                 made,

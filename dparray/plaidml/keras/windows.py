@@ -16,6 +16,7 @@ from dparray._functions.manipulation import permute_dims
 from dparray._functions.padding import pad
 from dparray._functions.rearranging import flip
 from dparray.tilelang.layers import conv
+from dparray.tilelang.windows import borders_of
 
 Pairs = Sequence[tuple[int, int]]
 _Numbers = namedtuple("_Numbers", "lhs_spec rhs_spec out_spec")
@@ -30,8 +31,7 @@ def jax_module(unwrapped: Callable[[Any], Any]) -> ModuleType:
     ) -> Any:  # fmt: skip
         x, w = unwrapped(x), unwrapped(w)
         dtype = np.result_type(x.dtype, w.dtype)
-        # The Tile language has no bfloat16.
-        wide = np.dtype("float32") if dtype.name == "bfloat16" else dtype
+        wide = "float32" if dtype.name == "bfloat16" else dtype  # the Tile language has none
         x, back = _channels_last(x.astype(wide), dimension_numbers)
         apart = rhs_dilation or (1,) * (x.ndim - 2)
         pads = _pads(padding, x.shape[1:-1], w.shape, steps, apart)
@@ -100,15 +100,9 @@ def _channels_last(x: Any, numbers: Any) -> Any:
 
 
 def _pads(padding: Any, space: Any, window: Any, steps: Any, apart: Any) -> Pairs:
-    if not isinstance(padding, str):
-        return [tuple(each) for each in padding]
-    if padding.upper() == "VALID":
-        return [(0, 0)] * len(space)
-    total = [
-        max(0, (-(-size // step) - 1) * step + d * (k - 1) + 1 - size)
-        for size, k, step, d in zip(space, window, steps, apart, strict=False)
-    ]
-    return [(each // 2, each - each // 2) for each in total]
+    reach = [d * (k - 1) + 1 for k, d in zip(window, apart, strict=False)]
+    given = padding.lower() if isinstance(padding, str) else list(map(tuple, padding))
+    return borders_of("conv", given, space, reach, steps)
 
 
 def _convolved(x: Any, w: Any, steps: Any, pads: Pairs, apart: Any, groups: int) -> Any:
