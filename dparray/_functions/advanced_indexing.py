@@ -25,11 +25,10 @@ from dparray._array.operands import (
     taken_from_host,
 )
 from dparray._evaluate import limits
-from dparray._functions.indexing import nonzero
+from dparray._functions.indexing import check_inside, nonzero
 from dparray._functions.single_precision import in_single, is_met
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.gather import can_gather, gather
-from dparray.algorithms.reduction import reduce
 from dparray.algorithms.selection import (
     can_select,
     is_for_numpy,
@@ -188,16 +187,7 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
     for axis, array in enumerate(arrays, start=first):
         extent = view.shape[axis]
         if array.size and 0 not in shape:  # NumPy does not look at what is broadcast away
-            # Not negative i and ~i = -1 - i reach as far from the start as from the end: one
-            # reduction and one read tell whether all indices are inside.
-            is_signed = array.dtype.kind == "i"
-            reach = array ^ (array >> 8 * array.itemsize - 1) if is_signed else array
-            if int(reduce(reach, "maximum")) >= extent:
-                low, high = int(reduce(array, "minimum")), int(reduce(array, "maximum"))
-                raise IndexError(
-                    f"index {low if low < -extent else high} is out of bounds for axis {axis} "
-                    f"with extent {extent}"
-                )
+            check_inside(array, extent, axis)
         array = astype_array(array, _dtypes.int64, copy=False)
         strides = _layout.broadcast_strides("x[index]", array.shape, array.strides, shape)
         checked.append(array._view(shape, strides, array.offset))

@@ -38,10 +38,8 @@ from dparray._functions.operands import arrays_of, placement_keywords
 from dparray._functions.public import public
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
-from dparray.algorithms.selection import (
-    can_locate,
-    positions,
-)
+from dparray.algorithms.reduction import reduce
+from dparray.algorithms.selection import can_locate, positions
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.memory.exchange import later
 
@@ -111,6 +109,17 @@ def _within(function: str, positions: ndarray, extent: int, mode: str) -> ndarra
     if mode == "clip":
         return apply(OPS["minimum"], apply(OPS["maximum"], positions, 0), extent - 1)
     raise ArgumentError(f"{function}: mode {mode!r} is none of 'raise', 'wrap', 'clip'")
+
+
+def check_inside(indices: ndarray, extent: int, axis: int) -> None:
+    """Check that indices are inside an axis."""
+    # i from 0 and ~i = -1 - i reach as far from the start as from the end: one reduction, one read.
+    bits = 8 * indices.itemsize
+    reach = indices ^ (indices >> bits - 1) if indices.dtype.kind == "i" else indices
+    if int(reduce(reach, "maximum")) >= extent:
+        low, high = int(reduce(indices, "minimum")), int(reduce(indices, "maximum"))
+        index = low if low < -extent else high
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with extent {extent}")
 
 
 def _as_positions(function: str, name: str, indices: Any) -> Any:
@@ -222,12 +231,14 @@ def take_along_axis(
         raise IndexError(f"take_along_axis: indices of dtype {indices.dtype} must be integers")
     indices = _within("take_along_axis", indices, x.shape[axis], mode)
     named = (("x", x), ("indices", indices))
-    return compute(
-        "take_along_axis",
-        named,
-        host=partial(np.take_along_axis, axis=axis),
-        dpt=partial(later("take_along_axis"), axis=axis),
-    )
+
+    def by_library(*operands: Any) -> Any:
+        if mode == "raise" and indices.size:  # dpnp's function brings every index into the axis
+            check_inside(indices, x.shape[axis], axis)
+        return later("take_along_axis")(*operands, axis=axis)
+
+    host = partial(np.take_along_axis, axis=axis)
+    return compute("take_along_axis", named, host=host, dpt=by_library)
 
 
 @public()

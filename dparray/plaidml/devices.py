@@ -295,7 +295,8 @@ class Tensor:
         yield from self._viewed("rw")
 
     def _viewed(self, mode: str) -> Iterator[View]:
-        view = View(self.array.map(mode), mode == "rw")
+        # A closing map of mode "w" writes its memory back, also that of a view without writeback().
+        view = View(self.array.map("rw"), mode == "rw")
         try:
             yield view
             if view.is_lost:

@@ -45,6 +45,10 @@ with dp.config.override(fallback="error"):
     report["index"] = kernels_of(lambda: x[index])
     expected = x.asnumpy()[index.asnumpy()]
     report["index is right"] = bool(np.array_equal(x[index].asnumpy(), expected))
+    try:
+        dp.take_along_axis(x, dp.asarray([5001]), None)
+    except IndexError:
+        report["beyond"] = "IndexError"
     found = []
     report["median"] = kernels_of(lambda: found.append(dp.median(x).item()))
     report["median is right"] = abs(found[0] - float(np.median(x.asnumpy()))) < 1e-6
@@ -145,6 +149,10 @@ def test_the_host_does_not_reach_device_memory(report: dict[str, Any]) -> None:
 def test_an_index_is_one_launch(report: dict[str, Any]) -> None:
     assert report["index"] == ["gather"]
     assert report["index is right"]
+
+
+def test_an_index_outside_an_axis_is_refused(report: dict[str, Any]) -> None:
+    assert report["beyond"] == "IndexError"
 
 
 def test_a_median_is_a_sort_and_one_kernel(report: dict[str, Any]) -> None:
