@@ -113,7 +113,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     support.
 
     Raises:
-        DTypeError: there is no such dtype, or arrays do not support it.
+        DTypeError: the dtype is unknown, or arrays do not support it.
     """
     try:
         return _from_hashable(dtype)

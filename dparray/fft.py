@@ -413,7 +413,7 @@ def fftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
     """Return a copy with the frequency 0 moved from the front to the middle of axes.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -429,7 +429,7 @@ def ifftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
     """Return the inverse of :func:`fftshift`.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp

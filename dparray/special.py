@@ -136,7 +136,7 @@ _ROWS = {
     "erfcx": _Row("error", "x", "`exp(x**2) * erfc(x)`", "[0.0, 50.0]"),
     "erfinv": _Row("error", "x", "the inverse of `erf`", "[0.0, 0.5]"),
     "erfcinv": _Row("error", "x", "the inverse of `erfc`", "[1.0, 1e-9]"),
-    "ndtr": _Row("error", "x", "the normal distribution function", "[0.0, -8.0]"),
+    "ndtr": _Row("error", "x", "the normal cumulative distribution function", "[0.0, -8.0]"),
     "ndtri": _Row("error", "p", "the inverse of `ndtr`", "[0.5, 1e-9]"),
     "log_ndtr": _Row("error", "x", "`log(ndtr(x))`", "[0.0, -50.0]"),
     "gamma": _Row("gamma", "x", "the gamma function", "[4.0, 0.5]"),
@@ -338,7 +338,7 @@ _EXAMPLES = {
     "y1": "[-0.78121282 -0.10703243]",
 }
 
-_TEMPLATE = """Elementwise {summary}.
+_TEMPLATE = """Return {summary}, element-wise.
 
     {source}
 
@@ -573,7 +573,7 @@ def zeta(x: Any, q: Any = None, /, out: ndarray | None = None) -> ndarray:
     Args:
         x: an array or a scalar.
         q: an array or a scalar; Riemann's function, which is that of 1, if not given.
-        out: an array for the result.
+        out: an array to write the result to.
 
     Returns, raises: as :func:`gamma`.
 

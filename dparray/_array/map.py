@@ -210,7 +210,7 @@ def _map_method(self: ndarray, mode: str = "r") -> Map:
     Raises:
         MapError: the same thread has work or a map that would wait for itself, the array shows
             elements more than once and is to be written, or two threads would wait for each other.
-        ArgumentError: there is no such mode.
+        ArgumentError: the mode is unknown.
 
     Example:
         >>> import dparray as dp

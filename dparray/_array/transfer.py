@@ -173,12 +173,13 @@ def __dir__(self: ndarray) -> list[str]:
 
 
 def _is_offered(name: str) -> bool:
-    """Whether an attribute is public, and more than the reason why there is none."""
+    """Return whether an attribute is public, and not only the reason why it is missing."""
     if name == "__array_interface__":
         return config.host_operands != "error"
     if name.startswith("_") and not name.startswith("__"):
         return False
-    return not (getattr(vars(ndarray).get(name), "__doc__", None) or "").startswith("Not there: ")
+    text = getattr(vars(ndarray).get(name), "__doc__", None) or ""
+    return not text.startswith("Not available: ")
 
 
 @as_method
@@ -262,7 +263,7 @@ def to_device(
         done. Work that reads the copy before it is there waits for it when it is submitted.
 
     Raises:
-        DeviceError: there is no such device.
+        DeviceError: the device is unknown.
         ValueError: ``copy=False`` and the queue differs, or a stream was given.
 
     Example:

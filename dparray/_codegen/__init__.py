@@ -1,4 +1,5 @@
-"""Expressions become the text of kernels: nodes go in, structures and their source come out.
+"""Code generation: from expressions to the source code of kernels.
 
-Pure and deterministic: imports the graph and the ground, and no package of SYCL.
+Takes nodes; returns kernel structures and their source. Pure and deterministic: imports the graph
+and the base modules, and no SYCL package.
 """

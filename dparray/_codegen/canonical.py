@@ -1,8 +1,8 @@
-"""The canonical form of an expression: its parts, numbered by first use.
+"""The signature of an expression: its parts, numbered by first use.
 
-The *key* of an expression is its operations with their dtypes, shapes and kinds of memory, which
-operand is which, and the layouts of its arrays. Neither addresses nor the values of scalars are in
-it, so all expressions of one key are computed by the same steps, on other arrays and scalars.
+The *key* of an expression has its operations with dtypes, shapes and memory types, the identity of
+operands, and the layouts of its arrays. It contains neither addresses nor scalar values, so all
+expressions with the same key are computed by the same steps, on other arrays and scalars.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dparray._graph.node import Node, Scalar
 
 
 class Canonical:
-    """The parts of an expression.
+    """The parts of an expression, numbered by first use.
 
     Attributes:
-        arrays: the layouts of the leaves, each once; in this order they are the arguments.
-        scalars: the values of the scalars, in the order of their use.
-        numbers: by id of a node the number of its array, from 0 on, or of its step, from -1 on
-            downwards.
-        key: see above; hashable.
+        arrays: the layouts of the leaves, each once; the arguments have this order.
+        scalars: the values of the scalars, in order of use.
+        numbers: maps the id of a node to the number of its array (from 0 up) or of its step (from
+            -1 down).
+        key: the cache key; hashable.
 
     Args:
         order: the pending nodes, operands before users.
-        value: what the expression is, if it is no pending node: a scalar or a computed node.
+        value: the expression, if it is not a pending node: a scalar or an evaluated node.
     """
 
     __slots__ = ("arrays", "key", "numbers", "scalars")

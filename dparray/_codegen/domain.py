@@ -1,4 +1,4 @@
-"""The iteration space of kernels with reductions, and the facts of a device that divide it."""
+"""The iteration space of kernels with reductions, and the device facts that divide it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any, NamedTuple
 from dparray._codegen.indexing import element_strides
 from dparray._layout import Layout, reduced_shape
 
-# Of up to so many elements, indices that are not one stride apart are taken apart in one kernel.
+# Up to this many elements, indices that have no common stride are divided in one kernel.
 MAX_TAKEN_APART = 1 << 13
 
 
 class Machine(NamedTuple):
-    """The facts of a device that decide how a kernel is divided.
+    """The device facts that determine how a kernel is divided.
 
     Attributes:
-        compute_units: how many it has.
-        lanes: the work-items of a group that walks one output, or neighboring outputs in columns: a
-            vector. With more, a CPU device walks the memory once for each vector of them (measured:
-            16 reach 1.4 times the speed of 64, and a barrier among 16 costs nothing).
-        sub_group: the largest size of a sub-group on a GPU, whose kernels merge by exchange within
+        compute_units: the number of compute units.
+        lanes: the work-items of a group that processes one output, or neighboring outputs in
+            columns: a vector. With more, a CPU device traverses the memory once for each vector of
+            them (measured: 16 reach 1.4 times the speed of 64, and a barrier among 16 is free).
+        sub_group: the maximum size of a sub-group on a GPU, whose kernels merge by exchange within
             sub-groups; 0 on other devices, whose kernels do not use sub-groups.
-        group: the largest size of a work-group.
-        local_memory: the bytes of local memory that a work-group may take.
-        threads: the sub-groups that a compute unit holds at once.
+        group: the maximum size of a work-group.
+        local_memory: the bytes of local memory available to a work-group.
+        threads: the sub-groups that a compute unit runs concurrently.
     """
 
     compute_units: int
@@ -37,7 +37,7 @@ class Machine(NamedTuple):
 
     @property
     def resident_items(self) -> int:
-        """The work-items that the device holds at once; fewer leave a part of it idle."""
+        """The work-items that the device runs concurrently; with fewer, a part of it is idle."""
         return self.compute_units * self.threads * max(self.sub_group, 1)
 
 
@@ -49,7 +49,7 @@ class Domain(NamedTuple):
 
     @property
     def row(self) -> tuple[int, ...]:
-        """The shape with the reduced axes of extent 1."""
+        """The shape with the reduced axes of length 1."""
         return reduced_shape(self.shape, self.axes, True)
 
     @property
@@ -59,19 +59,19 @@ class Domain(NamedTuple):
 
     @property
     def is_leading(self) -> bool:
-        """Whether the reduced axes come first: a value without them is aligned with the others."""
+        """Whether the reduced axes come first, so that reduced values align with the others."""
         return self.axes == tuple(range(len(self.axes)))
 
 
 def last_run(domain: Domain, layouts: Sequence[Layout]) -> Domain:
-    """Return the domain with the last of the reduced axes only, as many as one loop can walk.
+    """Return the domain with only the last reduced axes, as many as one loop can traverse.
 
-    Taking an index apart for each element would cost more than a second kernel, unless the
-    elements are few.
+    Dividing an index for each element would cost more than a second kernel, unless there are few
+    elements.
 
     Args:
-        domain: what is walked.
-        layouts: of the arrays that are read, which broadcast to the domain's shape.
+        domain: the whole domain.
+        layouts: the layouts of the input arrays, which broadcast to the domain's shape.
     """
     shape = domain.shape
     axes = [axis for axis in domain.axes if shape[axis] > 1]
@@ -90,7 +90,7 @@ def last_run(domain: Domain, layouts: Sequence[Layout]) -> Domain:
 
 
 def spread_layout(layout: Layout, domain: Domain) -> Any:
-    """Return a layout shaped without the reduced axes, with them, of extent 1."""
+    """Add the reduced axes, with length 1, to a layout without them."""
     shape, strides = list(layout.shape), list(layout.strides)
     shape[:0] = [1] * (len(domain.kept) - len(shape))
     strides[:0] = [0] * (len(domain.kept) - len(strides))

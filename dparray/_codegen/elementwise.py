@@ -1,22 +1,23 @@
-"""Expression to kernel source: pure, deterministic, and no SYCL package in sight.
+"""Kernel source for element-wise expressions: pure and deterministic, without a SYCL package.
 
-:func:`linearize` turns pending nodes into a :class:`Program`: a list of steps, arrays and scalars
-numbered by first use. Its structure is the key of everything compiled: neither shapes nor scalar
-values are in it. :func:`source_of` writes the text of the kernel for a structure; the same
-structure gives the same bytes.
+:func:`linearize` converts pending nodes to a :class:`Program`: a list of steps, arrays and scalars,
+numbered by first use. Its structure is the cache key of compiled kernels and contains neither
+shapes nor scalar values. :func:`source_of` generates the source for a structure; the same structure
+always gives the same bytes.
 
-A kernel has one work-item for each element. Where all arrays are contiguous, the item's id is the
-index. Otherwise each array has its strides (in elements) as arguments and the range has two
-dimensions: the last collapsed one, along which the device loads vectors, and all others together,
-taken apart by division once a row. Where the last is short, the range has one dimension and every
-item divides; vectors then run across rows. Division is by a multiplication and a shift where the
-elements are fewer than 2**31 (:func:`reciprocal`): processors divide no vectors of integers.
-Where an array is read across its rows, an item computes a block of elements (:class:`Block`), so
-that lines of a cache are read once; where small elements are repeated, it stores all that one
-becomes. Short rows of small elements are walked in strips, so that an item takes its index apart
-once for many elements. The range is rounded up and the items beyond the end do nothing, because a
-driver has no good work-group size for, say, a prime range. Indices are unsigned, so that a negative
-stride is its two's complement and no check for negative indices is compiled.
+A kernel has one work-item per element. If all arrays are contiguous, the work-item's id is the
+index. Otherwise the strides of each array (in elements) are arguments, and the range has two
+dimensions: the last collapsed dimension, along which the device loads vectors, and all others
+together, which are divided once per row. If the last dimension is short, the range has one
+dimension and every work-item divides; vectors then extend across rows. For fewer than 2**31
+elements, division is a multiplication and a shift (:func:`reciprocal`), since processors have no
+vector division of integers. If an array is read across its rows, a work-item computes a block of
+elements (:class:`Block`), so that cache lines are read once; if small elements are broadcast, it
+stores all their copies. Short rows of small elements are processed in strips, so that a work-item
+divides its index once for many elements. The range is rounded up and the work-items beyond the end
+do nothing, because drivers have no good work-group size for, say, a prime range. Indices are
+unsigned, so that a negative stride is its two's complement and no check for negative indices is
+compiled.
 """
 
 from __future__ import annotations
@@ -69,41 +70,41 @@ from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
 from dparray.config import Tuning
 
-# Dtypes a kernel may compute in; "E" is bfloat16.
+# Dtypes that a kernel can compute in; "E" is bfloat16.
 _KERNEL_CHARS = frozenset(np.typecodes["AllInteger"] + "?eEfdFD")
 
-# The range is rounded up to multiples of these.
+# The range is rounded up to multiples of these sizes.
 RANGE_MULTIPLE = 4096
 ROW_MULTIPLE = 16
 
-# Shorter rows are not worth a dimension of the range of their own; where elements of so many bytes
-# are stored, to find each by division takes longer than to move it, and rows pay from a vector on.
+# Shorter rows are not worth their own dimension of the range. For stored elements of at most this
+# many bytes, the division takes longer than the store, so rows are worthwhile from one vector.
 SHORTEST_ROW, SHORTEST_SMALL_ROW, SMALL_ELEMENT = 64, 16, 2
 
-# Strips of short rows have at least so many elements, but no multiple of so many: processors
-# compare 12 bits of addresses, and take what is loaded of one strip for what another stores.
+# Strips of short rows have at least this many elements, but not a multiple of the second number:
+# processors compare 12 bits of addresses and mistake a load from one strip for a store to another.
 SHORTEST_STRIP, ALIKE = 512, 256
-# A work-item computes an element of each of so many strips, in a text of about so many steps. The
-# driver writes them out, and does not find neighbors in loops that it has not written out.
+# A work-item computes one element in each of this many strips, in about this many source steps. The
+# driver unrolls them; it does not vectorize loops that are not unrolled.
 MAX_STRIPS, MIN_STRIPS, MAX_STEPS_IN_STRIPS = 16, 4, 48
 
-# So many neighboring elements a work-item computes where arrays are walked across their rows: a
-# line of a cache, which is read once so. Fewer elements in all are in the nearest caches.
+# The number of adjacent elements that a work-item computes if arrays are traversed across their
+# rows: a cache line, which is then read once. Smaller arrays fit in the nearest caches.
 BLOCK = 16
 MIN_IN_BLOCKS = 1 << 15
 
-# Kernel parameters are limited to about a kilobyte on some devices; an array takes 40 bytes.
+# Kernel parameters are limited to about a kilobyte on some devices; an array uses 40 bytes.
 MAX_ARRAYS = 20
 
 
 class Block(NamedTuple):
-    """The elements of a work-item where an array's neighbors lie along another dimension.
+    """The elements of a work-item if an array is contiguous along another dimension.
 
     Attributes:
-        across: the dimension along which neighboring work-items are.
-        along: the one along which a work-item walks.
-        length: how many elements of it, at most.
-        is_whole: they are all that there are.
+        across: the dimension of neighboring work-items.
+        along: the dimension that a work-item traverses.
+        length: the maximum number of its elements along that dimension.
+        is_whole: whether they are all elements along that dimension.
     """
 
     across: int
@@ -113,36 +114,35 @@ class Block(NamedTuple):
 
     @property
     def whole_row(self) -> int:
-        """The extent of the last dimension where a work-item computes all of it, else 0.
+        """The length of the last dimension if a work-item computes all of it, else 0.
 
-        A stride between such rows that equals it is a constant of the kernel, so that the device
-        stores vectors.
+        A stride that equals it is a constant of the kernel, so that the device stores vectors.
         """
         return self.length if self.is_whole and self.along > self.across else 0
 
 
 class Structure(NamedTuple):
-    """The structure of a kernel: all that decides its text.
+    """The structure of a kernel: everything that determines its source.
 
     Attributes:
         steps: for each operation its name, the template, the operands (``"a0"`` an array, ``"s0"``
             a scalar, ``"t0"`` an earlier step) with their dtypes, the operand dtypes of the loop,
-            and the result's dtype.
-        arrays: dtype, or :data:`POSITIONS`, and index class of each input array. The class has one
-            letter for each collapsed dimension: ``"c"`` alone for contiguous, else ``"0"``
+            and the dtype of the result.
+        arrays: the dtype, or :data:`POSITIONS`, and the index class of each input array. The class
+            is ``"c"`` for contiguous arrays, else one letter per collapsed dimension: ``"0"``
             (broadcast), ``"1"`` (adjacent elements), ``"s"`` (a stride argument) or the letter of a
             constant stride.
-        scalars: dtype of each scalar.
+        scalars: the dtype of each scalar.
         outputs: the step, dtype and index class of each output.
         dimensions: the number of collapsed dimensions.
-        has_rows: the range has two dimensions.
-        elements: how many elements a work-item computes, a range apart; along the first dimension.
-        multiplies: indices are taken apart by multiplying with reciprocals.
-        block: what a work-item computes in place of one element; the range has two dimensions then,
-            and the second is ``block.across``.
-        strips: several short rows, a strip, are one row of the range, and a work-item computes the
-            elements at one place in so many strips; 0 where it does not.
-        is_narrow: indices are computed in 32 bits, which GPUs multiply by one instruction.
+        has_rows: whether the range has two dimensions.
+        elements: the elements of a work-item, one range apart, along the first dimension.
+        multiplies: whether indices are divided by multiplication with reciprocals.
+        block: the block that a work-item computes instead of one element; the range then has two
+            dimensions, of which the second is ``block.across``.
+        strips: a strip, of several short rows, is one row of the range, and a work-item computes
+            the elements at one position in this many strips; 0 if unused.
+        is_narrow: whether indices are computed in 32 bits, which GPUs multiply by one instruction.
     """
 
     steps: tuple[Any, ...]
@@ -159,14 +159,14 @@ class Structure(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A kernel of elementwise operations, and the arrays and scalars it is launched with.
+    """A kernel of element-wise operations, and the arrays and scalars of its launch.
 
     Attributes:
-        structure: what decides the text of the kernel.
+        structure: determines the source of the kernel.
         numbers: the arguments after the scalars, in the order of :func:`parameters_of`.
-        global_range, local_range: the range.
-        arrays: the layouts of the arrays that are read.
-        scalars: in the order of the parameters.
+        global_range, local_range: the range of the launch.
+        arrays: the layouts of the input arrays.
+        scalars: the scalars in the order of the parameters.
     """
 
     structure: Structure
@@ -194,7 +194,7 @@ def can_generate(node: Node) -> bool:
 def _range_of(
     has_rows: bool, extents: Sequence[int], size: int, tuning: Tuning
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """The global and the local range of the kernel for ``size`` elements."""
+    """Return the global and the local range of the kernel for ``size`` elements."""
     local = tuning.local_size
     if has_rows:
         row = extents[-1]
@@ -210,8 +210,7 @@ _MAX_MULTIPLIED = 1 << 31
 
 
 def reciprocal(divisor: int) -> tuple[int, int]:
-    """Return a factor and a shift: ``i * factor >> shift`` is ``i // divisor`` for ``0 <= i <
-    2**31``.
+    """Return factor and shift such that ``i * factor >> shift == i // divisor`` for i < 2**31.
 
     The product stays below 2**63. Granlund and Montgomery, Division by Invariant Integers using
     Multiplication, 1994.
@@ -221,18 +220,18 @@ def reciprocal(divisor: int) -> tuple[int, int]:
 
 
 def _is_small(targets: Sequence[Any]) -> bool:
-    """Whether to find an element takes longer than to store it."""
+    """Return whether computing the index of an element takes longer than storing it."""
     return max(layout.dtype.itemsize for layout in targets) <= SMALL_ELEMENT
 
 
 def _block_of(
     extents: Sequence[int], columns: Sequence[Sequence[int]], is_small: bool
 ) -> Block | None:
-    """How work-items compute blocks, if arrays are read across the order in which others are.
+    """Return the blocks of work-items if arrays are read across the order of other arrays.
 
     Args:
-        extents: of the dimensions; what is written has its neighbors along the last.
-        columns: the strides of what is read, in elements.
+        extents: the lengths of the dimensions; outputs are contiguous along the last.
+        columns: the strides of the inputs, in elements.
         is_small: whether small elements are stored.
     """
     last = len(extents) - 1
@@ -245,7 +244,7 @@ def _block_of(
         is_repeated = is_small and row <= BLOCK and not any(column[last] for column in columns)
         is_turned = is_repeated or any(
             (row < BLOCK and 0 < step[across] < step[along] < math.inf)
-            # rows whose neighbors are far away
+            # rows whose elements are far apart
             or 4 * row * step[along] < step[across] < math.inf
             for step in steps
         )
@@ -269,18 +268,18 @@ def _strips_of(
     steps: int,
     tuning: Tuning,
 ) -> tuple[int, int]:
-    """How many strips of how many short rows a work-item walks; none where rows are no strips.
+    """Return how many strips of how many short rows a work-item processes; none if unsuitable.
 
     Args:
-        extents: of the dimensions.
-        classes, written: the index classes of what is read and of what is written.
+        extents: the lengths of the dimensions.
+        classes, written: the index classes of the inputs and outputs.
         is_small: whether small elements are stored.
         steps: the operations.
-        tuning: of the device.
+        tuning: the tuning of the device.
     """
     strips = min(MAX_STRIPS, MAX_STEPS_IN_STRIPS // steps)
     row = extents[-1]
-    # Rows that fill vectors are a dimension of the range where bytes would be gathered in strips.
+    # Rows that fill vectors become a dimension of the range if strips would gather bytes.
     is_gathered = not all(cls[0] in "c0" for cls in classes)
     longest = SHORTEST_SMALL_ROW if is_gathered else SHORTEST_ROW
     if len(extents) != 2 or row >= longest or not is_small or set(written) != {"c"}:
@@ -296,7 +295,7 @@ def _strips_of(
 def _range_of_strips(
     extents: Sequence[int], strips: int, rows: int, tuning: Tuning
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """The global and the local range of the kernel where short rows are walked in strips."""
+    """Return the global and the local range of a kernel that processes short rows in strips."""
     local_range = None if tuning.local_size is None else (1, tuning.local_size)
     return (extents[0] // (rows * strips), rows * extents[1]), local_range
 
@@ -304,7 +303,7 @@ def _range_of_strips(
 def _range_of_blocks(
     extents: Sequence[int], block: Block, tuning: Tuning
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """The global and the local range of the kernel where work-items compute blocks."""
+    """Return the global and the local range of a kernel whose work-items compute blocks."""
     row, multiple = extents[block.across], tuning.local_size or ROW_MULTIPLE
     rest = math.prod(extents) // row // extents[block.along]
     local_range = None if tuning.local_size is None else (1, tuning.local_size)
@@ -313,7 +312,7 @@ def _range_of_blocks(
 
 
 def _divided(structure: Structure) -> range:
-    """The dimensions by whose extents every item divides, the last one first."""
+    """Return the dimensions by whose lengths every work-item divides, the last one first."""
     return range(structure.dimensions - 1 - structure.has_rows, 0, -1)
 
 
@@ -328,10 +327,10 @@ def linearize(
 
     Args:
         order: the pending nodes, operands before users.
-        outputs: the node to be stored and the layout it goes to, for each output.
-        shape: the shape of the iteration; all leaves broadcast to it.
-        tuning: of the device.
-        is_gpu: it is a GPU.
+        outputs: the node to store and the layout to store it in, for each output.
+        shape: the shape of the iteration, to which all leaves broadcast.
+        tuning: the tuning of the device.
+        is_gpu: whether the device is a GPU.
     """
     parts = Steps(order, [(value, layout.dtype) for value, layout in outputs])
     targets = [layout for _, layout in outputs]
@@ -421,10 +420,10 @@ def _index(structure: Structure, cls: str, name: str) -> str:
 
 
 def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
-    """Name and type key of each kernel parameter after the item, in order.
+    """Return name and type key of each kernel parameter after the item, in order.
 
-    Inputs, outputs, scalars; then the number of elements, extents of all dimensions but the first
-    (of that too in blocks), their reciprocals, what there is of strips, and strides.
+    Inputs, outputs, scalars; then the number of elements, the lengths of all dimensions except the
+    first (which blocks include), their reciprocals, the strip parameters, and strides.
     """
     parameters = array_parameters(structure.arrays)
     parameters += [
@@ -464,7 +463,7 @@ def types_of(structure: Structure) -> tuple[str, ...]:
 
 
 def source_of(structure: Structure) -> str:
-    """Return the text of the kernel for a structure."""
+    """Return the source of the kernel for a structure."""
     names = ", ".join(name for name, _ in parameters_of(structure))
     lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
     if structure.strips:
@@ -477,7 +476,7 @@ def source_of(structure: Structure) -> str:
 
 
 def classes_of(structure: Structure) -> list[str]:
-    """Return the index classes of what is read, then of what is written."""
+    """Return the index classes of the inputs, then of the outputs."""
     return [cls for _, cls in structure.arrays] + [cls for _, _, cls in structure.outputs]
 
 
@@ -487,10 +486,9 @@ def element(
     """Return the lines that load, compute and store an element.
 
     Args:
-        structure: of the kernel.
-        found: its index in each array, by the array's name, where it is not to be found from the
-            indices of all dimensions.
-        loaded: the numbers of the arrays whose element is loaded already.
+        structure: the structure of the kernel.
+        found: maps array names to indices that are not computed from those of all dimensions.
+        loaded: the numbers of the arrays whose element is already loaded.
     """
 
     def index(name: str, cls: str) -> str:
@@ -511,7 +509,7 @@ def element(
 
 
 def _position(structure: Structure, classes: Sequence[str]) -> tuple[str, list[str]]:
-    """The indentation of what computes an element, and the lines that say which it is."""
+    """Return the indentation of the element computation, and the lines that compute its index."""
     if structure.block is not None:
         return _position_in_block(structure, structure.block, classes)
     lines = []
@@ -534,10 +532,10 @@ def _position(structure: Structure, classes: Sequence[str]) -> tuple[str, list[s
 
 
 def _strips(structure: Structure) -> list[str]:
-    """The body of a kernel that walks short rows in strips.
+    """Return the body of a kernel that processes short rows in strips.
 
-    All strips of a block are whole, so that nothing is masked: bytes that are gathered under a mask
-    are loaded behind a branch each. What is left after the last block comes last.
+    All strips of a block are complete, so no masks are needed: bytes gathered under a mask are each
+    loaded behind a branch. The rest follows after the last block.
     """
     names = [f"a{number}" for number in range(len(structure.arrays))]
     names += [f"out{number}" for number in range(len(structure.outputs))]
@@ -553,7 +551,7 @@ def _strips(structure: Structure) -> list[str]:
     found = dict.fromkeys(names, "strip * width + place")
     for name, cls in walks.items():
         if cls != "c":
-            # What differs between neighbors is the same in all strips.
+            # The part of the index that differs between neighbors is the same in all strips.
             lines.append(f"{name}_place = {index_terms(cls, 'i', f'{name}_s') or 'uint64(0)'}")
             step = index_terms(cls[0], "i", f"{name}_s").replace("i0", "rows")
             lines += [f"{name}_step = {step}"] if step else []
@@ -575,9 +573,7 @@ def _strips(structure: Structure) -> list[str]:
 
 
 def indices(structure: Structure, classes: Sequence[str]) -> list[str]:
-    """Return the lines that take the index of an element apart, for arrays of some index
-    classes.
-    """
+    """Return the lines that divide the index of an element, for arrays of some index classes."""
     last = structure.dimensions - 1
     body: list[str] = []
     if any(cls != "c" for cls in classes):
@@ -603,7 +599,7 @@ def indices(structure: Structure, classes: Sequence[str]) -> list[str]:
 def _position_in_block(
     structure: Structure, block: Block, classes: Sequence[str]
 ) -> tuple[str, list[str]]:
-    """The same where a work-item computes a block: it walks along one dimension."""
+    """Return these lines for a work-item that computes a block along one dimension."""
     across, along = block.across, block.along
     rest = "i"
     body = [
@@ -646,14 +642,14 @@ def _position_in_block(
     return "        ", ["    " + line for line in body]
 
 
-#: The global under which functions that were made of a text of ours have it.
+#: The name that a function generated from source has in its globals.
 TEXT = "__dparray_text__"
 
 
 def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) -> Callable[..., Any]:
-    """Return the generated text as a Python function, as the kernel compiler takes it.
+    """Compile generated source to a Python function for the kernel compiler.
 
-    ``names`` are further ones that it refers to.
+    ``names`` are more global names that the source refers to.
     """
     scope = {**_NAMESPACE, **names, TEXT: source}
     exec(compile(source, "<dparray fused kernel>", "exec"), scope)
@@ -661,7 +657,7 @@ def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) ->
 
 
 def functions_of(order: Iterable[Node]) -> dict[str, Any]:
-    """Return the device functions that elementwise operations call, by name."""
+    """Return the device functions that element-wise operations call, by name."""
     return {
         name: function
         for node in order

@@ -1,6 +1,4 @@
-"""Indices in the text of a kernel: strides over collapsed dimensions, and the letters that classify
-them.
-"""
+"""Index expressions in kernel source: collapsed dimensions, strides and their letter classes."""
 
 from __future__ import annotations
 
@@ -25,10 +23,9 @@ def element_strides(layouts: Sequence[Layout], shape: tuple[int, ...]) -> list[l
 def in_memory_order(
     shape: tuple[int, ...], layouts: Sequence[Layout], targets: Sequence[Layout]
 ) -> tuple[tuple[int, ...], Sequence[Layout]]:
-    """Return a shape and layouts with the axes in the order in which what is written has them in
-    memory.
+    """Return a shape and layouts with the axes in the memory order of the outputs.
 
-    So columns that lie one after another are one walk, as rows are.
+    Contiguous columns are then traversed linearly, as rows are.
     """
     if len(shape) < 2:
         return shape, layouts
@@ -50,7 +47,7 @@ def in_memory_order(
 def merge_axes(
     axes: Iterable[int], shape: tuple[int, ...], walked: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[list[int]]]:
-    """Extents and strides over some axes, neighbors made one where every layout allows it."""
+    """Return lengths and strides with adjacent axes collapsed where every layout allows it."""
     extents: list[int] = []
     columns: list[list[int]] = [[] for _ in walked]
     for axis in axes:
@@ -73,9 +70,9 @@ def merge_axes(
     return extents, columns
 
 
-# Strides of the innermost dimension that are constants of a kernel, and their letters: devices load
-# and store vectors of such elements, and single elements where the stride is an argument (measured:
-# a fifth of the speed for 2).
+# Strides of the innermost dimension that are constants of a kernel, and their letters. Devices then
+# load and store vectors; if the stride is an argument they access single elements (measured: a
+# fifth of the speed for a stride of 2).
 _CONSTANT_STRIDES = {-1: "m", 2: "2", 3: "3", 4: "4"}
 
 
@@ -83,9 +80,7 @@ _STRIDES_OF_LETTERS = {letter: stride for stride, letter in _CONSTANT_STRIDES.it
 
 
 def letters_of(column: Sequence[int], constant: int = 0) -> str:
-    """Return the index class of a column of strides; ``"u"`` stands for a constant that is
-    known.
-    """
+    """Return the index class of a column of strides; ``"u"`` stands for a known constant."""
     known = {constant: "u"} | {0: "0", 1: "1"}
     outer = [known.get(stride, "s") for stride in column[:-1]]
     inner = [(_CONSTANT_STRIDES | known).get(stride, "s") for stride in column[-1:]]
@@ -93,13 +88,13 @@ def letters_of(column: Sequence[int], constant: int = 0) -> str:
 
 
 def stride_arguments(column: Sequence[int], constant: int = 0) -> tuple[int, ...]:
-    """Return the strides that are kernel arguments: those that :func:`letters_of` calls ``"s"``."""
+    """Return the strides that are kernel arguments, which :func:`letters_of` calls ``"s"``."""
     letters = letters_of(column, constant)
     return tuple(stride for stride, letter in zip(column, letters, strict=True) if letter == "s")
 
 
 def fits_32_bits(extents: Sequence[int], columns: Iterable[Sequence[int]], work_items: int) -> bool:
-    """Return whether 32 bits with a sign hold the indices of elements and of work-items."""
+    """Return whether signed 32-bit integers can hold the indices of elements and work-items."""
     sizes = [math.prod(extents), work_items]
     sizes += [
         sum((extent - 1) * abs(stride) for extent, stride in zip(extents, column, strict=True))
@@ -111,13 +106,12 @@ def fits_32_bits(extents: Sequence[int], columns: Iterable[Sequence[int]], work_
 def index_terms(
     letters: str, index: str, stride: str, constant: int = 0, is_narrow: bool = False
 ) -> str:
-    """Return the sum that is an element's index, of indices called ``index``; empty if all are
-    ``"0"``.
+    """Return the sum of products that is an element's index; empty if all letters are ``"0"``.
 
     Args:
-        letters: as of :func:`letters_of`, with ``constant``.
-        stride: what the arguments that are strides are called, before their number.
-        is_narrow: compute products in 32 bits.
+        letters: the result of :func:`letters_of`, with ``constant``.
+        stride: the prefix of the names of stride arguments.
+        is_narrow: whether products are computed in 32 bits.
     """
     terms, products = [], []
     for dimension, letter in enumerate(letters):
@@ -140,11 +134,10 @@ def index_terms(
 def collapse(
     layouts: Sequence[Layout], shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[str]]:
-    """Return the fewest dimensions in which all layouts can be walked, with their strides in
-    elements.
+    """Return the fewest dimensions that traverse all layouts, with their strides in elements.
 
     Returns:
-        Extents of the collapsed dimensions; the stride arguments of each layout; its class.
+        The lengths of the collapsed dimensions, and the stride arguments and class of each layout.
     """
     if all(
         layout.shape == shape and is_contiguous(shape, layout.strides, layout.dtype.itemsize)

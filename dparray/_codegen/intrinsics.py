@@ -1,8 +1,8 @@
-"""Functions that the text of generated kernels calls, with their meaning in Python.
+"""Functions that generated kernels call, with their meaning in Python.
 
-In kernels the compiler's device code stands for them. Half precision is bits in memory and single
-precision in between: a kernel's variable of dtype float16 is a float32 whose value a half can hold.
-That is how NumPy computes, too: every operation in single precision, its result rounded to half.
+In kernels, the compiler's device code replaces them. float16 is bits in memory and float32 in
+between: a kernel variable of dtype float16 is a float32 whose value float16 can represent. NumPy
+computes in the same way: every operation in float32, with its result rounded to float16.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ import numpy as np
 
 
 def half_value(bits: Any) -> Any:
-    """Return the float32 with the value of a half, given as its bits (uint16)."""
+    """Return the float32 value of a float16 given as its bits (uint16)."""
     return np.uint16(bits).view(np.float16).astype(np.float32)
 
 
 def half_bits(value: Any) -> Any:
-    """Return the bits (uint16) of the half nearest to a number, of two equally near the even
-    one.
-    """
+    """Return the bits (uint16) of the float16 nearest to a number, ties to even."""
     if isinstance(value, int | np.integer | np.bool_):
         value = np.float32(value)
     with np.errstate(all="ignore"):
@@ -28,21 +26,20 @@ def half_bits(value: Any) -> Any:
 
 
 def half(value: Any) -> Any:
-    """Return the float32 with the value of the half nearest to a number."""
+    """Return the float32 value of the float16 nearest to a number."""
     return half_value(half_bits(value))
 
 
 def bfloat16_value(bits: Any) -> Any:
-    """Return the float32 with the value of a bfloat16, given as its bits (uint16)."""
+    """Return the float32 value of a bfloat16 given as its bits (uint16)."""
     return np.uint32(np.uint32(bits) << np.uint32(16)).view(np.float32)
 
 
 def bfloat16_bits(value: Any) -> Any:
-    """Return the bits (uint16) of the bfloat16 nearest to a number, of two equally near the even
-    one.
+    """Return the bits (uint16) of the bfloat16 nearest to a number, ties to even.
 
-    A bfloat16 is the upper half of a float32. Rounding could carry a NaN over to infinity, so NaN
-    keeps its upper half, made quiet.
+    A bfloat16 is the upper half of a float32. Rounding could carry a NaN over to infinity, so a NaN
+    keeps its upper half and is made quiet.
     """
     with np.errstate(all="ignore"):
         number = np.float32(value)
@@ -53,15 +50,15 @@ def bfloat16_bits(value: Any) -> Any:
 
 
 def bfloat16(value: Any) -> Any:
-    """Return the float32 with the value of the bfloat16 nearest to a number."""
+    """Return the float32 value of the bfloat16 nearest to a number."""
     return bfloat16_value(bfloat16_bits(value))
 
 
 def flat(array: Any) -> Any:
-    """Return the memory of an array from its first element on, as a vector.
+    """Return the memory of an array, from its first element on, as a vector.
 
-    In kernels its indices are unsigned and have no end: those of strided arrays lie beyond the
-    number of elements or, as two's complements, before the first.
+    In kernels its indices are unsigned and unbounded: indices of strided arrays may exceed the
+    number of elements or, as two's complements, be before the first element.
     """
     return np.lib.stride_tricks.as_strided(array, (array.size,), (array.itemsize,))
 
@@ -69,8 +66,8 @@ def flat(array: Any) -> Any:
 def integer_power(base: Any, exponent: Any) -> Any:
     """Return the power of two integers modulo 2**64, as uint64.
 
-    By squaring. What a narrower dtype wraps around to are the low bits of it. Of a negative
-    exponent, 1 and -1 give 1 or -1, their inverses; any other base gives 0.
+    Computed by squaring; a narrower dtype wraps around to the low bits. For a negative exponent, 1
+    and -1 give their inverses, 1 or -1; any other base gives 0.
     """
     one = np.uint64(1)
     zero = np.uint64(0)
@@ -96,13 +93,13 @@ def multiply_add_32(first: Any, second: Any, added: Any) -> Any:
 
 
 def of_kind(value: Any, kind: str) -> Any:
-    """``value``; a kernel in which it is no number of ``kind`` does not compile.
+    """Return ``value``; the kernel does not compile if it is not a number of ``kind``.
 
-    What a function returns is of one type in a kernel, the same on all its paths. A float on one of
-    them would be cut where a trial of another path has found integers.
+    The return value of a function has one type in a kernel, on all paths. A float on one of them
+    would be truncated if another path returned integers when the function was tried.
 
     Args:
-        value: what the function returns.
+        value: the return value of the function.
         kind: ``"b"`` or ``"i"`` for Booleans and integers, ``"f"`` for floats.
     """
     return value

@@ -1,35 +1,37 @@
-"""Reductions of expressions to kernel source: what is reduced, and what follows, in one kernel.
+"""Kernel source for reductions of expressions: the reductions and later steps in one kernel.
 
-A kernel walks a *domain*, a shape some axes of which are reduced. It has one loop over the reduced
-elements of an output for each reduction that needs the result of another one first, several
-reductions in a loop where they do not; after each loop the results, and what is computed of them,
-are there for the next. A plain reduction is one loop. Values of the domain's shape can be stored,
-too, as in ``x / x.sum(axis=1, keepdims=True)``.
+A kernel traverses a *domain*, a shape with some reduced axes. It has one loop over the reduced
+elements of an output for each reduction that depends on the result of an earlier one; independent
+reductions share a loop. After each loop the results, and values computed from them, are available
+to the next. A plain reduction is one loop. Values of the domain's shape can also be stored, as in
+``x / x.sum(axis=1, keepdims=True)``.
 
-Which of six forms a kernel has depends on where memory is contiguous:
+A kernel has one of six forms, depending on the contiguous axes:
 
-- *lanes*: many reduced elements, on the inner axes; a work-group walks one output's elements (or a
-  chunk of them), neighboring work-items taking neighboring elements. After each loop the group's
-  accumulators meet in local memory, behind a barrier;
-- *rows*: tens to hundreds of reduced elements, on the inner axes, of many outputs; a group walks
-  one output's elements after another's, and each work-item merges what is left of one of them;
-- *sub-groups*: the same on GPUs, and for fewer outputs; a sub-group walks one output's elements,
-  and its lanes exchange their accumulators, without local memory or a barrier;
-- *columns*: neighboring work-items fold neighboring outputs along the last kept dimension, several
-  vectors of them each, a chunk of the reduced elements: a group walks row after row;
-- *short rows*: many reduced elements, and so few neighboring outputs that they are no vector: a
-  group walks block after block of as many whole rows as make some vectors, and leaves the
-  accumulators of each place in a block, which have several for each output;
-- *items*: few reduced elements, and no kept dimension is long; a work-item folds all of one output.
+- *lanes*: many reduced elements, on the inner axes. A work-group processes one output's elements
+  (or a chunk of them), with adjacent elements in adjacent work-items. After each loop the group's
+  accumulators are combined in local memory, behind a barrier;
+- *rows*: tens to hundreds of reduced elements, on the inner axes, for many outputs. A group
+  processes the elements of one output after another, and each work-item merges the accumulators of
+  one output;
+- *sub-groups*: the same on GPUs, also for fewer outputs. A sub-group processes one output, and its
+  lanes exchange their accumulators without local memory or a barrier;
+- *columns*: adjacent work-items reduce adjacent outputs along the last kept dimension, several
+  vectors each, in a chunk of the reduced elements. A group processes row after row;
+- *short rows*: many reduced elements, and fewer adjacent outputs than a vector. A group processes
+  blocks of as many whole rows as make some vectors, and leaves the accumulators of each position in
+  a block, several for each output;
+- *items*: few reduced elements, and no long kept dimension. A work-item reduces all elements of one
+  output.
 
-Where the outputs are too few for the device, or memory would be walked in too long strides, the
-reduced elements are cut into chunks, whose accumulators the kernel leaves in memory. The group that
-is the last to have left those of an output merges them, in the order of the chunks (after the
-sample threadFenceReduction of NVIDIA's CUDA). Where they are many, or a user's function might end a
-work-item before it is counted, another kernel of the same kind does.
+If there are too few outputs for the device, or the strides would be too long, the reduced elements
+are divided into chunks, whose accumulators the kernel writes to memory. The last group to write the
+accumulators of an output merges them, in the order of the chunks (the method of the CUDA sample
+threadFenceReduction). If there are many chunks, or a user-defined function could end a work-item
+before it is counted, another kernel of the same kind merges them.
 
-Everything that decides an address is the same for a whole work-group except the local id, and the
-trip counts are the same for all items, so that devices load vectors.
+Everything in an address except the local id is uniform across a work-group, and the trip counts are
+the same for all work-items, so that devices load vectors.
 """
 
 from __future__ import annotations
@@ -79,16 +81,16 @@ from dparray._layout import Layout
 
 
 class ReductionProgram(NamedTuple):
-    """A kernel with reductions, and the arrays and scalars it is launched with.
+    """A kernel with reductions, and the arrays and scalars of its launch.
 
     Attributes:
-        structure: what decides the text of the kernel.
+        structure: determines the source of the kernel.
         numbers: the arguments after the scalars, in the order of the parameters.
-        partials: how many sets of accumulators the kernel leaves of each output; 1 if it does not.
-        partials_are_inner: whether the accumulators of one output lie next to each other.
-        global_range, local_range: the range.
-        arrays: the layouts of the arrays that are read.
-        scalars: in the order of the parameters.
+        partials: the number of accumulator sets that the kernel leaves for each output; 1 if none.
+        partials_are_inner: whether the accumulators of one output are adjacent.
+        global_range, local_range: the range of the launch.
+        arrays: the layouts of the input arrays.
+        scalars: the scalars in the order of the parameters.
     """
 
     structure: ReductionStructure
@@ -118,7 +120,7 @@ def can_reduce(node: Node) -> bool:
 
 
 def is_generated(node: Node) -> bool:
-    """Return whether a kernel can compute a pending node, be it a reduction or not."""
+    """Return whether a kernel can compute a pending node, whether or not it is a reduction."""
     return can_reduce(node) if type(node.op) is Reduce else can_generate(node)
 
 
@@ -134,18 +136,18 @@ def linearize_reduction(
 ) -> ReductionProgram:
     """Return the program of one kernel with reductions.
 
-    Where that has more than one chunk of elements for each output, it has to be asked for again as
-    one that leaves accumulators.
+    If it has more than one chunk of elements per output, the caller must request it again as a
+    program that leaves accumulators.
 
     Args:
         order: the pending nodes, operands before users.
-        outputs: the nodes to be stored, and where.
-        domain: what is walked; it has at least one element.
+        outputs: the nodes to store, and where.
+        domain: the domain, with at least one element.
         dropped: ids of the nodes shaped without the reduced axes.
-        rows: ids of the nodes with one element for each output of the reductions, those too.
+        rows: ids of the nodes with one element per output of the reductions, including those.
         machine: the device.
-        elements_last, leaves_accumulators: see :class:`ReductionStructure`; with the latter,
-            all outputs are of the domain's shape.
+        elements_last, leaves_accumulators: see :class:`ReductionStructure`. With the latter, all
+            outputs have the domain's shape.
     """
     parts = Steps(
         order,
@@ -170,7 +172,7 @@ def linearize_reduction(
 
 
 def _calls_user(op: Any) -> bool:
-    """Whether an operation calls a user's function."""
+    """Return whether an operation calls a user-defined function."""
     return bool((op.reduction if type(op) is Reduce else op).functions)
 
 
@@ -197,7 +199,7 @@ def _program(
     elements = [name for name, is_row in zip(names, are_rows, strict=True) if not is_row]
     is_whole = loop_count(steps, elements, elements_last) > 1
     walks = list(zip(kept_columns, columns, strict=True))
-    # An operand that is broadcast along the outputs is small, and decides nothing.
+    # An operand that is broadcast along the outputs is small, so it is ignored.
     read = walks[:count_arrays]
     large = [column for kept_column, column in read if any(kept_column)]
     question = reduction_forms.Question(
@@ -287,7 +289,7 @@ def _program(
         numbers += () if is_flat else stride_arguments(column)
     return ReductionProgram(
         structure,
-        tuple(map(c_uint64, numbers)),  # the trips have the same bits as int64
+        tuple(map(c_uint64, numbers)),  # the trip counts have the same bits as int64
         chunks * (lanes * vectors // kept) if is_short else chunks,
         form == "lanes",
         (total,),
@@ -298,9 +300,9 @@ def _program(
 
 
 def _of_few(step: Any, folded: int) -> Any:
-    """A step of a kernel in which a work-item folds so many elements: sums of narrow integers.
+    """Return whether a step reduces narrow integers over this many elements per work-item.
 
-    Their sum has 32 bits. It is taken over integers of 64 bits, or over floats that are exact.
+    Their sum has 32 bits. It is computed in 64-bit integers, or in floats that are exact.
     """
     if not is_reduction(step) or step[1][1] or step[1][0].of_narrow is None:
         return step
@@ -316,13 +318,13 @@ def _of_few(step: Any, folded: int) -> Any:
 def is_row_cached(
     domain: Domain, layouts: Sequence[Layout], machine: Machine, most_bytes: int
 ) -> bool:
-    """Return whether what a group reads again in a second loop is still in its cache.
+    """Return whether data that a group reads again in a second loop is still in its cache.
 
     Args:
-        domain: what is walked.
-        layouts: of the arrays that are read.
+        domain: the domain.
+        layouts: the layouts of the input arrays.
         machine: the device; there must be groups for all of its compute units.
-        most_bytes: what a cache holds.
+        most_bytes: the capacity of a cache.
     """
     shape = domain.shape
     walked = element_strides(layouts, shape)
@@ -346,12 +348,12 @@ def is_row_cached(
 
 
 def count_left(program: ReductionProgram) -> int:
-    """Return how many sets of accumulators a kernel that merges chunks leaves in memory."""
+    """Return the number of accumulator sets that a kernel that merges chunks leaves in memory."""
     structure = program.structure
     outputs = structure.lanes * structure.vectors if structure.form == "columns" else 1
     return program.global_range[0] // structure.lanes * outputs
 
 
 def most_counters(machine: Machine) -> int:
-    """More than the outputs, or blocks of columns, whose chunks one kernel merges."""
+    """Return an upper bound for the outputs or column blocks whose chunks one kernel merges."""
     return max(wanted_groups(machine, machine.lanes), GROUPS_A_UNIT * machine.compute_units)

@@ -1,9 +1,9 @@
 """The choice of a form for a kernel with reductions, by the shape and the device.
 
-The forms are described in :mod:`dparray._codegen.reduction`. A CPU device walks memory once for
-each vector of a group, and few groups fill it. A GPU holds tens of thousands of work-items at once
-and reads memory well only where the lanes of a sub-group read neighboring elements. So the two have
-choices of their own, and :func:`choose` is the one place that asks which device it is.
+The forms are described in :mod:`dparray._codegen.reduction`. A CPU device traverses memory once for
+each vector of a group, and few groups fill it. A GPU runs tens of thousands of work-items
+concurrently and reads memory efficiently only if adjacent lanes of a sub-group read adjacent
+elements. Each therefore has its own rules, and only :func:`choose` checks the device type.
 """
 
 from __future__ import annotations
@@ -23,54 +23,54 @@ from dparray._codegen.reduction_steps import (
 )
 from dparray._layout import Layout
 
-# Work-items of a group where each folds an output of its own.
+# The work-items of a group in which each reduces its own output.
 ITEMS = 64
-# Groups for each compute unit: enough to balance them.
+# Groups per compute unit: enough to balance the load.
 GROUPS_A_UNIT = 64
-# Vectors of neighboring outputs that a work-item folds in columns, so that a group reads as much of
-# each row at once as it can: so many at the most, and as many accumulators as registers hold, but
-# fewer where there would be too few groups for the device (measured: 16 vectors reach the memory's
-# speed, one vector a third of it).
+# The maximum number of vectors of adjacent outputs that a work-item reduces in columns, so that a
+# group reads as much of each row as possible at a time; the number of accumulators that registers
+# hold; and fewer if there would be too few groups for the device (measured: 16 vectors reach the
+# memory bandwidth, one vector a third of it).
 VECTORS = 16
 REGISTERS = 32
 MIN_GROUPS_A_UNIT = 4
-# Up to so many elements a second launch, for chunks, costs more than walking fewer vectors.
+# Up to this many elements a second launch, for chunks, costs more than fewer vectors.
 MIN_CHUNKED = 1 << 21
-# Fewer elements in short rows are not worth the second launch, which merges what blocks leave.
+# Fewer elements in short rows are not worth the second launch, which merges the blocks' results.
 MIN_IN_SHORT_ROWS = 1 << 19
-# Kernels of several loops gain nothing from more than these.
+# Kernels with several loops gain nothing from more than this.
 MIN_VECTORS = 4
-# Reduced extents up to the first are unrolled; up to the second one work-item folds them all, but
-# where they are on the inner axes and give each lane of a group so many (measured: sums of rows of
-# 128 take 0.4 of the time, `x / x.sum(axis=1, keepdims=True)` 0.25).
+# Reduced lengths up to the first are unrolled. Up to the second, one work-item reduces them all,
+# unless they are on the inner axes and give each lane of a group this many (measured: sums of rows
+# of 128 take 0.4 of the time, `x / x.sum(axis=1, keepdims=True)` 0.25).
 UNROLLED = 16
 SERIAL = 256
 MIN_TRIPS = 4
-# Rows of more than are unrolled and at most so many are folded several by a group, where there are
-# many: its barrier and its merge are then those of all of them.
+# Rows longer than the unrolled ones and at most this long share a group if there are many of them:
+# they then share its barrier and its merge.
 MAX_IN_ROW = 1024
-# Up to so many elements, several loops walk them in a cache.
+# Up to this many elements, several loops traverse data in a cache.
 CACHED_ELEMENTS = 1 << 19
-# So few elements in all are folded without a second launch, although items then work in sequence.
+# So few elements are reduced without a second launch, although work-items then run in sequence.
 ALONE = 2048
-# More chunks are merged by another kernel, which has more than one group for an output.
+# More chunks are merged by another kernel, which has more than one group per output.
 MAX_MERGED = 1024
 
-# On a GPU: the reduced rows of a chunk of columns, at least; the vectors of neighboring outputs
-# that an item folds, at the most (an item with more waits longer, and hides no latency that others
-# do not); and the groups that are wanted, as a multiple of those that are resident at once.
+# On a GPU: the minimum number of reduced rows in a chunk of columns; the maximum number of vectors
+# of adjacent outputs per work-item (more only add waiting, and hide no extra latency); and the
+# target number of groups, as a multiple of the number that runs concurrently.
 GPU_SERIAL = 16
 GPU_VECTORS = 2
 GPU_WAVES = 2
 
 
 class Form(NamedTuple):
-    """The form of a kernel, and how it is divided.
+    """The form of a kernel, and its division into groups and chunks.
 
     Attributes:
         name: see :mod:`dparray._codegen.reduction`.
-        vectors: of neighboring outputs, or slots of short rows, that a work-item folds.
-        chunks: into how many the reduced elements are cut.
+        vectors: the vectors of adjacent outputs, or slots of short rows, of a work-item.
+        chunks: the number of chunks of reduced elements.
         lanes: the work-items of a group.
     """
 
@@ -81,19 +81,19 @@ class Form(NamedTuple):
 
 
 class Question(NamedTuple):
-    """The facts of a kernel that decide its form.
+    """The facts about a kernel that determine its form.
 
     Attributes:
-        kept_extents, extents: of the kept and of the reduced axes, where memory is contiguous
-            taken together.
-        columns: the strides over the reduced axes of each array that is large.
-        read: the strides over the kept and over the reduced axes of each array that is read.
-        arrays: the layouts of those.
-        steps: of the kernel.
-        is_whole: the reduced elements cannot be cut, because one loop needs the result of another.
-        stores_elements: values of the domain's shape are stored.
-        calls_user: a user's function is called.
-        leaves_accumulators: in memory, for another kernel.
+        kept_extents, extents: the lengths of the kept and of the reduced axes, with contiguous axes
+            collapsed.
+        columns: the strides over the reduced axes of each large array.
+        read: the strides over the kept and the reduced axes of each input array.
+        arrays: the layouts of these arrays.
+        steps: the steps of the kernel.
+        is_whole: whether the reduced elements cannot be divided, because a loop depends on another.
+        stores_elements: whether values of the domain's shape are stored.
+        calls_user: whether a user-defined function is called.
+        leaves_accumulators: whether accumulators are left in memory for another kernel.
     """
 
     kept_extents: Sequence[int]
@@ -111,7 +111,7 @@ class Question(NamedTuple):
 def choose(of: Question, machine: Machine) -> Form:
     """Return the form of a kernel on a device."""
     kept, count = math.prod(of.kept_extents), math.prod(of.extents)
-    # A user's function may end a work-item, and the others of its sub-group would wait for it.
+    # A user-defined function may end a work-item while the others of its sub-group wait for it.
     is_gpu = machine.sub_group > 0 and not of.calls_user
     lanes, most = machine.lanes, most_vectors(of.steps)
     if not (of.is_whole or of.stores_elements) and has_short_rows(
@@ -144,9 +144,7 @@ def choose(of: Question, machine: Machine) -> Form:
 def form_of_loops(
     kept_extents: Sequence[int], count: int, columns: Sequence[Sequence[int]], machine: Machine
 ) -> Form:
-    """Return the form of a kernel with several loops, and the outputs that one of its groups
-    has.
-    """
+    """Return the form of a kernel with several loops, and the outputs of one of its groups."""
     if machine.sub_group:
         return _gpu_form(kept_extents, count, columns, machine, True, VECTORS)
     name, vectors, chunks = _cpu_form(kept_extents, count, columns, machine, True, VECTORS)
@@ -154,7 +152,7 @@ def form_of_loops(
 
 
 def outputs_of_group(form: Form, machine: Machine) -> int:
-    """Return how many outputs a group of a form folds."""
+    """Return the number of outputs that a group of a form reduces."""
     if form.name == "columns":
         return form.lanes * form.vectors
     if form.name == "sub-groups":
@@ -177,7 +175,7 @@ def _gpu_form(
     is_whole: bool,
     most_vectors: int,
 ) -> Form:
-    """The form where the lanes of a sub-group read memory together, and thousands are resident."""
+    """Choose the form for GPUs, where lanes read memory together and thousands run concurrently."""
     kept, row, sub_group = math.prod(kept_extents), kept_extents[-1], machine.sub_group
     lanes = max(sub_group, machine.lanes // sub_group * sub_group)
     if count <= UNROLLED:
@@ -213,13 +211,13 @@ def _cpu_form(
     is_whole: bool,
     most_vectors: int,
 ) -> tuple[str, int, int]:
-    """The form of the kernel, its vectors and its chunks, where a group is a vector of a core."""
+    """Choose the form, vectors and chunks for CPUs, where a group is a vector of a core."""
     wanted = wanted_groups(machine, machine.lanes)
     kept, row = math.prod(kept_extents), kept_extents[-1]
     if kept * count <= ALONE:
         return "items", 1, 1
     inner_is_reduced = any(column[-1] == 1 for column in columns) or kept == 1
-    has_rows = row >= machine.lanes  # a group of columns has as many neighbors
+    has_rows = row >= machine.lanes  # a group of columns has this many adjacent outputs
     fills_lanes = inner_is_reduced and count >= MIN_TRIPS * machine.lanes
     if fills_lanes or (count > SERIAL and (inner_is_reduced or not has_rows)):
         most = max(1, count // (machine.lanes * ACCUMULATORS["lanes"] * 4))
@@ -239,7 +237,7 @@ def _cpu_form(
 
 
 def are_small(layouts: Sequence[Layout]) -> bool:
-    """Return whether elements are gathered one by one where work-items have neighboring rows."""
+    """Return whether elements are gathered because adjacent work-items read adjacent rows."""
     return all(layout.dtype.itemsize <= SMALL_ELEMENT for layout in layouts)
 
 
@@ -249,7 +247,7 @@ def has_short_rows(
     read: Sequence[tuple[Sequence[int], Sequence[int]]],
     machine: Machine,
 ) -> bool:
-    """Return whether many rows lie one after another in memory that are shorter than a vector."""
+    """Return whether there are many contiguous rows that are shorter than a vector."""
     row, count = kept_extents[-1], extents[-1]
     return (
         len(kept_extents) == len(extents) == 1
@@ -266,19 +264,17 @@ def has_short_rows(
 
 
 def vectors_of_rows(row: int, lanes: int, most: int) -> int:
-    """Return how many vectors hold a whole number of rows: about ``most``, as far as there is a
-    choice.
-    """
+    """Return the number of vectors, about ``most``, that hold a whole number of rows."""
     fewest = math.lcm(row, lanes) // lanes
     return fewest * max(1, most // fewest)
 
 
 def column_groups(kept_extents: Sequence[int], width: int) -> int:
-    """Return the groups that fold all outputs in columns, each so many neighboring ones."""
+    """Return the number of groups that reduce all outputs in columns of the given width."""
     return math.prod(kept_extents[:-1]) * -(-kept_extents[-1] // width)
 
 
 def most_vectors(steps: Sequence[Any]) -> int:
-    """As many vectors of outputs as a work-item has registers and the text has lines for."""
+    """Return the number of vectors of outputs that fit in registers and in the source limit."""
     sets = sum(len(step[1][0].accumulators) for step in steps if is_reduction(step))
     return power_of_two(max(1, min(VECTORS, REGISTERS // sets, MAX_STEPS_WRITTEN // len(steps))))

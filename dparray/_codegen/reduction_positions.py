@@ -1,14 +1,12 @@
-"""Where the work-items of a kernel with reductions are, and where their accumulators: lines of its
-text, for each form.
-"""
+"""Source lines for the positions of work-items and of their accumulators, for each form."""
 
-# Where a work-item is: output `o`, the first of its reduced elements and the step to the next. With
-# lanes, each may have one more, the last; columns have fewer in the last chunk. (With a condition
-# around a last element, a CPU device walks columns at a quarter of the speed.) The last group of a
-# row of columns begins where it is full, with outputs that the group before it stores. Short
-# rows are walked in blocks: place `place` of a block belongs to one output and to one of its rows.
-# A sub-group has one output. The driver chooses its size, so the kernel asks for it; a launch has
-# sub-groups enough if they are of the largest size, and more otherwise.
+# The position of a work-item: output `o`, its first reduced element and the step to the next. With
+# lanes, each may have one extra element at the end; the last chunk of columns may be shorter. (A
+# condition around a last element would slow columns on a CPU device to a quarter.) The last group
+# of a row of columns begins so that it is full, and recomputes outputs of the group before it.
+# Short rows are processed in blocks: position `place` of a block belongs to one output and to one
+# of its rows. A sub-group has one output. The driver chooses the sub-group size, so the kernel
+# queries it; a launch has enough sub-groups for the largest size, and more if the size is smaller.
 POSITIONS = {
     "items": [
         "o = uint64(item.get_global_id(0))",
@@ -81,8 +79,8 @@ PARTIAL_INDEX = {
 }
 
 
-# Where one kernel merges the chunks: the counter of the groups that have left an output's, or a row
-# of outputs', the slot of a chunk, and which chunks a work-item merges.
+# If one kernel merges the chunks: the counter of finished groups for an output or a row of outputs,
+# the slot of a chunk, and the chunks that a work-item merges.
 COUNTERS = {"lanes": "o", "columns": "outer * blocks + own // width"}
 
 

@@ -1,9 +1,9 @@
-"""The text of kernels that fold rows of tens to hundreds of neighbors: a group folds many rows.
+"""Source of kernels that reduce rows of tens to hundreds of elements, many rows per group.
 
-The lanes of a group walk row after row together, so that devices load vectors, and leave their
-accumulators in local memory. Behind a barrier each lane merges those of one of the rows. A group
-for each row would have a barrier and a merge of all lanes for each; a work-item for each row would
-gather every element.
+The lanes of a group traverse row after row together, so that devices load vectors, and leave their
+accumulators in local memory. After a barrier each lane merges the accumulators of one row. With a
+group per row, each row would need its own barrier and merge; with a work-item per row, every
+element would be gathered.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dparray._codegen.values import Values
 
 
 def source_of(structure: ReductionStructure) -> str:
-    """Return the text of the kernel for a structure, of any form."""
+    """Return the source of the kernel for a structure, for any form."""
     return (_RowsText if structure.form == "rows" else Text)(structure).source()
 
 
 class _RowsText(Text):
-    """Writes the text of a kernel of the form "rows", which has one loop and stores rows only."""
+    """Generates the source of a kernel of the form "rows", with one loop and row outputs only."""
 
     def source(self) -> str:
         self._begin_text()
@@ -49,7 +49,7 @@ class _RowsText(Text):
             "if int64(o) >= int64(kept):",
             "    return",
         )
-        self.rows = Values()  # those of another row are of no use
+        self.rows = Values()  # values of another row are no longer valid
         self._to_row()
         self._merge_row(folded)
         for number in inside:
@@ -59,13 +59,13 @@ class _RowsText(Text):
         return "\n".join(self.lines) + "\n"
 
     def _to_row(self) -> None:
-        """Where row ``o`` begins, and what is the same in all of it."""
+        """Emit the start of row ``o``, and the values that are constant within the row."""
         self.lines += decomposed("o", "n", self.structure.kept)
         self._starts()
         self._row_steps(0)
 
     def _merge_row(self, folded: list[int]) -> None:
-        """Each lane merges what all lanes have left of its row."""
+        """Emit the merge, in each lane, of all lanes' accumulators for its row."""
         lanes = self.structure.lanes
         self._add(f"left = lane * uint64({lanes + 1})")
         for number in folded:

@@ -1,4 +1,4 @@
-"""The structure of a kernel with reductions, and what follows from its steps."""
+"""The structure of a kernel with reductions, and facts derived from its steps."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ import numpy as np
 from dparray._codegen.values import array_key, array_parameters, scalar_parameters, type_key
 from dparray._graph.reductions import Reduction
 
-# Independent accumulators of a work-item, which hide the latency of additions, by the form; fewer
-# where a loop has many steps, which are written out once for each.
+# The number of independent accumulators per work-item, which hide the latency of additions, by
+# form; fewer for loops with many steps, whose source is repeated for each.
 ACCUMULATORS = {"lanes": 8, "rows": 2, "sub-groups": 4}
 MAX_STEPS_WRITTEN = 48
 
 
-# The letters, over the reduced dimension, of an array that short rows fill without a gap.
+# The letters, over the reduced dimension, of an array that short rows fill without gaps.
 FLAT = "f"
 
 
 class ReductionStructure(NamedTuple):
-    """The structure of a reduction kernel: all that decides its text.
+    """The structure of a reduction kernel: everything that determines its source.
 
     Attributes:
-        steps, scalars: as in :class:`dparray._codegen.elementwise.Structure`; in place of the
-            template, a reduction has its row of the table and whether it merges accumulators.
-        arrays: dtype, and index letters over the kept and over the reduced dimensions.
-        outputs: reference, dtype, letters as of the arrays, and whether there is one element for
-            each output of the reductions or one for each of the domain.
+        steps, scalars: as in :class:`dparray._codegen.elementwise.Structure`; instead of the
+            template, a reduction has its table row and a flag for merging accumulators.
+        arrays: the dtype, and the index letters over the kept and the reduced dimensions.
+        outputs: the reference, dtype, letters (as in ``arrays``), and whether there is one element
+            for each output of the reductions or one for each of the domain.
         kept, reduced: the numbers of collapsed dimensions.
         form: ``"items"``, ``"lanes"``, ``"rows"``, ``"sub-groups"``, ``"columns"`` or
             ``"short rows"``.
         lanes: the work-items of a group.
-        vectors: of neighboring outputs, or slots of short rows, that a work-item folds; else 1.
-        unrolled: the reduced extent, if the loops over it are unrolled, else 0. A stride of the
+        vectors: the vectors of adjacent outputs, or slots of short rows, per work-item; else 1.
+        unrolled: the reduced length, if the loops over it are unrolled, else 0. A stride of the
             kept dimensions that equals it has the letter ``"u"`` and is a constant, so that the
-            device can load neighboring outputs' elements as vectors.
-        leaves_accumulators: in memory, for another kernel, in place of results.
-        merges_chunks: the last group to have left its accumulators makes the results of them.
-        elements_last: elements are stored in a loop of their own after all others, because memory
-            is overwritten that the others read.
-        merges_in_sub_groups: lanes merge by exchange within their sub-group first.
-        is_narrow: as in :class:`dparray._codegen.elementwise.Structure`.
+            device can load adjacent outputs as vectors.
+        leaves_accumulators: whether accumulators are stored for another kernel instead of results.
+        merges_chunks: whether the last group to store its accumulators computes the results.
+        elements_last: whether elements are stored in a separate last loop, because they overwrite
+            memory that the other loops read.
+        merges_in_sub_groups: whether lanes first merge by exchange within their sub-group.
+        is_narrow: see :class:`dparray._codegen.elementwise.Structure`.
     """
 
     steps: tuple[Any, ...]
@@ -63,16 +63,15 @@ class ReductionStructure(NamedTuple):
 
     @property
     def stores_accumulators(self) -> bool:
-        """Whether accumulators are left in memory, for whatever kernel."""
+        """Whether accumulators are left in memory, for any kernel."""
         return self.leaves_accumulators or self.merges_chunks
 
 
 def is_widened(row: Reduction, operand: np.dtype[Any]) -> bool:
-    """Return whether a reduction folds elements of this dtype as ``int32``, and converts the
-    result.
+    """Return whether a reduction computes this dtype as ``int32`` and converts the result.
 
-    Booleans are no numbers, and bytes are found in local memory one by one. A user's function takes
-    the elements as they are.
+    Booleans are not numbers, and bytes in local memory are accessed one at a time. A user-defined
+    function receives the elements unchanged.
     """
     return operand.kind == "b" or (
         operand.kind in "iu" and operand.itemsize <= 2 and not row.functions
@@ -80,13 +79,13 @@ def is_widened(row: Reduction, operand: np.dtype[Any]) -> bool:
 
 
 def accumulator_dtypes(row: Reduction, operand: np.dtype[Any]) -> list[np.dtype[Any]]:
-    """Return the dtypes of the accumulators of a reduction whose operand has the dtype."""
+    """Return the dtypes of the accumulators of a reduction for an operand dtype."""
     own = np.dtype(np.int32) if is_widened(row, operand) else operand
     return [np.dtype(dtype) if dtype else own for dtype in row.accumulators.values()]
 
 
 def accumulator_bytes(steps: Sequence[Any]) -> int:
-    """Return the bytes of all accumulators of a work-item."""
+    """Return the size of all accumulators of a work-item in bytes."""
     return sum(
         dtype.itemsize
         for step in steps
@@ -101,7 +100,7 @@ def is_reduction(step: Any) -> bool:
 
 
 def loops_before(steps: Sequence[Any]) -> list[int]:
-    """For each step the number of loops that come before its value is there."""
+    """Return for each step the number of loops before its value is available."""
     before: list[int] = []
     for step in steps:
         needed = max((before[int(name[1:])] for name, _ in step[2] if name[0] == "t"), default=0)
@@ -110,7 +109,7 @@ def loops_before(steps: Sequence[Any]) -> list[int]:
 
 
 def loop_count(steps: Sequence[Any], elements: Sequence[str], elements_last: bool) -> int:
-    """Return how many loops a kernel has."""
+    """Return the number of loops of a kernel."""
     before = loops_before(steps)
     reductions = max(before[at] for at, step in enumerate(steps) if is_reduction(step))
     stored = [before[int(name[1:])] for name in elements]
@@ -120,14 +119,14 @@ def loop_count(steps: Sequence[Any], elements: Sequence[str], elements_last: boo
 
 
 def reductions_of(structure: ReductionStructure) -> Iterator[tuple[int, Reduction, np.dtype[Any]]]:
-    """Step number, row of the table and operand dtype of each reduction."""
+    """Return step number, table row and operand dtype of each reduction."""
     for number, step in enumerate(structure.steps):
         if is_reduction(step):
             yield number, step[1][0], np.dtype(step[3][0])
 
 
 def shared_accumulators(structure: ReductionStructure) -> list[tuple[str, np.dtype[Any]]]:
-    """Name and dtype of all accumulators, in the order of steps."""
+    """Return name and dtype of all accumulators, in the order of steps."""
     return [
         (f"t{number}_{name}", dtype)
         for number, row, operand in reductions_of(structure)
@@ -136,15 +135,15 @@ def shared_accumulators(structure: ReductionStructure) -> list[tuple[str, np.dty
 
 
 def power_of_two(number: int) -> int:
-    """Return the largest power of two that is no larger."""
+    """Return the largest power of two that is not larger than a number."""
     return 1 << (number.bit_length() - 1)
 
 
 def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
-    """Name and type key of each kernel parameter after the item, in order.
+    """Return name and type key of each kernel parameter after the item, in order.
 
-    Inputs, outputs, accumulators left in memory, counters of the groups that have left theirs,
-    local memory, scalars, numbers.
+    Inputs, outputs, accumulators in memory, counters of finished groups, local memory, scalars,
+    numbers.
     """
     parameters = array_parameters(structure.arrays)
     parameters += [
@@ -184,7 +183,7 @@ def types_of(structure: ReductionStructure) -> tuple[str, ...]:
 
 
 def functions_of(structure: ReductionStructure) -> dict[str, Any]:
-    """Return the device functions that the text calls, by the names it has for them."""
+    """Return the device functions that the source calls, by their names in it."""
     return {
         f"t{number}_{name}": function
         for number, row, _ in reductions_of(structure)

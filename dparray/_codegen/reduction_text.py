@@ -1,4 +1,4 @@
-"""The text of a kernel with reductions."""
+"""The source of a kernel with reductions."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ _NAME = re.compile(r"\b[a-z_]\w*")
 
 
 def _of_vector(name: str, number: int) -> str:
-    """A name for a further vector of outputs."""
+    """Return the name for an additional vector of outputs."""
     return f"{name}__{number}"
 
 
 class Text:
-    """Writes the text of one kernel.
+    """Generates the source of one kernel.
 
     Attributes:
-        lines: what is written so far.
-        rows: the values there are for each output, outside of loops.
-        own: the names that each output of a work-item has for itself.
+        lines: the lines generated so far.
+        rows: the available values per output, outside of loops.
+        own: the names that are separate for each output of a work-item.
     """
 
     def __init__(self, structure: ReductionStructure) -> None:
         self.structure = structure
         self.steps = structure.steps
         self.lines: list[str] = []
-        # One dimension needs no taking apart.
+        # A single dimension needs no division.
         self.j = "j0" if structure.reduced == 1 else "j"
         self.rows = Values()
         self.own: set[str] = set()
@@ -110,7 +110,7 @@ class Text:
         return "\n".join(self.lines) + "\n"
 
     def _begin_text(self) -> None:
-        """The name and the parameters, and where the work-item is."""
+        """Emit the name and the parameters, and the position of the work-item."""
         structure = self.structure
         names = ", ".join(name for name, _ in parameters_of(structure))
         self.lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
@@ -120,7 +120,7 @@ class Text:
         self._add(*(line.format(lanes=structure.lanes) for line in POSITIONS[structure.form]))
 
     def _starts(self) -> None:
-        """Where the elements of an output begin in each array; those that stay are loaded."""
+        """Emit the start of an output's elements in each array; load those that are constant."""
         structure = self.structure
         with self._for_each_vector():
             if structure.form == "columns":
@@ -134,14 +134,14 @@ class Text:
                     self._add(*load(number, dtype, f"b{number}"))
             for number, (_, _, kept, _, is_row) in enumerate(structure.outputs):
                 if not is_row:
-                    # All elements are of the one output number 0. A constant would be right, too,
-                    # but Intel's CPU driver crashes on some stores to one element by all items.
+                    # All elements belong to output number 0. A constant would also be correct, but
+                    # Intel's CPU driver crashes on some stores to one element by all work-items.
                     start = self._row_index(kept, f"out{number}") if kept.strip("0") else "o"
                     self._add(f"d{number} = {start}")
 
     @contextmanager
     def _for_each_vector(self) -> Iterator[None]:
-        """The lines written within are repeated for each further vector of outputs."""
+        """Repeat the lines written inside for each additional vector of outputs."""
         start = len(self.lines)
         yield
         lines = self.lines[start:]
@@ -154,13 +154,13 @@ class Text:
                     line = re.sub(rf"\b{name}\b", _of_vector(name, number), line)
                 self.lines.append(line)
 
-    # -- what is needed where ---------------------------------------------------------------------
+    # -- dependencies -----------------------------------------------------------------------------
 
     def _is_walked(self, letters: str) -> bool:
         return letters.strip("0") != ""
 
     def _which_vary(self) -> list[bool]:
-        """For each step whether its value differs along the reduced axes."""
+        """Return for each step whether its value varies along the reduced axes."""
         varies: list[bool] = []
         for step in self.steps:
             varies.append(
@@ -175,7 +175,7 @@ class Text:
         return varies
 
     def _which_are_same(self) -> dict[int, int]:
-        """For each reduction the first one like it."""
+        """Return for each reduction the first equal one."""
         first: dict[Any, int] = {}
         return {number: first.setdefault(self.steps[number], number) for number in self.reductions}
 
@@ -183,7 +183,7 @@ class Text:
         return self.loops[int(name[1:])] if name[0] == "t" else 0
 
     def _needed(self, names: Sequence[str]) -> tuple[list[int], list[int]]:
-        """The numbers of the steps and arrays that values in a loop are computed from there."""
+        """Return the steps and arrays from which values in a loop are computed inside it."""
         found: set[str] = set()
         stack = list(names)
         while stack:
@@ -212,7 +212,7 @@ class Text:
         return index_terms(letters, "o", f"{name}_k", unrolled, is_narrow) or "uint64(0)"
 
     def _row_steps(self, loop: int) -> None:
-        """The steps on results of reductions that are possible after ``loop`` loops."""
+        """Emit the steps on results of reductions that are available after ``loop`` loops."""
         with self._for_each_vector():
             self.rows.emit(
                 (
@@ -239,7 +239,7 @@ class Text:
                 self._add(*store(f"out{number}", index, text, known, dtype), indent=indent)
 
     def _only_once(self, indent: str) -> str:
-        """Begin a block that one work-item of those that have an output runs; its indentation."""
+        """Begin a block that one work-item per output runs; return its indentation."""
         if self.structure.form in ("items", "rows"):
             return indent
         is_one = "column >= own" if self.structure.form == "columns" else "lane == 0"
@@ -249,12 +249,12 @@ class Text:
     # -- loops ------------------------------------------------------------------------------------
 
     def _inside(self, loop: int) -> tuple[list[int], list[int]]:
-        """The reductions of a loop, and those of them that are folded there."""
+        """Return the reductions of a loop, and those that are folded in it."""
         inside = [number for number in self.reductions if self.loops[number] == loop + 1]
         return inside, [number for number in inside if self.same[number] == number]
 
     def _loop(self, loop: int) -> None:
-        """One walk over the reduced elements of an output."""
+        """Emit one traversal of the reduced elements of an output."""
         inside, folded = self._inside(loop)
         stored = self.elements.get(loop, [])
         names = [name for number in folded for name, _ in self.steps[number][2]]
@@ -281,8 +281,9 @@ class Text:
                     self._finish(number)
 
     def _copies(self, walk: Walk) -> int:
-        """How many accumulators a work-item has of each reduction of a loop."""
-        # Settled ones have several sums, which hide it too; copies cost more than they gain.
+        """Return the number of accumulator copies of a work-item for each reduction of a loop."""
+        # Settled reductions have several sums, which also hide latency; copies cost more than they
+        # gain.
         if not walk.folded or self._settled(walk) or self.structure.form not in ACCUMULATORS:
             return 1
         most = MAX_STEPS_WRITTEN // max(1, len(walk.steps))
@@ -350,9 +351,9 @@ class Text:
             self._rest(walk)
 
     def _go_to(self, element: str, indent: str) -> None:
-        """Set ``j`` to the number of the element that is next."""
+        """Emit the assignment of the next element's number to ``j``."""
         if self.structure.form == "short rows":
-            # Neighboring slots have neighboring elements, which no division tells the device.
+            # Adjacent slots have adjacent elements, which the device cannot infer from a division.
             self._add("block = (begin + uint64(trip)) * width", indent=indent)
             with self._for_each_vector():
                 self._add(f"{self.j} = {element}", "flat = block + place", indent=indent)
@@ -360,9 +361,9 @@ class Text:
             self._add(f"{self.j} = {element}", indent=indent)
 
     def _rest(self, walk: Walk) -> None:
-        """Fold the rows after the last whole block, of the last chunk.
+        """Fold the rows after the last whole block, in the last chunk.
 
-        Slots that have none fold what changes nothing: conditions would mask all of the loop.
+        Slots without a row fold the identity, since conditions would mask the whole loop.
         """
         self._add("is_last = begin + uint64(trips) == blocks")
         with self._for_each_vector():
@@ -383,9 +384,9 @@ class Text:
         is_first: bool = False,
         is_left: bool = False,
     ) -> None:
-        """Fold and store element ``j``, number ``n`` of its accumulators, or by itself.
+        """Fold and store element ``j``, number ``n`` of its accumulators, or alone.
 
-        ``is_left``: only where the variable of that name says so.
+        With ``is_left``, only if the variable of that name is true.
         """
         structure = self.structure
         if walk.arrays or walk.stored:
@@ -407,7 +408,7 @@ class Text:
                 self._add(*store(f"out{number}", index, text, known, dtype), indent=indent)
 
     def _take_apart(self, indent: str) -> None:
-        """The indices of element ``j``, one for each dimension."""
+        """Return the indices of element ``j``, one for each dimension."""
         if self.structure.reduced > 1:
             self.lines += decomposed("j", "m", self.structure.reduced, indent)
 
@@ -420,7 +421,7 @@ class Text:
     # -- reductions -------------------------------------------------------------------------------
 
     def _word(self, number: int) -> dict[str, str]:
-        """The names that the texts of a reduction may use, except its accumulators."""
+        """Return the names that the templates of a reduction may use, except its accumulators."""
         _, (row, _), references, loop, _ = self.steps[number]
         operand = np.dtype(loop[0])
         own = accumulator_dtypes(row, operand)[0]
@@ -446,7 +447,7 @@ class Text:
         return words
 
     def _names(self, number: int, copy: int) -> dict[str, str]:
-        """The accumulators of a reduction."""
+        """Return the names of the accumulators of a reduction."""
         number = self.same[number]
         row = self.reductions[number]
         return {name: f"t{number}_{name}{copy}" for name in row.accumulators}
@@ -455,11 +456,11 @@ class Text:
         return bool(self.reductions[number].fold) and not self.steps[number][1][1]
 
     def _takes_first(self, number: int) -> bool:
-        """Whether the accumulators of an unrolled loop start with its first element."""
+        """Return whether the accumulators of an unrolled loop start with its first element."""
         return not self._has_fold(number) or self.reductions[number].begins_with_element
 
     def _begin(self, number: int, copy: int, first: str, indent: str) -> None:
-        """Set accumulators to what they are before the first element."""
+        """Emit the initial values of accumulators, before the first element."""
         row = self.reductions[number]
         names, words = self._names(number, copy), self._word(number)
         if self._has_fold(number):
@@ -469,13 +470,13 @@ class Text:
             self._set_identity(number, copy)
 
     def _set_identity(self, number: int, copy: int) -> None:
-        """Set accumulators to what changes nothing in a merge."""
+        """Set accumulators to the identity of a merge."""
         row, words = self.reductions[number], self._word(number)
         for name, text in zip(self._names(number, copy).values(), row.identity, strict=True):
             self._add(f"{name} = {text.format(**words)}")
 
     def _end(self, numbers: Sequence[int], copies: int, count: str, indent: str) -> None:
-        """Make accumulators of what was folded."""
+        """Emit the conversion of folded values to accumulators."""
         with self._for_each_vector():
             for number in filter(self._has_fold, numbers):
                 words = self._word(number) | {"count": count, "copies": str(copies)}
@@ -485,11 +486,11 @@ class Text:
                     self._add(*(line.format(**names, **words) for line in lines), indent=indent)
 
     def _settled(self, walk: Walk) -> list[int]:
-        """The reductions of a loop that are settled in it."""
+        """Return the reductions of a loop that are settled in it."""
         return [number for number in walk.folded if self.reductions[number].settle]
 
     def _settle(self, numbers: Sequence[int], count: str, indent: str) -> None:
-        """Settle accumulators, of so many elements where they are not made yet."""
+        """Settle accumulators over this many elements, if they are not complete yet."""
         if count:
             self._end(numbers, 1, count, indent)
         with self._for_each_vector():
@@ -499,9 +500,9 @@ class Text:
                 self._add(*(line.format(**words) for line in lines), indent=indent)
 
     def _load_first(self, number: int) -> None:
-        """The first element that the work-item folds."""
+        """Emit the first element that the work-item folds."""
         walk = Walk([], [], *self._needed([self.steps[number][2][0][0]]))
-        # More lanes than elements have none in whole trips.
+        # If there are more lanes than elements, some have none in whole trips.
         may_have_none = self.structure.form in ("lanes", "sub-groups")
         first = "first if trips > 0 else uint64(0)" if may_have_none else "first"
         if self.structure.form == "short rows":
@@ -531,7 +532,7 @@ class Text:
         is_first: bool,
         is_left: bool,
     ) -> None:
-        """Take the element into accumulators."""
+        """Fold the element into the accumulators."""
         _, (row, merges), references, _, _ = self.steps[number]
         words = self._word(number)
         operands = [
@@ -566,7 +567,7 @@ class Text:
             self._merge(number, names, other, indent)
 
     def _operand(self, number: int, index: int, values: Values, indent: str) -> str:
-        """The name of an operand's element in the accumulators' dtype."""
+        """Return the name of an operand's element in the dtype of the accumulators."""
         _, (row, _), references, loop, _ = self.steps[number]
         name, dtype = references[index]
         text = converted_text(values.name(name), dtype, loop[index])
@@ -586,7 +587,7 @@ class Text:
             self._add(line.format(**words), indent=indent)
 
     def _merge_lanes(self, folded: Sequence[int]) -> None:
-        """All work-items of the group get the group's accumulators."""
+        """Give all work-items of the group the group's accumulators."""
         place, many, indent = "lane", str(self.structure.lanes), "    "
         if self.structure.merges_in_sub_groups:
             self._add("sub_group = item.get_sub_group()")
@@ -611,10 +612,10 @@ class Text:
         self._settle(folded, "", "    ")
 
     def _merge_sub_group(self, folded: Sequence[int]) -> None:
-        """All work-items of the sub-group get the sub-group's accumulators.
+        """Give all work-items of the sub-group its accumulators.
 
-        Each lane merges those of the lane whose number differs in one bit, bit after bit. Merging
-        in two orders may round in two ways, so all take the result of the first lane.
+        Each lane merges with the lane whose number differs in one bit, bit after bit. Merging in
+        two orders may round differently, so all lanes take the result of the first lane.
         """
         inner = "        "
         self._add("own = uint64(sub_group.get_local_id())")
@@ -634,9 +635,9 @@ class Text:
                 self._add(f"{accumulator} = {first}")
 
     def _merge_chunks(self, folded: Sequence[int]) -> None:
-        """The last group of an output goes on, with the accumulators of all chunks."""
+        """Let the last group of an output continue, with the accumulators of all chunks."""
         form, index = self.structure.form, MERGED_INDEX[self.structure.form]
-        # All items' accumulators are in memory before their group is counted.
+        # The accumulators of all work-items must be in memory before their group is counted.
         everywhere = "group_barrier(item.get_group(), MemoryScope.DEVICE)"
         self._add(f"counter = {COUNTERS[form]}")
         indent = self._only_once("    ") if form == "lanes" else "    "
@@ -672,13 +673,13 @@ class Text:
             self._merge_lanes(folded)
 
     def _leave_accumulators(self, folded: Sequence[int]) -> None:
-        """Leave them for another kernel."""
+        """Leave the accumulators for another kernel."""
         indent = "    " if self.structure.form == "short rows" else self._only_once("    ")
         for number in folded:
             self._leave(number, PARTIAL_INDEX[self.structure.form], indent)
 
     def _leave(self, number: int, index: str, indent: str) -> None:
-        """Leave the accumulators of a reduction in memory."""
+        """Store the accumulators of a reduction in memory."""
         for name, text in self._names(number, 0).items():
             self._add(f"t{number}_{name}_out[{index}] = {text}", indent=indent)
 
@@ -693,7 +694,7 @@ class Text:
 
 
 class Walk(NamedTuple):
-    """One loop: the steps it folds, the outputs it stores, the steps and arrays for that."""
+    """One loop: the steps it folds, the outputs it stores, and the steps and arrays it needs."""
 
     folded: list[int]
     stored: list[int]
@@ -704,7 +705,7 @@ class Walk(NamedTuple):
 def decomposed(
     index: str, extent: str, dimensions: int, indent: str = "    ", name: str = ""
 ) -> list[str]:
-    """Return the lines that take a linear index apart into one for each dimension."""
+    """Return the lines that divide a linear index into one for each dimension."""
     name = name or index
     lines = []
     rest = index

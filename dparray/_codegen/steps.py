@@ -1,4 +1,4 @@
-"""The steps of a kernel: the operations of an expression, and what they refer to by number."""
+"""The steps of a kernel: the operations of an expression, and their operands by number."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from dparray._layout import Layout
 
 
 class ScalarUse(NamedTuple):
-    """A scalar, and the dtype that a kernel takes it in."""
+    """A scalar, and the dtype of its kernel argument."""
 
     value: Any
     dtype: np.dtype[Any]
 
 
 class Steps:
-    """Some nodes as the steps of a kernel, numbered by first use.
+    """The steps of a kernel for some nodes, numbered by first use.
 
     Attributes:
-        steps: what :class:`dparray._codegen.elementwise.Structure` says of them.
+        steps: see :class:`dparray._codegen.elementwise.Structure`.
         arrays: the layouts of the leaves, each once.
-        in_memory: those of them that are arguments of the kernel.
-        scalars: the scalars, in the order of their use.
+        in_memory: those arrays that are kernel arguments.
+        scalars: the scalars, in order of use.
         outputs: for each output the reference and its dtype.
 
     Args:
         order: the nodes, operands before users.
-        outputs: the values to be stored, and the dtypes they get there.
-        spread: ids of nodes whose leaves are seen through ``view``, a function from a layout to
-            another over the same memory.
-        view: see there.
+        outputs: the values to store, and the dtypes to store them in.
+        spread: ids of nodes whose leaves are accessed through ``view``, a function from a layout to
+            another one over the same memory.
+        view: see ``spread``.
     """
 
     def __init__(
@@ -75,18 +75,18 @@ class Steps:
 
     @property
     def scalar_dtypes(self) -> tuple[str, ...]:
-        """How a structure writes the scalars."""
+        """How a structure refers to the scalars."""
         return tuple(scalar.dtype.str for scalar in self.scalars)
 
     def _whole(self, operand: Any) -> tuple[str, str]:
-        """The name and the dtype of an array of which a step takes any element.
+        """Return the name and the dtype of an array of which a step reads arbitrary elements.
 
-        It is seen as its first element, which broadcasts to whatever the kernel walks.
+        It is passed as its first element, which broadcasts to any domain.
         """
         return self._array(operand.layout._replace(shape=(), strides=())), operand.dtype.str
 
     def _array(self, layout: Layout) -> str:
-        """The name of an array that is read."""
+        """Return the name of an input array."""
         block, offset, shape, strides, kind = layout
         view = (offset, id(block), shape, strides, kind)
         known = self._arrays_by_view.get(view)
@@ -98,7 +98,7 @@ class Steps:
     def _reference(
         self, operand: Node | Scalar, dtype: np.dtype[Any], is_spread: bool = False
     ) -> tuple[str, str]:
-        """The name and the dtype of an operand, a leaf seen through the view if spread."""
+        """Return the name and dtype of an operand; spread leaves are accessed through the view."""
         if type(operand) is Scalar:
             self.scalars.append(ScalarUse(operand.value, dtype))
             return f"s{len(self.scalars) - 1}", dtype.str

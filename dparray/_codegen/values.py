@@ -1,4 +1,4 @@
-"""Values in the text of a kernel: dtypes, conversions, loads, stores, parameters and names."""
+"""Values in kernel source: dtypes, conversions, loads, stores, parameters and names."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from dparray._graph.ops import PARTED
 from dparray._layout import Layout
 from dparray._type_keys import TypeKey, code_of
 
-# Kernels are named for their operations, in so many characters.
+# Kernels are named after their operations, up to this many characters.
 LONGEST_NAME = 48
 
 
-# The dtype, in a structure, of an array whose elements are their own positions: no memory is read.
+# The dtype, in a structure, of an array whose elements are their own indices: no memory is read.
 POSITIONS = "positions"
 
 
 def is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Return whether a kernel can make values of one dtype such of another."""
+    """Return whether a kernel can convert values of one dtype to another."""
     return dtype.kind != "c" or wanted.kind in "cb"  # bfloat16 is of kind "V"
 
 
@@ -35,7 +35,7 @@ def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
 
 
 def dtype_read(layout: Layout) -> str:
-    """Return the dtype of an array that is read, as the structure of a kernel names it."""
+    """Return the dtype of an input array, as the structure of a kernel names it."""
     return POSITIONS if layout.block.memory is None else str(layout.dtype.str)
 
 
@@ -64,23 +64,24 @@ BOOL = np.dtype(np.bool_).str
 HALF = np.dtype(np.float16).str
 
 
-# As ml_dtypes names it, which need not be installed: to NumPy it is a dtype without a kind.
+# The name of bfloat16 in ml_dtypes, which is optional; to NumPy it is a dtype without a kind.
 BFLOAT16 = "<V2"
 
 
-# The dtypes of 16 bits that kernels compute in single precision, with the names of the functions
-# that round to them.
+# The 16-bit dtypes that kernels compute in float32, with the names of the functions that round to
+# them.
 ROUNDED = {HALF: "half", BFLOAT16: "bfloat16"}
 
 
-# How a value is converted: to 16 bits by rounding, which leaves a float32.
+# The conversion functions; for 16-bit floats they round, and the result stays float32.
 CONVERSIONS = TYPE_NAMES | ROUNDED
 
 
 INT64 = np.dtype(np.int64).str
 
 
-# dpctl takes no 8- and 16-bit integers as kernel arguments: they travel as 32-bit ones.
+# dpctl does not accept 8- and 16-bit integers as kernel arguments, so they are passed as 32-bit
+# ones.
 _NARROW = frozenset({BOOL, *(np.dtype(code).str for code in ("i1", "i2", "u1", "u2"))})
 
 
@@ -103,9 +104,7 @@ _PART_NAMES = {
 
 
 def scalar_arguments(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """Return the kernel arguments that carry a scalar of a dtype: one, or two of a complex
-    number.
-    """
+    """Return the kernel arguments for a scalar of a dtype: one, or two for a complex number."""
     if is_bfloat16(dtype):
         return (ctypes.c_float(float(dtype.type(value))),)
     make = _CTYPES.get(dtype)
@@ -127,10 +126,11 @@ def converted_text(text: str, dtype: str, wanted: str) -> str:
 
 
 class Parts(NamedTuple):
-    """A complex value as the texts of its parts; in a template, ``{0}`` is the whole of it.
+    """A complex value as the source of its parts; in a template, ``{0}`` is the whole value.
 
     In kernels, complex values are pairs of floats named ``x_real`` and ``x_imag``, and their memory
-    is that of floats: the vectorizer of Intel's CPU driver crashes on loops over complex numbers.
+    is an array of floats: the vectorizer of Intel's CPU driver crashes on loops over complex
+    numbers.
     """
 
     real: str
@@ -145,7 +145,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(name: str, dtype: str, wanted: str) -> Parts:
-    """Return a named value as a complex one of a dtype."""
+    """Return a named value as a complex value of a dtype."""
     part = _PART_NAMES[wanted]
     if dtype not in _PART_NAMES:
         real = converted_text(name, dtype, np.dtype(part).str)
@@ -157,9 +157,7 @@ def parts_of(name: str, dtype: str, wanted: str) -> Parts:
 
 
 def store(array: str, index: str, name: str, dtype: str, wanted: str) -> list[str]:
-    """Return the lines that write a named value to an element of an array of the dtype
-    ``wanted``.
-    """
+    """Return the lines that store a named value in an element of an array of dtype ``wanted``."""
     if wanted in ROUNDED:
         return [f"{array}[{index}] = {ROUNDED[wanted]}_bits({name})"]
     if wanted not in _PART_NAMES:
@@ -174,7 +172,7 @@ def _part_indices(index: str) -> tuple[str, str]:
 
 
 def array_parameters(arrays: Iterable[tuple[str, ...]]) -> list[tuple[str, str]]:
-    """Name and type key of the parameters that are the arrays in memory."""
+    """Return name and type key of the parameters for the arrays in memory."""
     return [
         (f"a{number}", array_key(dtype))
         for number, (dtype, *_) in enumerate(arrays)
@@ -195,7 +193,7 @@ def load(number: int, dtype: str, index: str) -> list[str]:
 
 
 def scalar_parameters(scalars: Sequence[str]) -> list[tuple[str, str]]:
-    """Name and type key of the parameters that carry the scalars."""
+    """Return name and type key of the parameters for the scalars."""
     parameters: list[tuple[str, str]] = []
     for number, dtype in enumerate(scalars):
         if dtype in _NARROW:
@@ -209,7 +207,7 @@ def scalar_parameters(scalars: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def scalar_lines(scalars: Sequence[str]) -> list[str]:
-    """Return the lines that give each narrow scalar its own dtype."""
+    """Return the lines that convert each narrow scalar to its own dtype."""
     return [
         f"    s{number} = "
         + (f"p{number} != 0" if dtype == BOOL else f"{TYPE_NAMES[dtype]}(p{number})")
@@ -219,9 +217,9 @@ def scalar_lines(scalars: Sequence[str]) -> list[str]:
 
 
 def array_key(dtype: str) -> str:
-    """Return the type key of an array of a dtype as kernels see it, contiguous.
+    """Return the type key of an array of a dtype in kernels, contiguous.
 
-    Floats of 16 bits are seen as their bits, complex numbers as their parts.
+    16-bit floats are passed as their bits, complex numbers as their parts.
     """
     dtype = _PART_NAMES.get(dtype, dtype)
     return str(TypeKey("array", "u2" if dtype in ROUNDED else type_key(dtype), 1, "C"))
@@ -234,7 +232,7 @@ def type_key(dtype: str) -> str:
 
 
 def kernel_name(steps: Sequence[Any], last: str = "") -> str:
-    """Return the name of the kernel of some steps: its operations, as far as they fit."""
+    """Return the kernel name for some steps: as many of its operations as fit."""
     words = ["fused", *(step[0] for step in steps), *([last] if last else [])]
     name = "_".join(words)
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME].rpartition('_')[0]}_etc"
@@ -242,8 +240,8 @@ def kernel_name(steps: Sequence[Any], last: str = "") -> str:
 
 @lru_cache(maxsize=32)
 def _words(dtype: str) -> dict[str, str]:
-    """The names of the operands' dtype that templates of :class:`dparray._graph.ops.Op` may use."""
-    if dtype in ROUNDED:  # computed in single precision, and rounded afterwards
+    """Return the dtype names that templates of :class:`dparray._graph.ops.Op` may use."""
+    if dtype in ROUNDED:  # computed in float32, and rounded afterwards
         return _words(np.dtype(np.float32).str)
     kind = np.dtype(dtype)
     words = {"T": TYPE_NAMES.get(dtype, ""), "bits": str(8 * kind.itemsize)}
@@ -258,7 +256,7 @@ def _words(dtype: str) -> dict[str, str]:
 
 
 class _Loaded(str):
-    """The name of a value that was loaded; as ``{0:array}`` that of the array it is from."""
+    """The name of a loaded value; ``{0:array}`` is that of the array it comes from."""
 
     __slots__ = ()
 
@@ -267,10 +265,10 @@ class _Loaded(str):
 
 
 class Values:
-    """The names of the values computed so far, in one block of a kernel's text.
+    """The names of the values computed so far, in one block of kernel source.
 
     Args:
-        outer: what is known before the block.
+        outer: the values available before the block.
     """
 
     def __init__(self, outer: Values | None = None) -> None:
@@ -314,7 +312,7 @@ class Values:
         return self._known[text]
 
     def _named_parts(self, text: str, name: str, part: str, lines: list[str], indent: str) -> str:
-        """The same of a complex value: the texts of its parts, or that of a call."""
+        """Name a complex value: the source of its parts, or of a call."""
         if text not in self._known:
             self._known[text] = name
             real, _, imag = text.partition(PARTED)

@@ -108,7 +108,7 @@ _lock = threading.Lock()
 
 
 def start() -> None:
-    """Start the helper, if there is none: it loads LLVM while this process does other work."""
+    """Start the helper unless it runs: it loads LLVM while this process does other work."""
     with _lock:
         _started()
 
@@ -120,7 +120,7 @@ def _started() -> _Helper:
             _helper = _Helper()
         except OSError as error:
             raise KernelError(
-                f"kernels are written by a process of their own, which does not start: {error}; "
+                f"the helper process that writes kernels does not start: {error}; "
                 f"sys.executable, {sys.executable!r}, must be a Python interpreter"
             ) from error
     return _helper
@@ -198,7 +198,7 @@ def _asked(text: str, wanted: int) -> bytes:
                     raise
                 if attempt:
                     raise KernelError(
-                        f"the process that writes kernels has ended twice: {error}"
+                        f"the helper process that writes kernels ended twice: {error}"
                     ) from error
     raise AssertionError
 

@@ -1,11 +1,11 @@
-"""The helper process: it reads LLVM's text of modules and writes the SPIR-V of each.
+"""The helper process that reads modules as LLVM IR and writes them as SPIR-V.
 
-Run as a script; it imports llvmlite and nothing of dparray. LLVM's back end for SPIR-V leaves state
-behind that spoils the next module, and an error of it ends the process; so each module is written
-by a fresh fork, which is there before the module is.
+It is run as a script and imports llvmlite, but nothing of dparray. LLVM's back end for SPIR-V
+leaves state behind that breaks the next module, and its errors end the process. Each module is
+therefore written by a new fork, which is created in advance.
 
-The back end writes what it cannot write as something else or ends the process; each rule here
-stands for such a case, with a test in ``tests/compiler/test_backend_rules.py``.
+The back end miscompiles unsupported constructs or ends the process. Each rule here avoids such a
+case, with a test in ``tests/compiler/test_backend_rules.py``.
 """
 
 from __future__ import annotations
@@ -20,30 +20,29 @@ import sys
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-REQUEST = struct.Struct("<qi")  # the length of the text; what is wanted
+REQUEST = struct.Struct("<qi")  # the length of the text; the requested output
 ANSWER = struct.Struct("<iq")  # the exit status; the length of what follows
-# The output for a module that is optimized already; what is made of one that is not: how long its
-# optimized text is, that, and the binary.
+# The output for a module that is already optimized, and for one that is not: the length of its
+# optimized text, the text, and the binary.
 BINARY, ASSEMBLY, OPTIMISED = range(3)
 LENGTH = struct.Struct("<q")
-# It makes pointers that loops count up of the indices of elements, and Intel's CPU driver does not
-# see then that neighboring work-items read neighboring elements: a sum takes 14 times as long.
-# CodeGenPrepare makes a sum that is also compared one with a carry (OpIAddCarry), at which the
-# compiler of Intel's GPUs (IGC 1.0.12504) ends the process.
+# LSR converts indices of elements to pointers that loops increment. Intel's CPU driver then does
+# not recognize that neighboring work-items read neighboring elements: a sum takes 14 times as long.
+# CodeGenPrepare converts a sum that is also compared to an addition with carry (OpIAddCarry), which
+# crashes the compiler for Intel's GPUs (IGC 1.0.12504).
 OPTIONS = ("--disable-lsr", "--disable-cgp")
-# It compares the counts of a loop's exits, in 128 bits where 64 might not do, which SPIR-V has not,
-# and counts what a loop would sum up in 65 and more.
+# Induction variable simplification compares the counts of a loop's exits in 128 bits if 64 could
+# overflow, which SPIR-V does not have, and computes closed forms of sums in more than 64 bits.
 PASS_OPTIONS = ("--indvars-predicate-loops=false", "--replexitval=never")
 TRIPLE = "spirv64-unknown-unknown"
-SPEED = 2  # how much LLVM optimizes, of 0 to 3
+SPEED = 2  # LLVM's optimization level, from 0 to 3
 
-# SPIR-V has no poison, so these are conjunctions and disjunctions. Intel's CPU driver makes slower
-# code of a condition that has both forms: a stencil takes 1.8 times as long.
+# SPIR-V has no poison, so these are conjunctions and disjunctions. Intel's CPU driver generates
+# slower code for a condition in both forms: a stencil takes 1.8 times as long.
 _CONJUNCTIONS = re.compile(r"= select i1 ([^\s,]+), i1 ([^\s,]+), i1 false$", re.MULTILINE)
 _DISJUNCTIONS = re.compile(r"= select i1 ([^\s,]+), i1 true, i1 ([^\s,]+)$", re.MULTILINE)
 
-# The float of a Boolean that LLVM has taken the negative of: 0 or -1, where the back end makes 0
-# and 1.
+# The float of a negated Boolean, 0 or -1, which the back end writes as 0 and 1.
 _FLOATS_OF_SIGNS = re.compile(r"= sitofp i1 (?P<bit>\S+) to (?P<type>half|float|double)")
 _MINUS_ONE = {"half": "0xHBC00", "float": "-1.000000e+00", "double": "-1.000000e+00"}
 _ZERO = {"half": "0xH0000", "float": "0.000000e+00", "double": "0.000000e+00"}
@@ -54,15 +53,14 @@ def _choose_float(found: re.Match[str]) -> str:
     return f"= select i1 {found['bit']}, {kind} {_MINUS_ONE[kind]}, {kind} {_ZERO[kind]}"
 
 
-# Intel's CPU driver (2026.0) makes the conditions at the beginning of a kernel the bounds of its
-# loop over a group's work-items. They are right for comparisons of an id itself, in signed order.
-# Those of anything computed from an id, of unsigned order and of equality are not: work-items are
-# left out, or done several times. The driver does not look through a function, here one that gives
-# its first argument, and then masks those work-items. Only comparisons that decide a branch are
-# hidden: what chooses between numbers bounds no loop, and addresses made of it would no more be
-# known to be neighbors (a convolution takes 8 times as long). What the id of a group decides is
-# not: it is the same for all work-items of the group, and hidden it is taken for different numbers,
-# which costs masks (half of the time of a convolution).
+# Intel's CPU driver (2026.0) converts the conditions at the beginning of a kernel to bounds of its
+# loop over a group's work-items. This is correct for signed comparisons of an id itself. It is
+# wrong for values computed from an id, unsigned comparisons and equality: work-items are skipped or
+# repeated. The driver does not look through a function call, here one that returns its first
+# argument, and then masks those work-items. Only comparisons that decide a branch are hidden: one
+# in a select does not bound a loop, and hidden addresses would no longer be recognized as neighbors
+# (a convolution takes 8 times as long). Conditions on a group's id are not hidden: they are uniform
+# in the group, and hiding them costs masks (half of the time of a convolution).
 _DEFINITIONS = re.compile(r"^  (%\S+) = (\S+) (.*)$", re.MULTILINE)
 _NAMES = re.compile(r"%(?:[-\w.$]+|\"[^\"]*\")")
 _IDS = re.compile(r"@_Z\d+get_\w*id[jv]\(")
@@ -85,7 +83,7 @@ _OF_NONE = {"eq": "slt i64 {}, 1", "ne": "sgt i64 {}, 0"}
 
 
 def _with_hidden_ids(text: str, ids: set[str], computed: set[str]) -> str:
-    """Hide what comparisons that decide a branch compare, where it is made of work-items' ids."""
+    """Hide the operands of comparisons that decide a branch, if computed from work-item ids."""
     deciding = _deciding(text)
     used: set[str] = set()
 
@@ -94,7 +92,7 @@ def _with_hidden_ids(text: str, ids: set[str], computed: set[str]) -> str:
             return found[0]
         order, kind = found["order"], found["type"]
         sides, lines = [found["left"], found["right"]], []
-        if found["same"]:  # of one sign, both orders are the same
+        if found["same"]:  # with equal signs, both orders are equivalent
             order = order.replace("u", "s")
         if order in _OF_NONE and kind == "i64" and sides[0] in ids and sides[1] == "0":
             return f"  {found['name']} = icmp {_OF_NONE[order].format(sides[0])}"
@@ -118,10 +116,9 @@ def _with_hidden_ids(text: str, ids: set[str], computed: set[str]) -> str:
 
 
 def _ids_and_computed(text: str, wanted: re.Pattern[str]) -> tuple[set[str], set[str]]:
-    """The names of ids in a module, which functions of the wanted names give, and of what is
-    computed from them.
+    """Return the names of ids from the given functions, and of values computed from them.
 
-    What is read from memory, or a function of the device gives, counts as computed from none.
+    Values read from memory or returned by device functions count as independent of ids.
     """
     users: dict[str, list[str]] = {}
     ids = set()
@@ -146,7 +143,7 @@ def _ids_and_computed(text: str, wanted: re.Pattern[str]) -> tuple[set[str], set
 
 
 def _deciding(text: str) -> set[str]:
-    """The names of the Booleans that decide branches, and of those they are made of."""
+    """Return the names of the Booleans that decide branches, and of their operands."""
     made_of = {
         name: _NAMES.findall(rest)
         for name, operation, rest in _DEFINITIONS.findall(text)
@@ -162,9 +159,9 @@ def _deciding(text: str) -> set[str]:
     return deciding
 
 
-# Where all work-items of a kernel write the same to the same place, and a function of the device is
-# called in a loop for it, Intel's CPU driver (2026.0) ends the process when it builds the kernel.
-# It does not where it cannot tell that the place is the same.
+# If all work-items of a kernel write the same value to the same place, and a device function is
+# called in a loop to compute it, Intel's CPU driver (2026.0) crashes when it builds the kernel. It
+# does not if it cannot prove that the place is the same.
 _STORES = re.compile(
     r"^  store (?!atomic|volatile)(?P<value>.+), ptr addrspace\(1\) (?P<place>[^\s,]+)"
     r"(?P<rest>.*)$",
@@ -177,7 +174,7 @@ _NO_BYTES = "@_Z7sub_satll"
 
 
 def _with_hidden_places(text: str, ids: set[str], computed: set[str]) -> str:
-    """Hide where stores write, if no work-item reads or writes anything by its ids."""
+    """Hide the target of stores if no work-item accesses memory by its ids."""
     if any(
         name in ids or name in computed
         for rest in _MEMORY.findall(text)
@@ -208,9 +205,9 @@ def _with_hidden_places(text: str, ids: set[str], computed: set[str]) -> str:
     return hidden
 
 
-# The back end writes these as calls of OpenCL's functions, and Intel's CPU driver takes what a
-# function gives for another number in each work-item: a loop up to the lesser of two numbers that
-# are the same for all is run with masks then (a convolution takes 4 times as long).
+# The back end writes these as calls of OpenCL functions, and Intel's CPU driver treats the result
+# of a function as different in each work-item: a loop up to the minimum of two uniform numbers then
+# runs with masks (a convolution takes 4 times as long).
 _EXTREMES = re.compile(
     r"^  (?P<name>%\S+) = (?:tail )?call (?P<type>i\d+) @llvm\.(?P<which>[su]m(?:in|ax))"
     r"\.i\d+\(i\d+ (?:range\([^)]*\) )?(?P<a>[^\s,]+), i\d+ (?:range\([^)]*\) )?(?P<b>[^\s,)]+)\)"
@@ -230,11 +227,11 @@ def _chosen(found: re.Match[str]) -> str:
     )
 
 
-# Intel's CPU driver (2026.2) keeps chains of integers in vector registers where that makes minima
-# and maxima cheaper, and writes the complement in such a chain with all ones: of the registers from
-# 16 on, which functions like sine leave alone, by an instruction that processors have not. What it
-# does not know to be all ones it keeps in a register as anything else. Alone, one extreme does not
-# make a chain; one in a loop may become several.
+# Intel's CPU driver (2026.2) keeps chains of integers in vector registers if that makes minima and
+# maxima cheaper, and computes the complement in such a chain by all ones. For registers from 16 on,
+# which functions like sine do not use, it does so by an instruction that processors do not have. A
+# value that it does not know to be all ones is kept in a register like any other. A single minimum
+# or maximum does not form a chain; one in a loop may become several.
 _COMPLEMENTS = re.compile(
     r"^  (?P<name>%\S+) = xor (?P<type>i8|i16|i32|i64) (?P<given>[^\s,]+), -1$", re.MULTILINE
 )
@@ -246,7 +243,7 @@ _DIMENSIONS = "@_Z12get_work_dimv()"
 
 
 def _none(name: str, kind: str) -> tuple[str, list[str]]:
-    """A zero that the driver does not know, and the lines that compute it."""
+    """Return a zero that is opaque to the driver, and the lines that compute it."""
     dimensions, none, wide = (f"%dparray.{of}.{name}" for of in ("dimensions", "none", "wide"))
     lines = [
         f"  {dimensions} = call spir_func i32 {_DIMENSIONS}",
@@ -258,14 +255,14 @@ def _none(name: str, kind: str) -> tuple[str, list[str]]:
 
 
 def _declared(text: str, hidden: str) -> str:
-    """``hidden``, which is made of ``text``, with what :func:`_none` calls."""
+    """Return ``hidden``, derived from ``text``, with the declarations for :func:`_none`."""
     if hidden != text and f"declare spir_func i32 {_DIMENSIONS}" not in text:
         hidden += f"\ndeclare spir_func i32 {_DIMENSIONS}\n"
     return hidden
 
 
 def _with_hidden_ones(text: str) -> str:
-    """Hide the ones of complements that are of a chain with extremes."""
+    """Hide the ones in complements that are in a chain with minima or maxima."""
     if not (_COMPLEMENTS.search(text) and _EXTREME.search(text)):
         return text
     found = _chained(text)
@@ -285,7 +282,7 @@ def _with_hidden_ones(text: str) -> str:
 
 
 def _chained(text: str) -> set[str]:
-    """The names of what is computed in chains that may have several extremes."""
+    """Return the names of values in chains that may have several minima or maxima."""
     operands, extremes, in_loops = {}, set(), set()
     for name, operation, rest in _DEFINITIONS.findall(text):
         if operation in _IN_CHAINS:
@@ -317,10 +314,10 @@ def _chained(text: str) -> set[str]:
     return found
 
 
-# Intel's CPU driver (2026.2) keeps private memory by elements, each of all work-items in a row, and
-# reads and writes that of others through a pointer that is one of two by a condition. It makes one
-# of an index that is one of two numbers, too. A pointer that was a number, and an index of unknown
-# bits, it takes as they are.
+# Intel's CPU driver (2026.2) interleaves private memory by elements of all work-items, and accesses
+# wrong elements through a pointer that a condition selects. It also converts an index selected from
+# two numbers to such a pointer. It does not change a pointer that was a number, or an index with an
+# opaque part.
 _CHOICES = re.compile(
     r"^  (?P<name>%\S+) = select i1 (?P<is_first>[^\s,]+), ptr (?P<a>[^\s,]+), ptr (?P<b>[^\s,]+)$",
     re.MULTILINE,
@@ -338,7 +335,7 @@ _OF_TWO = re.compile(
 
 
 def _with_hidden_choices(text: str) -> str:
-    """Hide that a place in private memory is one of two."""
+    """Hide that an address in private memory is one of two."""
     if " alloca " not in text:
         return text
     of_two: set[str] = set()
@@ -369,26 +366,26 @@ def _with_hidden_choices(text: str) -> str:
 
 
 # --- loops ----------------------------------------------------------------------------------------
-# Intel's CPU driver (2026.2) vectorizes a kernel over its work-items, and once more the loops of
-# the scalar kernel that it keeps for the last of them (its pass VPlanDriver). It has four faults:
-# - where a loop ends as a counter's next value is more than a bound, or at two places, numbers that
-#   leave the loop are those of another step: counters are one late, sums of more than a vector's
-#   steps are others, and memory is written in one step too many;
-# - where a phi's next value is another phi of the loop, the pass ends the process;
-# - where a number is the same for all work-items before a loop that changes it by a condition of
-#   the work-item, one work-item's is taken for all where a later loop begins with it. So the loop
-#   begins with a function's result, which the driver takes for another number in each work-item;
-# - where a loop reads and writes memory at the lowest bits of a counted number, ``p[k & 3] += 1``,
-#   the driver takes these for places that never come again. So they get an unknown zero, too.
-# A loop is vectorized only if the driver can compute its number of steps: so what is compared
-# where it ends gets an unknown zero, and so does a phi's value that is the next of another phi.
-# Equalities (the ends of ``for`` loops) stay as they are where a loop ends at one place, unless
-# it carries a number into another one and a number leaves it, and where it has a sum of floats,
-# whose order the driver keeps.
+# Intel's CPU driver (2026.2) vectorizes a kernel over its work-items, and then also the loops of
+# the scalar kernel that it keeps for the remainder (its pass VPlanDriver). It has four defects:
+# - if a loop ends when a counter's next value exceeds a bound, or has two exits, numbers that leave
+#   the loop are those of another step: counters are one step late, sums over more than a vector's
+#   steps are wrong, and memory is written in one step too many;
+# - if a phi's next value is another phi of the loop, the pass crashes;
+# - if a number is uniform before a loop that changes it under a condition of the work-item, and a
+#   later loop starts with it, the value of one work-item is used for all. The loop therefore
+#   starts with a function's result, which the driver treats as different in each work-item;
+# - if a loop reads and writes memory at the lowest bits of a counter, ``p[k & 3] += 1``, the driver
+#   assumes that no address repeats. These indices are therefore combined with an opaque zero.
+# A loop is vectorized only if the driver can compute its number of steps. The compared values of
+# exits are therefore combined with an opaque zero, as is a phi's next value that is another phi.
+# Equalities (the ends of ``for`` loops) are unchanged if the loop has a single exit, unless it
+# carries a number into another one and a number leaves it; they are also unchanged if it has a sum
+# of floats, whose order the driver keeps.
 
 
 class _Loop(NamedTuple):
-    """A loop: the label of its header, those of all its blocks and those that jump back."""
+    """A loop: the labels of its header, of all its blocks and of its latches."""
 
     header: str
     blocks: set[str]
@@ -396,15 +393,16 @@ class _Loop(NamedTuple):
 
 
 class _Function:
-    """A function's lines: of which block each is, the edges of blocks, and what names are."""
+    """A function's lines, with the block of each, the edges of blocks, and definitions."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines = lines
-        self.labels: dict[int, str] = {}  # the block of a line
-        self.ends: dict[str, int] = {}  # the last line of a block
+        self.labels: dict[int, str] = {}  # the block of each line
+        self.ends: dict[str, int] = {}  # the last line of each block
         self.targets: dict[str, list[str]] = {}
-        self.definitions: dict[str, tuple[int, str, str]] = {}  # the line, the operation, the rest
-        self.users: dict[str, set[str]] = {}  # the blocks that use a name
+        # the line, the operation and the rest
+        self.definitions: dict[str, tuple[int, str, str]] = {}
+        self.users: dict[str, set[str]] = {}  # the blocks that use each name
         label = "%"
         for at, line in enumerate(lines):
             if found := _LABEL.match(line):
@@ -423,7 +421,7 @@ class _Function:
                 self.users.setdefault(value, set()).add(label)
 
     def loops(self) -> list[_Loop]:
-        """Its loops, by the edges that jump back to a block that is on the way to them."""
+        """Return the loops, by the edges that jump back to a dominating block."""
         sources: dict[str, list[str]] = {label: [] for label in self.targets}
         for label, targets in self.targets.items():
             for target in targets:
@@ -455,7 +453,7 @@ class _Function:
         return list(found.values())
 
     def exits(self, loop: _Loop) -> list[str]:
-        """Return the labels of the blocks that leave a loop."""
+        """Return the labels of the blocks that exit a loop."""
         return [
             label
             for label in self.targets
@@ -463,7 +461,7 @@ class _Function:
         ]
 
     def conditions(self, loop: _Loop) -> list[str]:
-        """Return the names that decide whether a loop ends."""
+        """Return the names that decide whether a loop exits."""
         found = (_BRANCHES.match(self.lines[self.ends[label]]) for label in self.exits(loop))
         return [one[1] for one in found if one]
 
@@ -472,7 +470,7 @@ class _Function:
         return name in self.definitions and self.labels[self.definitions[name][0]] in loop.blocks
 
     def sources(self, name: str, loop: _Loop) -> set[str]:
-        """Return a name and those in a loop that it is computed from."""
+        """Return a name and those in a loop from which it is computed."""
         found: set[str] = set()
         coming = [name]
         while coming:
@@ -498,7 +496,7 @@ _INTEGER_OF = {
     "float": "i32",
     "double": "i64",
 }
-# No count is computed of these, where they change in the loop.
+# Operations for which no closed form is computed if they change in the loop.
 _UNCOUNTED = frozenset(
     ("load", "udiv", "sdiv", "urem", "srem", "fptosi", "fptoui", "fcmp", "bitcast", "ptrtoint")
 ) | {"extractelement", "cmpxchg", "atomicrmw"}
@@ -507,7 +505,7 @@ _IN_ORDER = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 
 
 def _zero(kind: str) -> str:
-    """The name of a function's unknown zero for its loops."""
+    """Return the name of a function's opaque zero for its loops."""
     return {
         "i1": "%dparray.bit.of.loops",
         "i32": "%dparray.none.of.loops.i32",
@@ -515,7 +513,7 @@ def _zero(kind: str) -> str:
 
 
 def _zeros(kinds: set[str]) -> list[str]:
-    """The lines that compute these."""
+    """Return the lines that compute the opaque zeros."""
     lines = []
     for kind in sorted(kinds | ({"i8"} if "i1" in kinds else set())):
         if kind != "i1":
@@ -526,7 +524,7 @@ def _zeros(kinds: set[str]) -> list[str]:
 
 
 def _with_uncounted_loops(text: str) -> str:
-    """The text of a module without loops that the driver might spoil."""
+    """Return the text of a module with loops that the driver handles correctly."""
     if " phi " not in text:
         return text
     compared = _LOWEST_BITS.sub(_compare_lowest_bit, text)
@@ -538,7 +536,7 @@ def _with_uncounted_loops(text: str) -> str:
     return _declared(text, hidden) if _DIMENSIONS in hidden else hidden
 
 
-# The back end compares the lowest bit with 0 where a number is cut to it.
+# The back end compares the lowest bit with 0 if a number is truncated to it.
 _LOWEST_BITS = re.compile(
     r"^  (?P<name>%\S+) = trunc (?:nuw |nsw )*(?P<type>i8|i16|i32|i64) (?P<given>%\S+) to i1$",
     re.MULTILINE,
@@ -553,7 +551,7 @@ def _compare_lowest_bit(found: re.Match[str]) -> str:
 def _uncounted(body: str) -> str:
     lines = body.splitlines()
     function = _Function(lines)
-    before: dict[int, list[str]] = {}  # the lines that are put before one
+    before: dict[int, list[str]] = {}  # the lines to insert before each line
     kinds: set[str] = set()
     for loop in function.loops():
         _hide_starts(function, loop, before)
@@ -570,7 +568,7 @@ def _uncounted(body: str) -> str:
 
 
 def _header_phis(function: _Function, loop: _Loop) -> dict[str, int]:
-    """The integers and floats that a loop carries from step to step, and their lines."""
+    """Return the integers and floats that a loop carries from step to step, and their lines."""
     return {
         name: at
         for name, (at, operation, _) in function.definitions.items()
@@ -589,9 +587,9 @@ def _cut_chains(
 ) -> None:
     """Hide that the next value of a loop's phi may be another of its phis.
 
-    The driver may know which of some values is chosen, or that a group function gives what it gets.
-    Phis that decide the exit are safe, and hiding them is slow: Euclid's algorithm takes twice as
-    long.
+    The driver may know which of several values is chosen, or that a group function returns its
+    argument. Phis that decide the exit are safe, and hiding them is slow: Euclid's algorithm takes
+    twice as long.
     """
     conditions = function.conditions(loop)
     phis = _header_phis(function, loop)
@@ -651,7 +649,7 @@ def _hide_starts(function: _Function, loop: _Loop, before: dict[int, list[str]])
 
 
 def _choices(function: _Function, loop: _Loop, value: str, phis: Collection[str]) -> set[str]:
-    """Return the values of which one is a value in a loop, with the phis of its header."""
+    """Return the possible sources of a value in a loop, with the phis of its header."""
     seen: set[str] = set()
     found: set[str] = set()
     coming = [value]
@@ -676,7 +674,7 @@ def _choices(function: _Function, loop: _Loop, value: str, phis: Collection[str]
 
 
 def _is_chosen(function: _Function, loop: _Loop, name: str, value: str) -> bool:
-    """Return whether a phi's next value, or one that reaches it in more steps, is a choice."""
+    """Return whether a phi's next value, or one that reaches it in more steps, is a select."""
     phis = _header_phis(function, loop)
     waiting, seen = {value}, {name}
     while waiting:
@@ -693,7 +691,7 @@ def _is_chosen(function: _Function, loop: _Loop, name: str, value: str) -> bool:
 def _hide_low_bits(
     function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
 ) -> None:
-    """Hide that places in memory that a loop writes are the lowest bits of a counted number."""
+    """Hide that the indices of stores in a loop are the lowest bits of a counter."""
     if not any(
         line.startswith("  store ") and function.labels.get(at) in loop.blocks
         for at, line in enumerate(function.lines)
@@ -714,7 +712,7 @@ def _hide_low_bits(
         function.lines[at] = f"  {name} = xor {kind} {bits}, {_zero(kind)}"
 
 
-# Conversions from fewer bits are of the lowest bits, too: a counter of that width may wrap.
+# Conversions from narrower integers also use the lowest bits: a narrow counter may wrap around.
 _LOW_BITS = re.compile(
     r"^  %\S+ = (?P<how>(?:and|[sz]ext(?: nneg)?) (?P<type>i8|i16|i32|i64) (?P<given>%[^\s,]+)"
     r"(?:, \d+| to (?P<to>i32|i64)))$"
@@ -723,7 +721,7 @@ _IN_STEPS = frozenset(("phi", "add", "sub", "mul", "shl", "or", "and", "sext", "
 
 
 def _is_in_steps(function: _Function, loop: _Loop, value: str) -> bool:
-    """Return whether a value changes by the same number with each step of a loop."""
+    """Return whether a value changes by the same number in each step of a loop."""
     sources = function.sources(value, loop)
     return bool(sources) and all(function.definitions[each][1] in _IN_STEPS for each in sources)
 
@@ -741,7 +739,7 @@ def _sums_floats(function: _Function, loop: _Loop) -> bool:
 
 
 def _leaves(function: _Function, loop: _Loop) -> bool:
-    """Return whether a value of a loop is used behind it."""
+    """Return whether a value of a loop is used after it."""
     return any(
         function.labels[at] in loop.blocks and not function.users.get(name, set()) <= loop.blocks
         for name, (at, _, _) in function.definitions.items()
@@ -787,7 +785,7 @@ def _hide_exits(
         if side and at not in before and not (is_plain and found["order"] in ("eq", "ne")):
             kind = found["type"]
             hidden = f"%dparray.count.{at}"
-            if found["order"] in ("eq", "ne"):  # an exclusive or is seen through in these
+            if found["order"] in ("eq", "ne"):  # the driver looks through an exclusive or in these
                 given = f"{kind} {found[side]}, {kind} 0"
                 line = f"  {hidden} = call spir_func {kind} {_UNCHANGED[kind]}({given})"
             else:
@@ -803,9 +801,9 @@ def _hide_exits(
 def _compared(
     function: _Function, loop: _Loop, condition: str
 ) -> Iterator[tuple[int, re.Match[str], str]]:
-    """The comparisons of integers that a condition of a loop is made of, with the side to hide.
+    """Return the comparisons of integers that make up an exit condition, with the side to hide.
 
-    That is "" where no count is computed of it already.
+    The side is "" if no count can be computed from the comparison.
     """
     coming, seen = [condition], set()
     while coming:
@@ -829,7 +827,7 @@ def _compared(
 
 
 def _is_counted(function: _Function, loop: _Loop, name: str, order: str) -> bool:
-    """Whether the driver might know how a number changes from step to step."""
+    """Return whether the driver might know how a number changes from step to step."""
     for each in function.sources(name, loop):
         _, operation, rest = function.definitions[each]
         is_call = operation in ("call", "tail") and "@llvm." not in rest
@@ -844,9 +842,9 @@ def _is_counted(function: _Function, loop: _Loop, name: str, order: str) -> bool
     return True
 
 
-# LLVM aligns private memory as the longest vector that it holds. Where a kernel has a barrier or a
-# group algorithm, Intel's CPU driver (2026.2) keeps what is needed after it for each work-item; of
-# memory aligned to more than 64 bytes it loses the place, and the kernel writes to address 0. The
+# LLVM aligns private memory like its longest vector. In kernels with a barrier or a group
+# algorithm, Intel's CPU driver (2026.2) saves values needed afterwards for each work-item; it loses
+# the address of memory aligned to more than 64 bytes, and the kernel writes to address 0. The
 # widest registers have 64 bytes.
 _ALIGNMENTS = re.compile(r"(?<=, align )(?:128|256|512|1024)$", re.MULTILINE)
 
@@ -861,7 +859,7 @@ _DECLARED_LOW_BITS = re.compile(rf"^declare .*@{re.escape(LOW_BITS)}\(.*\n", re.
 
 
 def writable(text: str) -> str:
-    """Return the text of a module as the back end writes it rightly."""
+    """Return a module's text in a form that the back end writes correctly."""
     if LOW_BITS in text:
         text = _CALLED_LOW_BITS.sub(r"= trunc i64 \1 to i32", _DECLARED_LOW_BITS.sub("", text))
     text = _without_odd_integers(_ALIGNMENTS.sub("64", _MEETINGS.sub("", text)))
@@ -876,11 +874,11 @@ def writable(text: str) -> str:
     return expanded(_FLOATS_OF_SIGNS.sub(_choose_float, _with_uncounted_loops(text)))
 
 
-# --- what work-items do together ------------------------------------------------------------------
-# LLVM's passes let a loop go back to its beginning from several places, as where they sink a store
-# that one of two branches has. Intel's CPU driver takes such a loop for two, one in the other, and
-# work-items that go back by different ways no longer meet in a group function of the loop. A call
-# that no pass may copy keeps one such place; it is not written.
+# --- group functions in loops ---------------------------------------------------------------------
+# LLVM's passes can give a loop several latches, for example when they sink a store from one of two
+# branches. Intel's CPU driver treats such a loop as two nested ones, and work-items on different
+# paths no longer meet in a group function of the loop. A call that no pass may duplicate keeps a
+# single latch; it is removed from the output.
 
 _MEET = "@dparray.meet()"
 _MEETINGS = re.compile(rf"^(?:  (?:tail )?call|declare) void {re.escape(_MEET)}.*\n", re.MULTILINE)
@@ -892,7 +890,7 @@ _CALLED = re.compile(rf"^  (?:%\S+ = )?(?:tail )?call [^@\n]*{_NAMED}", re.MULTI
 
 
 def with_meetings(text: str) -> str:
-    """The text of a module in which loops that work-items do together go back from one place."""
+    """Return a module's text in which loops with group functions have a single latch."""
     groups = set(_CONVERGENT_GROUPS.findall(text))
     together = {
         name
@@ -914,7 +912,7 @@ def with_meetings(text: str) -> str:
 
 
 def _with_one_way_back(body: str, together: set[str]) -> str:
-    """The lines of a function; ``together`` are the functions that work-items call together."""
+    """Return the lines of a function; ``together`` are the functions that groups call together."""
     if "\n  switch " in body or together.isdisjoint(_CALLED.findall(body)):
         return body
     function = _Function(body.splitlines())
@@ -949,10 +947,10 @@ def _with_one_way_back(body: str, together: set[str]) -> str:
 
 
 # --- odd integers ---------------------------------------------------------------------------------
-# LLVM counts the steps of a loop up to a masked number in as many bits as the mask has, and cuts
-# numbers to what is used of them. The back end compares no integers of fewer than 8 bits, and those
-# of other odd widths need an extension that not all drivers have. So they are kept in 8, 16, 32 or
-# 64 bits, of which those above are zeros.
+# LLVM counts the steps of a loop up to a masked number in as many bits as the mask has, and
+# truncates numbers to the bits that are used. The back end cannot compare integers of fewer than 8
+# bits, and other odd widths need an extension that not all drivers have. They are therefore stored
+# in 8, 16, 32 or 64 bits, with zeros in the higher bits.
 
 _ODD = r"i(?:[2-7]|9|1[0-57-9]|2\d|3[013-9]|4\d|5\d|6[0-3])"
 _HAS_ODD = re.compile(rf"(?<![^\s(]){_ODD}(?![\w.])")
@@ -975,16 +973,16 @@ _OVERFLOWING = frozenset(("add", "sub", "mul", "shl", "xor"))
 
 
 def _standard_width(bits: int) -> int:
-    """The width of the integer that keeps one of some bits; that of a Boolean is 1."""
+    """Return the width of the standard integer for some bits; a Boolean stays 1."""
     return 1 if bits == 1 else next(each for each in (8, 16, 32, 64) if bits <= each)
 
 
 class _OddLine:
-    """The lines that stand for one that has integers of odd widths.
+    """The lines that replace one with integers of odd widths.
 
     Attributes:
-        name: of the result.
-        lines: those before the last, which makes the result.
+        name: the name of the result.
+        lines: all lines except the last, which computes the result.
     """
 
     def __init__(self, name: str, number: int) -> None:
@@ -999,7 +997,7 @@ class _OddLine:
         return name
 
     def operand(self, value: str, bits: int, *, signed: bool = False) -> str:
-        """Return an integer in its standard width: extended by its sign, or by zeros."""
+        """Return an integer in its standard width, extended by its sign or by zeros."""
         if re.fullmatch(r"-?\d+", value):
             number = int(value) % (1 << bits)
             return str(number - (1 << bits) if signed and number >> (bits - 1) else number)
@@ -1010,7 +1008,7 @@ class _OddLine:
         return self.add(f"ashr i{width} {shifted}, {width - bits}")
 
     def masked(self, text: str, bits: int) -> list[str]:
-        """Return all lines; the last cuts what an instruction gives to some bits."""
+        """Return all lines; the last truncates the result of an instruction to some bits."""
         width = _standard_width(bits)
         if width != bits:
             text = f"and i{width} {self.add(text)}, {(1 << bits) - 1}"
@@ -1049,7 +1047,7 @@ class _OddLine:
 
 
 def _without_odd_integers(text: str) -> str:
-    """The text of a module whose integers have 1, 8, 16, 32 or 64 bits."""
+    """Return a module's text with integers of 1, 8, 16, 32 or 64 bits only."""
     if not _HAS_ODD.search(text):
         return text
     lines: list[str] = []
@@ -1095,8 +1093,8 @@ def _with_standard_integers(line: str, number: int) -> list[str]:
 
 
 # --- vectors --------------------------------------------------------------------------------------
-# A part of an element, as of one that is cut to fewer bits, is to LLVM an element of a vector of
-# more and smaller ones: of 32, or of 6, which SPIR-V has not.
+# LLVM represents a part of an element, such as a truncated one, as an element of a vector with more
+# and smaller elements, for example 32 or 6, which SPIR-V does not have.
 
 _WIDTHS = (2, 3, 4, 8, 16)
 _VECTORS = re.compile(
@@ -1107,7 +1105,7 @@ _VECTORS = re.compile(
 
 
 def _with_known_widths(text: str) -> str:
-    """The text of a module whose vectors are none but SPIR-V's."""
+    """Return a module's text with SPIR-V's vectors only."""
     for found in list(_VECTORS.finditer(text)):
         count, bits = int(found["count"]), int(found["bits"])
         fitting = (wide for wide in (64, 32, 16) if count * bits % wide == 0)
@@ -1133,7 +1131,7 @@ def _with_known_widths(text: str) -> str:
     return text
 
 
-# The back end combines an extension by zeros of one by signs, and ends where they are vectors.
+# The back end combines a zero extension of a sign extension, and crashes if they are vectors.
 _SIGN_EXTENSIONS = re.compile(r"^ +(%\S+) = sext (<\d+ x i\d+>) (%\S+) to <", re.MULTILINE)
 _ZERO_EXTENSIONS = re.compile(
     r"^ +(?P<name>%\S+) = zext (?:nneg )?<\d+ x i(?P<bits>\d+)> (?P<given>%\S+) "
@@ -1143,7 +1141,7 @@ _ZERO_EXTENSIONS = re.compile(
 
 
 def _with_plain_extensions(text: str) -> str:
-    """The text of a module in which the first extension goes all the way, and bits are masked."""
+    """Return a module's text in which the sign extension is complete, followed by a mask."""
     by_signs = {name: (kind, given) for name, kind, given in _SIGN_EXTENSIONS.findall(text)}
 
     def masked(found: re.Match[str]) -> str:
@@ -1162,9 +1160,9 @@ def _with_plain_extensions(text: str) -> str:
     return _ZERO_EXTENSIONS.sub(masked, text) if by_signs else text
 
 
-# The back end masks a number that is cut and extended by zeros as it was before the cut, whatever
-# it becomes: an integer of 64 bits in an operation on 32, which no driver accepts. LLVM's passes
-# leave none of these behind, parts of elements are some.
+# The back end masks a truncated and zero-extended number in its original width, whatever the target
+# type: a 64-bit integer in a 32-bit operation, which all drivers reject. LLVM's passes leave none
+# of these behind, except from parts of elements.
 _KIND = r"(?:i\d+|<\d+ x i\d+>)"
 _CUTS = re.compile(
     rf"^ +({_NAMES.pattern}) = trunc (?:nuw |nsw )*({_KIND}) ({_NAMES.pattern}) to {_KIND}$",
@@ -1178,12 +1176,12 @@ _CUT_EXTENSIONS = re.compile(
 
 
 def _element_of(kind: str) -> str:
-    """The type of an element: of ``<8 x i32>``, and of ``i32``, it is ``i32``."""
+    """Return the type of an element: ``i32`` for ``<8 x i32>`` and for ``i32``."""
     return kind.split()[-1].rstrip(">")
 
 
 def _with_plain_cuts(text: str) -> str:
-    """The text of a module in which no number is cut to fewer bits than it is used in."""
+    """Return a module's text in which no number is truncated below the width of its use."""
     cuts = {name: (kind, given) for name, kind, given in _CUTS.findall(text)}
 
     def masked(found: re.Match[str]) -> str:
@@ -1204,8 +1202,8 @@ def _with_plain_cuts(text: str) -> str:
 
 
 # --- intrinsics -----------------------------------------------------------------------------------
-# LLVM makes them of plain code: of bits that are put in reverse, and of sums and products that are
-# tested for overflow. The back end ends at the first two, and drivers at what it makes of products.
+# LLVM generates these from plain code: bit reversal, and sums and products with overflow tests. The
+# back end crashes for the first two, and drivers for its code for products.
 
 _EXPANDED = r"bitreverse|s(?:add|sub)\.with\.overflow|[us]mul\.with\.overflow"
 _DECLARATION = re.compile(
@@ -1237,7 +1235,7 @@ def expanded(text: str) -> str:
 
 
 def _reversal(width: int) -> str:
-    """Bits in reverse: neighbors change places, then pairs, and so on."""
+    """Return the definition of bit reversal: swap neighbors, then pairs, and so on."""
     kind = f"i{width}"
     lines = [f"define internal {kind} @dparray.bitreverse.{kind}({kind} %v0) {{"]
     step, at = 1, 0
@@ -1255,10 +1253,10 @@ def _reversal(width: int) -> str:
 
 
 def _sum(width: int, name: str) -> str:
-    """A sum or a difference with whether it overflows: its sign is none that it can have."""
+    """Return the definition of a sum or difference with overflow, which the signs show."""
     kind, both = f"i{width}", f"{{ i{width}, i1 }}"
     operation = name[1:4]
-    # What is added has the other sign than the sum; what is subtracted, than what it is taken from.
+    # A sum overflows if both operands have the other sign; a difference, by the operands' signs.
     other = "%low" if operation == "add" else "%a"
     return f"""define internal {both} @dparray.{name}.{kind}({kind} %a, {kind} %b) {{
   %low = {operation} {kind} %a, %b
@@ -1277,7 +1275,7 @@ _CODES = {8: "ha", 16: "ts", 32: "ji", 64: "ml"}
 
 
 def _product(width: int, *, signed: bool) -> tuple[str, str]:
-    """A product with whether it overflows, by its upper half; and the function that gives that."""
+    """Return the definition of a product with overflow by its upper half, and the declaration."""
     kind = f"i{width}"
     name = f"@dparray.{'s' if signed else 'u'}mul.with.overflow.{kind}"
     upper = f"@_Z6mul_hi{2 * _CODES[width][signed]}"
@@ -1300,16 +1298,16 @@ def _product(width: int, *, signed: bool) -> tuple[str, str]:
 
 
 def optimise(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> None:
-    """Run LLVM's passes over a module, all of whose functions but the entry point are internal."""
-    # LLVM's own vectors and unrolled loops are not those of the device.
+    """Run LLVM's passes over a module whose functions except the entry point are internal."""
+    # LLVM's own vectorization and unrolling do not suit the device.
     tuning = binding.create_pipeline_tuning_options(speed_level=speed)
     tuning.loop_vectorization = tuning.slp_vectorization = False
     tuning.loop_unrolling = tuning.loop_interleaving = False
     builder = binding.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     cleaning = binding.create_new_module_pass_manager()
-    # Switches become branches: of a switch whose labels share a block that has a phi, IGC 1.0.12504
-    # loses entries of the phi and ends the process.
+    # Switches are lowered to branches: for a switch with cases that share a block with a phi, IGC
+    # 1.0.12504 loses entries of the phi and crashes.
     cleaning.add_lower_switch_pass()
     cleaning.add_global_dead_code_eliminate_pass()
     cleaning.add_strip_dead_prototype_pass()
@@ -1317,7 +1315,7 @@ def optimise(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> Non
 
 
 def optimised(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> str:
-    """Return the text of a module, optimized, as the back end writes it rightly."""
+    """Return the text of a module, optimized, in a form that the back end writes correctly."""
     text = str(module)
     meeting = with_meetings(text)
     if meeting != text:
@@ -1327,7 +1325,7 @@ def optimised(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> st
 
 
 def _machine(binding: Any) -> Any:
-    """A new one: each writes one module, and it takes 1 ms to make."""
+    """Return a new target machine: each writes one module, and takes 1 ms to create."""
     return binding.Target.from_triple(TRIPLE).create_target_machine(opt=SPEED)
 
 
@@ -1337,7 +1335,7 @@ def _optimised(binding: Any, machine: Any, text: str) -> str:
 
 
 def _written(binding: Any, machine: Any, text: str, wanted: int) -> bytes:
-    """The back end's output for a module, of a machine that has written none."""
+    """Return the back end's output for a module, from a machine that has not written any."""
     module = binding.parse_assembly(text)
     if wanted == ASSEMBLY:
         assembly: str = machine.emit_assembly(module)
@@ -1346,9 +1344,9 @@ def _written(binding: Any, machine: Any, text: str, wanted: int) -> bytes:
     return binary
 
 
-# Memory that a fork touches first is copied or mapped then, which takes as long as writing a
-# module: so a fork does it before the module is there. The passes leave nothing behind, and neither
-# does the back end of a module without functions.
+# Memory that a fork first touches is copied or mapped, which takes as long as writing a module, so
+# a fork does this in advance. The passes leave no state behind, and neither does the back end for a
+# module without functions.
 _REHEARSAL = """
 declare spir_func i64 @_Z13get_global_idj(i32)
 declare spir_func float @_Z3expf(float)
@@ -1373,13 +1371,13 @@ _EMPTY = f'target triple = "{TRIPLE}"\n'
 
 
 class Writer(NamedTuple):
-    """A fork that writes one module, and waits for it.
+    """A fork that waits for one module and writes it.
 
     Attributes:
-        process: its number.
-        request: where it takes the module from.
-        output: what it writes.
-        errors: its complaints.
+        process: its process id.
+        request: the pipe from which it reads the module.
+        output: the pipe to which it writes.
+        errors: its error output.
     """
 
     process: int
@@ -1389,7 +1387,7 @@ class Writer(NamedTuple):
 
     @classmethod
     def begun(cls, binding: Any) -> Writer:
-        """Return a new one."""
+        """Return a new fork."""
         request_from, request_to = os.pipe()
         output_from, output_to = os.pipe()
         error_from, error_to = os.pipe()
@@ -1423,7 +1421,7 @@ class Writer(NamedTuple):
             os._exit(3)
 
     def answer(self, request: bytes) -> tuple[int, bytes]:
-        """0 and its output, and it is still to end, which takes 2 ms; or as :meth:`ended`."""
+        """Return 0 and the output before the fork ends, which takes 2 ms; or else :meth:`ended`."""
         with contextlib.suppress(BrokenPipeError), os.fdopen(self.request, "wb") as out:
             out.write(request)
         with os.fdopen(self.output, "rb") as output:
@@ -1435,7 +1433,7 @@ class Writer(NamedTuple):
         return self.ended()
 
     def ended(self) -> tuple[int, bytes]:
-        """Its exit status and its complaint, waited for."""
+        """Wait for the fork; return its exit status and its error output."""
         with os.fdopen(self.errors, "rb") as errors:
             complaint = errors.read()
         return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1]), complaint
@@ -1443,7 +1441,7 @@ class Writer(NamedTuple):
 
 def main(packages: str, extensions: str) -> None:
     """Answer requests until there are no more."""
-    os.setsid()  # what a terminal sends to the parent's group is none of ours
+    os.setsid()  # signals of a terminal to the parent's group must not reach this process
     sys.path.insert(0, packages)
     binding = importlib.import_module("llvmlite.binding")
 
@@ -1452,7 +1450,7 @@ def main(packages: str, extensions: str) -> None:
     binding.set_option("", f"--spirv-ext={extensions}")
     for option in (*OPTIONS, *PASS_OPTIONS):
         binding.set_option("", option)
-    # Loaded once, before the forks.
+    # Loaded once, before forking.
     _written(binding, _machine(binding), _EMPTY, BINARY)
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while True:
@@ -1463,7 +1461,8 @@ def main(packages: str, extensions: str) -> None:
             return
         request = head + requests.read(REQUEST.unpack(head)[0])
         status, content = writer.answer(request)
-        if status == -signal.SIGKILL:  # the system may have ended it for its memory, as it waited
+        # the system may have killed it for its memory use while it waited
+        if status == -signal.SIGKILL:
             writer = Writer.begun(binding)
             status, content = writer.answer(request)
         answers.write(ANSWER.pack(status, len(content)) + content)

@@ -204,7 +204,7 @@ class Kernel:
             or not rest.startswith(_ZLIB_HEADER, size)
             or head["entry"] not in entry_points(rest[:size])
         ):
-            raise ValueError("this is no kernel")
+            raise ValueError("the data is not a kernel")
         return cls(
             head["name"],
             head["entry"],
@@ -228,7 +228,7 @@ def _advice_of(cuts: Any, line: Any, unread: Any, double: Any) -> Advice:
     if type(double) is not str or not all(
         type(each) is int for each in (found.line, *found.unread)
     ):
-        raise ValueError("this is no kernel")
+        raise ValueError("the data is not a kernel")
     return found
 
 
@@ -276,7 +276,7 @@ def _instructions(spirv: bytes) -> Iterator[tuple[int, int, int]]:
         ValueError: it is not a module, or an instruction exceeds its end.
     """
     if len(spirv) % 4:
-        raise ValueError(f"it has {len(spirv)} bytes, which are no words of 4 bytes")
+        raise ValueError(f"it has {len(spirv)} bytes, which is not a multiple of 4")
     words = memoryview(spirv).cast("I")
     if len(words) < _SPIRV_HEADER_WORDS or words[0] != _SPIRV_MAGIC:
         raise ValueError("it does not begin with the header of a SPIR-V module")

@@ -1,11 +1,11 @@
 """The key of a kernel: it changes whenever the compiled bytes may change.
 
-The compiler freezes everything a function refers to: constants of its code, captured values,
-globals, attributes of modules, and all of that again for the device functions it calls. The key
-holds each of them by value. A value that this module cannot describe exactly makes the function
-*unkeyed*: it is compiled anew in every process, which is slower and never wrong.
+The compiler freezes everything to which a function refers: constants in its code, captured values,
+globals, attributes of modules, and the same for the device functions that it calls. The key
+contains all of these by value. A value that this module cannot describe exactly makes the function
+*unkeyed*: it is compiled again in every process, which is slower and never wrong.
 
-No Numba, no SYCL: a key is made from the code object alone.
+Imports neither Numba nor SYCL: a key is computed from the code object alone.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from dparray._codegen.elementwise import TEXT
 from dparray._compiler.constants import plain
 
 _FORMAT = 1
-_WHOLE_FILE = 1 << 20  # bytes, more than any file of ours has
-# Their members are identified by name; their versions are in the key.
+_WHOLE_FILE = 1 << 20  # bytes, more than any file of dparray
+# Members are identified by name; the versions are in the key.
 _KNOWN_PACKAGES = frozenset({"dpctl", "dpnp", "math", "numba", "numpy"})
 _NAME_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
 _ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
-# Packages whose members are not assigned anew.
+# Packages whose members are never reassigned.
 _STABLE_PACKAGES = _KNOWN_PACKAGES | {"dparray"} | sys.stdlib_module_names
 _COMPILING_PACKAGES = ("numba", "llvmlite", "numpy", "dpnp")
-# Where the files of ours are whose text decides what a kernel compiles to.
+# The locations of dparray's files whose text determines the compiled kernels.
 _FOLDER = Path(__file__).parent
 _INTRINSICS = _FOLDER.parent / "_codegen" / "intrinsics.py"
-# Device code of ours, where it is when it is imported; and the names that it is written in.
+# dparray's device code, where it is imported; and the names under which it is recorded.
 _DEVICE_CODE = next(
     folder / "kernels"
     for folder in (_FOLDER.parent, _FOLDER.parents[1])  # in a wheel; in a clone
@@ -51,13 +51,13 @@ _KERNEL_API = _FOLDER.parent / "kernel_api"
 
 
 class UnkeyedError(Exception):
-    """A function refers to a value that has no exact description."""
+    """Raised if a function refers to a value without an exact description."""
 
 
 def kernel_key(
     function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
 ) -> str | None:
-    """Return the key of a kernel on disk and in memory; ``None`` when the function has none."""
+    """Return the key of a kernel on disk and in memory; ``None`` if the function has none."""
     try:
         described = describe(function, lines=bool(options.get("debug")))
     except UnkeyedError:
@@ -67,9 +67,7 @@ def kernel_key(
 
 
 def text_key(source: str, types: Sequence[str], options: Mapping[str, Any]) -> str:
-    """Return the key of a generated kernel: its text, and what translates it, which is LLVM and
-    we.
-    """
+    """Return the key of a generated kernel: its source, and the versions of LLVM and dparray."""
     made_by = (_FORMAT, _package_versions()["llvmlite"], _our_files())
     text = repr((made_by, source, tuple(types), sorted(options.items())))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -78,10 +76,11 @@ def text_key(source: str, types: Sequence[str], options: Mapping[str, Any]) -> s
 def stored_kernel_key(
     function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
 ) -> str | None:
-    """Return the key of a kernel of our own in the store; ``None`` when the store cannot know it.
+    """Return the key of a dparray kernel among the bundled kernels; ``None`` if it has none.
 
-    Device code does what its text says, whichever Python and Numba compiled it; so functions are
-    held by where they stand in our files, and the key by what these files are.
+    The effect of device code follows from its source, whichever Python and Numba compiled it.
+    Functions are therefore identified by their position in dparray's files, and the key by the
+    content of these files.
     """
     try:
         described = _Describer(lines=False, is_for_store=True).function(function)
@@ -92,14 +91,14 @@ def stored_kernel_key(
 
 
 def stored_text_key(source: str, types: Sequence[str], options: Mapping[str, Any]) -> str:
-    """Return the key of a generated kernel in the store."""
+    """Return the key of a generated kernel among the bundled kernels."""
     text = repr((_FORMAT, store_files(), source, tuple(types), sorted(options.items())))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=1)
 def store_files() -> str:
-    """Return a digest of all our files that decide what a kernel in the store does."""
+    """Return a digest of dparray's files that determine the effect of bundled kernels."""
     ours = hashlib.sha256(_our_files().encode())
     for file in sorted((*_DEVICE_CODE.rglob("*.py"), *_KERNEL_API.rglob("*.py"))):
         ours.update(file.read_bytes())
@@ -108,7 +107,7 @@ def store_files() -> str:
 
 @functools.lru_cache(maxsize=1)
 def _package_versions() -> dict[str, str]:
-    """Versions of everything between a Python function and SPIR-V."""
+    """Return the versions of everything between a Python function and SPIR-V."""
     found = _installed_versions()
     for name in _COMPILING_PACKAGES:
         if name not in found:
@@ -120,7 +119,7 @@ def _package_versions() -> dict[str, str]:
 
 
 def _files_below(folder: str) -> list[str]:
-    """The Python files in a folder and those below it; `Path.rglob` takes ten times as long."""
+    """Return the Python files in a folder and below; `Path.rglob` takes ten times as long."""
     found = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -134,7 +133,7 @@ def _files_below(folder: str) -> list[str]:
 @functools.lru_cache(maxsize=1)
 def _our_files() -> str:
     ours = hashlib.sha256()
-    # A process's first launch waits: without the layers of `open`.
+    # The first launch of a process waits for this, so it avoids the layers of `open`.
     for file in (*sorted(_files_below(str(_FOLDER))), str(_INTRINSICS)):
         handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -158,10 +157,11 @@ def _versions() -> tuple[Any, ...]:
 
 
 def _installed_versions() -> dict[str, str]:
-    """Versions read off the names of metadata directories: reading the metadata takes 30 ms."""
+    """Return versions from the names of metadata directories: reading metadata takes 30 ms."""
     wanted = {name.replace("-", "_"): name for name in _COMPILING_PACKAGES}
     found: dict[str, str] = {}
-    library = os.path.dirname(os.__file__)  # Python's own, large, and without packages
+    # Python's own library, which is large and contains no packages
+    library = os.path.dirname(os.__file__)
     for directory in sys.path:
         if directory in (library, os.path.join(library, "lib-dynload")):
             continue
@@ -176,30 +176,30 @@ def _installed_versions() -> dict[str, str]:
 
 
 def toolchain() -> tuple[Any, ...]:
-    """Versions, and the variables by which Numba is set up."""
+    """Return versions, and the variables that configure Numba."""
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
     return (*_versions(), tuple(settings))
 
 
 def describe(function: Callable[..., Any], *, lines: bool = False) -> tuple[Any, ...]:
-    """Return all that the compiler takes from ``function``, as nested tuples of plain values.
+    """Return everything that the compiler uses of ``function``, as nested tuples of plain values.
 
     Args:
-        lines: hold the line of the source too, for kernels that report it.
+        lines: whether to include source lines, for kernels that report them.
 
     Raises:
-        UnkeyedError: it refers to a value that cannot be described exactly.
+        UnkeyedError: it refers to a value without an exact description.
     """
     return _Describer(lines).function(function)
 
 
 class Reference(NamedTuple):
-    """A value that a function refers to, and where it is found.
+    """A value to which a function refers, and its location.
 
     Attributes:
         scope: the function's globals, the cell of a captured name, or a module's names.
-        name: of the global, or of the module's member; the captured name.
-        value: what it was; :data:`UNASSIGNED` if nothing.
+        name: the name of the global, the module's member or the captured variable.
+        value: its value at that time; :data:`UNASSIGNED` if there was none.
     """
 
     scope: Any
@@ -208,23 +208,23 @@ class Reference(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Whether the name still has this value."""
+        """Return whether the name still has this value."""
         return _assigned(self.scope, self.name) is self.value
 
 
-#: The value of a name that nothing is assigned to, which may be a builtin's.
+#: The value of a name without an assignment, which may be a builtin.
 UNASSIGNED = object()
 
 
 def with_references(
     function: types.FunctionType, found: list[Reference], replace: Callable[[Any], Any]
 ) -> types.FunctionType:
-    """Return a copy of a function that keeps the values it refers to now.
+    """Return a copy of a function that keeps its current values.
 
     Args:
-        function: which.
-        found: gets the values, and where they are found.
-        replace: what the copy refers to in place of a value.
+        function: the function.
+        found: receives the values and their locations.
+        replace: returns a replacement for a value.
     """
     code = function.__code__
     used = _by_name(_references(code))
@@ -239,7 +239,7 @@ def with_references(
             copy = types.ModuleType(value.__name__)
             for member, rest in members.items():
                 inner = kept(vars(value), member, rest)
-                if inner is UNASSIGNED:  # a module may make a member when it is asked for
+                if inner is UNASSIGNED:  # a module may create a member on access
                     inner = getattr(value, member, UNASSIGNED)
                 if inner is not UNASSIGNED:
                     setattr(copy, member, inner)
@@ -267,10 +267,9 @@ def with_references(
 
 
 def referred_values(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the values of the globals and captured names that a function refers to, where
-    assigned.
+    """Return the assigned values of the globals and captured names of a function.
 
-    Members of modules are there, too, by their dotted names.
+    Members of modules are included, by their dotted names.
     """
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     found: dict[str, Any] = {}
@@ -289,7 +288,7 @@ def referred_values(function: Callable[..., Any]) -> dict[str, Any]:
 def _by_name(
     references: Iterable[tuple[str, Sequence[str]]],
 ) -> dict[str, list[Sequence[str]]]:
-    """The attributes that are asked of each name."""
+    """The attributes that are accessed on each name."""
     found: dict[str, list[Sequence[str]]] = {}
     for name, attributes in references:
         found.setdefault(name, []).append(attributes)
@@ -297,7 +296,7 @@ def _by_name(
 
 
 def _may_change(value: Any) -> bool:
-    """Whether it is a module whose members are watched: one of the user's."""
+    """Return whether a value is a user module, whose members are watched."""
     return (
         isinstance(value, types.ModuleType)
         and value.__name__.partition(".")[0] not in _STABLE_PACKAGES
@@ -314,7 +313,7 @@ def _assigned(scope: Any, name: str) -> Any:
 
 
 class _Describer:
-    """Describes one function and what it reaches; a function reached again is a number."""
+    """Describes one function and all functions it reaches; a repeated function is a number."""
 
     def __init__(self, lines: bool, is_for_store: bool = False) -> None:
         self.lines = lines
@@ -323,7 +322,7 @@ class _Describer:
 
     def function(self, function: Any) -> tuple[Any, ...]:
         if not isinstance(function, types.FunctionType):
-            raise UnkeyedError(f"{function!r} is no Python function")
+            raise UnkeyedError(f"{function!r} is not a Python function")
         if id(function) in self.seen:
             return ("function seen", self.seen[id(function)])
         self.seen[id(function)] = len(self.seen)
@@ -348,7 +347,7 @@ class _Describer:
         )
 
     def reached(self, value: Any, attributes: Sequence[str]) -> Any:
-        """Return the value of ``value.a.b...``; modules on the way are no values of their own."""
+        """Return the value of ``value.a.b...``; modules on the way are not values themselves."""
         path = []
         remaining = list(attributes)
         while isinstance(value, types.ModuleType):
@@ -364,7 +363,7 @@ class _Describer:
         return (tuple(path), self.value(value))
 
     def value(self, value: Any) -> Any:
-        """Return a value the function refers to."""
+        """Return the description of a value to which the function refers."""
         if value is None or value is Ellipsis or type(value) in (bool, str, bytes):
             return value
         if isinstance(value, enum.Enum):
@@ -387,8 +386,8 @@ class _Describer:
         if isinstance(value, dict):
             return ("dict", tuple((self.value(k), self.value(v)) for k, v in value.items()))
         if isinstance(value, type):
-            # Numba knows classes by identity; the members of an enumeration are constants, and
-            # the names of a tuple's items have an order.
+            # Numba identifies classes by identity; the members of an enumeration are constants, and
+            # the names of a tuple's items are ordered.
             members = getattr(value, "_fields", ())
             if issubclass(value, enum.Enum):
                 members = tuple(
@@ -400,7 +399,7 @@ class _Describer:
         if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__module__, str):
             return ("builtin", value.__module__, value.__qualname__)
         if isinstance(value, types.FunctionType):
-            meaning = getattr(value, "device_meaning", None)  # of a public special function
+            meaning = getattr(value, "device_meaning", None)  # for a public special function
             if meaning is not None:
                 return ("special", tuple(map(self.compiled, meaning.all())))
             return self.function(value)
@@ -411,16 +410,16 @@ class _Describer:
         raise UnkeyedError(f"a {_name_of(type(value))}")
 
     def compiled(self, value: Any) -> tuple[Any, ...]:
-        """Return a device function of ours or a dispatcher of Numba's."""
+        """Describe a dparray device function or a Numba dispatcher."""
         is_dispatcher = hasattr(value, "targetoptions")
         options = value.targetoptions if is_dispatcher else value.options
         plain = {k: repr(v) for k, v in options.items() if isinstance(v, bool | int | str | None)}
         if is_dispatcher and value.overloads and not hasattr(value, "_dparray_key"):
-            # Compiled before we saw it, perhaps with other values than it refers to now.
+            # Compiled earlier, perhaps with other values than it refers to now.
             raise UnkeyedError(f"{value.py_func.__name__} was compiled before")
         described = ("compiled", self.function(value.py_func), sorted(plain.items()))
         if is_dispatcher:
-            # A dispatcher freezes its globals when it compiles; remember what they were first.
+            # A dispatcher freezes its globals when it compiles, so their first values are recorded.
             text = repr(described)
             if value.__dict__.setdefault("_dparray_key", text) != text:
                 raise UnkeyedError(f"{value.py_func.__name__} refers to values that changed")
@@ -428,12 +427,12 @@ class _Describer:
 
 
 def _dtype(dtype: np.dtype[Any]) -> str:
-    """A dtype with the names and offsets of its fields."""
+    """Describe a dtype with the names and offsets of its fields."""
     return dtype.str if dtype.fields is None and dtype.subdtype is None else repr(dtype)
 
 
 def _is_opaque(value: Any) -> bool:
-    """Whether a member of a known package is identified by its name and the package's version."""
+    """Return whether the name and the package version identify a member of a known package."""
     return not isinstance(
         value, types.ModuleType | types.FunctionType | type | enum.Enum | int | float | complex
     ) and not hasattr(value, "py_func")
@@ -455,7 +454,7 @@ def _name_of(named: Any) -> str:
 
 
 def _references(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Globals and captured names in the code, each with the attributes asked of it in a row."""
+    """Return globals and captured names in the code, each with its chain of attributes."""
     name: str | None = None
     attributes: list[str] = []
     local = set(code.co_varnames) | set(code.co_cellvars)
@@ -478,16 +477,16 @@ def _references(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _place(function: types.FunctionType) -> tuple[Any, ...]:
-    """Where a function of ours stands, or the text it was made of."""
+    """Return the location of a dparray function, or the source it was generated from."""
     code = function.__code__
     if code.co_filename.startswith("<dparray") and TEXT in function.__globals__:
         return ("text", function.__globals__[TEXT], code.co_name, code.co_firstlineno)
     for folder in (_DEVICE_CODE, _KERNEL_API):
         if code.co_filename.startswith(f"{folder}{os.sep}"):
             file = code.co_filename[len(str(folder)) :]
-            if code.co_name != "<lambda>":  # of which one line may have several
+            if code.co_name != "<lambda>":  # a line may have several of these
                 return ("place", folder.name, file, code.co_name, code.co_firstlineno)
-    raise UnkeyedError(f"{function.__qualname__} is none of ours")
+    raise UnkeyedError(f"{function.__qualname__} is not a dparray function")
 
 
 def _code(code: types.CodeType, lines: bool) -> tuple[Any, ...]:
@@ -511,7 +510,7 @@ def _code(code: types.CodeType, lines: bool) -> tuple[Any, ...]:
 def _constant(constant: Any, lines: bool) -> Any:
     if isinstance(constant, types.CodeType):
         return _code(constant, lines)
-    if isinstance(constant, frozenset):  # its order changes from process to process
+    if isinstance(constant, frozenset):  # its order varies between processes
         return ("frozenset", tuple(sorted(map(repr, constant))))
     if isinstance(constant, tuple):
         return ("tuple", tuple(_constant(item, lines) for item in constant))

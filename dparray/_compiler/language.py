@@ -1,7 +1,7 @@
 """The kernel language: items, groups, barriers, fences and private arrays in device code.
 
-Each is typed by a template and lowered at once, which costs a kernel less to compile than Numba's
-overloads, functions that are compiled themselves.
+Each is typed by a template and lowered directly, which compiles faster than Numba's overloads,
+since those are functions that must be compiled themselves.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _SPACES = (ItemType, NdItemType, GroupType, SubGroupType)
 
 # --- items and groups -----------------------------------------------------------------------------
 
-# The extents that were asked for, which an item has: the device's own may be rounded up.
+# The requested range, which an item contains, since the device's own may be rounded up.
 _EXTENTS = "extents"
-# Methods that take a dimension, and the numbers that they give.
+# Methods with a dimension argument, and the numbers that they return.
 _NUMBERS: dict[type, dict[str, str]] = {
     ItemType: {"get_id": device.GLOBAL_ID, "get_range": _EXTENTS},
     NdItemType: {
@@ -61,7 +61,7 @@ _NUMBERS: dict[type, dict[str, str]] = {
     },
     SubGroupType: {},
 }
-# Methods that give a number of all dimensions: of which ids and sizes.
+# Methods that return a number over all dimensions, with their ids and sizes.
 _LINEAR_IDS: dict[type, dict[str, tuple[str, str]]] = {
     ItemType: {"get_linear_id": (device.GLOBAL_ID, _EXTENTS)},
     NdItemType: {
@@ -83,7 +83,7 @@ _VOLUMES: dict[type, dict[str, str]] = {
     },
     SubGroupType: {},
 }
-# Methods of sub-groups, which take no dimension.
+# Methods of sub-groups, which have no dimension argument.
 _OF_SUB_GROUPS = {
     "get_local_id": device.SUB_GROUP_LOCAL_ID,
     "get_local_linear_id": device.SUB_GROUP_LOCAL_ID,
@@ -107,7 +107,7 @@ _GROUPS: dict[str, Callable[[int], Any]] = {
 
 @functools.cache
 def _method(space: Any, name: str) -> Any:
-    """The type of a method of an item or a group; ``None`` if there is none of that name."""
+    """Return the type of a method of an item or a group; ``None`` if there is no such method."""
     cls = type(space)
     if name in _NUMBERS[cls]:
 
@@ -115,9 +115,7 @@ def _method(space: Any, name: str) -> Any:
             def typer(*dimensions: Any, **named: Any) -> Any:
                 given = dimensions or tuple(named.values())
                 if len(given) != 1 or not isinstance(given[0], types.Integer):
-                    raise TypingError(
-                        f"an index function takes the number of a dimension: item.{name}(0)"
-                    )
+                    raise TypingError(f"item.{name} requires a dimension: item.{name}(0)")
                 return types.int64
 
             typer.pysig = _OF_A_DIMENSION  # type: ignore[attr-defined]
@@ -134,7 +132,8 @@ def _method(space: Any, name: str) -> Any:
             def typer(*dimensions: Any, **named: Any) -> Any:
                 if dimensions or named:
                     raise TypingError(
-                        f"a sub-group has one dimension: item.get_sub_group().{name}() takes none"
+                        "a sub-group has one dimension: "
+                        f"item.get_sub_group().{name}() has no argument"
                     )
                 return types.int64
 
@@ -210,7 +209,7 @@ _WHOLE, _OFFSET = 1, 2  # members of the item of a range in pieces
 
 
 def _number(builder: Any, space: Any, number: str, dimension: Any, ndim: int) -> Any:
-    """A number of a work-item or a group in a dimension: the device's, or an extent of an item."""
+    """Return a number of a work-item or a group in a dimension: the device's, or an item's."""
     in_pieces = len(space.type.elements) > 1
     if number == _EXTENTS:
         return _member(builder, space, _WHOLE if in_pieces else 0, dimension, ndim)
@@ -222,7 +221,7 @@ def _number(builder: Any, space: Any, number: str, dimension: Any, ndim: int) ->
 
 
 def _member(builder: Any, space: Any, member: int, dimension: Any, ndim: int) -> Any:
-    """The entry for one dimension of a member of an item."""
+    """Return the entry for one dimension of a member of an item."""
     extents = builder.extract_value(space, member)
     if isinstance(dimension, int):
         return builder.extract_value(extents, dimension)
@@ -249,7 +248,7 @@ def _get_group(context: Any, builder: Any, signature: Any, arguments: Any) -> An
 
 
 def constant(function: str, name: str, value: Any, example: str) -> int:
-    """Return the number of a constant argument, as a type or a default.
+    """Return the value of a constant argument, given as a type or a default.
 
     Raises:
         TypingError: it is not constant.
@@ -338,18 +337,18 @@ def _extents(what: str, shape: Any) -> tuple[int, ...]:
     parts = tuple(shape) if isinstance(shape, types.BaseTuple) else (shape,)
     if not all(isinstance(part, types.IntegerLiteral) for part in parts):
         raise TypingError(
-            f"{what}: the shape is a constant integer or a tuple of them; got {shape}"
+            f"{what}: the shape must be a constant integer or tuple of integers; got {shape}"
         )
     extents = tuple(int(part.literal_value) for part in parts)
     if functools.reduce(operator.mul, extents, 1) > _MAX_ELEMENTS:
-        raise TypingError(f"{what}: it has 2**31 - 1 elements at most; got the shape {extents}")
+        raise TypingError(f"{what}: it has at most 2**31 - 1 elements; got the shape {extents}")
     return extents
 
 
 def _element(what: str, dtype: Any) -> Any:
     element = parse_dtype(dtype)
     if element is None:
-        raise TypingError(f"{what}: a dtype such as np.float32; got {dtype}")
+        raise TypingError(f"{what}: the dtype must be one such as np.float32; got {dtype}")
     return element
 
 
@@ -379,8 +378,8 @@ class _LocalArray(CallableTemplate):
         return typer
 
 
-# LLVM takes zeros that are stored as one value apart, element by element: in minutes, if there are
-# ten thousands. Its own limit, up to which it does so, is as large.
+# LLVM splits a zero that is stored as one value into elements, which takes minutes for tens of
+# thousands. This limit equals LLVM's own limit for doing so.
 _MAX_ELEMENTS_OF_A_VALUE = 1024
 
 
@@ -421,7 +420,7 @@ def _storage(context: Any, array_type: Any, extents: tuple[int, ...]) -> Any:
 def _array_in(
     context: Any, builder: Any, array_type: Any, memory: Any, extents: tuple[int, ...]
 ) -> Any:
-    """The array of some extents over memory that holds its elements."""
+    """Return an array of a given shape over memory that holds its elements."""
     itemsize = context.get_abi_sizeof(memory.type.pointee.element)
     strides = [itemsize]
     for extent in extents[:0:-1]:

@@ -1,7 +1,7 @@
-"""What is replaced in Numba itself: three functions, each where there is no public way.
+"""Patches of Numba itself: three functions without a public way to customize them.
 
-Everything else is done in subclasses of ours, by Numba's registries and passes. A new patch stands
-here, with its reason; all leave the programs that users compile with Numba itself as they are.
+Everything else uses subclasses, Numba's registries and passes. New patches belong here, with their
+reason; none may affect programs that users compile with Numba itself.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ _get_call_type = types.Function.get_call_type
 
 
 def _without_lifetimes(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-    """What Numba does after each pass, without the variables that live at each block's beginning.
+    """Replaces Numba's step after each pass, without computing live variables for each block.
 
-    Reason: the pass manager calls it after every pass that changes the IR, no option leaves it out,
-    and it took a tenth of the time of a kernel. Generators need the result, and loops that are
-    compiled by themselves; neither is device code.
+    Reason: the pass manager calls it after every pass that changes the IR, no option disables it,
+    and it took a tenth of the time of a kernel. Only generators and loops that are compiled
+    separately need the result; neither is device code.
     """
     function = self.func_ir
     if emit_dels or function.is_generator or current_target() != TARGET:
         _with_lifetimes(self, emit_dels, extend_lifetimes)
         return
     function.blocks = transforms.canonicalize_cfg(function.blocks)
-    function.variable_lifetime = postproc.VariableLifetime(function.blocks)  # computed if asked for
+    function.variable_lifetime = postproc.VariableLifetime(function.blocks)  # computed on demand
     function.generator_info = None
 
 
 def _signature_in_context(self: types.Function, context: Any, args: Any, kws: Any) -> Any:
-    """The signature of a call, which our typing context may know already.
+    """Return the signature of a call, which dparray's typing context may have cached.
 
-    Reason: Numba tries all that is registered for an operator, which took another tenth, and its
-    typing and its lowering both call this method of the type, not one of the context.
+    Reason: Numba tries everything that is registered for an operator, which took another tenth, and
+    its typing and its lowering both call this method of the type, not of the context.
     """
     find = getattr(context, "signature_of", None)
     return _get_call_type(self, context, args, kws) if find is None else find(self, args, kws)
 
 
 def _pointer_add(builder: Any, ptr: Any, offset: Any, return_type: Any = None) -> Any:
-    """The address so many bytes after ``ptr``, in its address space.
+    """Return the address a number of bytes after ``ptr``, in its address space.
 
-    Reason: Numba's own casts to a pointer without an address space, which global and local memory
-    have, and its code for arrays calls it by this name. On a host there is one space.
+    Reason: Numba's version casts to a pointer without an address space, which global and local
+    memory have, and its code for arrays calls it by this name. A host has only one address space.
     """
     if isinstance(offset, int):
         offset = cgutils.intp_t(offset)

@@ -1,4 +1,4 @@
-"""The steps from a function to LLVM IR: Numba's, those that are left out, and ours."""
+"""The pipeline from a function to LLVM IR: Numba's passes, omitted passes, and dparray's."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from dparray._compiler.types import ConstantType
 TARGET = "dparray"
 
 
-# --- what is left out -----------------------------------------------------------------------------
-# A tenth of the time went into what nobody asks for.
+# --- omitted passes -------------------------------------------------------------------------------
+# A tenth of the time was spent in passes that have no effect here.
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _InlineClosures(InlineClosureLikes):
-    """Numba's pass, where a function has functions of its own, lists, or what else it looks for."""
+    """Numba's pass, for functions with inner functions, lists or its other targets only."""
 
     _name = "dparray_inline_closures"
 
@@ -63,7 +63,7 @@ def _may_be_inlined(statement: Any) -> bool:
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _RewriteTyped(NopythonRewrites):
-    """Numba's pass, where a function computes arrays or has texts: it rewrites nothing else."""
+    """Numba's pass, for functions that compute arrays or have strings; it rewrites nothing else."""
 
     _name = "dparray_rewrite_typed"
 
@@ -82,11 +82,11 @@ class _RewriteTyped(NopythonRewrites):
 _COMPUTING = frozenset({"unary", "binop", "inplace_binop", "call"})
 _INSTEAD: dict[Any, Any] = {InlineClosureLikes: _InlineClosures, NopythonRewrites: _RewriteTyped}
 for _theirs, _ours in _INSTEAD.items():
-    _ours._name = _theirs._name  # in messages, too
+    _ours._name = _theirs._name  # the name in messages
 
 
 class _Passes(PassManager):
-    """Passes that tell nobody what they do if nobody listens."""
+    """Passes that do not send events if nobody listens."""
 
     def _runPass(self, index: int, pss: Any, internal_state: Any) -> None:
         is_told = event._registered.get("numba:run_pass") or config.DEBUG
@@ -102,12 +102,12 @@ class _Passes(PassManager):
             enforce_no_dels(internal_state.func_ir)
 
 
-# --- what is ours ---------------------------------------------------------------------------------
+# --- dparray's passes -----------------------------------------------------------------------------
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Backend(NoPythonBackend):
-    """The end of the pipeline, which makes the function known by a key of its own."""
+    """The last pass, which registers the function under a key."""
 
     _name = "dparray_backend"
 
@@ -138,7 +138,7 @@ class _PlaceConstants(FunctionPass):
                 given = state.args[argument.index]
                 if isinstance(given, ConstantType):
                     placed = True
-                    # Numba takes tuples and types for constants where they are globals.
+                    # Numba treats tuples and types as constants if they are globals.
                     if isinstance(given.value, tuple | type):
                         statement.value = ir.Global(argument.name, given.value, argument.loc)
                     else:
@@ -150,10 +150,10 @@ class _PlaceConstants(FunctionPass):
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _PlainConstants(FunctionPass):
-    """Replaces subclasses of numbers and members of enumerations by plain numbers.
+    """Replaces instances of number subclasses and members of enumerations by plain numbers.
 
-    Numba would write them into the module as they print themselves, and takes members of an
-    ``IntFlag`` for no numbers.
+    Numba would write their printed form into the module, and does not treat members of an
+    ``IntFlag`` as numbers.
     """
 
     _name = "dparray_plain_constants"
@@ -164,7 +164,7 @@ class _PlainConstants(FunctionPass):
     def run_pass(self, state: Any) -> bool:
         blocks = state.func_ir.blocks.values()
         changed = False
-        known: dict[str, Any] = {}  # the objects that variables are, of those with one definition
+        known: dict[str, Any] = {}  # the values of variables with a single definition
         for statement in (each for block in blocks for each in block.find_insts(ir.Assign)):
             value = statement.value
             if isinstance(value, ir.Global | ir.FreeVar | ir.Const):
@@ -180,7 +180,8 @@ class _PlainConstants(FunctionPass):
                     continue
                 found = known[statement.target.name] = getattr(owner, value.attr, None)
                 number = plain(found)
-                # Members of a plain Enum are none, and numbers that modules have are Numba's.
+                # Members of a plain Enum are not numbers, and numbers in modules are handled by
+                # Numba.
                 if isinstance(owner, ModuleType):
                     if number is found:
                         continue
@@ -195,7 +196,7 @@ class _PlainConstants(FunctionPass):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _LeaveOutAssertions(FunctionPass):
-    """Leaves out assertions, as ``python -O`` does: the copy for ``dp.config.debug`` has checks."""
+    """Removes assertions, as ``python -O`` does; the ``dp.config.debug`` version checks them."""
 
     _name = "dparray_leave_out_assertions"
 
@@ -222,7 +223,7 @@ class _LeaveOutAssertions(FunctionPass):
 
 
 def _is_assertion(block: Any) -> bool:
-    """Whether a block begins to raise an ``AssertionError``; `refusal` lets pass no other."""
+    """Return whether a block begins to raise ``AssertionError``, the only one `refusal` permits."""
     return any(
         isinstance(each.value, ir.Global | ir.Const) and each.value.value is AssertionError
         for each in block.find_insts(ir.Assign)
@@ -230,16 +231,17 @@ def _is_assertion(block: Any) -> bool:
 
 
 # --- conditions of loops --------------------------------------------------------------------------
-# CPython compiles the condition of a ``while`` twice: where the loop begins, to which ``continue``
-# jumps, and where its body ends. Of ``while True`` it makes two places, one of them empty. Either
-# makes two loops of one: work-items that ``continue`` and those that do not call a group function
-# of the condition at two places, or in another order, and a group that does not meet is undefined.
+# CPython compiles the condition of a ``while`` twice: at the start of the loop, the target of
+# ``continue``, and at the end of its body. For ``while True`` it creates two positions, one of them
+# empty. Either way, one loop becomes two: work-items that ``continue`` and those that do not would
+# call a group function in the condition at two places, or in another order, and the behavior of a
+# divergent group is undefined.
 
 
 def _in_order(statements: Sequence[Any]) -> list[Any]:
-    """Return statements with those that assign to phis ordered by the stack's places.
+    """Return statements with the assignments to phis ordered by stack position.
 
-    Numba keeps the phis of a block in a set, so their order is arbitrary; all are before its end.
+    Numba stores the phis of a block in a set, so their order is arbitrary; all precede its end.
     """
 
     def place(statement: Any) -> int:
@@ -251,7 +253,7 @@ def _in_order(statements: Sequence[Any]) -> list[Any]:
 
 
 class _Likeness:
-    """Whether statements are copies of others, except the names of temporary variables."""
+    """Return whether statements are copies of others, except for names of temporary variables."""
 
     def __init__(self, blocks: dict[int, Any]) -> None:
         self.blocks = blocks
@@ -310,7 +312,7 @@ class _Likeness:
 
 
 def _calls(body: Sequence[Any]) -> bool:
-    """Whether statements call anything but ``bool``, which Numba puts before each branch."""
+    """Return whether statements call anything except ``bool``, which Numba puts before branches."""
     truths = {
         each.target.name
         for each in body
@@ -328,7 +330,7 @@ def _calls(body: Sequence[Any]) -> bool:
 
 
 def _destination(blocks: dict[int, Any], label: int) -> int:
-    """The label of the first block with statements on the way from a block.
+    """Return the label of the first nonempty block on the path from a block.
 
     From Python 3.12 on, an empty block is between the copy of a condition and the loop's body.
     """
@@ -343,7 +345,7 @@ def _destination(blocks: dict[int, Any], label: int) -> int:
 
 
 def _starts(blocks: dict[int, Any]) -> set[int]:
-    """The labels that loops jump back to."""
+    """Return the labels to which loops jump back."""
     return {
         target
         for label, block in blocks.items()
@@ -353,7 +355,7 @@ def _starts(blocks: dict[int, Any]) -> set[int]:
 
 
 def _skip_empty_starts(blocks: dict[int, Any]) -> bool:
-    """Jump to where an empty block goes instead of to it, if loops begin with it."""
+    """Redirect jumps to an empty block to its successor, if loops begin with it."""
     instead = {}
     for start in _starts(blocks):
         (*rest, last) = blocks[start].body
@@ -375,7 +377,7 @@ def _retargeted(last: Any, instead: dict[int, int]) -> Any:
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _MergeConditions(FunctionPass):
-    """Makes the end of a loop's body jump to the condition of which it has a copy."""
+    """Redirects the end of a loop's body to the original of its copied condition."""
 
     _name = "dparray_merge_conditions"
 
@@ -395,7 +397,7 @@ class _MergeConditions(FunctionPass):
                 likeness = _Likeness(blocks)
                 if not likeness.are_alike(condition, block.body[at:]):
                     continue
-                # Blocks are in the order of the program: those between are the loop's.
+                # Blocks are in program order: those in between belong to the loop.
                 last = max([label, *(copied for _, copied in likeness.pairs)])
                 if any(_calls(blocks[each].body) for each in blocks if start <= each <= last):
                     block.body[at:] = [ir.Jump(start, block.terminator.loc)]
@@ -408,7 +410,7 @@ class _MergeConditions(FunctionPass):
 
 
 class Pipeline(CompilerBase):
-    """The steps from a function to LLVM IR; the last makes it known to those that call it."""
+    """The pipeline from a function to LLVM IR; the last pass registers it for its callers."""
 
     last: Any = _Backend
     finds: Any = ()
@@ -425,7 +427,7 @@ class Pipeline(CompilerBase):
         steps.add_pass_after(_PlaceConstants, _LeaveOutAssertions)
         steps.add_pass_after(_PlainConstants, _PlaceConstants)
         for find in self.finds:
-            steps.add_pass(find, "look for what to warn of")
+            steps.add_pass(find, "look for code to warn about")
         steps.add_pass(IRLegalization, "ensure that the IR is legal")
         steps.add_pass(NativeLowering, "lower to LLVM IR")
         steps.add_pass(self.last, "finish")
@@ -434,7 +436,7 @@ class Pipeline(CompilerBase):
 
 
 class KernelPipeline(Pipeline):
-    """The same for kernels, which nothing calls: what the compiler knows does not grow."""
+    """The pipeline for kernels, which nothing calls, so they are not registered."""
 
     last = NoPythonBackend
     finds: Any = (FindAdvice,)

@@ -1,16 +1,15 @@
-"""Programs of SPIR-V modules: what the driver built of one is kept on disk, and loaded from there.
+"""Programs of SPIR-V modules; the driver's binaries are cached on disk.
 
-Building a module takes an OpenCL CPU driver a hundred milliseconds in a new process, most of it
-the start of its LLVM back end; loading the binary that it built before takes one. A program that
-was built holds what it was built with, too, over a megabyte for each kernel, for as long as the
-process lives: so a binary is loaded in any case, and what built it is released. dpctl makes
-programs of SPIR-V only, and never lets go of them (nor of what it gets kernels with), so a binary
-is made a program by OpenCL's own functions, and its kernels are handed to dpctl by the functions
-behind ``sycl::make_kernel_bundle`` and ``sycl::make_kernel``: the driver frees a program, half a
-megabyte to several, with the last of its kernels. These functions are C++: their names hold the
-types of their arguments, and the library's name the version of its objects' layout. Where one is
-another, or on a backend other than OpenCL (Level Zero keeps binaries itself), modules are built
-every time.
+Building a module takes an OpenCL CPU driver a hundred milliseconds in a new process, mostly to
+start its LLVM back end; loading a binary takes one millisecond. A program that was built also keeps
+its build data, over a megabyte per kernel, for the lifetime of the process. A binary is therefore
+always loaded, and the program that built it is released. dpctl creates programs only from SPIR-V,
+and never releases them (nor the objects from which it gets kernels). So OpenCL's own functions
+create the program from a binary, and the functions behind ``sycl::make_kernel_bundle`` and
+``sycl::make_kernel`` pass its kernels to dpctl. The driver frees a program, half a megabyte to
+several, with the last of its kernels. These functions are C++: their names contain the argument
+types, and the library's name the version of its object layout. If a name differs, or on a backend
+other than OpenCL (Level Zero caches binaries itself), modules are built every time.
 """
 
 from __future__ import annotations
@@ -59,10 +58,10 @@ _NATIVE = {
 # sycl::bundle_state and sycl::backend.
 _EXECUTABLE_STATE = 2
 _OPENCL_BACKEND = 1
-# Kernels and kernel bundles are one shared pointer each.
+# Kernels and kernel bundles are single shared pointers.
 _OBJECT_SIZE = 16
 
-# Of cl.h.
+# Constants from cl.h.
 _PROGRAM_DEVICES = 0x1163
 _PROGRAM_BINARY_SIZES = 0x1165
 _PROGRAM_BINARIES = 0x1166
@@ -77,12 +76,12 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
     It has the methods ``get_sycl_kernel`` and ``has_sycl_kernel`` of ``dpctl.program.SyclProgram``.
 
     Args:
-        queue: whose context and device it is for.
+        queue: the queue with the context and device.
         spirv: the module.
-        options: what the driver is told.
+        options: the build options for the driver.
 
     Raises:
-        SyclProgramCompilationError: the driver refuses the module; it has what the driver says.
+        SyclProgramCompilationError: the driver rejects the module; the message has its log.
     """
     note_use()
     driver = _driver_of(queue)
@@ -91,10 +90,10 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
 
 
 def program_of_text(queue: dpctl.SyclQueue, text: str, options: str) -> Any:
-    """Return the program of a text in OpenCL C, as :func:`obtain_program` has it; built every time.
+    """Return the program of OpenCL C source, as :func:`obtain_program`; built every time.
 
     Raises:
-        SyclProgramCompilationError: the driver refuses the text; it has what the driver says.
+        SyclProgramCompilationError: the driver rejects the source; the message has its log.
     """
     note_use()
     driver = _driver_of(queue)
@@ -123,12 +122,12 @@ def _obtain(driver: _Driver, queue: dpctl.SyclQueue, spirv: bytes, options: str)
 
 
 def _built_apart(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | None:
-    """The binary that another process builds of a module; ``None`` if no process can.
+    """Return the binary that another process builds of a module; ``None`` if none can.
 
-    Compilers of GPUs crash on some modules, which ends their process. Here it is an exception.
+    GPU compilers crash for some modules, which ends their process; here this is an exception.
 
     Raises:
-        SyclProgramCompilationError: the driver refuses the module, or its compiler crashed.
+        SyclProgramCompilationError: the driver rejects the module, or its compiler crashed.
     """
     device, platform = queue.sycl_device, queue.sycl_device.sycl_platform
     head = {
@@ -143,7 +142,7 @@ def _built_apart(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | 
         done = subprocess.run(
             command, input=json.dumps(head).encode() + b"\n" + spirv, capture_output=True
         )
-    except OSError:  # an interpreter inside another program, which has no command
+    except OSError:  # an embedded interpreter, which has no command
         return None
     answered = done.stdout.removeprefix(trial_build.BEGUN)
     if answered != done.stdout and not answered:
@@ -154,7 +153,7 @@ def _built_apart(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | 
     line, _, binary = answered.partition(b"\n")
     try:
         answer = json.loads(line)
-    except ValueError:  # no Python, or no OpenCL, is there
+    except ValueError:  # Python or OpenCL is missing
         return None
     if answer["status"] == trial_build.NOT_FOUND:
         return None
@@ -165,7 +164,7 @@ def _built_apart(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | 
 
 @lru_cache(maxsize=4)
 def _loaded_library(name: str) -> str:
-    """The file of a library that this process has loaded; the name if the system does not tell."""
+    """Return the file of a loaded library; its name if the system does not report it."""
     with contextlib.suppress(OSError), Path("/proc/self/maps").open() as lines:
         return next((line.split()[-1] for line in lines if f"/{name}" in line), f"{name}.1")
     return f"{name}.1"
@@ -176,21 +175,19 @@ _STATUSES = {
     -5: "CL_OUT_OF_RESOURCES: it needs more local memory or registers than the device has",
     -6: "CL_OUT_OF_HOST_MEMORY",
     -11: "CL_BUILD_PROGRAM_FAILURE",
-    -30: "CL_INVALID_VALUE: the driver does not take such modules",
-    -42: "CL_INVALID_BINARY: the driver does not take such modules",
+    -30: "CL_INVALID_VALUE: the driver does not accept such modules",
+    -42: "CL_INVALID_BINARY: the driver does not accept such modules",
     -43: "CL_INVALID_BUILD_OPTIONS",
 }
 
 
 def refusal(status: int, log: str) -> str:
-    """Return the driver's words about a module that it refuses: its log, or the status without
-    one.
-    """
+    """Return the driver's log for a module that it rejects, or the status without a log."""
     return log or f"status {status} ({_STATUSES.get(status, 'not documented')}), without a log"
 
 
 def warm_up(queue: dpctl.SyclQueue) -> None:
-    """Let the driver start its compiler, as a kernel is on its way to it; nothing is waited for."""
+    """Let the driver start its compiler in advance, without waiting."""
     note_use()
     driver = _driver_of(queue)
     if driver is not None and not _has_built():
@@ -202,45 +199,43 @@ _is_used = False
 
 
 def note_use() -> None:
-    """Say that a driver is about to make a program."""
+    """Record that a driver is about to create a program."""
     global _is_used
-    in_order.check()  # a kernel is built before its launch is refused
+    in_order.check()  # a kernel is built before its launch is rejected
     _is_used = True
 
 
 def is_used() -> bool:
-    """Return whether a driver has made a program, or is making one: its locks may be held in a
-    fork.
-    """
+    """Return whether a driver has created a program, whose locks a fork may hold."""
     return _is_used
 
 
-# Of each process, as a fork has none of its parent's threads.
+# One per process, as a fork has none of its parent's threads.
 _builders: dict[int, ThreadPoolExecutor] = {}
 
 
 def _builder() -> ThreadPoolExecutor:
-    """The thread that modules are built in.
+    """Return the thread in which modules are built.
 
-    Intel's CPU driver starts its compiler anew in each thread, which takes it 110 ms, and builds
-    one module at a time.
+    Intel's CPU driver starts its compiler once per thread, which takes 110 ms, and builds one
+    module at a time.
     """
     found = _builders.get(os.getpid())
     if found is None:
         from concurrent.futures import ThreadPoolExecutor  # which imports logging
 
-        # Of two threads that come here at once, one wins.
+        # If two threads get here together, one wins.
         found = _builders.setdefault(os.getpid(), ThreadPoolExecutor(1, "dparray driver"))
     return found
 
 
 def _has_built() -> bool:
-    """Whether a module was built, or is being built."""
+    """Return whether a module was built, or is being built."""
     return os.getpid() in _builders
 
 
 def _module(*instructions: tuple[int, ...]) -> bytes:
-    """A module of SPIR-V 1.0; an instruction is its number and its words."""
+    """Encode a SPIR-V 1.0 module; an instruction is its opcode and its words."""
     words = [0x07230203, 0x00010000, 0, 5, 0]
     for number, *operands in instructions:
         words += [(1 + len(operands)) << 16 | number, *operands]
@@ -256,14 +251,12 @@ _NOTHING = _module(
 
 
 def keeps_binaries(queue: dpctl.SyclQueue) -> bool:
-    """Return whether what the driver builds for a queue's device is loaded from disk the next
-    time.
-    """
+    """Return whether the driver's binaries for a queue's device can be loaded from disk."""
     return _driver_of(queue) is not None and _takes_binaries(queue)
 
 
 def _takes_binaries(queue: dpctl.SyclQueue) -> bool:
-    # Intel's CPU driver ends the process where a context of several devices is given a binary.
+    # Intel's CPU driver crashes if a context of several devices gets a binary.
     return bool(queue.sycl_context.device_count == 1)
 
 
@@ -278,7 +271,7 @@ def _binary_key(device: dpctl.SyclDevice, spirv: bytes, options: str) -> str:
 
 @lru_cache(maxsize=8)
 def _platform_text(name: str, driver_version: str) -> bytes:
-    """The key of a binary beside its module: device, driver, instruction set, settings."""
+    """Return the key of a binary with its module: device, driver, instruction set, settings."""
     instructions = ""
     with contextlib.suppress(OSError), Path("/proc/cpuinfo").open() as lines:
         instructions = next((line for line in lines if line.startswith("flags")), "")
@@ -288,7 +281,7 @@ def _platform_text(name: str, driver_version: str) -> bytes:
 
 @lru_cache(maxsize=1)
 def _driver() -> _Driver | None:
-    """The functions that load binaries, or ``None`` where one is missing."""
+    """Return the functions that load binaries, or ``None`` if one is missing."""
     try:
         return _Driver()
     except (OSError, AttributeError, KeyError):
@@ -296,15 +289,15 @@ def _driver() -> _Driver | None:
 
 
 class _Driver:
-    """OpenCL, libsycl and dpctl, as far as binaries need them; all are loaded by dpctl already.
+    """The functions of OpenCL, libsycl and dpctl for binaries; dpctl has loaded the libraries.
 
     Raises:
-        OSError, AttributeError, KeyError: a library or a function is not there.
+        OSError, AttributeError, KeyError: a library or a function is missing.
     """
 
     def __init__(self) -> None:
         self.programs: dict[ref[_Program], tuple[int, dpctl.SyclContext]] = {}
-        self.gone: deque[ref[_Program]] = deque()  # of those, what nothing refers to any more
+        self.gone: deque[ref[_Program]] = deque()  # the programs that are no longer referenced
         opencl, sycl, dpctl_library, runtime = (
             ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
             for name in ("libOpenCL.so.1", _SYCL_LIBRARY, INTERFACE_LIBRARY, "libstdc++.so.6")
@@ -356,7 +349,7 @@ class _Driver:
         self.make_kernel = _function(
             getattr(sycl, _MAKE_KERNEL), None, [c_void_p] * 4 + [c_bool, c_int32]
         )
-        # dpctl copies the kernel that it is given; ours is deleted as C++ deletes what it made.
+        # dpctl copies the kernel; the original is deleted as C++ would.
         self.allocate = _function(runtime._Znwm, c_void_p, [c_size_t])
         self.delete_bundle = _function(dpctl_library.DPCTLKernelBundle_Delete, None, [c_void_p])
         self.delete_kernel = _function(dpctl_library.DPCTLKernel_Delete, None, [c_void_p])
@@ -366,7 +359,7 @@ class _Driver:
 
     @contextlib.contextmanager
     def handle_of(self, kind: str, owner: Any) -> Any:
-        """Return the OpenCL handle behind dpctl's object, held for the time of a block."""
+        """Yield the OpenCL handle of a dpctl object, kept alive during a block."""
         handle = c_void_p(self.native[kind](owner.addressof_ref()))
         try:
             yield handle
@@ -374,7 +367,7 @@ class _Driver:
             self.release[kind](handle)
 
     def program_of(self, queue: dpctl.SyclQueue, binary: bytes, options: str) -> _Program | None:
-        """Return the program of a binary; ``None`` if the driver does not take it."""
+        """Return the program of a binary; ``None`` if the driver does not accept it."""
         context, device = queue.sycl_context, queue.sycl_device
         size, text, status = c_size_t(len(binary)), c_char_p(binary), c_int32()
         with (
@@ -398,24 +391,24 @@ class _Driver:
         return not failed and kind.value == _EXECUTABLE_TYPE
 
     def built(self, queue: dpctl.SyclQueue, source: bytes | str, options: str) -> _Program | None:
-        """Return the program that the driver builds of a module, or of a text in OpenCL C.
+        """Return the program that the driver builds from a module or from OpenCL C source.
 
         Returns:
-            it; ``None`` if the driver does not take such sources.
+            The program; ``None`` if the driver does not accept such sources.
 
         Raises:
-            SyclProgramCompilationError: it refuses this one.
+            SyclProgramCompilationError: the driver rejects this source.
         """
         try:
             building = _builder().submit(self.built_here, queue, source, options)
-        except RuntimeError:  # the interpreter is ending, and starts nothing any more
+        except RuntimeError:  # the interpreter is shutting down, and cannot start threads
             return self.built_here(queue, source, options)
         return building.result()
 
     def built_here(
         self, queue: dpctl.SyclQueue, source: bytes | str, options: str
     ) -> _Program | None:
-        """Return the same, built in the calling thread."""
+        """Build the program in the calling thread."""
         context, device, status = queue.sycl_context, queue.sycl_device, c_int32()
         with (
             self.handle_of("context", context) as of_context,
@@ -435,24 +428,24 @@ class _Driver:
             return program
 
     def release_gone(self) -> None:
-        """Let the driver free the programs that nothing refers to any more.
+        """Let the driver free the programs that are no longer referenced.
 
-        In the thread that builds, where there is one, so that nothing is built meanwhile.
+        This runs in the build thread, if there is one, so that nothing is built meanwhile.
         """
         if self.gone and _has_built():
-            with contextlib.suppress(RuntimeError):  # the interpreter is ending
+            with contextlib.suppress(RuntimeError):  # the interpreter is shutting down
                 _builder().submit(self._release_gone)
         elif self.gone:
             self._release_gone()
 
     def _release_gone(self) -> None:
-        with contextlib.suppress(IndexError):  # until another thread or this one took the last
+        with contextlib.suppress(IndexError):  # until another thread or this one took the last one
             while True:
                 handle, _ = self.programs.pop(self.gone.popleft())
                 self.release["program"](handle)
 
     def _log(self, program: int, device: c_void_p) -> str:
-        """What the driver says of a program that it has built, or refused."""
+        """Return the driver's log for a program."""
         nbytes = c_size_t()
         self.build_info(program, device, _PROGRAM_BUILD_LOG, 0, None, byref(nbytes))
         text = ctypes.create_string_buffer(nbytes.value + 1)
@@ -460,15 +453,15 @@ class _Driver:
         return text.value.decode(errors="replace").strip()
 
     def _status(self, program: int, device: c_void_p, options: str) -> int:
-        """Build a program for a device; 0, or the status with which the driver refuses it."""
+        """Build a program for a device; return 0, or the status if the driver rejects it."""
         return int(self.build(program, 1, byref(device), options.encode(), None, None))
 
 
 class _Program:
-    """A program that the driver has built, which it frees with the last of its kernels.
+    """A program built by the driver, which frees it with the last of its kernels.
 
-    The driver frees it when the next one is made, and not where this object ends: an interrupt that
-    came in a function of Python's which is called there would be lost.
+    The driver frees it when the next program is created, not when this object is deleted: an
+    interrupt in a Python callback at that point would be lost.
     """
 
     __slots__ = ("__weakref__", "_context", "_driver", "_handle")
@@ -479,7 +472,7 @@ class _Program:
         driver.programs[ref(self, driver.gone.append)] = handle, context
 
     def binary(self, queue: dpctl.SyclQueue) -> bytes | None:
-        """What the driver built for a queue's device; ``None`` if it does not tell."""
+        """Return the driver's binary for a queue's device; ``None`` if it is not available."""
         info, handle = self._driver.program_info, self._handle
         nbytes = c_size_t()
         if info(handle, _PROGRAM_DEVICES, 0, None, byref(nbytes)) != 0:
@@ -489,7 +482,7 @@ class _Program:
         for name, values in ((_PROGRAM_DEVICES, devices), (_PROGRAM_BINARY_SIZES, sizes)):
             if info(handle, name, ctypes.sizeof(values), values, None) != 0:
                 return None
-        # OpenCL skips devices whose pointer is null: those that it built nothing for.
+        # OpenCL skips devices with a null pointer: those for which it built nothing.
         texts = [ctypes.create_string_buffer(size) for size in sizes]
         pointers = (c_void_p * count)(*(ctypes.addressof(text) if text else 0 for text in texts))
         if info(handle, _PROGRAM_BINARIES, ctypes.sizeof(pointers), pointers, None) != 0:
@@ -498,21 +491,21 @@ class _Program:
             return dict(zip(devices, texts, strict=True))[device.value].raw or None
 
     def has_sycl_kernel(self, name: str) -> bool:
-        """Return whether it has a kernel of that name."""
+        """Return whether it has a kernel with the name."""
         native = self._driver.create_kernel(self._handle, name.encode(), None)
         if native:
             self._driver.release["kernel"](native)
         return bool(native)
 
     def get_sycl_kernel(self, name: str) -> Any:
-        """Return the ``dpctl.program.SyclKernel`` of that name.
+        """Return the ``dpctl.program.SyclKernel`` with the name.
 
         Raises:
-            KeyError: it has none.
+            KeyError: there is no such kernel.
         """
         driver, reference = self._driver, self._context.addressof_ref()
         bundle = driver.allocate(_OBJECT_SIZE)
-        # First, as it may build the program, which must have no kernels then.
+        # Called first, as it may build the program, which must not have kernels then.
         driver.make_kernel_bundle(
             bundle, self._handle, reference, False, _EXECUTABLE_STATE, _OPENCL_BACKEND
         )

@@ -1,18 +1,17 @@
-"""The store of kernels that a wheel ships: SPIR-V of our own kernels, read and never written.
+"""The bundled kernels of a wheel: SPIR-V of dparray's kernels, which is only read.
 
-SPIR-V depends on no machine, so what is made once serves everybody: kernels of the collection, that
-Numba would take a second to compile, and expressions that most programs have. ``make kernels``
-writes the file; a clone without it compiles what it needs.
+SPIR-V does not depend on the machine, so the file serves everybody: kernels of the collection,
+which Numba would take a second to compile, and common expressions. ``make kernels`` writes the
+file; a clone without it compiles kernels when they are needed.
 
-An entry is found by what its kernel is made of and by a digest of all our files that decide what
-device code does (:func:`key.store_files`): after a change to one of them no entry is found,
-whatever the file holds. An entry that fails its own digest is none. The file lies with the code and
-is trusted as the code is.
+The key of an entry covers its kernel and a digest of all dparray files that determine the behavior
+of device code (:func:`key.store_files`): after a change to one of them, no entry is found. An entry
+whose own digest is wrong is ignored. The file is stored next to the code and is equally trusted.
 
-``DPARRAY_KERNEL_STORE`` names another file; an empty name, none.
+``DPARRAY_KERNEL_STORE`` names another file; if it is empty, no file is used.
 
-State: the file, mapped when a kernel is first looked up; what was compiled while :func:`recorded`
-runs.
+State: the file, mapped at the first lookup, and the kernels compiled while :func:`recorded` is
+active.
 """
 
 from __future__ import annotations
@@ -30,18 +29,19 @@ from pathlib import Path
 
 from dparray._compiler.key import store_files
 
-#: Where the store of an installed package is.
+#: The location of the file in an installed package.
 FILE = Path(__file__).with_name("kernels.store")
 _VARIABLE = "DPARRAY_KERNEL_STORE"
 _MAGIC = b"dparray kernels 1\n"
 _COUNT = struct.Struct("<I")
 _DIGEST_SIZE = 16
-_ENTRY = struct.Struct(f"<32sQQ{_DIGEST_SIZE}s")  # key, place and length of the content, its digest
+# key, offset and length of the content, its digest
+_ENTRY = struct.Struct(f"<32sQQ{_DIGEST_SIZE}s")
 
 
 @dataclass(frozen=True)
 class _Store:
-    """A file, mapped."""
+    """A memory-mapped file."""
 
     content: mmap.mmap
     count: int
@@ -75,7 +75,7 @@ def _head(files: str) -> bytes:
 
 
 def _store() -> _Store | None:
-    """The store, if there is one that was made of the files that are here now."""
+    """Return the bundled kernels, if the file matches the present source files."""
     return _opened(os.environ.get(_VARIABLE, str(FILE)))
 
 
@@ -85,7 +85,7 @@ def _opened(name: str) -> _Store | None:
     try:
         with path.open("rb") as file:
             content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError):  # there is none; it is empty
+    except (OSError, ValueError):  # the file is missing or empty
         return None
     head = _head(store_files())
     index = len(head) + _COUNT.size
@@ -98,41 +98,41 @@ def _opened(name: str) -> _Store | None:
 
 
 def is_there() -> bool:
-    """Return whether there is a store that fits our files."""
+    """Return whether there is a file that matches the source files."""
     return _store() is not None
 
 
 def load(key: str) -> bytes | None:
-    """Return the bytes that the store has under a key, or ``None``."""
+    """Return the bytes stored under a key, or ``None``."""
     store = _store()
     return None if store is None else store.load(bytes.fromhex(key))
 
 
 def count() -> int:
-    """Return the number of kernels in the store."""
+    """Return the number of bundled kernels."""
     store = _store()
     return 0 if store is None else store.count
 
 
-# --- making it ------------------------------------------------------------------------------------
+# --- creation -------------------------------------------------------------------------------------
 
 _recorded: dict[str, bytes] | None = None
 
 
 def is_recording() -> bool:
-    """Return whether a store is being made."""
+    """Return whether kernels are being recorded for a file."""
     return _recorded is not None
 
 
 def record(key: str | None, payload: bytes) -> None:
-    """Take note of a kernel that was compiled, while a store is being made."""
+    """Record a compiled kernel, while a file is being created."""
     if _recorded is not None and key is not None:
         _recorded[key] = payload
 
 
 @contextlib.contextmanager
 def recorded() -> Iterator[Mapping[str, bytes]]:
-    """Return the kernels that are compiled inside, by their keys in the store."""
+    """Yield the kernels that are compiled inside, by their keys in the file."""
     global _recorded
     _recorded = {}
     try:
@@ -142,7 +142,7 @@ def recorded() -> Iterator[Mapping[str, bytes]]:
 
 
 def write(kernels: Mapping[str, bytes], path: Path) -> None:
-    """Make a store of kernels; who reads the file meanwhile sees the old one or the new one."""
+    """Write a file of kernels; concurrent readers see either the old file or the new one."""
     head = _head(store_files()) + _COUNT.pack(len(kernels))
     start = len(head) + len(kernels) * _ENTRY.size
     index, contents = [], []

@@ -1,8 +1,8 @@
-"""The target that Numba compiles for: its contexts, its pipeline, its dispatchers.
+"""The target for which Numba compiles: its contexts, its pipeline, its dispatchers.
 
-Numba types a function and lowers it to LLVM IR; here it learns which functions device code has, how
-arguments are laid out and how functions are called. :func:`lower_kernel` gives the optimized module
-of a kernel; ``emission`` makes SPIR-V of it.
+Numba types a function and lowers it to LLVM IR; this module tells it which functions device code
+has, how arguments are laid out and how functions are called. :func:`lower_kernel` returns the
+optimized module of a kernel; ``emission`` converts it to SPIR-V.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from dparray._compiler.types import (
 from dparray.kernel_api import AddressSpace, MemoryOrder, MemoryScope
 
 TARGET = pipeline.TARGET
-LOCAL_ARRAY = "dparray_local_array"  # begins the names of variables in local memory
+LOCAL_ARRAY = "dparray_local_array"  # prefix of the names of variables in local memory
 _INT8 = ir.IntType(8)
 _ENUMERATIONS = (AddressSpace, MemoryOrder, MemoryScope)
 _OPERATORS = frozenset(
@@ -64,13 +64,13 @@ _OPERATORS = frozenset(
 _MAX_SIGNATURES = 4096
 _OTHER_CHARACTERS = re.compile(r"[^\w.$<>]", re.ASCII)
 
-#: Typing and lowering of device code's operations, beside Numba's own.
+#: Typing and lowering of device code's operations, in addition to Numba's.
 typing_registry = TypingRegistry()
 registry = Registry(TARGET)
 
 
 class _Device(Generic):
-    """Devices that run SPIR-V."""
+    """The Numba target for devices that run SPIR-V."""
 
 
 target_registry[TARGET] = _Device
@@ -80,7 +80,7 @@ target_registry[TARGET] = _Device
 
 
 class _Library(CPUCodeLibrary):
-    """The code of a function. It is optimized once, in the kernel that it has become a part of."""
+    """The code of a function. It is optimized once, after it was linked into a kernel."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         pass
@@ -101,7 +101,7 @@ class _Codegen(CPUCodegen):
         self._tm_features = ""
 
     def _create_empty_module(self, name: str) -> Any:
-        # The name of a function may have any character, and this one is written in a comment.
+        # The name of a function may have any characters, and it is written in a comment.
         module = ir.Module(_OTHER_CHARACTERS.sub("_", name))
         module.triple = emitter.TRIPLE
         module.data_layout = passes.data_layout()
@@ -115,12 +115,12 @@ class _Codegen(CPUCodegen):
 
 
 class TypingContext(typing.BaseContext):
-    """Which functions device code knows, and of what types their results are.
+    """The functions of device code, and the types of their results.
 
     Attributes:
-        call_rules: called with each function and its arguments before they are typed; they give
-            the positional arguments, or raise ``TypingError``.
-        unify_rules: called with two types that become one; they give it, or ``None``.
+        call_rules: called with each function and its arguments before typing; they return the
+            positional arguments, or raise ``TypingError``.
+        unify_rules: called with two types to unify; they return the common type, or ``None``.
     """
 
     call_rules: ClassVar[list[Callable[[Any, Any, Any], Any]]] = []
@@ -128,37 +128,37 @@ class TypingContext(typing.BaseContext):
 
     def __init__(self) -> None:
         super().__init__()
-        # Numba's rules, which know no way from uint16 to float32, and so make both a float64.
+        # Numba's rules cannot convert uint16 to float32, and therefore unify both to float64.
         self.tm = TypeManager()
         _init_casting_rules(self.tm).safe_unsafe(types.uint16, types.float32)
 
     def load_additional_registries(self) -> None:
-        """Install Numba's functions of complex numbers and enumerations, and ours."""
+        """Install functions for complex numbers and enumerations from Numba, and dparray's."""
         for module in (cmathdecl, enumdecl):
             self.install_registry(module.registry)
         self.install_registry(typing_registry)
 
     def resolve_value_type(self, val: Any) -> Any:
-        """Return the type of a value that a function refers to.
+        """Return the type of a value to which a function refers.
 
         Raises:
-            TypingError: it is an array of the host.
+            TypingError: it is a host array.
         """
-        # Numba first asks whether a class is one of its lists, whose import takes 50 ms.
+        # Numba first tests whether a class is one of its lists, whose import takes 50 ms.
         if isinstance(val, type) and val.__module__ == "builtins":
             known = self._get_global_type(val)
             if known is not None:
                 return known
         numba_type = super().resolve_value_type(val)
         if isinstance(numba_type, types.Array):
-            raise TypingError("a kernel cannot refer to an array of the host; make it an argument")
+            raise TypingError("a kernel cannot refer to a host array; pass it as an argument")
         return numba_type
 
     def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
         """Return the signature of a call.
 
         Raises:
-            TypingError: it is one of NumPy's on whole arrays.
+            TypingError: it is a NumPy function of whole arrays.
         """
         if isinstance(func, types.BoundFunction) and isinstance(func.this, types.Array):
             raise TypingError(f"{func} works on whole arrays")
@@ -173,10 +173,10 @@ class TypingContext(typing.BaseContext):
         return super().resolve_function_type(func, args, kws)
 
     def signature_of(self, function: types.Function, args: Any, kws: Any) -> Any:
-        """Return the signature of a call of a function of Python or ours.
+        """Return the signature of a call of a Python or dparray function.
 
         Raises:
-            TypingError: it does not take these types.
+            TypingError: it does not accept these types.
         """
         find = super(types.Function, function).get_call_type
         if kws or self._is_checked():
@@ -185,7 +185,7 @@ class TypingContext(typing.BaseContext):
         known = self._signatures.get((function, args))
         if known is None:
             known = find(self, args, kws)
-            # What overloads are compiled to is recorded where they are typed.
+            # The compilation of overloads is recorded where they are typed.
             implementation = None if known is None else function._impl_keys.get(known.args)
             if implementation in _OPERATORS:
                 if len(self._signatures) == _MAX_SIGNATURES:
@@ -197,15 +197,15 @@ class TypingContext(typing.BaseContext):
 
     @functools.cached_property
     def _signatures(self) -> dict[tuple[Any, Any], Any]:
-        """The signatures of operators by the types of their operands.
+        """The signatures of operators by operand types.
 
-        To find one, Numba tries all that is registered for an operator, which took a tenth of the
-        time of a kernel. What is registered later makes another type of the operator.
+        To find one, Numba tries everything registered for an operator, which took a tenth of the
+        time of a kernel. A later registration creates another type for the operator.
         """
         return {}
 
     def _is_checked(self) -> bool:
-        """Whether indices are checked, where Numba's overloads are others."""
+        """Whether indices are checked, for which Numba has other overloads."""
         flags = ConfigStack.top_or_none()
         if flags is None or not flags.boundscheck:
             return False
@@ -213,17 +213,16 @@ class TypingContext(typing.BaseContext):
         return True
 
     def unify_types(self, *given: Any) -> Any:
-        """Return the type of what is any of these, whatever their order: Numba has results in a
-        set.
+        """Return the common type of several types in any order: Numba stores results in a set.
 
-        Literals come last, as a literal beside a uint64 is one and two literals are an int64.
+        Literals come last, since a literal with a uint64 stays one, but two literals are an int64.
         """
         return super().unify_types(
             *sorted(given, key=lambda each: (isinstance(each, types.Literal), str(each)))
         )
 
     def unify_pairs(self, first: Any, second: Any) -> Any:
-        """Return the type of what is one or the other; ``None`` if there is none."""
+        """Return the common type of two types; ``None`` if there is none."""
         for rule in self.unify_rules:
             unified = rule(first, second)
             if unified is not None:
@@ -231,13 +230,13 @@ class TypingContext(typing.BaseContext):
         return super().unify_pairs(first, second)
 
     def resolve_getattr(self, typ: Any, attr: str) -> Any:
-        """Return the type of an attribute; members of our enumerations are constants."""
+        """Return the type of an attribute; members of dparray's enumerations are constants."""
         if isinstance(typ, types.IntEnumClass) and typ.instance_class in _ENUMERATIONS:
             member = typ.instance_class.__members__.get(attr)
             if member is not None:
                 return types.IntegerLiteral(int(member))
         if attr in ("real", "imag"):
-            # The imaginary part of a written number is not that number, as Numba has it.
+            # The imaginary part of a literal is not that literal, as it is in Numba.
             typ = types.unliteral(typ)
         return super().resolve_getattr(typ, attr)
 
@@ -251,7 +250,7 @@ class _NoCounts(NRTContext):
 
 
 class CallConv(MinimalCallConv):
-    """How functions of device code are called."""
+    """The calling convention of functions in device code."""
 
     def call_function(
         self,
@@ -263,30 +262,30 @@ class CallConv(MinimalCallConv):
         attrs: Any = None,
         env: Any = None,
     ) -> Any:
-        """Call a function that Numba has compiled."""
+        """Call a function compiled by Numba."""
         return super().call_function(builder, callee, resty, argtys, args)
 
 
 class TargetContext(BaseContext):
-    """How what is typed becomes LLVM IR."""
+    """The lowering of typed code to LLVM IR."""
 
-    # Numba's own loop raises for the least exponent.
+    # Numba's own loop raises for the minimum exponent.
     implement_powi_as_math_call = True
     allow_dynamic_globals = True
-    # Without it Numba takes no view for the result of a function; see :attr:`nrt`.
+    # Without it Numba rejects views as results of functions; see :attr:`nrt`.
     enable_nrt = True
 
     def __init__(self, typingctx: Any, target: str = TARGET) -> None:
         super().__init__(typingctx, target)
 
     def init(self) -> None:
-        """Called by Numba's constructor."""
+        """Initialize; called by Numba's constructor."""
         self._codegen = _Codegen(TARGET)
         self.data_model_manager = data_models()
 
     def load_additional_registries(self) -> None:
-        """Install Numba's functions of complex numbers, and ours."""
-        # Importing these registers the lowering of Python's own operations.
+        """Install Numba's functions for complex numbers, and dparray's."""
+        # These imports register the lowering of Python's own operations.
         from numba.core import optional  # noqa: F401
         from numba.cpython import (  # noqa: F401
             builtins,
@@ -310,35 +309,35 @@ class TargetContext(BaseContext):
         return self._codegen._create_empty_module(name)
 
     def codegen(self) -> Any:
-        """Return the code generator, which makes libraries of functions."""
+        """Return the code generator, which creates libraries of functions."""
         return self._codegen
 
     @property
     def target_data(self) -> Any:
-        """The sizes of types."""
+        """The layout that defines the sizes of types."""
         return self._codegen._target_data
 
     @functools.cached_property
     def nrt(self) -> Any:
-        """The reference counting: there is none, and no memory to allocate."""
+        """The reference counting: there is none, since there is no memory to allocate."""
         return _NoCounts(self, False)
 
     @functools.cached_property
     def call_conv(self) -> CallConv:
-        """How functions are called."""
+        """The calling convention."""
         return CallConv(self)
 
     def mangler(
         self, name: str, argtypes: Any, *, abi_tags: Any = (), uid: int | None = None
     ) -> str:
-        """Return the name of a function for arguments of some types."""
+        """Return the mangled name of a function for argument types."""
         return itanium_mangler.mangle(name, argtypes, abi_tags=abi_tags, uid=uid)
 
     def declare_function(self, module: Any, fndesc: Any) -> Any:
-        """Return the function of a description: part of its kernel, as devices have no stack.
+        """Declare the function of a descriptor: inlined into its kernel, as devices have no stack.
 
-        It is *convergent*, as Clang marks every function of device code: what contains a barrier
-        must not be moved or duplicated before it is inlined. LLVM takes the mark off where it can.
+        It is *convergent*, as Clang marks every function of device code: code with a barrier must
+        not be moved or duplicated before it is inlined. LLVM removes the mark where possible.
         """
         function = super().declare_function(module, fndesc)
         function.attributes.add("alwaysinline")
@@ -346,17 +345,17 @@ class TargetContext(BaseContext):
         return function
 
     def get_executable(self, *arguments: Any) -> None:
-        """Nothing: a host runs no device code."""
+        """Return nothing: the host does not run device code."""
 
     def insert_const_string(self, mod: Any, string: str) -> Any:
-        """Return the texts of exceptions, which no work-item raises."""
+        """Return the names of exceptions, which no work-item raises."""
         return ir.Constant(_INT8.as_pointer(), None)
 
     def _compile_subroutine_no_cache(
         self, builder: Any, impl: Any, sig: Any, locals: Any = None, flags: Any = None
     ) -> Any:
-        # The parts of a builtin operation are compiled with flags of their own, and Numba's default
-        # is to raise where floats are divided by zero.
+        # The parts of a builtin operation are compiled with separate flags, and Numba's default is
+        # to raise for a floating-point division by zero.
         if flags is None:
             flags = Flags()
             flags.error_model = "numpy"
@@ -373,7 +372,7 @@ def set_flags(flags: Any) -> None:
     flags.enable_pyobject = False
     flags.enable_looplift = False
     flags.nrt = False
-    # The other model raises on a division by zero, which would end the work-item unnoticed.
+    # The other model raises for a division by zero, which would silently end the work-item.
     flags.error_model = "numpy"
 
 
@@ -404,7 +403,7 @@ descriptor = _Descriptor(TARGET)
 
 
 class DeviceDispatcher(Dispatcher):
-    """A function of device code, compiled for each combination of types it is called with."""
+    """A function of device code, compiled for each combination of argument types."""
 
     targetdescr = descriptor
 
@@ -419,12 +418,12 @@ class DeviceDispatcher(Dispatcher):
             return super().compile(sig)
 
     def add_overload(self, cres: Any) -> None:
-        """Keep what was compiled for the types of its arguments."""
+        """Record a compilation for its argument types."""
         self.overloads[tuple(cres.signature.args)] = cres
 
 
 def _decorate(*arguments: Any, **options: Any) -> Any:
-    """The compiler that Numba uses for the functions of overloads."""
+    """The compiler that Numba uses for overload functions."""
     if arguments and callable(arguments[0]):
         return DeviceDispatcher(arguments[0])
     return DeviceDispatcher
@@ -435,9 +434,9 @@ jit_registry[_Device] = _decorate
 
 
 def prepare(install: Callable[[Any], None]) -> None:
-    """Install all that is registered, and what ``install`` adds to the target context.
+    """Install all registrations, and those that ``install`` adds to the target context.
 
-    Refreshed outside of the target, overloads would register for the wrong one for good.
+    If they were refreshed outside of the target, overloads would permanently register for another.
     """
     with target_override(TARGET):
         descriptor.typing_context.refresh()
@@ -446,7 +445,7 @@ def prepare(install: Callable[[Any], None]) -> None:
 
 
 def refresh() -> None:
-    """Make known what was registered since."""
+    """Install registrations that were added since the last call."""
     with target_override(TARGET):
         descriptor.typing_context.refresh()
         descriptor.target_context.refresh()
@@ -458,7 +457,7 @@ def refresh() -> None:
 def compile_with(
     pipeline_class: Any, function: Callable[..., Any], argument_types: Sequence[Any], flags: Any
 ) -> Any:
-    """Return the result of Numba's steps for a function that is called from the host."""
+    """Return the result of Numba's pipeline for a function that the host calls."""
     with target_override(TARGET):
         return compiler.compile_extra(
             descriptor.typing_context,
@@ -476,12 +475,12 @@ def compile_with(
 def lower_kernel(
     function: Callable[..., Any], argument_types: Sequence[Any], *, debug: bool = False
 ) -> tuple[str, str, Advice]:
-    """Return a kernel's entry point, its optimized module in LLVM's text, and what to warn of.
+    """Return a kernel's entry point, its optimized module as LLVM IR, and warnings.
 
     Args:
         function: the kernel; the item is its first parameter, if it has one.
         argument_types: Numba's types.
-        debug: check indices; a work-item ends at the first that is out of bounds.
+        debug: whether indices are checked; a work-item ends at the first one out of bounds.
 
     Raises:
         numba.core.errors.NumbaError: it does not compile.
@@ -492,7 +491,7 @@ def lower_kernel(
     compiled = compile_with(KernelPipeline, function, argument_types, flags)
     result = compiled.signature.return_type
     if result not in (types.none, types.void):
-        raise TypingError(f"a kernel returns nothing; this one returns {result}")
+        raise TypingError(f"a kernel must not return a value; this one returns {result}")
     library = compiled.library
     if not library._finalized:
         library.finalize()
@@ -501,12 +500,14 @@ def lower_kernel(
     module.link_in(llvm.parse_assembly(_entry(compiled.fndesc, compiled.signature.args, name)))
     is_ungrouped = any(isinstance(each, ItemType) for each in argument_types)
     if is_ungrouped and any(LOCAL_ARRAY in each.name for each in module.global_variables):
-        raise TypingError("LocalArray: work-items of a Range share no local memory; use an NdRange")
+        raise TypingError(
+            "LocalArray: work-items of a Range do not share local memory; use an NdRange"
+        )
     return name, passes.finished(module, name), compiled.metadata["advice"]
 
 
 def _entry(fndesc: Any, argument_types: Sequence[Any], name: str) -> str:
-    """A module with the entry point: it makes arrays of its parameters and calls the function.
+    """Return a module with the entry point, which builds arrays of its parameters and calls.
 
     The parameters of an array are the number of its elements, their size, the pointer, the shape
     and the strides.
@@ -531,11 +532,11 @@ def _entry(fndesc: Any, argument_types: Sequence[Any], name: str) -> str:
 
 
 _SPACES = (NdItemType, GroupType)
-_NEITHER_KNOWN = 2  # the first members of an array, which nothing on a device has
+_NEITHER_KNOWN = 2  # the first members of an array, which do not exist on a device
 
 
 def _leave_out(builder: Any, extents: Sequence[Any]) -> None:
-    """End the work-items beyond the extents that were asked for."""
+    """End the work-items beyond the requested range."""
     for dimension, extent in enumerate(extents):
         builder.assume(builder.icmp_signed(">", extent, ir.IntType(64)(0)))
         number = instructions.index(builder, instructions.GLOBAL_ID, dimension)

@@ -1,4 +1,4 @@
-"""Typing a kernel without lowering it: the types of its sites are recorded."""
+"""Typing of a kernel without lowering it, to record the types of its call sites."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _site(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 def recording(function: FunctionType, records: list[Inferred]) -> FunctionType:
-    """Return a copy of a function whose types are recorded whenever it is compiled."""
+    """Return a copy of a function whose types are recorded when it is compiled."""
     scope = {**function.__globals__, _RECORDS: records}
     copy = FunctionType(
         function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
@@ -51,7 +51,7 @@ def recording(function: FunctionType, records: list[Inferred]) -> FunctionType:
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _Record(AnalysisPass):
-    """Records the types of a function and of its sites."""
+    """Records the types of a function and of its call sites."""
 
     _name = "dparray_record_types"
 
@@ -66,7 +66,7 @@ class _Record(AnalysisPass):
                     continue
                 number, value = state.calltypes[call].args
                 number = number.literal_value
-                if number in found:  # Python's compiler writes conditions of loops twice
+                if number in found:  # Python's compiler duplicates the conditions of loops
                     value = state.typingctx.unify_pairs(found[number], value)
                 found[number] = value
         state.func_id.func.__globals__[_RECORDS].append(
@@ -80,7 +80,7 @@ class _Record(AnalysisPass):
 
 
 def _kind(numba_type: Any, *, is_argument: bool = False) -> Any:
-    """The kind of a type of Numba's; a literal is one where it is an argument."""
+    """Return the kind of a Numba type; a literal stays one if it is an argument."""
     if isinstance(numba_type, types.IntegerLiteral):
         return ("literal", numba_type.literal_value)
     numba_type = types.unliteral(numba_type)
@@ -96,13 +96,13 @@ def _kind(numba_type: Any, *, is_argument: bool = False) -> Any:
 
 
 class Recording(Pipeline):
-    """The steps for a device function, whose types are recorded."""
+    """The pipeline for a device function, which records its types."""
 
     finds: Any = (_Record,)
 
 
 class _Typing(Recording):
-    """The steps for a kernel, which end when its types are known."""
+    """The pipeline for a kernel, which ends after typing."""
 
     def define_pipelines(self) -> list[Any]:
         (steps,) = super().define_pipelines()
@@ -128,7 +128,7 @@ class _End(AnalysisPass):
 
 @global_compiler_lock
 def infer_kernel(function: FunctionType, argument_types: Sequence[Any]) -> None:
-    """Type a kernel that :func:`recording` gave.
+    """Type a kernel that :func:`recording` returned.
 
     Raises:
         NumbaError: it does not compile.

@@ -1,9 +1,9 @@
-"""The text of generated kernels becomes LLVM's, without Numba.
+"""Translation of generated kernels to LLVM IR, without Numba.
 
-What :mod:`dparray._codegen` writes is a small part of Python: numbers of the dtypes of arrays,
-assignments, conditions, loops over ranges, and calls of the functions below. Here it is typed and
-translated in one walk; types are as Numba and NumPy have them, so that the same text gives the same
-numbers in both. Texts that call functions of users are Numba's, which alone knows Python.
+:mod:`dparray._codegen` generates a small subset of Python: numbers of array dtypes, assignments,
+conditions, loops over ranges, and calls of the functions below. This module types and translates it
+in one pass. Types follow Numba and NumPy, so that the same source gives the same numbers in both.
+Source that calls user-defined functions is compiled by Numba, which supports all of Python.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from dparray.kernel_api import MemoryOrder, MemoryScope
 
 
 class TranslationError(Exception):
-    """A text has what this module does not know; the text is what it is."""
+    """Raised for source that this module does not support; the message is the source."""
 
 
 class _Slot(NamedTuple):
-    """Memory of a variable that is assigned more than once."""
+    """The memory of a variable that is assigned more than once."""
 
     pointer: str
     kind: Kind
@@ -99,22 +99,21 @@ _SUB_GROUP_NUMBERS = {
     "get_group_id": spirv.SUB_GROUP_ID,
 }
 
-# Instructions that cost more than a choice, or must not be reached: they stay behind their
-# condition.
+# Instructions that cost more than a select, or must not be executed unconditionally: they stay
+# behind a branch.
 _NOT_CHOSEN = ("call", "load", "store", "udiv", "sdiv", "urem", "srem", "br ", "fdiv", ":")
 _MAX_CHOSEN = 4
 
 
 def translated(source: str, types: Sequence[str]) -> tuple[str, str]:
-    """Return the entry point of a generated kernel, and its module in LLVM's text, not yet
-    optimized.
+    """Return the entry point of a generated kernel, and its module as unoptimized LLVM IR.
 
     Args:
-        source: the text, of one function.
+        source: the source, of one function.
         types: the type keys of its parameters, the item first.
 
     Raises:
-        TranslationError: it has something that generated kernels do not have.
+        TranslationError: the source has something that generated kernels do not contain.
     """
     (function,) = ast.parse(source).body
     assert isinstance(function, ast.FunctionDef)
@@ -125,8 +124,8 @@ class _Function(Writer):
     """Translates one function.
 
     Attributes:
-        names: what the names in the text stand for.
-        allocated: the memory of variables, written at the beginning.
+        names: the values of the names in the source.
+        allocated: the allocations of variables, emitted at the beginning.
         several: the names that are assigned more than once.
     """
 
@@ -142,7 +141,7 @@ class _Function(Writer):
             self._parameter(argument.arg, _type_keys.parse(key))
 
     def module(self) -> str:
-        """Return the text of the module."""
+        """Return the LLVM IR of the module."""
         self._body(self.function.body)
         name = spirv.entry_name(self.function.name)
         head = f"define spir_kernel void @{name}({', '.join(self.parameters)}) {{\nentry:\n"
@@ -150,7 +149,7 @@ class _Function(Writer):
         definition = f"{head}{body}\n  br label %exit\nexit:\n  ret void\n}}\n"
         return "\n".join([*self.declared, definition, spirv.OPENCL_VERSION])
 
-    # -- what is written --------------------------------------------------------------------------
+    # -- emission ---------------------------------------------------------------------------------
 
     # -- parameters and variables -----------------------------------------------------------------
 
@@ -179,7 +178,7 @@ class _Function(Writer):
         self.names[name] = Array(own, kind, space)
 
     def _leave_out(self, dimensions: int) -> None:
-        """End the work-items beyond the extents that were asked for, which an item has."""
+        """End the work-items beyond the requested range, whose size is passed for the item."""
         for dimension in range(dimensions):
             extent = f"%extent{dimension}"
             self.parameters.append(f"i64 {extent}")
@@ -192,7 +191,7 @@ class _Function(Writer):
             self.begin(inside)
 
     def _number_of(self, name: str, dimension: int) -> str:
-        """One of the numbers of the work-item in a dimension."""
+        """Return an id of the work-item in a dimension."""
         given = [("i32", str(dimension))]
         return self.emit(self.call(spirv.mangled(name, "j"), "i64", given, "memory(none)"))
 
@@ -290,7 +289,7 @@ class _Function(Writer):
 
     @contextmanager
     def _loop(self, goes_on: Callable[[], Value]) -> Iterator[None]:
-        """A loop; its body is written inside."""
+        """Emit a loop; its body is emitted inside the block."""
         test, body, end = (self.label(each) for each in ("test", "body", "end"))
         self.do(f"br label %{test}")
         self.begin(test)
@@ -303,13 +302,13 @@ class _Function(Writer):
     # -- memory -----------------------------------------------------------------------------------
 
     def _element(self, subscript: ast.Subscript) -> tuple[Array, str]:
-        """The array of an element, and its address."""
+        """Return the array of an element, and its address."""
         array = self._any(subscript.value)
         if not isinstance(array, Array):
             self._unknown(subscript)
         index = self._expression(subscript.slice)
         if index.kind.kind == "i" and not is_weak(index):
-            # Negative ones count from the end, which nothing that is generated does.
+            # Negative indices count from the end, which generated code never does.
             raise TranslationError(f"the index {ast.unparse(subscript.slice)} is signed")
         index = self.to(index, UINT64)
         return array, self.address(array, index.text)
@@ -317,7 +316,7 @@ class _Function(Writer):
     # -- expressions ------------------------------------------------------------------------------
 
     def _expression(self, node: ast.expr) -> Value:
-        """The number that an expression gives."""
+        """Return the number that an expression evaluates to."""
         value = self._any(node)
         if not isinstance(value, Value):
             self._unknown(node)
@@ -325,7 +324,7 @@ class _Function(Writer):
         return value
 
     def _any(self, node: ast.expr) -> Any:
-        """The value of an expression: a number, an array, a group."""
+        """Return the value of an expression: a number, an array, a group."""
         translate = getattr(self, f"_{type(node).__name__.lower()}_expression", self._unknown)
         return translate(node)
 
@@ -403,7 +402,7 @@ class _Function(Writer):
         if operation not in (ast.FloorDiv, ast.Mod) or kind.kind == "f":
             self._unknown(node)
         if kind == INT64 and UINT64 in (first.kind, second.kind):
-            raise TranslationError(f"{ast.unparse(node)} is of signed and unsigned integers")
+            raise TranslationError(f"{ast.unparse(node)} mixes signed and unsigned integers")
         index = int(operation is ast.Mod)
         return (self.unsigned_quotient if kind == UINT64 else self.floored)(a, b, index)
 
@@ -450,7 +449,7 @@ class _Function(Writer):
     def _chosen(
         self, condition: Value, then: Callable[[], Value], other: Callable[[], Value]
     ) -> Value:
-        """One of two values, each computed only where it is the one, unless that is cheap."""
+        """Return one of two values, each computed only if it is selected, unless that is cheap."""
         before, start = self.lines, self.block
         parts = []
         for label, make in ((self.label("then"), then), (self.label("else"), other)):
@@ -484,10 +483,10 @@ class _Function(Writer):
         return self.value(f"phi {kind.llvm} {pairs}", kind)
 
     def _unified(self, first: Value, second: Value) -> Kind:
-        """The type of what is one or the other.
+        """Return the common type of two alternatives.
 
         Raises:
-            TranslationError: there is no integer that holds both.
+            TranslationError: no integer type holds both.
         """
         if first.kind == second.kind:
             return first.kind
@@ -542,7 +541,7 @@ class _Function(Writer):
         return self._extreme(node, "sgt", "ugt")
 
     def _extreme(self, node: ast.Call, signed: str, unsigned: str) -> Value:
-        """The lesser or the greater of two integers of one kind."""
+        """Return the minimum or the maximum of two integers of one kind."""
         first, second = (self._expression(argument) for argument in node.args)
         kind = self._unified(first, second)
         if not kind.is_integer:
@@ -563,7 +562,7 @@ class _Function(Writer):
         return self.value(f"fpext half {self._half(node)} to float", SINGLE)
 
     def _half(self, node: ast.Call) -> str:
-        """The half nearest to a number."""
+        """Return the float16 nearest to a number."""
         value = self._expression(*node.args)
         if value.kind.kind != "f":
             value = self.to(value, SINGLE)
@@ -579,12 +578,12 @@ class _Function(Writer):
         return self._widened(self.emit(f"trunc i32 {self._upper_half(node)} to i16"))
 
     def _widened(self, bits: str) -> Value:
-        """The float32 whose upper half is a bfloat16, given as its bits."""
+        """Return the float32 whose upper half is a bfloat16, given as its bits."""
         wide = self.emit(f"zext i16 {bits} to i32")
         return self.value(f"bitcast i32 {self.emit(f'shl i32 {wide}, 16')} to float", SINGLE)
 
     def _upper_half(self, node: ast.Call) -> str:
-        """The bits of the bfloat16 nearest to a number; those of NaN are cut and made quiet."""
+        """Return the bits of the bfloat16 nearest to a number; NaN is truncated and made quiet."""
         value = self.to(self._expression(*node.args), SINGLE).text
         bits = self.emit(f"bitcast float {value} to i32")
         upper = self.emit(f"lshr i32 {bits}, 16")
@@ -671,9 +670,9 @@ class _Function(Writer):
 
 
 def _assigned_again(function: ast.FunctionDef) -> set[str]:
-    """The names that are assigned more than once; parameters are, when they are called.
+    """Return the names that are assigned more than once; a parameter is assigned by the call.
 
-    Those of loops are not among them: what a loop counts is not assigned in its body.
+    Loop variables are excluded, since loop bodies do not assign them.
     """
     seen = {argument.arg for argument in function.args.args}
     again: set[str] = set()

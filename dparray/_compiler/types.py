@@ -1,9 +1,9 @@
-"""Numba's types of what a kernel works with, and how each is laid out.
+"""Numba types for the values in kernels, and their layouts.
 
-An array has the members of Numba's own arrays, with a pointer into the address space it lives in,
-so that Numba's code for views, indices and slices is the code for device arrays too. An item of a
-``Range`` has its extents: the range may be launched rounded up. Other items and groups have no
-members: their numbers are built-in variables of the device.
+An array has the members of Numba's own arrays, with a pointer into its address space, so that
+Numba's code for views, indices and slices also handles device arrays. An item of a ``Range``
+contains the requested range, since the launched one may be rounded up. Other items and groups have
+no members: their numbers are built-in variables of the device.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_DIMENSIONS = 3
 
 
 class DeviceArray(types.Array):
-    """An array in memory of a device: global, local to a group, or private to a work-item."""
+    """An array in device memory: global, local to a group, or private to a work-item."""
 
     def __init__(
         self,
@@ -54,17 +54,17 @@ class DeviceArray(types.Array):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The parts that tell two types apart."""
+        """The parts that distinguish types."""
         return (*super().key, self.addrspace)
 
     @property
     def as_array(self) -> DeviceArray:
-        """The type itself, which Numba asks of all that is like an array."""
+        """The type itself, which Numba queries on all array-like types."""
         return self
 
     @property
     def mangling_args(self) -> tuple[str, list[Any]]:
-        """Its spelling in the names of functions."""
+        """The spelling in mangled function names."""
         args = [self.dtype, self.ndim, self.layout, self.addrspace, not self.mutable]
         return type(self).__name__, args
 
@@ -75,7 +75,7 @@ class DeviceArray(types.Array):
         layout: str | None = None,
         readonly: bool | None = None,
     ) -> DeviceArray:
-        """Return a type that differs in some respects; it stays in its memory."""
+        """Return the type with some parts changed, in the same memory."""
         return DeviceArray(
             self.dtype if dtype is None else dtype,
             self.ndim if ndim is None else ndim,
@@ -86,7 +86,7 @@ class DeviceArray(types.Array):
         )
 
     def unify(self, typingctx: Any, other: Any) -> DeviceArray | None:
-        """Return the type of what is one or the other: of two layouts, that of any strides."""
+        """Return the common type of two arrays; for different layouts, that of any strides."""
         if not self._is_like(other):
             return None
         return self.copy(
@@ -95,7 +95,7 @@ class DeviceArray(types.Array):
         )
 
     def can_convert_to(self, typingctx: Any, other: Any) -> Any:
-        """Return whether it is an array of the other type, too."""
+        """Return whether it can be used as an array of the other type."""
         if (
             self._is_like(other)
             and other.layout in ("A", self.layout)
@@ -124,13 +124,13 @@ class _SpaceType(types.Type):
 
     def __init__(self, ndim: int, how: str = "") -> None:
         if not 1 <= ndim <= _MAX_DIMENSIONS:
-            raise TypingError(f"{self.label}: has 1, 2 or 3 dimensions; got {ndim}")
+            raise TypingError(f"{self.label}: must have 1, 2 or 3 dimensions; got {ndim}")
         self.ndim = ndim
         super().__init__(name=f"{self.label}<{ndim}>{how}")
 
     @property
     def mangling_args(self) -> tuple[str, list[Any]]:
-        """Its spelling in the names of functions."""
+        """The spelling in mangled function names."""
         return type(self).__name__, [self.ndim]
 
 
@@ -145,7 +145,7 @@ class ItemType(_SpaceType):
 
     @property
     def mangling_args(self) -> tuple[str, list[Any]]:
-        """Its spelling in the names of functions."""
+        """The spelling in mangled function names."""
         return type(self).__name__, [self.ndim, self.in_pieces]
 
 
@@ -162,7 +162,7 @@ class GroupType(_SpaceType):
 
 
 class SubGroupType(_SpaceType):
-    """``SubGroup``: the sub-group of an ``NdItem``, of one dimension whatever its range has."""
+    """``SubGroup``: the sub-group of an ``NdItem``, which is always one-dimensional."""
 
     label = "SubGroup"
 
@@ -176,7 +176,7 @@ class ConstantType(types.Type):
 
 
 class AtomicRefType(types.Type):
-    """``AtomicRef``: an element that several work-items change."""
+    """``AtomicRef``: an element that several work-items update."""
 
     def __init__(
         self, dtype: Any, memory_order: int, memory_scope: int, address_space: int
@@ -199,18 +199,18 @@ class VectorType(types.Type):
 
     @property
     def mangling_args(self) -> tuple[str, list[Any]]:
-        """Its spelling in the names of functions."""
+        """The spelling in mangled function names."""
         return type(self).__name__, [self.dtype, self.width]
 
 
-# --- how they are laid out ------------------------------------------------------------------------
+# --- layouts --------------------------------------------------------------------------------------
 
 
 class _ArrayModel(StructModel):
     def __init__(self, manager: Any, numba_type: DeviceArray) -> None:
         dimensions = numba_type.ndim
         members = [
-            # Nothing on a device counts references; Numba's code for arrays names both.
+            # Devices do not count references, but Numba's code for arrays names both members.
             ("meminfo", types.MemInfoPointer(numba_type.dtype)),
             ("parent", types.pyobject),
             ("nitems", types.intp),
@@ -229,7 +229,7 @@ class _PointerModel(PrimitiveModel):
 
 
 class _HalfModel(DataModel):
-    """Halves lie in memory as such, and are computed with as float32 that were rounded to them."""
+    """The layout of float16: stored as 16 bits, and computed as float32 that is rounded to them."""
 
     def get_value_type(self) -> Any:
         return ir.FloatType()
@@ -270,7 +270,7 @@ class _SpaceModel(StructModel):
 class _ItemModel(StructModel):
     def __init__(self, manager: Any, numba_type: ItemType) -> None:
         extents = types.UniTuple(types.int64, numba_type.ndim)
-        # Of a piece; and of a range in pieces, its extents and where the piece begins.
+        # For a piece; and for a range in pieces, its size and the start of the piece.
         names = ("extents", "whole", "offset") if numba_type.in_pieces else ("extents",)
         super().__init__(manager, numba_type, [(name, extents) for name in names])
 
@@ -305,7 +305,7 @@ def data_models() -> Any:
         (types.Float, _float_model),
         (AtomicRefType, _ReferenceModel),
         (VectorType, _VectorModel),
-        # A string literal is a variable, too, before it becomes a part of a format.
+        # A string literal is also a variable before it becomes part of a format.
         (types.UnicodeType, OpaqueModel),
     ):
         manager.register(numba_type, model)

@@ -1,5 +1,5 @@
-"""The functions of the namespace, a chapter of NumPy's manual in each file.
+"""The functions of the namespace, with one file per chapter of NumPy's manual.
 
-In: arrays and Python scalars. Out: arrays. Imports kernels, arrays and everything below.
-The edge of the namespace (guard, NumPy's keywords, names that are missing) stands here, too.
+Takes arrays and Python scalars; returns arrays. Imports kernels, arrays and the layers below them.
+The boundary of the namespace (error boundary, NumPy keywords, missing names) is also here.
 """

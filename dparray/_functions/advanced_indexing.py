@@ -1,4 +1,4 @@
-"""``x[index]`` with arrays of integers and masks among the indices."""
+"""``x[index]`` with integer arrays and masks among the indices."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _ALL = slice(None)
 
 
 def _index_arrays(x: ndarray, index: Any) -> list[Any]:
-    """The entries of an index with lists and integers among arrays made arrays, masks resolved.
+    """Convert the lists and integers of an index to arrays, and resolve its masks.
 
-    Integers count as arrays once an array is among the entries, as in NumPy. Every array is
-    checked to be on the queue of ``x``.
+    As in NumPy, integers count as arrays once an array is among the entries. Every array must be on
+    the queue of ``x``.
     """
     entries: list[Any] = []
     for position, entry in enumerate(index if type(index) is tuple else (index,)):
@@ -54,7 +54,7 @@ def _index_arrays(x: ndarray, index: Any) -> list[Any]:
             common_placement("x[index]", (("x", x), (name, entry)))
             if entry.dtype.kind not in "biu":
                 raise IndexError(
-                    f"x[index]: {name} has dtype {entry.dtype}; indices are integers or a mask"
+                    f"x[index]: {name} has dtype {entry.dtype}; indices must be integers or a mask"
                 )
             if entry.dtype.kind == "b":
                 entries.extend(_mask_positions(entry))
@@ -67,7 +67,9 @@ def _index_arrays(x: ndarray, index: Any) -> list[Any]:
             if values.size == 0:
                 values = values.astype(np.int64)
             if values.dtype.kind not in "biu":
-                raise IndexError(f"x[index]: {name} is {entry!r}; indices are integers or a mask")
+                raise IndexError(
+                    f"x[index]: {name} is {entry!r}; indices must be integers or a mask"
+                )
             array = from_host(values, x.sycl_queue, x.usm_type)
             entries.extend(_mask_positions(array) if values.dtype.kind == "b" else (array,))
         elif isinstance(entry, bool | np.bool_):
@@ -84,19 +86,19 @@ def _integer(entry: Any) -> int:
         return operator.index(entry)
     except TypeError:
         raise IndexError(
-            "x[index]: only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and arrays "
-            f"or lists of integers or booleans are indices; got {entry!r}"
+            "x[index]: indices must be integers, slices (`:`), ellipsis (`...`), newaxis (`None`), "
+            f"or arrays or lists of integers or Booleans; got {entry!r}"
         ) from None
 
 
 class _OfNewAxis(NamedTuple):
-    """The positions that a mask of 0 dimensions selects of a new axis of extent 1."""
+    """Return the indices that a 0-d mask selects along a new axis of length 1."""
 
     positions: ndarray
 
 
 def _mask_positions(mask: ndarray) -> list[Any]:
-    """A mask as one array of positions for each of its axes."""
+    """Convert a mask to one index array for each of its axes."""
     if mask.ndim == 0:
         length = int(bool(mask))
         return [_OfNewAxis(from_host(np.arange(length), mask.sycl_queue, mask.usm_type))]
@@ -129,11 +131,11 @@ def _check_masks(x: ndarray, index: Any) -> None:
 
 
 def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
-    """An index as a basic view and index arrays on adjacent axes of it.
+    """Convert an index to a basic view and index arrays on adjacent axes of the view.
 
     Returns:
         The view with the indexed axes made adjacent, the index arrays (broadcast together), the
-        first indexed axis of the view, and where the result's indexed axes belong.
+        first indexed axis of the view, and the position of the indexed axes in the result.
     """
     _check_masks(x, index)
     entries = _index_arrays(x, index)
@@ -157,7 +159,7 @@ def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
             extent = view.shape[at]
             if not -extent <= entry < extent:
                 raise IndexError(
-                    f"index {entry} is out of bounds for axis {at} with extent {extent}"
+                    f"index {entry} is out of bounds for axis {at} with length {extent}"
                 )
             entry = from_host(np.asarray(entry), x.sycl_queue, x.usm_type)
         arrays.append(entry)
@@ -170,23 +172,23 @@ def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
 
 
 def _is_advanced(entry: Any) -> bool:
-    """Whether an entry beside index arrays is one, as integers are there."""
+    """Return whether an entry counts as an index array, as integers do next to arrays."""
     return isinstance(entry, ndarray | _OfNewAxis | int) and not isinstance(entry, bool)
 
 
 def _are_apart(entries: Sequence[Any]) -> bool:
-    """Whether ``...`` stands between index arrays, be it for no axes at all."""
+    """Return whether ``...`` is between index arrays, even if it stands for no axes."""
     at = next((at for at, entry in enumerate(entries) if entry is Ellipsis), 0)
     return any(map(_is_advanced, entries[:at])) and any(map(_is_advanced, entries[at:]))
 
 
 def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
-    """The index arrays broadcast together, refused if one leads outside its axis."""
+    """Return the index arrays broadcast together; raise if an index is out of range."""
     shape = _layout.broadcast_shapes("x[index]", [array.shape for array in arrays])
     checked = []
     for axis, array in enumerate(arrays, start=first):
         extent = view.shape[axis]
-        if array.size and 0 not in shape:  # NumPy does not look at what is broadcast away
+        if array.size and 0 not in shape:  # NumPy does not check indices that are broadcast away
             check_inside(array, extent, axis)
         array = astype_array(array, _dtypes.int64, copy=False)
         strides = _layout.broadcast_strides("x[index]", array.shape, array.strides, shape)
@@ -195,9 +197,7 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
 
 
 def _with_host_data_here(x: ndarray, index: Any) -> Any:
-    """The index with lists that hold arrays made one array each, and NumPy arrays that the user
-    lets through copied to the place of ``x``, and arrays of dpnp ours.
-    """
+    """Convert lists of arrays, permitted NumPy arrays and dpnp arrays in an index."""
     if type(index) is tuple:
         return tuple([_with_host_data_here(x, entry) for entry in index])
     if type(index) is list and any(isinstance(part, ndarray) for part in index):
@@ -208,19 +208,19 @@ def _with_host_data_here(x: ndarray, index: Any) -> Any:
 
 
 def _entry_name(index: Any, position: int) -> str:
-    """The name of an entry of an index, for errors."""
+    """Return the name of an index entry for error messages."""
     return f"index[{position}]" if type(index) is tuple else "index"
 
 
 def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
-    """The arrays of an indexing operation by name; refuses anything that is not a index."""
+    """Return the arrays of an indexing operation by name; raise if an entry is not an index."""
     named = [("x", x)]
     for position, entry in enumerate(index if type(index) is tuple else (index,)):
         name = _entry_name(index, position)
         if isinstance(entry, ndarray):
             if entry.dtype.kind not in "biu":
                 raise IndexError(
-                    f"x[index]: {name} has dtype {entry.dtype}; indices are integers or a mask"
+                    f"x[index]: {name} has dtype {entry.dtype}; indices must be integers or a mask"
                 )
             named.append((name, entry))
         elif isinstance(entry, np.ndarray):
@@ -229,7 +229,7 @@ def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
 
 
 def index_for_numpy(index: Any, views: Sequence[np.ndarray]) -> Any:
-    """Return the index with NumPy's views instead of arrays."""
+    """Return the index with NumPy views instead of arrays."""
     rest = iter(views)
     entries = tuple(
         next(rest)
@@ -243,7 +243,7 @@ def index_for_numpy(index: Any, views: Sequence[np.ndarray]) -> Any:
 
 
 def _gathered_axis(x: ndarray, index: Any) -> int | None:
-    """The axis that a single array of integers selects along, if that is all the index does."""
+    """Return the axis of the index if it is a single integer array along one axis."""
     entries = index if type(index) is tuple else (index,)
     if not all(isinstance(entry, slice | ndarray) for entry in entries):
         return None
@@ -255,33 +255,33 @@ def _gathered_axis(x: ndarray, index: Any) -> int | None:
 
 
 def _only_mask(index: Any) -> ndarray | None:
-    """The mask, if that is all there is in an index."""
+    """Return the mask if the index is nothing but a mask."""
     entry = index[0] if type(index) is tuple and len(index) == 1 else index
     return entry if isinstance(entry, ndarray) and entry.dtype.kind == "b" else None
 
 
 def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray) -> None:
-    """NumPy's ``take`` without its detour through a buffer, which checking bounds needs."""
+    """Call NumPy's ``take`` after checking bounds, which avoids its internal buffer."""
     extent = source.shape[axis]
     if positions.size:
         low, high = positions.min(), positions.max()
         if low < -extent or high >= extent:
             raise IndexError(
                 f"index {low if low < -extent else high} is out of bounds for axis {axis} with "
-                f"extent {extent}"
+                f"length {extent}"
             )
     source.take(positions, axis, out, "wrap")
 
 
 def _by_entries(source: np.ndarray, *entries: Any) -> Any:
     found = source[entries]
-    # Beside slices NumPy reorders the axes of what it has made.
+    # With slices, NumPy reorders the axes of its result.
     return found if getattr(found, "base", None) is None else found.copy("K")
 
 
 @as_method
 def _take_advanced(x: ndarray, index: Any) -> ndarray:
-    """The elements that an advanced index selects, in a new array."""
+    """Return the elements that an advanced index selects, in a new array."""
     if is_met((x,), {}):
         return in_single(type(x)._take_advanced, (x, index), {})
     most = limits.host_elements
@@ -345,7 +345,7 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
 
 @as_method
 def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
-    """Write to the elements that an advanced index selects; checks come before any write."""
+    """Assign to the elements that an advanced index selects; all checks come before any write."""
     if is_met((x,), {}):
         in_single(type(x)._put_advanced, (x, index, value), {})
         return
@@ -363,8 +363,8 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
         common_placement(function, [*named, ("value", value)])
         if value.dtype.kind == "c" and x.dtype.kind != "c":
             raise DTypeError(
-                f"{function}: {value.dtype} does not fit into {x.dtype}; "
-                f"take dp.real(value) or dp.abs(value) first"
+                f"{function}: {value.dtype} cannot be stored in {x.dtype}; "
+                f"use dp.real(value) or dp.abs(value) first"
             )
         sources = [value]
     elif isinstance(value, bool | int | float | complex):

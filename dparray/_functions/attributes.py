@@ -1,4 +1,4 @@
-"""Arrays put together and gone through as NumPy's programs do: ``block``, ``r_``, ``x.flat``."""
+"""Assembling and iterating over arrays with NumPy's names: ``block``, ``r_``, ``x.flat``."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = [
 
 
 def is_weak(value: Any) -> bool:
-    """Return whether a value is a scalar of Python's: NumPy's have a dtype of their own."""
+    """Return whether a value is a Python scalar; NumPy scalars have a dtype of their own."""
     is_scalar = isinstance(value, bool | int | float | complex)
     return is_scalar and not isinstance(value, np.generic)
 
 
 class ndenumerate:
-    """Pairs of an index and the element there; the host has all values, from one copy.
+    """Iterate over pairs of an index and its element; the host copies all values once.
 
     Example:
         >>> import dparray as dp
@@ -52,7 +52,7 @@ class ndenumerate:
 
 
 class broadcast:
-    """The shape that arrays broadcast to, and their elements by it.
+    """Arrays broadcast together: their common shape, and an iterator over their elements.
 
     Example:
         >>> import dparray as dp
@@ -70,7 +70,7 @@ class broadcast:
 
     @property
     def iters(self) -> tuple[Iterator[Any], ...]:
-        """For each array its elements, repeated as broadcasting has it."""
+        """Iterators over the elements of each array after broadcasting."""
         return tuple(iter(broadcast_to(x, self.shape).flat) for x in self._arrays)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -78,7 +78,7 @@ class broadcast:
 
 
 class flatiter:
-    """The elements of an array in C order, as ``x.flat`` gives them: read, written and counted.
+    """The elements of an array in C order, returned by ``x.flat``: read, assign and iterate.
 
     Example:
         >>> import dparray as dp
@@ -101,9 +101,7 @@ class flatiter:
         return iter(ravel(self.base))
 
     def __next__(self) -> Any:
-        """Return the element after the one that was asked for last; the host reads all with the
-        first.
-        """
+        """Return the next element; the host reads all elements with the first one."""
         if self._rest is None:
             self._rest = iter(self)
         return next(self._rest)
@@ -120,15 +118,15 @@ class flatiter:
         if isinstance(value, ndarray):
             common_placement("x.flat[...] = value", (("x", x), ("value", value)))
             if value.size == 0:
-                raise ShapeError("x.flat[...] = value: there is no value")
-            if value.shape != selected.shape:  # NumPy repeats and cuts values here
+                raise ShapeError("x.flat[...] = value: value must not be empty")
+            if value.shape != selected.shape:  # NumPy repeats and truncates values here
                 value = resize(ravel(value), selected.shape)
         flat[index] = value
         if flat.block is not x.block:
             assign(x, reshape(flat, x.shape), "x.flat[...] = value")
 
     def copy(self) -> ndarray:
-        """Return the elements as a vector."""
+        """Return the elements as a 1-D array."""
         return ravel(self.base).copy()
 
     def __repr__(self) -> str:
@@ -136,11 +134,11 @@ class flatiter:
 
 
 class flags:
-    """How an array lies in memory, as ``x.flags`` gives it; flags cannot be changed.
+    """The memory layout of an array, returned by ``x.flags``; flags cannot be changed.
 
     Attributes:
-        c_contiguous, f_contiguous: elements lie one after another, rows or columns first.
-        writeable: no two elements share their memory, so that writing makes sense.
+        c_contiguous, f_contiguous: whether the elements are contiguous in C or Fortran order.
+        writeable: whether no two elements share memory.
         aligned: always true.
     """
 
@@ -161,17 +159,17 @@ class flags:
 
     @property
     def contiguous(self) -> bool:
-        """``c_contiguous`` by its other name."""
+        """The NumPy alias for ``c_contiguous``."""
         return bool(self.__dict__["c_contiguous"])
 
     @property
     def fnc(self) -> bool:
-        """F contiguous and not C contiguous."""
+        """Whether the array is F contiguous and not C contiguous."""
         return bool(self.__dict__["f_contiguous"] and not self.__dict__["c_contiguous"])
 
     @property
     def forc(self) -> bool:
-        """F contiguous or C contiguous."""
+        """Whether the array is F contiguous or C contiguous."""
         return bool(self.__dict__["f_contiguous"] or self.__dict__["c_contiguous"])
 
     def __getitem__(self, name: str) -> bool:
@@ -187,11 +185,11 @@ class flags:
         cure = ""
         if name.lower() in ("o", "owndata"):
             cure = "; dp.shares_memory(x, y) tells whether two arrays share memory"
-        return f"{name!r} is none of {', '.join(self._NAMES).upper()}{cure}"
+        return f"unknown flag {name!r}; expected one of {', '.join(self._NAMES).upper()}{cure}"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise UnsupportedFeatureError(
-            f"flags.{name}: the flags of an array on a device cannot be changed; take a copy to "
+            f"flags.{name}: the flags of a device array cannot be changed; take a copy to "
             f"keep the values"
         )
 
@@ -215,9 +213,9 @@ def _set_flat(self: ndarray, value: Any) -> None:
 
 def _attach() -> None:
     ndarray.flat = property(
-        flatiter, _set_flat, doc="The elements in C order, to read, to write and to go through."
+        flatiter, _set_flat, doc="The elements in C order, to read, assign and iterate."
     )
-    ndarray.flags = property(flags, doc="How the array lies in memory.")
+    ndarray.flags = property(flags, doc="The memory layout of the array.")
     ndarray.__class_getitem__ = classmethod(types.GenericAlias)  # type: ignore[attr-defined]
 
 

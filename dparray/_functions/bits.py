@@ -1,4 +1,4 @@
-"""Bits of integers: counted, packed into bytes and unpacked."""
+"""Bit operations on integers: count, pack into bytes and unpack."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["bitwise_count", "packbits", "unpackbits"]
 
 @with_options
 def bitwise_count(x: Any, /) -> ndarray:
-    """Return how many bits of the absolute value are set, as ``uint8``.
+    """Return the number of set bits of the absolute value, as ``uint8``.
 
     Raises:
-        DTypeError: ``x`` is not integer.
+        DTypeError: ``x`` is not an integer array.
 
     Example:
         >>> import dparray as dp
@@ -40,9 +40,10 @@ def bitwise_count(x: Any, /) -> ndarray:
         raise DTypeError(f"bitwise_count: x of dtype {x.dtype} must be integers")
     if x.dtype.kind == "b":
         return astype_array(x, _dtypes.uint8)
-    if x.dtype.kind == "i":  # the least integer is its own absolute value, as bits the right one
+    # the absolute value of the minimum overflows to itself, whose bits are correct
+    if x.dtype.kind == "i":
         x = astype_array(apply(OPS["abs"], x), np.dtype(f"u{x.itemsize}"))
-    # Sums of neighboring fields of 1, 2 and 4 bits; the bytes are added by a multiplication.
+    # Sums of adjacent fields of 1, 2 and 4 bits; a multiplication adds the bytes.
     bits = astype_array(x, _dtypes.uint64)
     bits = bits - ((bits >> 1) & 0x5555555555555555)
     bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
@@ -53,17 +54,17 @@ def bitwise_count(x: Any, /) -> ndarray:
 
 @public()
 def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
-    """Elements as bits of ``uint8``, eight along an axis in one; the last is filled with zeros.
+    """Pack elements into the bits of ``uint8``, eight along an axis in one byte, padded with zeros.
 
     Args:
-        x: integers or booleans; each counts as a set bit if it is not zero.
+        x: integers or Booleans; each nonzero element is a set bit.
         axis: the axis; ``None`` packs the flattened array.
-        bitorder: ``"big"`` makes the first element the highest bit, ``"little"`` the lowest.
+        bitorder: ``"big"`` puts the first element into the highest bit, ``"little"`` the lowest.
 
     Raises:
-        ArgumentError: there is no such order of bits.
-        AxisError: there is no such axis.
-        DTypeError: ``x`` is neither integer nor boolean.
+        ArgumentError: the order of bits is unknown.
+        AxisError: an axis is out of range.
+        DTypeError: ``x`` is neither an integer nor a Boolean array.
 
     Example:
         >>> import dparray as dp
@@ -71,7 +72,7 @@ def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
         array([160], dtype=uint8)
     """
     if x.dtype.kind not in "biu":
-        raise DTypeError(f"packbits: x of dtype {x.dtype} must be integers or booleans")
+        raise DTypeError(f"packbits: x of dtype {x.dtype} must be integers or Booleans")
     shifts = _bit_shifts("packbits", x, bitorder)
     if axis is None:
         x, axis = x.reshape(-1), 0
@@ -88,17 +89,17 @@ def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
 def unpackbits(
     x: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> ndarray:
-    """Return the bits of ``uint8`` as elements that are 0 or 1, along an axis.
+    """Unpack ``uint8`` into elements that are 0 or 1, along an axis.
 
     Args:
         x: a ``uint8`` array.
         axis: the axis; ``None`` unpacks the flattened array.
-        count: how many bits to keep along it; a negative number leaves so many out.
-        bitorder: ``"big"`` or ``"little"``, as of :func:`packbits`.
+        count: the number of bits to keep along the axis; a negative number drops that many.
+        bitorder: ``"big"`` or ``"little"``, as in :func:`packbits`.
 
     Raises:
-        ArgumentError: there is no such order of bits.
-        AxisError: there is no such axis.
+        ArgumentError: the order of bits is unknown.
+        AxisError: an axis is out of range.
         DTypeError: ``x`` is not ``uint8``.
 
     Example:
@@ -125,8 +126,8 @@ def unpackbits(
 
 
 def _bit_shifts(function: str, x: ndarray, bitorder: str) -> ndarray:
-    """By how much each of eight bits is shifted in its byte."""
+    """Return the shift of each of the eight bits of a byte."""
     if bitorder not in ("big", "little"):
-        raise ArgumentError(f"{function}: bitorder {bitorder!r} is neither 'big' nor 'little'")
+        raise ArgumentError(f"{function}: bitorder must be 'big' or 'little'; got {bitorder!r}")
     order = range(7, -1, -1) if bitorder == "big" else range(8)
     return from_host(np.asarray(order, np.uint8), x.sycl_queue, x.usm_type)

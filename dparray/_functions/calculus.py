@@ -44,20 +44,20 @@ def _along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
 
 @public()
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
-    """Return the differences of neighbors along an axis, ``n`` times over.
+    """Return the differences of adjacent elements along an axis, repeated ``n`` times.
 
     Args:
         x: an array.
-        n: how often.
+        n: the number of repetitions.
         axis: the axis.
         prepend: an array or a scalar to put before the elements.
         append: an array or a scalar to put after them.
 
     Returns:
-        An array that is ``n`` shorter along the axis (booleans give booleans: whether they differ).
+        An array that is ``n`` shorter along the axis. Booleans give Booleans: whether they differ.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
         ValueError: ``n`` is negative.
 
@@ -67,7 +67,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         array([3, 5])
     """
     if n < 0:
-        raise ValueError(f"diff: n is {n}; it must be 0 or more")
+        raise ValueError(f"diff: n must be at least 0; got {n}")
     if n == 0:
         return x
     axis = _layout.normalize_axis("diff", axis, x.ndim)
@@ -98,12 +98,12 @@ def _edge(x: ndarray, value: Any, axis: int) -> ndarray | None:
 
 
 def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
-    """Return the differences of neighbors of the flattened array.
+    """Return the differences of adjacent elements of the flattened array.
 
     Args:
         x: an array.
-        to_end: an array, a list or a scalar to put behind them.
-        to_begin: the same before them.
+        to_end: an array, a list or a scalar to append.
+        to_begin: an array, a list or a scalar to prepend.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -127,23 +127,23 @@ def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
 def gradient(
     x: Any, /, *spacing: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> Any:
-    """Return the slopes along axes: central differences inside, one-sided ones at the edges.
+    """Return the gradient along axes: central differences inside, one-sided ones at the edges.
 
     Args:
-        x: an array with two elements or more along each axis.
-        *spacing: nothing (distance 1), one scalar for all axes, or for each axis a scalar or a
-            vector of coordinates.
+        x: an array with at least two elements along each axis.
+        *spacing: nothing (distance 1), one scalar for all axes, or a scalar or a vector of
+            coordinates for each axis.
         axis: the axes; all of them if ``None``.
         edge_order: 1 or 2, the order of accuracy at the edges.
 
     Returns:
-        An array of the shape of ``x``; a tuple of one for each axis if there are several.
+        An array of the shape of ``x``, or a tuple with one for each axis if there are several.
 
     Raises:
-        AxisError: there is no such axis.
-        DTypeError: ``x`` is boolean.
+        AxisError: an axis is out of range.
+        DTypeError: ``x`` is Boolean.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: an axis is too short, or the spacing does not fit.
+        ShapeError: an axis is too short, or the spacing has the wrong shape.
 
     Example:
         >>> import dparray as dp
@@ -152,7 +152,7 @@ def gradient(
     """
     x = check_array("gradient", "x", x)
     if x.dtype.kind == "b":
-        raise DTypeError("gradient: x of dtype bool has no differences; use x.astype('int8')")
+        raise DTypeError("gradient: x must not have dtype bool; use x.astype('int8')")
     place = placement_of(x)
     named = [("x", x)]
     distances: list[Any] = []
@@ -172,11 +172,11 @@ def gradient(
     if distances and len(distances) != len(axes):
         raise ShapeError(f"gradient: {len(distances)} spacings for {len(axes)} axes")
     if edge_order not in (1, 2):
-        raise ValueError(f"gradient: edge_order is {edge_order}; it must be 1 or 2")
+        raise ValueError(f"gradient: edge_order must be 1 or 2; got {edge_order}")
     floating = _dtypes.default_float(x.sycl_queue.sycl_device)
     if x.dtype.kind not in "fc":
         x = astype_array(x, floating)
-    # The differences of unsigned and narrow integers would wrap around.
+    # Differences of unsigned and narrow integers would wrap around.
     distances = [
         astype_array(each, floating)
         if isinstance(each, ndarray) and each.dtype.kind in "biu"
@@ -194,7 +194,7 @@ def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Plac
     extent = x.shape[axis]
     if extent <= edge_order:
         raise ShapeError(
-            f"gradient: axis {axis} has {extent} elements; it needs {edge_order + 1} or more"
+            f"gradient: axis {axis} must have at least {edge_order + 1} elements; it has {extent}"
         )
     result = empty_on(placement, x.shape, x.dtype)
     inner = x[_along(axis, 1, -1)]
@@ -206,7 +206,7 @@ def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Plac
             )
         steps = diff(reshape(spacing, (extent, *(1,) * (x.ndim - axis - 1))), axis=0)
         left, right = steps[:-1], steps[1:]
-        # NumPy's terms in its order: beside infinities, others that are equal have other results.
+        # The terms have NumPy's order: with infinities, an equivalent order gives other results.
         inside = (
             -right / (left * (left + right)) * before
             + (right - left) / (left * right) * inner
@@ -227,7 +227,7 @@ def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Plac
         a, b, c = _one_sided(first, second)
         start = a * at[0] + b * at[1] + c * x[_layout.at_axis(axis, 2)]
         a, b, c = _one_sided(last, last_but_one)
-        # Added up as they lie in memory, so that what NumPy rounds is rounded.
+        # The terms are added in memory order, so that the result rounds as NumPy's does.
         end = -c * x[_layout.at_axis(axis, -3)] - b * at[2] - a * at[3]
     result[_layout.at_axis(axis, 0)] = start
     result[_layout.at_axis(axis, -1)] = end
@@ -235,7 +235,7 @@ def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Plac
 
 
 def _one_sided(near: Any, far: Any) -> tuple[Any, Any, Any]:
-    """The weights of an element and the next two in the second-order slope at the first."""
+    """Return the weights of the first three elements in the second-order slope at the first."""
     if near is far:
         return -1.5 / near, 2.0 / near, -0.5 / near
     whole = near + far
@@ -244,16 +244,16 @@ def _one_sided(near: Any, far: Any) -> tuple[Any, Any, Any]:
 
 @public()
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray:
-    """Return the integral of ``y`` along an axis by the trapezoidal rule.
+    """Integrate ``y`` along an axis by the trapezoidal rule.
 
     Args:
         y: an array of values.
-        x: where they are: a vector, or an array of the shape of ``y``.
-        dx: the distance of neighbors, if ``x`` is not given.
+        x: the sample points: a vector, or an array of the shape of ``y``.
+        dx: the distance between samples if ``x`` is not given.
         axis: the axis.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -278,12 +278,12 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
 def unwrap(
     x: Any, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
 ) -> ndarray:
-    """Angles along an axis without jumps of more than half a period, or than ``discont``.
+    """Unwrap angles: remove jumps above half a period, or above ``discont``, along an axis.
 
-    Integers stay integers where the period is one.
+    Integers stay integers if the period is an integer.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         DTypeError: ``x`` is complex.
 
     Example:
@@ -329,15 +329,15 @@ def interp(
     right: float | None = None,
     period: float | None = None,
 ) -> ndarray:
-    """Return the values at ``x`` of the function that joins the points (``xp``, ``fp``) by lines.
+    """Return the piecewise linear interpolant of the points (``xp``, ``fp``) at ``x``.
 
     Args:
-        x: an array of points.
-        xp: an increasing vector of points.
-        fp: the values there.
-        left: the value left of ``xp[0]``; ``fp[0]`` if not given.
-        right: the value right of ``xp[-1]``; ``fp[-1]`` if not given.
-        period: of the points, which then need not increase.
+        x: the points at which to evaluate.
+        xp: the sample points, an increasing vector.
+        fp: the values at the sample points.
+        left: the value to the left of ``xp[0]``. Defaults to ``fp[0]``.
+        right: the value to the right of ``xp[-1]``. Defaults to ``fp[-1]``.
+        period: the period of the sample points, which then need not increase.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -358,12 +358,12 @@ def interp(
         ends = {"left": left, "right": right, "period": period}
         if module is np:
             return module.interp(*arrays, **ends)
-        # dpnp takes contiguous vectors only.
+        # dpnp accepts contiguous vectors only.
         points, *known = [module.reshape(each, -1) for each in arrays]
         if known[0].size == 1 and period is None:
-            # NumPy's value beside one point alone is that of the point, for NaN, too.
+            # For a single sample point NumPy returns its value, even for NaN.
             points = module.where(module.isnan(points), known[0], points)
-        if period is not None:  # dpnp would write into both
+        if period is not None:  # dpnp would overwrite both
             real = _dtypes.default_float(x.sycl_queue.sycl_device)
             points = module.remainder(points.astype(real), abs(period))
             known[0] = module.remainder(known[0].astype(real), abs(period))

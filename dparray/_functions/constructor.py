@@ -1,4 +1,4 @@
-"""``dp.ndarray(shape, dtype=...)``, as NumPy's constructor is called."""
+"""``dp.ndarray(shape, dtype=...)``, with the signature of NumPy's constructor."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def __init__(
     """Return an array whose values are undefined, or another view of an array's memory.
 
     Args:
-        shape: extents.
+        shape: the shape of the array.
         dtype: the default is the device's default float dtype (``float64`` where there is fp64).
-        buffer: a contiguous array of ours, whose memory and queue the new one shares.
+        buffer: a contiguous dparray array, whose memory and queue the new array shares.
         offset: bytes from the first element of ``buffer``.
-        strides: bytes from one element of ``buffer`` to the next along each axis.
+        strides: the distance in bytes between consecutive elements along each axis.
         order: ``"C"`` (rows first, the default) or ``"F"`` (columns first).
-        device, usm_type, sycl_queue: as of :func:`dparray.empty`; not with ``buffer``.
+        device, usm_type, sycl_queue: see :func:`dparray.empty`; not with ``buffer``.
 
     Raises:
-        HostConversionError: ``buffer`` is memory of the host.
-        ArgumentError: ``buffer`` is not contiguous, or ``offset`` or ``strides`` are given without
-            it, or placement beside it.
-        ShapeError: the elements do not lie in ``buffer``, or ``shape`` is no shape.
+        HostConversionError: ``buffer`` is host memory.
+        ArgumentError: ``buffer`` is not contiguous; ``offset`` or ``strides`` are given without it;
+            or it is given together with a placement.
+        ShapeError: the elements are not within ``buffer``, or ``shape`` is not a shape.
 
     Example:
         >>> import dparray as dp
@@ -62,13 +62,13 @@ def __init__(
     if buffer is None:
         if strides is not None or offset:
             raise ArgumentError(
-                "ndarray: offset and strides are those of a buffer; give buffer=, or leave them out"
+                "ndarray: offset and strides require buffer=; give it, or omit them"
             )
         made = empty(shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
     else:
         if device is not None or usm_type is not None or sycl_queue is not None:
             raise ArgumentError(
-                "ndarray: an array over a buffer is where the buffer is; leave out device, "
+                "ndarray: the placement of buffer= cannot be changed; omit device, "
                 "usm_type and sycl_queue"
             )
         made = _over(buffer, shape, dtype, offset, strides, order)
@@ -79,10 +79,10 @@ def __init__(
 def _over(
     buffer: Any, shape: Any, dtype: Any, offset: int, strides: Sequence[int] | None, order: str
 ) -> ndarray:
-    """An array over the memory of another."""
+    """Create an array over the memory of another array."""
     if not isinstance(buffer, ndarray):
         raise HostConversionError(
-            f"ndarray: buffer of type {type(buffer).__name__} is memory of the host, and arrays "
+            f"ndarray: buffer of type {type(buffer).__name__} is host memory, and arrays "
             "are on a device; copy it there: dp.asarray(numpy.ndarray(shape, dtype, buffer))"
         )
     source = materialize(buffer)

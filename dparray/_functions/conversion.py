@@ -1,4 +1,4 @@
-"""Arrays from other objects, and to them: ``asarray`` is the way in for data of the host."""
+"""Conversions from other objects to arrays and back; ``asarray`` accepts host data."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ __all__ = [
 ]
 
 
-#: DLPack's number of the kind of device that is the host.
+#: The device type in DLPack that stands for the host.
 _DLPACK_HOST = 1
 
 
 def asarray_chkfinite(
     obj: Any, dtype: Any = None, order: str | None = None, **place: Any
 ) -> ndarray:
-    """:func:`asarray` that refuses NaN and infinity; the host waits to know.
+    """Convert like :func:`asarray`, but raise for NaN and infinity; the host waits for the check.
 
     Raises:
-        ArgumentError: there is NaN or infinity.
+        ArgumentError: the values include NaN or infinity.
 
     Example:
         >>> import dparray as dp
@@ -76,21 +76,21 @@ def asarray_chkfinite(
     """
     x = asarray(obj, dtype, order, **place)
     if x.dtype.kind in "fc" and not bool(all_of(apply(OPS["isfinite"], x))):
-        raise ArgumentError("asarray_chkfinite: there is NaN or infinity among the values")
+        raise ArgumentError("asarray_chkfinite: x must not contain NaN or infinity")
     return x
 
 
 def require(x: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
-    """Return an array of a dtype that meets NumPy's requirements, copied where it has to be.
+    """Return an array with a dtype and NumPy's requirements, copied if necessary.
 
     Args:
         x: whatever :func:`asarray` takes.
         dtype: the dtype.
-        requirements: some of ``"C"``, ``"F"``, ``"A"`` (aligned) and ``"W"`` (writeable), which all
-            arrays are, ``"O"`` (owns its memory) and ``"E"``, a list of them or one.
+        requirements: one or more of ``"C"``, ``"F"``, ``"A"`` (aligned) and ``"W"`` (writeable),
+            which always hold, ``"O"`` (owns its memory) and ``"E"``.
 
     Raises:
-        ArgumentError: there is no such requirement, or both orders are asked for.
+        ArgumentError: a requirement is unknown, or both orders are requested.
 
     Example:
         >>> import dparray as dp
@@ -103,16 +103,18 @@ def require(x: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
     given = [requirements] if isinstance(requirements, str) else list(requirements or ())
     unknown = [one for one in given if str(one).upper() not in known]
     if unknown:
-        raise ArgumentError(f"require: {unknown[0]!r} is none of C, F, A, W, O, E")
+        raise ArgumentError(
+            f"require: unknown requirement {unknown[0]!r}; expected one of C, F, A, W, O, E"
+        )
     wanted = {known[str(one).upper()] for one in given}
     if {"C", "F"} <= wanted:
-        raise ArgumentError("require: an array cannot be asked to be both C and F contiguous")
+        raise ArgumentError("require: C and F must not both be required; omit one")
     order = "C" if "C" in wanted else "F" if "F" in wanted else None
     return asarray(x, dtype, order, copy=True if "O" in wanted else None)
 
 
 def isfortran(x: ndarray) -> bool:
-    """Return whether columns lie one after another, and rows do not.
+    """Return whether columns are contiguous and rows are not.
 
     Example:
         >>> import dparray as dp
@@ -138,32 +140,32 @@ def asarray(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Anything that holds numbers as an array.
+    """Convert an object that holds numbers to an array.
 
     Args:
-        obj: an array, a NumPy array, a buffer, a Python or NumPy scalar, nested sequences of
-            scalars and of arrays on one queue (of several, and of NumPy's too, where ``device`` or
-            ``sycl_queue`` says where all go), or an object with ``__sycl_usm_array_interface__``
-            (dpnp) or ``__dlpack__``.
-        dtype: the result's dtype; that of ``obj`` if not given. Text and objects (``["1.5", "2"]``,
-            a column of a table) become numbers of it.
-        order: ``"C"`` or ``"F"``; as ``obj`` is if not given.
-        copy: ``True`` always copies, ``False`` never does and raises where it would be needed,
-            ``None`` copies only where needed.
-        device: where the result lives. If neither this nor ``sycl_queue`` is given: on the queue
-            of ``obj`` if it has one, on the default device otherwise.
-        usm_type: the result's USM type: that of ``obj`` if not given, else ``"device"``.
-        sycl_queue: the queue; may be given instead of ``device``.
+        obj: an array, a NumPy array, a buffer, a Python or NumPy scalar, or an object with
+            ``__sycl_usm_array_interface__`` (dpnp) or ``__dlpack__``. Also nested sequences of
+            scalars and arrays on one queue; with ``device`` or ``sycl_queue`` given, of arrays on
+            any queue and NumPy arrays.
+        dtype: the dtype of the result; that of ``obj`` by default. Strings and objects (``["1.5",
+            "2"]``, a table column) are converted to it.
+        order: ``"C"`` or ``"F"``; that of ``obj`` by default.
+        copy: ``True`` always copies, ``False`` never copies and raises if a copy is needed,
+            ``None`` copies only if needed.
+        device: the device of the result. If neither this nor ``sycl_queue`` is given, the queue of
+            ``obj`` if it has one, else the default device.
+        usm_type: the USM type of the result; that of ``obj`` by default, else ``"device"``.
+        sycl_queue: the queue, as an alternative to ``device``.
 
     Returns:
-        ``obj`` itself if it is an array that already is what was asked for; an array over the
-        same memory for USM objects of other libraries; else a copy.
+        ``obj`` itself if it is an array that meets the request, an array that shares the memory of
+        USM objects of other libraries, or else a copy.
 
     Raises:
-        DeviceError: there is no such device, or ``device`` and ``sycl_queue`` disagree.
-        DTypeError: the values are of a dtype that arrays cannot have.
+        DeviceError: the device is unknown, or ``device`` and ``sycl_queue`` disagree.
+        DTypeError: arrays do not support the dtype of the values.
         ExecutionPlacementError: arrays inside a sequence are on different queues.
-        ArgumentError: text, or an object, is no number of the dtype that was asked for.
+        ArgumentError: a string or object cannot be converted to the requested dtype.
         OverflowError: a Python integer does not fit the dtype.
         ValueError: ``copy=False``, but a copy is needed.
 
@@ -201,18 +203,16 @@ def asarray(
     elif not is_of_host and hasattr(obj, "__dlpack__"):
         return rearranged(from_dlpack(obj), wanted, order, copy, device, usm_type, sycl_queue)
     if copy is False:
-        raise ValueError(
-            "asarray: copy=False, but values of the host have to be copied to a device"
-        )
+        raise ValueError("asarray: copy=False, but host values must be copied to a device")
     placement = chosen_placement(device, usm_type, sycl_queue)
     values = host_values("asarray", obj, placement.queue, wanted)
     if wanted is not None and values.dtype.kind == "c" and wanted.kind not in "bc":
         raise DTypeError(
-            f"asarray: complex numbers do not become {wanted} unasked; write dp.asarray(x).real, "
-            "or .imag"
+            f"asarray: complex numbers are not converted to {wanted} implicitly; write "
+            "dp.asarray(x).real, or .imag"
         )
     if wanted is not None and wanted.kind in "iu" and not is_of_host and values.dtype != wanted:
-        # NumPy makes floats of integers on both sides of 2**63, and tells which do not fit.
+        # NumPy converts integers on both sides of 2**63 to floats, and reports those that overflow.
         values = np.asarray(obj, wanted)
     array = from_host(values, placement.queue, placement.usm_type, wanted)
     if order in ("C", "F"):
@@ -228,7 +228,7 @@ def placed(
     usm_type: str | None,
     sycl_queue: dpctl.SyclQueue | None,
 ) -> ndarray:
-    """Return an operand of a function that creates, copied to the place asked for."""
+    """Return an operand of a creation function, copied to the requested placement."""
     if device is None and usm_type is None and sycl_queue is None:
         return check_array(function, name, x)
     if not isinstance(x, ndarray | list | tuple) and not is_shareable(x):
@@ -245,13 +245,13 @@ def rearranged(
     usm_type: str | None,
     sycl_queue: dpctl.SyclQueue | None,
 ) -> ndarray:
-    """``x`` with another dtype, order, place or USM type; ``x`` itself if it has them already."""
+    """Return ``x`` with another dtype, order, placement or USM type; ``x`` if none changes."""
     if order not in (None, "C", "F", "A", "K"):
-        raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")
+        raise ValueError(f"order: unknown order {order!r}; expected one of 'C', 'F', 'A', 'K'")
     placement = placed_like(x, device, usm_type, sycl_queue)
     changes_place = placement.queue != x.sycl_queue or placement.usm_type != x.usm_type
     changes_dtype = dtype is not None and dtype != x.dtype
-    if order == "A":  # NumPy takes it for the order of copies, and not of those to another dtype
+    if order == "A":  # NumPy ignores "A" when it converts to another dtype
         is_by_columns = _layout.order_like(x.shape, x.strides, x.itemsize, order) is not None
         order = ("F" if is_by_columns else "C") if copy and not changes_dtype else None
     changes_order = order in ("C", "F") and not _layout.is_contiguous(
@@ -285,17 +285,17 @@ def rearranged(
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
-    """Return an array from any object with ``__dlpack__``; host memory is copied, USM shared.
+    """Return an array from any object with ``__dlpack__``; host memory is copied, USM is shared.
 
-    SYCL work needs USM memory, which NumPy and PyTorch on the CPU do not allocate; in the other
+    SYCL needs USM memory, which NumPy and PyTorch on the CPU do not allocate. In the other
     direction, ``torch.from_dlpack(x)`` shares the memory of an array on a CPU device.
 
     Args:
-        x: the producer. Host data (NumPy and the like) is copied to ``device``.
-        device: where the result lives. If not given: the producer's own queue if it names one
-            (``__sycl_usm_array_interface__``, as arrays of dpnp do), the default queue of its
-            device if it does not, the default device for data of the host.
-        copy: as of :func:`asarray`.
+        x: the producer. Host data (such as NumPy arrays) is copied to ``device``.
+        device: the device of the result. By default, the producer's queue if it has one
+            (``__sycl_usm_array_interface__``, as dpnp arrays do); otherwise the default queue of
+            its device, or the default device for host data.
+        copy: see :func:`asarray`.
 
     Raises:
         TypeError: the object has no ``__dlpack__``.
@@ -309,7 +309,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     """
     if isinstance(x, ndarray):
         return rearranged(x, None, None, copy, device, None, None)
-    if is_shareable(x):  # which names the queue, and DLPack does not
+    if is_shareable(x):  # it names the queue, which DLPack does not
         return rearranged(shared(x), None, None, copy, device, None, None)
     if not hasattr(x, "__dlpack__"):
         raise HostConversionError(
@@ -319,9 +319,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     on_host = int(kind) == _DLPACK_HOST
     if on_host:
         if copy is False:
-            raise ValueError(
-                "from_dlpack: copy=False, but data of the host have to be copied to a device"
-            )
+            raise ValueError("from_dlpack: copy=False, but host data must be copied to a device")
         queue = queue_of(device)
         bits = dlpack_bits.Bits(x)
         values = np.from_dlpack(bits)
@@ -346,17 +344,16 @@ def _dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """The array as a DLPack capsule over its own memory, or over a copy where that is needed.
+    """Export the array as a DLPack capsule over its own memory, or over a copy if needed.
 
-    Waits for the work before it on the queue. For the host (``dl_device=(1, 0)``, and what is
-    asked of an array on a CPU device) memory that it can read at its own address is shared, other
-    memory copied. Later work does not wait for the
-    host, nor the host for it: call ``dp.synchronize(x)`` before the shared memory is looked at
-    again, or use ``x.map()``, which orders both.
+    Waits for earlier work on the queue. For the host (``dl_device=(1, 0)``, and the default for an
+    array on a CPU device), memory that the host can read at its own address is shared, and other
+    memory is copied. Later work and the host do not wait for each other: call ``dp.synchronize(x)``
+    before you read the shared memory again, or use ``x.map()``, which orders both.
 
     Raises:
-        BufferError: ``copy=False``, but a copy is needed; another device was asked for; or the
-            array is on a sub-device or in a context that DLPack cannot name.
+        BufferError: ``copy=False``, but a copy is needed; another device was requested; or the
+            array is on a sub-device or in a context that DLPack cannot represent.
     """
     if _dtypes.is_bfloat16(self.dtype):
         bits = self.view(np.uint16)
@@ -371,12 +368,12 @@ def _dlpack(
         dl_device = _dlpack_device(self)
     if int(dl_device[0]) == _DLPACK_HOST:
         if copy is None:
-            # Versions of DLPack before 1.0 cannot name memory as read-only.
+            # DLPack before version 1.0 cannot mark memory as read-only.
             is_unspoken = max_version is None and _is_read_only(self)
             copy = is_unspoken or not copies.is_host_accessible(self.sycl_queue, self.usm_type)
         return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
     source = self.copy() if copy else self
-    tensor = exchange.dpt.asarray(source)  # through the interface that shares our memory
+    tensor = exchange.dpt.asarray(source)  # through the interface that shares dparray's memory
     place = _oneapi_device(tensor)
     if tuple(map(int, dl_device)) != place:
         raise BufferError(
@@ -388,7 +385,7 @@ def _dlpack(
 
 
 class _HostMemory:
-    """The memory of an array as NumPy's array interface; keeps the array alive."""
+    """Export the memory of an array as NumPy's array interface; keeps the array alive."""
 
     def __init__(self, x: ndarray) -> None:
         self.owner = x
@@ -397,7 +394,7 @@ class _HostMemory:
 
 
 def _shared_with_host(x: ndarray) -> np.ndarray:
-    """A NumPy array over the memory of an array, after the work before it on the queue.
+    """Return a NumPy array over the memory of an array, after earlier work on the queue.
 
     Raises:
         BufferError: the host cannot read the memory.
@@ -405,7 +402,7 @@ def _shared_with_host(x: ndarray) -> np.ndarray:
     if not copies.is_host_accessible(x.sycl_queue, x.usm_type):
         raise BufferError(
             f"__dlpack__: copy=False, but the host cannot read {x.usm_type} memory of "
-            f"{x.device}; leave copy out"
+            f"{x.device}; omit copy"
         )
     writes.share(x.block)
     queues.wait(x.sycl_queue)
@@ -416,17 +413,17 @@ def _shared_with_host(x: ndarray) -> np.ndarray:
 
 
 def _is_read_only(x: ndarray) -> bool:
-    """Whether a write to one element changes others, as in what ``broadcast_to`` returns."""
+    """Return whether a write to one element changes others, as after ``broadcast_to``."""
     return _layout.shows_elements_twice(x.shape, x.strides)
 
 
 def _dlpack_device(self: ndarray) -> tuple[int, int]:
-    """The DLPack device: the host where the device is a CPU, whose memory every library reads.
+    """Return the DLPack device: the host for CPU devices, whose memory every library can read.
 
-    Of other devices: type oneAPI and the number of the device.
+    For other devices: the oneAPI type and the number of the device.
 
     Raises:
-        BufferError: the array is on a sub-device or in a context that DLPack cannot name.
+        BufferError: the array is on a sub-device or in a context that DLPack cannot represent.
     """
     if device_facts.is_cpu(self.sycl_queue):
         return _DLPACK_HOST, 0
@@ -450,10 +447,10 @@ _attach_dlpack()
 
 
 def asnumpy(x: ndarray) -> np.ndarray:
-    """Return the values of an array as a new NumPy array; waits for the work that writes them.
+    """Return the values of an array as a new NumPy array; waits for pending work on it.
 
     Raises:
-        HostConversionError: ``x`` is no array.
+        HostConversionError: ``x`` is not an array.
 
     Example:
         >>> import dparray as dp
@@ -477,22 +474,23 @@ def astype(
     copy: bool = True,
     device: Any = None,
 ) -> ndarray:
-    """Return the array in another dtype, on the same queue unless ``device`` names another.
+    """Convert the array to another dtype, on the same queue unless ``device`` is given.
 
     Args:
         x: the array.
-        dtype: the new dtype. Complex to real is an error, as it would lose the imaginary part.
-        order: ``"K"``, the order of ``x``; ``"C"``, ``"F"``, or ``"A"`` for ``"F"`` if ``x`` is
-            contiguous in that order only.
-        casting: which conversions are allowed, as of NumPy; all but complex to real if not given,
-            and that, too, by ``"unsafe"``.
-        subok: without effect, as there are no subclasses.
-        copy: ``False`` gives ``x`` itself if nothing changes.
-        device: another place for the result.
+        dtype: the new dtype. Complex to real raises, since the imaginary part would be lost.
+        order: ``"K"``, the order of ``x``; ``"C"``; ``"F"``; or ``"A"``, ``"F"`` if ``x`` is only F
+            contiguous.
+        casting: the allowed conversions, as in NumPy. By default, all except complex to real, which
+            ``"unsafe"`` allows.
+        subok: ignored; arrays have no subclasses.
+        copy: ``False`` returns ``x`` itself if nothing changes.
+        device: another placement for the result.
 
     Raises:
-        DTypeError: there is no such dtype, complex would become real, or ``casting`` forbids it.
-        UnsupportedDeviceError: the device cannot compute in it.
+        DTypeError: the dtype is unknown, a complex array would become real, or ``casting`` forbids
+            the conversion.
+        UnsupportedDeviceError: the device does not support the dtype.
 
     Example:
         >>> import dparray as dp
@@ -507,8 +505,8 @@ def astype(
         )
     if casting is not None and not _dtypes.can_cast(x.dtype, wanted, casting):
         raise DTypeError(
-            f"astype: {x.dtype} does not convert to {wanted} by the rule {casting!r}; leave "
-            f"casting= out"
+            f"astype: {x.dtype} cannot be converted to {wanted} with casting={casting!r}; omit "
+            f"casting="
         )
     if device is not None:
         x = x.to_device(Device(device))
@@ -518,7 +516,7 @@ def astype(
         is_by_columns = _layout.order_like(x.shape, x.strides, x.itemsize, order) is not None
         order = "F" if is_by_columns else "C"
     if x.dtype.kind == "c" and wanted.kind != "c":
-        x = cast_unsafe(x, wanted)  # a view of the real parts, if these are wanted as they are
+        x = cast_unsafe(x, wanted)  # a view of the real parts, if the dtype is right
     if order == "K":
         return astype_array(x, wanted, copy, order)
     return rearranged(x, wanted, order, True if copy else None, None, None, None)
@@ -532,8 +530,7 @@ def copy(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Return a copy that shares nothing: on the same queue and of the same USM type if none is
-    given.
+    """Return a copy that shares no memory, by default on the same queue and with the same USM type.
 
     Example:
         >>> import dparray as dp
@@ -565,7 +562,7 @@ def _copy(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """:func:`dparray.copy`, which keeps the order of the axes in memory; the method has C's."""
+    """Copy like :func:`dparray.copy`, but keep the order of the axes; the method uses C order."""
     return copy(self, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
 
 
@@ -584,17 +581,13 @@ def array(
     usm_type: str | None = None,
     sycl_queue: Any = None,
 ) -> ndarray:
-    """NumPy's spelling of :func:`asarray`, which copies unless told not to.
+    """Convert to an array like :func:`asarray`, with a copy unless ``copy=False``.
 
     Args:
-        obj: as of :func:`asarray`.
-        dtype: as of :func:`asarray`.
-        order: as of :func:`asarray`.
-        copy: as of :func:`asarray`, but ``True`` if not given.
-        ndmin: the least number of dimensions; axes are added in front.
-        device: as of :func:`asarray`.
-        usm_type: as of :func:`asarray`.
-        sycl_queue: as of :func:`asarray`.
+        obj, dtype, order: see :func:`asarray`.
+        copy: see :func:`asarray`. Defaults to ``True``.
+        ndmin: the minimum number of dimensions; axes are added in front.
+        device, usm_type, sycl_queue: see :func:`asarray`.
 
     Example:
         >>> import dparray as dp
@@ -617,7 +610,7 @@ def asanyarray(
     copy: bool | None = None,
     **place: Any,
 ) -> ndarray:
-    """NumPy's other name for :func:`asarray`.
+    """Convert like :func:`asarray`, of which this is NumPy's other name.
 
     Example:
         >>> import dparray as dp
@@ -628,7 +621,7 @@ def asanyarray(
 
 
 def ascontiguousarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
-    """:func:`asarray` with rows one after another in memory and one dimension or more.
+    """Convert like :func:`asarray`, to a C-contiguous array with at least one dimension.
 
     Example:
         >>> import dparray as dp
@@ -640,7 +633,7 @@ def ascontiguousarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
 
 
 def asfortranarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
-    """:func:`asarray` with columns one after another in memory and one dimension or more.
+    """Convert like :func:`asarray`, to an F-contiguous array with at least one dimension.
 
     Example:
         >>> import dparray as dp
@@ -654,14 +647,14 @@ def asfortranarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
 def frombuffer(
     buffer: Any, dtype: Any = None, count: int = -1, offset: int = 0, **place: Any
 ) -> ndarray:
-    """Return the numbers in a buffer of bytes, copied to a device.
+    """Convert a buffer of bytes to an array on a device.
 
     Args:
         buffer: an object with the buffer protocol.
-        dtype: what the bytes are; the default float if not given.
-        count: how many numbers; all if -1.
-        offset: the first byte.
-        **place: ``device``, ``usm_type``, ``sycl_queue`` as of :func:`asarray`.
+        dtype: the dtype of the bytes; the default float if not given.
+        count: the number of elements; all if -1.
+        offset: the offset of the first byte.
+        **place: ``device``, ``usm_type``, ``sycl_queue``; see :func:`asarray`.
 
     Example:
         >>> import dparray as dp
@@ -673,7 +666,7 @@ def frombuffer(
 
 
 def fromiter(iterable: Iterable[Any], dtype: Any, count: int = -1, **place: Any) -> ndarray:
-    """Return the numbers of an iterable as a vector.
+    """Convert the numbers of an iterable to a 1-D array.
 
     Example:
         >>> import dparray as dp

@@ -19,7 +19,7 @@ _MODES = ("full", "same", "valid")
 
 
 _METHODS = ("direct", "fft", "auto")
-#: From about this length of the shorter vector on, transforms are faster than sums of products.
+#: From about this length of the shorter vector, FFTs are faster than sums of products.
 _TRANSFORMED = 500
 
 
@@ -28,8 +28,8 @@ def _slide(function: str, x: Any, v: Any, mode: str, method: str) -> ndarray:
     named = (("x", x), ("v", v))
     common_placement(function, named)
     if mode not in _MODES:
-        raise ValueError(f"{function}: mode {mode!r} is none of {', '.join(_MODES)}")
-    if function == "convolve":  # as NumPy has it
+        raise ValueError(f"{function}: mode must be one of {', '.join(_MODES)}; got {mode!r}")
+    if function == "convolve":  # as in NumPy
         x, v = (reshape(one, (1,)) if one.ndim == 0 else one for one in (x, v))
     named = (("x", x), ("v", v))
     if x.ndim != 1 or v.ndim != 1 or not x.size or not v.size:
@@ -37,7 +37,7 @@ def _slide(function: str, x: Any, v: Any, mode: str, method: str) -> ndarray:
             f"{function}: shapes {x.shape} and {v.shape}; give two vectors that are not empty"
         )
     if method not in _METHODS:
-        raise ValueError(f"{function}: method {method!r} is none of {', '.join(_METHODS)}")
+        raise ValueError(f"{function}: method must be one of {', '.join(_METHODS)}; got {method!r}")
     if method == "auto":
         long = min(x.size, v.size) >= _TRANSFORMED and np.result_type(x.dtype, v.dtype).kind in "fc"
         method = "fft" if long else "direct"
@@ -47,7 +47,7 @@ def _slide(function: str, x: Any, v: Any, mode: str, method: str) -> ndarray:
 
 
 def _by_fft(xp: Any, function: str, a: Any, b: Any, mode: str) -> Any:
-    """A convolution or correlation as NumPy has it, from transforms of the zero-padded vectors."""
+    """Compute a convolution or correlation as in NumPy by FFTs of the zero-padded vectors."""
     dtype = np.result_type(a.dtype, b.dtype)
     if function == "correlate":
         b = xp.conj(b[::-1])
@@ -60,7 +60,8 @@ def _by_fft(xp: Any, function: str, a: Any, b: Any, mode: str) -> Any:
         found = xp.rint(found)
     shorter, longer = sorted((a.shape[0], b.shape[0]))
     if mode == "same":
-        # NumPy's correlation takes the later middle where the first vector is the shorter one.
+        # NumPy's correlation is centered on the later middle element if the first vector is
+        # shorter.
         late = function == "correlate" and a.shape[0] < b.shape[0]
         start = shorter // 2 if late else (shorter - 1) // 2
         found = found[start : start + longer]
@@ -70,20 +71,20 @@ def _by_fft(xp: Any, function: str, a: Any, b: Any, mode: str) -> Any:
 
 
 def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> ndarray:
-    """Return the convolution of two vectors.
+    """Convolve two vectors.
 
     Args:
-        x: a vector; a scalar counts as one of one element.
-        v: a vector, too.
-        mode: ``"full"``: wherever they overlap; ``"same"``: as long as the longer one; ``"valid"``:
-            where they overlap wholly.
-        method: ``"direct"``: sums of products; ``"fft"``: by Fourier transforms, with errors
-            relative to the largest element; ``"auto"``: transforms of floats that are long.
+        x: a vector; a scalar counts as a vector of one element.
+        v: another vector or scalar.
+        mode: ``"full"``, wherever they overlap; ``"same"``, as long as the longer one; ``"valid"``,
+            where they overlap completely.
+        method: ``"direct"``, sums of products; ``"fft"``, Fourier transforms, with errors relative
+            to the largest element; ``"auto"``, transforms for long vectors of floats.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: one of them is no vector, or empty.
-        ValueError: there is no such mode or method.
+        ShapeError: one of them is empty or not a vector.
+        ValueError: the mode or method is unknown.
 
     Example:
         >>> import dparray as dp
@@ -94,8 +95,7 @@ def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> n
 
 
 def correlate(x: Any, v: Any, mode: str = "valid", *, method: str = "direct") -> ndarray:
-    """Return the cross-correlation of two vectors, which no scalars stand for; else as
-    :func:`convolve`.
+    """Compute the cross-correlation of two vectors; scalars are not accepted. See :func:`convolve`.
 
     Example:
         >>> import dparray as dp

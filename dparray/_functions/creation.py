@@ -1,4 +1,4 @@
-"""Creation functions: the only ones that choose a device, and the only host to device copies."""
+"""Creation functions: only these choose a device, and only these copy from host to device."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ __all__ = [
 
 
 def checked_dtype(dtype: Any, placement: Placement, default: Any = None) -> np.dtype[Any]:
-    """Return the dtype asked for, or the default float, that the device can compute in."""
+    """Return the requested dtype, or the default float, if the device supports it."""
     if dtype is not None:
         return check_dtype(_dtypes.as_dtype(dtype), placement.queue)
     return default or _dtypes.default_float(placement.queue.sycl_device)
@@ -71,22 +71,22 @@ def empty(
     """Return a new array whose values are undefined.
 
     Args:
-        shape: extents.
+        shape: the shape of the array.
         dtype: the default is the device's default float dtype (``float64`` where there is fp64).
         order: ``"C"`` (rows first) or ``"F"`` (columns first).
         device: whatever :class:`dparray.Device` takes; the default device if not given.
         usm_type: ``"device"`` (the default), ``"shared"`` or ``"host"``.
-        sycl_queue: the queue to allocate on; may be given instead of ``device``.
+        sycl_queue: the queue to allocate on, as an alternative to ``device``.
 
     Returns:
-        An array on the named queue, of the named USM type, in memory of the pool.
+        An array on the given queue, with the given USM type, in memory from the pool.
 
     Raises:
-        DeviceError: there is no such device, or ``device`` and ``sycl_queue`` disagree.
-        UsmTypeError: ``usm_type`` is none of the three.
-        ShapeError: ``shape`` is no shape.
-        DTypeError: ``dtype`` is none that arrays have.
-        UnsupportedDeviceError: the device cannot compute in ``dtype``.
+        DeviceError: the device is unknown, or ``device`` and ``sycl_queue`` disagree.
+        UsmTypeError: ``usm_type`` is not one of the three.
+        ShapeError: ``shape`` is not a shape.
+        DTypeError: arrays do not support ``dtype``.
+        UnsupportedDeviceError: the device does not support ``dtype``.
         MemoryError: there is not enough memory.
 
     Example:
@@ -104,15 +104,15 @@ def empty(
     )
 
 
-#: Larger arrays are made at once, so that an error of memory comes from the line that asks for it.
+#: Larger arrays are allocated immediately, so that a memory error comes from the line that caused
+#: it.
 _MAX_PENDING_BYTES = 1 << 30
 
 
 def may_wait(placement: Placement, size: int, dtype: np.dtype[Any]) -> bool:
-    """Return whether an array whose values follow from their positions is made when they are
-    needed.
+    """Return whether an array whose values follow from their indices stays pending.
 
-    Then nothing is read from memory for it where it is an operand.
+    As an operand it then requires no memory reads.
     """
     return (
         config.lazy
@@ -130,10 +130,9 @@ def filled(
     function: str,
     like: ndarray | None = None,
 ) -> ndarray:
-    """Return a new array with one value, a scalar or an array that broadcasts; pending if it is
-    large.
+    """Return a new array filled with a scalar or a broadcast array; pending if it is large.
 
-    ``"A"`` and ``"K"`` are the order of ``like``, else C's.
+    The orders ``"A"`` and ``"K"`` are that of ``like``, or C.
     """
     order = _layout.as_order(order)
     if order in ("A", "K") and like is not None:
@@ -165,12 +164,12 @@ def full(
 ) -> ndarray:
     """Return a new array filled with ``fill_value``, a scalar or an array that broadcasts to it.
 
-    An array decides the place where nothing else does; with ``device`` or ``sycl_queue`` it is
-    copied there, and so is an array of NumPy.
+    If nothing else is given, an array as ``fill_value`` determines the placement. With ``device``
+    or ``sycl_queue``, the value is copied there, and so is a NumPy array.
 
-    The dtype is that of ``fill_value`` where none is given, also of a NumPy scalar: ``int64`` for
-    a Python integer, the device's default float dtype for a float. Further arguments and
-    errors as of :func:`empty`.
+    The dtype defaults to that of ``fill_value``, also for a NumPy scalar: ``int64`` for a Python
+    integer, the device's default float dtype for a float. See :func:`empty` for the other arguments
+    and the errors.
 
     Example:
         >>> import dparray as dp
@@ -207,7 +206,7 @@ def full(
 
 
 def _moved(value: Any, placement: Placement, is_asked: bool) -> Any:
-    """A fill value where a place was asked for: arrays of other queues and of NumPy go there."""
+    """Return a fill value for an explicit placement: other arrays are copied there."""
     if is_asked and isinstance(value, ndarray):
         return value.to_device(placement.queue)
     if (is_asked and isinstance(value, np.ndarray)) or is_taken_from_host(value):
@@ -216,7 +215,7 @@ def _moved(value: Any, placement: Placement, is_asked: bool) -> Any:
 
 
 def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
-    """A fill value: NumPy's integers are converted as arrays are, Python's have to fit."""
+    """Return a fill value: NumPy integers are cast as arrays are, Python integers must fit."""
     if isinstance(value, np.integer | np.bool_) and dtype.kind in "iu":
         value = value.astype(dtype)
     return scalar_value(value)
@@ -231,7 +230,7 @@ def zeros(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Return a new array of zeros. Arguments and errors as of :func:`empty`.
+    """Return a new array of zeros. See :func:`empty` for arguments and errors.
 
     Example:
         >>> import dparray as dp
@@ -256,7 +255,7 @@ def ones(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Return a new array of ones. Arguments and errors as of :func:`empty`.
+    """Return a new array of ones. See :func:`empty` for arguments and errors.
 
     Example:
         >>> import dparray as dp
@@ -282,9 +281,9 @@ def empty_like(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Return a new array with shape, dtype, queue and USM type of ``x``, values undefined.
+    """Return an uninitialized array with the shape, dtype, queue and USM type of ``x``.
 
-    What is given instead wins. Errors as of :func:`empty`.
+    Explicit arguments override those of ``x``. For errors see :func:`empty`.
 
     Example:
         >>> import dparray as dp
@@ -303,9 +302,9 @@ def empty_like(
 def _small_like(
     make: Callable[..., np.ndarray], x: Any, order: Any, *others: Any
 ) -> ndarray | None:
-    """A small array like another, of which nothing else is given; ``None`` of all others."""
+    """Return a small array like another if nothing else is given; otherwise ``None``."""
     if order != "K" or any(each is not None for each in others):
-        return None  # by `is`: NumPy's float64 == None
+        return None  # compared with `is`, since NumPy's float64 == None is true
     return compute_small(make, x)
 
 
@@ -318,7 +317,7 @@ def _form_like(
     usm_type: str | None,
     sycl_queue: dpctl.SyclQueue | None,
 ) -> tuple[Placement, tuple[int, ...], np.dtype[Any]]:
-    """Placement, shape and dtype of an array like another, what is given instead winning."""
+    """Return the placement, shape and dtype for an array like another; arguments override them."""
     x = check_array(function, "x", x)
     placement = placed_like(x, device, usm_type, sycl_queue)
     return (
@@ -338,8 +337,7 @@ def zeros_like(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Return a new array of zeros with shape, dtype, queue and USM type of ``x``; see
-    :func:`empty_like`.
+    """Return an array of zeros like ``x``; see :func:`empty_like`.
 
     Example:
         >>> import dparray as dp
@@ -363,8 +361,7 @@ def ones_like(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Return a new array of ones with shape, dtype, queue and USM type of ``x``; see
-    :func:`empty_like`.
+    """Return an array of ones like ``x``; see :func:`empty_like`.
 
     Example:
         >>> import dparray as dp

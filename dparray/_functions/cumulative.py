@@ -51,7 +51,7 @@ def _cumulate(
     if axis is None:
         if x.ndim != 1:
             raise ShapeError(
-                f"{name}: an array of {x.ndim} dimensions needs axis=...; "
+                f"{name}: axis= is required for {x.ndim} dimensions; give it, "
                 f"or flatten it with x.reshape(-1)"
             )
         axis = 0
@@ -100,21 +100,21 @@ def cumulative_sum(
     out: ndarray | None = None,
     include_initial: bool = False,
 ) -> ndarray:
-    """Return the sums of the elements up to each position along an axis.
+    """Return the cumulative sum of the elements along an axis.
 
     Args:
         x: an array.
-        axis: the axis; may be left out if ``x`` has one dimension.
-        dtype: the dtype to add in; as of :func:`sum` if not given.
-        out: an array for the result.
-        include_initial: start with the empty sum, so that the axis is one longer.
+        axis: the axis; optional if ``x`` has one dimension.
+        dtype: the dtype to add in; by default as in :func:`sum`.
+        out: an array to write the result to.
+        include_initial: whether to start with the empty sum, so that the axis is one longer.
 
-    Large arrays of real numbers are scanned by kernels (``dparray.kernels.scan``), which add in
-    another order than NumPy: the last digits of floats may differ from its, and repeat exactly.
+    Kernels scan large arrays of real numbers (``dparray.kernels.scan``) in another order than
+    NumPy. The last digits of floats may therefore differ from NumPy's, but they are reproducible.
 
     Raises:
-        AxisError: there is no such axis.
-        ShapeError: ``axis`` was left out and ``x`` has not one dimension.
+        AxisError: an axis is out of range.
+        ShapeError: ``axis`` was not given and ``x`` is not one-dimensional.
 
     Example:
         >>> import dparray as dp
@@ -139,8 +139,7 @@ def cumulative_prod(
     out: ndarray | None = None,
     include_initial: bool = False,
 ) -> ndarray:
-    """Return the products of the elements up to each position; arguments as of
-    :func:`cumulative_sum`.
+    """Return the cumulative product along an axis; for arguments see :func:`cumulative_sum`.
 
     Example:
         >>> import dparray as dp
@@ -166,8 +165,7 @@ def cumulative_logsumexp(
     out: ndarray | None = None,
     include_initial: bool = False,
 ) -> ndarray:
-    """Return the log-sum-exp of the elements up to each position; arguments as of
-    :func:`cumulative_sum`.
+    """Return the cumulative log-sum-exp along an axis; for arguments see :func:`cumulative_sum`.
 
     Example:
         >>> import dparray as dp
@@ -182,14 +180,14 @@ def cumulative_logsumexp(
 def _cumulated_small(
     function: Callable[..., np.ndarray], x: Any, axis: int | None
 ) -> ndarray | None:
-    """What NumPy's function makes of a small array along an axis, or ``None``."""
+    """Return the result of NumPy's function for a small array along an axis, or ``None``."""
     if type(x) is not ndarray or not x.shape or (axis is None and len(x.shape) > 1):
         return None
     return compute_small(function, x, axis)
 
 
 def _flat_or(x: ndarray, axis: int | None) -> tuple[ndarray, int]:
-    """The flattened array and its axis where ``axis`` is ``None``, as NumPy's spellings have it."""
+    """Return the flattened array and its axis if ``axis`` is ``None``, as in NumPy."""
     return (x, axis) if axis is not None else (x.reshape(-1), 0)
 
 
@@ -198,7 +196,7 @@ def _flat_or(x: ndarray, axis: int | None) -> tuple[ndarray, int]:
 def cumsum(
     x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
 ) -> ndarray:
-    """NumPy's spelling of :func:`cumulative_sum`; without ``axis``, of the flattened array.
+    """Return the cumulative sum; NumPy's name for :func:`cumulative_sum`, flattening by default.
 
     Example:
         >>> import dparray as dp
@@ -215,7 +213,7 @@ def cumsum(
 def cumprod(
     x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
 ) -> ndarray:
-    """NumPy's spelling of :func:`cumulative_prod`; without ``axis``, of the flattened array.
+    """Return the cumulative product; as :func:`cumulative_prod`, flattening by default.
 
     Example:
         >>> import dparray as dp

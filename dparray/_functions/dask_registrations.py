@@ -1,7 +1,7 @@
-"""The registrations of our arrays with Dask and ``distributed``, each when it is imported.
+"""Registration of arrays with Dask and ``distributed``, each when it is imported.
 
-Dask computes on chunks by NumPy's protocols and, where these do not reach, by tables of functions
-for the types it knows: how to concatenate, contract, count, measure, name and send them.
+Dask computes on chunks by NumPy's protocols. For everything else it looks up functions by type: how
+to concatenate, contract, count, measure, name and send arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _library() -> Any:
 
 
 def tell_array_backends(backends: ModuleType) -> None:
-    """Dask's functions of chunks, and our creation functions under the name ``"dparray"``."""
+    """Register Dask's functions of chunks, and the creation functions as backend ``"dparray"``."""
     dp = _library()
     backends.concatenate_lookup.register(ndarray, dp.concatenate)
     backends.tensordot_lookup.register(ndarray, dp.tensordot)
@@ -41,7 +41,7 @@ def tell_array_backends(backends: ModuleType) -> None:
 
 
 def _einsum(*operands: Any, dtype: Any = None, **options: Any) -> ndarray:
-    """Einstein's sum; the memory order and casting that Dask names are NumPy's own."""
+    """Call ``einsum`` without the memory order and casting that Dask passes, which are defaults."""
     result = _library().einsum(*operands)
     return result if dtype is None else result.astype(dtype, copy=False)
 
@@ -51,20 +51,20 @@ def _divide(x1: Any, x2: Any, out: Any = None, dtype: Any = None) -> ndarray:
 
 
 def _take(x: ndarray, indices: Any, axis: int = 0) -> ndarray:
-    """Take elements at positions that Dask gives as a NumPy array."""
+    """Take elements at indices that Dask gives as a NumPy array."""
     if isinstance(indices, np.ndarray):
         indices = from_host(indices, x.sycl_queue, x.usm_type)
     return x.take(indices, axis=axis)
 
 
 def _count_of_numbers(x: ndarray, **options: Any) -> ndarray:
-    """How many elements are not NaN."""
+    """Return the number of elements that are not NaN."""
     dp = _library()
     return dp.sum(~dp.isnan(x), **options)
 
 
 def _backend(backends: ModuleType) -> Any:
-    """The backend that ``dask.config.set({"array.backend": "dparray"})`` chooses."""
+    """The backend selected by ``dask.config.set({"array.backend": "dparray"})``."""
     dp = _library()
 
     def creation(name: str) -> Any:
@@ -74,7 +74,7 @@ def _backend(backends: ModuleType) -> Any:
         return staticmethod(create)
 
     class DparrayBackend(backends.ArrayBackendEntrypoint):  # type: ignore[name-defined]
-        """Creation functions whose chunks are arrays of dparray."""
+        """Creation functions whose chunks are dparray arrays."""
 
         @classmethod
         def to_backend_dispatch(cls) -> Any:
@@ -108,7 +108,7 @@ def _on_device(data: Any, **options: Any) -> ndarray:
 
 
 def _created(name: str, *args: Any, **options: Any) -> Any:
-    """A creation function of Dask's with chunks like the array that is given as an example."""
+    """Return Dask's creation function for chunks like a given example array."""
     import dask
     import dask.array
 
@@ -117,7 +117,7 @@ def _created(name: str, *args: Any, **options: Any) -> Any:
 
 
 class ChunkGenerator(Generator):
-    """The stream of a chunk of random numbers, on the default device."""
+    """Return the random stream of a chunk, on the default device."""
 
     def __init__(self, seed: Any = None) -> None:
         own = isinstance(seed, np.random.SeedSequence)
@@ -132,12 +132,12 @@ class ChunkGenerator(Generator):
 
 
 def tell_sizeof(module: ModuleType) -> None:
-    """Return how many bytes of its device's memory an array holds: what spilling goes by."""
+    """Return the bytes of device memory that an array holds, which spilling relies on."""
     module.sizeof.register(ndarray, lambda x: x.nbytes + 120)
 
 
 def tell_tokenize(module: ModuleType) -> None:
-    """Return a name for an array: equal ones of one device have one name."""
+    """Return a token for an array: equal arrays on one device have the same token."""
 
     @module.normalize_token.register(ndarray)
     def normalize(x: ndarray) -> Any:
@@ -146,7 +146,7 @@ def tell_tokenize(module: ModuleType) -> None:
 
 
 class _Kept:
-    """Host memory of an array, which stays the array's as long as the memory is looked at."""
+    """Host memory of an array, which keeps the array alive while the memory is in use."""
 
     def __init__(self, owner: ndarray, values: np.ndarray) -> None:
         self.owner = owner
@@ -154,9 +154,9 @@ class _Kept:
 
 
 def host_values(x: ndarray) -> np.ndarray:
-    """Return the values for the host: of a CPU device its very memory, of others a copy.
+    """Return the values for the host: shared memory on a CPU device, otherwise a copy.
 
-    Waits for the work that writes them.
+    Waits for pending work on the array.
     """
     layout = materialize(x)
     views = copies.host_views(x.sycl_queue, layout)
@@ -166,10 +166,10 @@ def host_values(x: ndarray) -> np.ndarray:
 
 
 def serialize(x: ndarray, context: Any = None) -> tuple[dict[str, Any], list[Any]]:
-    """Return an array as a header and frames: its own memory where the host can read it."""
+    """Serialize an array to a header and frames, without a copy if the host can read it."""
     values = host_values(x)
     order: Any = "F" if values.flags.f_contiguous and not values.flags.c_contiguous else "C"
-    # Of a view that leaves elements out, these are copied together.
+    # The elements of a view with gaps are copied into contiguous memory.
     flat: Any = values.reshape(-1, order=order) if values.size else np.empty(0, values.dtype)
     flat = np.ascontiguousarray(flat)
     header = {
@@ -182,7 +182,7 @@ def serialize(x: ndarray, context: Any = None) -> tuple[dict[str, Any], list[Any
 
 
 def deserialize(header: dict[str, Any], frames: list[Any]) -> ndarray:
-    """Return an array of a header and frames, on the default device of this process or thread."""
+    """Deserialize an array to the default device of this process or thread."""
     (frame,) = frames
     dtype = np.dtype(header["dtype"])
     values = np.frombuffer(frame, dtype).reshape(header["shape"], order=header["order"])
@@ -190,7 +190,7 @@ def deserialize(header: dict[str, Any], frames: list[Any]) -> ndarray:
 
 
 def tell_serialization(module: ModuleType) -> None:
-    """How ``distributed`` sends arrays: in its family ``"dask"``, and in ``"dparray"`` alone."""
+    """Register how ``distributed`` sends arrays, in the families ``"dask"`` and ``"dparray"``."""
     module.dask_serialize.register(ndarray, serialize)
     module.dask_deserialize.register(ndarray, deserialize)
 
@@ -208,7 +208,7 @@ def tell_serialization(module: ModuleType) -> None:
 
 
 def tell_cloudpickle(module: ModuleType) -> None:
-    """Kernels of a script or a notebook travel as functions do: by value."""
+    """Make kernels of a script or a notebook travel by value, as functions do."""
 
     def reduced(kernel: Any) -> Any:
         if kernel.__module__ != "__main__":

@@ -1,7 +1,7 @@
-"""Einstein's notation: products of arrays summed over indices.
+"""Einstein notation: products of arrays summed over indices.
 
-Products of matrices go to BLAS. All others are contractions, which :mod:`dparray.tilelang` lowers:
-to maps and reductions of views, or to a kernel of their own, all of them pending.
+Matrix products are computed by BLAS. All other contractions are lowered by :mod:`dparray.tilelang`
+to maps and reductions of views or to a custom kernel, all of them pending.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dparray.memory.exchange import dpnp
 
 __all__ = ["einsum", "einsum_path"]
 
-#: Two arrays of up to so many elements are multiplied and summed without BLAS.
+#: Up to this many elements, the product of two arrays is summed without BLAS.
 _PLAIN_EINSUM = 256
 
 
@@ -42,24 +42,24 @@ def einsum(
     casting: Any = "safe",
     optimize: Any = None,
 ) -> ndarray:
-    """Products of arrays, summed over indices: Einstein's notation.
+    """Compute sums of products of arrays in Einstein notation.
 
     Args:
         subscripts: the indices of each array, and after ``->`` those of the result. NumPy's other
-            form works too: an array, the list of its indices, the next array and so on.
-        *arrays: as many arrays.
-        out: an array for the result.
-        dtype: the dtype to compute in; that to which all arrays promote if not given.
-        order: ``"C"`` or ``"F"`` for a result in that order, ``"A"`` for ``"F"`` if all arrays are
-            contiguous in that order.
-        casting: which conversions to ``dtype`` are allowed, as of NumPy.
-        optimize: in which order to multiply, as of NumPy; a good one if not given. With an order
-            each product is of the dtype of its factors.
+            form also works: an array, the list of its indices, the next array and so on.
+        *arrays: one array for each group of indices.
+        out: an array to write the result to.
+        dtype: the dtype to compute in; by default the promoted dtype of all arrays.
+        order: the memory order of the result, ``"C"``, ``"F"``, or ``"A"`` for ``"F"`` if all
+            arrays are F contiguous.
+        casting: the allowed conversions to ``dtype``, as in NumPy.
+        optimize: the order of the products, as in NumPy; a good one by default. With an explicit
+            order, each product has the promoted dtype of its factors.
 
     Raises:
-        DTypeError: an array does not convert to ``dtype``.
+        DTypeError: an array cannot be converted to ``dtype``.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the subscripts do not fit the arrays, or the result not ``out``.
+        ShapeError: the subscripts do not match the arrays, or the result does not match ``out``.
 
     Example:
         >>> import dparray as dp
@@ -74,18 +74,18 @@ def einsum(
     given = [(f"arrays[{at}]", x) for at, x in enumerate(arrays)]
     named = [(name, x) for (name, _), x in zip(given, check_arrays("einsum", *given), strict=True)]
     if not named:
-        raise ShapeError("einsum: needs at least one array")
+        raise ShapeError("einsum: at least one array is required")
     common_placement("einsum", named)
     check_out("einsum", named, out)
     order = _layout.as_order(order, "K")
     if order not in ("K", "A", "C", "F"):
-        raise ArgumentError(f"einsum: order {order!r} is none of 'C', 'F', 'A', 'K'")
+        raise ArgumentError(f"einsum: unknown order {order!r}; expected one of 'C', 'F', 'A', 'K'")
     if dtype is not None:
         wanted = _dtypes.check_device(_dtypes.as_dtype(dtype), named[0][1].sycl_device)
         for name, x in named:
             if not _dtypes.can_cast(x.dtype, wanted, casting):
                 raise DTypeError(
-                    f"einsum: {name} of dtype {x.dtype} does not convert to {wanted} by the rule "
+                    f"einsum: {name} of dtype {x.dtype} cannot be cast to {wanted} with casting="
                     f"{casting!r}; give casting='unsafe', or write x.astype(...)"
                 )
     elif optimize is None and len(named) > 2:
@@ -104,14 +104,14 @@ def einsum(
         result = _summed(labels, parts, optimize)
     if result is None:
         if len(named) < 3 and all(x.size <= _PLAIN_EINSUM for x in parts):
-            optimize = False  # there is one order, and looking for it takes longer than the sums
+            optimize = False  # there is only one order, and a search takes longer than the sums
         has_half = any(x.dtype == np.float16 for x in parts)
 
         def by_dpnp(*given: Any) -> Any:
             given = tuple(_whole(subscripts, given))
             if not has_half:
                 return dpnp.einsum(subscripts, *given, optimize=optimize)
-            # Of these dpnp has no products; NumPy adds them in single precision, too.
+            # dpnp has no products for these dtypes; NumPy also adds them in single precision.
             loop = _dtype_of_products(subscripts, parts, optimize)
             given = tuple(x.astype(_dtypes.float32) if x.dtype == np.float16 else x for x in given)
             return dpnp.einsum(subscripts, *given, optimize=optimize).astype(loop)
@@ -130,7 +130,7 @@ def einsum(
 
 
 def _einsum_small(subscripts: str, arrays: tuple[Any, ...], optimize: Any) -> ndarray | None:
-    """The sums where there are few products; ``None`` else."""
+    """Return the result if there are few products, else ``None``."""
     products = 1
     for x in arrays:
         if type(x) is not ndarray:
@@ -140,14 +140,15 @@ def _einsum_small(subscripts: str, arrays: tuple[Any, ...], optimize: Any) -> nd
         return None
     if not arrays:
         return None
-    # The order of two or fewer arrays decides nothing; that of more decides the dtype.
+    # With two or fewer arrays the order does not matter; with more it determines the dtype.
     optimize = optimize if len(arrays) > 2 and optimize is not None else False
     return compute_small(partial(np.einsum, subscripts, optimize=optimize), *arrays)
 
 
 def _whole(subscripts: str, arrays: Sequence[Any]) -> list[Any]:
-    """Copies of views and of arrays whose diagonal is taken: dpnp 0.20 looks for the elements of a
-    single one at the beginning of its memory, and refuses what was broadcast.
+    """Copy views and arrays whose diagonal is taken, which dpnp 0.20 handles wrongly.
+
+    For a single array it reads from the start of the memory, and it rejects broadcast arrays.
     """
     terms = subscripts.replace(" ", "").partition("->")[0].replace("...", "").split(",")
     repeats = (len(set(term)) < len(term) for term in terms)
@@ -158,20 +159,20 @@ def _whole(subscripts: str, arrays: Sequence[Any]) -> list[Any]:
 
 
 def _is_view(x: Any) -> bool:
-    """Whether an array of dpnp's begins in the middle of its memory, or repeats elements of it."""
+    """Return whether a dpnp array has an offset into its memory, or repeats elements."""
     repeats = any(step <= 0 < extent - 1 for step, extent in zip(x.strides, x.shape, strict=True))
     return repeats or bool(x.__sycl_usm_array_interface__["offset"])
 
 
 class _Labels(NamedTuple):
-    """The index of each axis of each array and of the result, as letters."""
+    """Return the indices of each array and of the result, as letters."""
 
     arrays: tuple[str, ...]
     result: str
 
 
 def _labels(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> _Labels | None:
-    """Subscripts without ellipses; ``None`` if they do not fit, which NumPy says best."""
+    """Return subscripts without ellipses, or ``None`` if invalid; NumPy has the best message."""
     text, arrow, result = subscripts.replace(" ", "").partition("->")
     given = text.split(",")
     if len(given) != len(shapes):
@@ -206,7 +207,7 @@ def _labels(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> _Labels | Non
 def _path(
     subscripts: str, arrays: Sequence[ndarray], optimize: Any
 ) -> list[tuple[int, ...]] | None:
-    """Which arrays are multiplied one after the other, by NumPy; ``None`` if they do not fit."""
+    """Return NumPy's order of the products, or ``None`` if the subscripts do not match."""
     shapes = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in arrays]
     try:
         return np.einsum_path(subscripts, *shapes, optimize=optimize)[0][1:]
@@ -215,7 +216,7 @@ def _path(
 
 
 def _dtype_of_products(subscripts: str, arrays: Sequence[ndarray], optimize: Any) -> np.dtype[Any]:
-    """The dtype of a sum whose products are each of the dtype of their factors."""
+    """Return the dtype of a sum whose products have the promoted dtype of their factors."""
     dtypes = [x.dtype for x in arrays]
     if optimize and len(dtypes) > 2:
         for step in _path(subscripts, arrays, optimize) or ():
@@ -225,8 +226,8 @@ def _dtype_of_products(subscripts: str, arrays: Sequence[ndarray], optimize: Any
 
 
 def _summed(labels: _Labels, arrays: Sequence[ndarray], optimize: Any) -> ndarray | None:
-    """The sum by contractions of one or two arrays; ``None`` where another way is faster."""
-    from dparray.tilelang import sums  # the language, which most programs do not need
+    """Compute the sum by contractions of one or two arrays; ``None`` if another way is faster."""
+    from dparray.tilelang import sums  # the Tile language, which most programs do not need
 
     left, names = list(arrays), list(labels.arrays)
     if len(left) > 2:
@@ -265,12 +266,12 @@ def _summed(labels: _Labels, arrays: Sequence[ndarray], optimize: Any) -> ndarra
 def _read_subscripts(
     function: str, subscripts: Any, arrays: tuple[Any, ...]
 ) -> tuple[str, tuple[Any, ...]]:
-    """The subscripts as text and the arrays, from either of NumPy's forms."""
+    """Return the subscripts as a string and the arrays, from either of NumPy's forms."""
     if isinstance(subscripts, str):
         return subscripts, arrays
     parts = (subscripts, *arrays)
     is_explicit = len(parts) % 2 == 1
-    # Every second one is a list of indices, which may be in an array; so is the last.
+    # Every second argument is a list of indices, which may be in an array; so is the last.
     parts = tuple(
         each.tolist()
         if (at % 2 or (is_explicit and at == len(parts) - 1))
@@ -283,7 +284,7 @@ def _read_subscripts(
         isinstance(indices, list | tuple) for indices in lists
     ):
         raise ArgumentError(
-            f"{function}: subscripts must be a text such as 'ij,jk->ik'; got "
+            f"{function}: subscripts must be a string such as 'ij,jk->ik'; got "
             f"{type(subscripts).__name__}"
         )
     texts = [_subscript(function, indices) for indices in lists]
@@ -294,7 +295,7 @@ def _read_subscripts(
 
 
 def _subscript(function: str, indices: Any) -> str:
-    """A list of numbers and ``...`` as letters."""
+    """Convert a list of numbers and ``...`` to letters."""
     letters = []
     for index in indices:
         if isinstance(index, np.integer) or (
@@ -302,16 +303,16 @@ def _subscript(function: str, indices: Any) -> str:
         ):
             index = index.item()
         if index is not Ellipsis and not (isinstance(index, int) and 0 <= index < 52):
-            raise ArgumentError(f"{function}: index {index!r} is neither 0 ... 51 nor an ellipsis")
+            raise ArgumentError(f"{function}: index {index!r} must be from 0 to 51 or an ellipsis")
         letters.append("..." if index is Ellipsis else string.ascii_letters[index])
     return "".join(letters)
 
 
 def einsum_path(subscripts: Any, *arrays: Any, optimize: Any = "greedy") -> tuple[Any, str]:
-    """In which order :func:`einsum` multiplies best, found from the shapes alone.
+    """Return the best order for :func:`einsum`, determined from the shapes alone.
 
     Returns:
-        The order as NumPy gives it, and a table to be printed.
+        The order in NumPy's format, and a table to print.
 
     Example:
         >>> import dparray as dp

@@ -1,4 +1,4 @@
-"""Elementwise functions, made from the op table; docstrings by template."""
+"""Element-wise functions, generated from the op table with template docstrings."""
 
 from __future__ import annotations
 
@@ -39,29 +39,29 @@ from dparray.exceptions import ArgumentError, DTypeError
 
 _DEFAULT_SAMPLES = {1: ("[0.25, 1.0]",), 2: ("[0.25, 1.0]", "0.5")}
 
-_TEMPLATE = """Elementwise {summary}.
+_TEMPLATE = """Return {summary}, element-wise.
 
     Args:
 {arguments}
-        out: an array for the result; its shape must be the broadcast shape and the result's dtype
-            must fit it.
-        where: a mask: elsewhere ``out`` keeps its values, and a new result has zeros.
+        out: an array to write to; its shape must be the broadcast shape and the result's dtype
+            must fit.
+        where: a mask; elsewhere ``out`` keeps its values, and a new result is zero.
         dtype: the dtype to compute in.
-        casting: which conversions, to ``dtype`` and to ``out``, are allowed, as of NumPy.
-        order: ``"F"`` for a new result in Fortran's order; else it is in C's.
-        subok: has no meaning, because arrays have no subclasses.
+        casting: the allowed conversions to ``dtype`` and ``out``, as in NumPy.
+        order: ``"F"`` for a new result in Fortran order; otherwise C order.
+        subok: ignored; arrays have no subclasses.
 
     Returns:
-        An array of the broadcast shape on the queue of the arrays, with a USM type coerced from
+        An array of the broadcast shape on the queue of the arrays, with the USM type coerced from
         theirs (device over shared over host). The dtype is that of NumPy's ``{ufunc}``:
-        Python's scalars are weak, NumPy's count as arrays of their dtype. On a device without
-        fp64, single precision takes the place of double.
+        Python scalars are weak, NumPy scalars count as arrays. On a device without
+        fp64, single precision replaces double.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
         HostConversionError: an operand is a NumPy array.
         DTypeError: not defined for these dtypes, or ``casting`` forbids a conversion.
-        ArgumentError: there is no such ``casting`` or ``order``.
+        ArgumentError: ``casting`` or ``order`` is unknown.
         ShapeError: the shapes do not broadcast.
 
     Example:
@@ -88,7 +88,7 @@ def _documentation(op: Op) -> str:
 
 
 def _make(op: Op) -> Callable[..., ndarray]:
-    """The public function of a row."""
+    """Create the public function of a row of the table."""
     function = taking_options(op.name, op.arity, OPERATIONS[op], partial(apply, op))
     function.__module__ = __name__
     function.__doc__ = _documentation(op)
@@ -106,7 +106,7 @@ def _make_all() -> dict[str, Callable[..., ndarray]]:
 
 
 def _rint(x: Any, /) -> ndarray:
-    """The value rounded to the nearest integer, ties to even, as a float.
+    """Round to the nearest integer, ties to even, as a float.
 
     Raises:
         HostConversionError: ``x`` is a NumPy array.
@@ -124,7 +124,7 @@ def _rint(x: Any, /) -> ndarray:
 
 
 def _make_rint() -> Callable[..., ndarray]:
-    """NumPy's, which makes floats of integers; the standard's ``round`` leaves them."""
+    """Round as NumPy's ``rint`` does, to floats; the Array API's ``round`` keeps integers."""
     function = taking_options("rint", 1, _rint)
     function.__module__, function.__doc__ = __name__, _rint.__doc__
     return function
@@ -133,7 +133,7 @@ def _make_rint() -> Callable[..., ndarray]:
 FUNCTIONS = _make_all()
 globals().update(FUNCTIONS)
 
-# The public `round` takes decimals.
+# The public `round` accepts decimals.
 __all__ = [
     *(name for name in FUNCTIONS if name != "round"),
     "angle",
@@ -146,7 +146,7 @@ __all__ = [
 
 
 def _conjugated(self: ndarray, out: ndarray | None = None) -> ndarray:
-    """The complex conjugates; of real numbers the array itself, as in NumPy.
+    """Return the complex conjugate, element-wise; a real array is returned unchanged, as in NumPy.
 
     Example:
         >>> import dparray as dp
@@ -163,9 +163,9 @@ ndarray.conjugate = _conjugated  # type: ignore[attr-defined]
 
 @public()
 def rsqrt(x: Any, /, out: ndarray | None = None) -> ndarray:
-    """Elementwise reciprocal of the square root, `1 / sqrt(x)`.
+    """Return the reciprocal square root, ``1 / sqrt(x)``, element-wise.
 
-    Dtype, placement and errors as of :func:`sqrt`.
+    See :func:`sqrt` for dtype, placement and errors.
 
     Example:
         >>> import dparray as dp
@@ -178,8 +178,7 @@ def rsqrt(x: Any, /, out: ndarray | None = None) -> ndarray:
 
 @public()
 def real(x: Any, /) -> ndarray:
-    """Return the real part; of a complex array a view of the same memory, of a real one the array
-    itself.
+    """Return the real part: a view of a complex array, or a real array itself.
 
     Example:
         >>> import dparray as dp
@@ -191,7 +190,7 @@ def real(x: Any, /) -> ndarray:
 
 @public()
 def imag(x: Any, /) -> ndarray:
-    """Return the imaginary part; of a complex array a view of the same memory, of a real one zeros.
+    """Return the imaginary part: a view of a complex array, or zeros for a real one.
 
     Example:
         >>> import dparray as dp
@@ -202,14 +201,14 @@ def imag(x: Any, /) -> ndarray:
 
 
 def _part(x: ndarray, offset: int) -> ndarray:
-    """The floats of a complex array that lie ``offset`` bytes into each element."""
+    """Return the floats ``offset`` bytes into each element of a complex array."""
     dtype = np.dtype(f"f{x.itemsize // 2}")
     return x._view(x.shape, x.strides, x.offset + offset, dtype)
 
 
 @public()
 def angle(x: Any, /, deg: bool = False) -> ndarray:
-    """Return the angle of complex numbers from -pi to pi, or from -180 to 180 degrees.
+    """Return the angle of complex numbers, from -pi to pi or from -180 to 180 degrees.
 
     Example:
         >>> import dparray as dp
@@ -249,18 +248,18 @@ def where(
     *,
     order: str = DEFAULT_ORDER,
 ) -> Any:
-    """Elements of ``x1`` where ``condition`` is true, of ``x2`` elsewhere.
+    """Return elements of ``x1`` where ``condition`` is true, and of ``x2`` elsewhere.
 
     Args:
-        condition: an array; its elements count as true if they are not zero.
+        condition: an array; nonzero elements are true.
         x1: an array or a scalar.
         x2: an array or a scalar.
-        out: an array for the result.
-        order: ``"F"`` for a new result in Fortran's order.
+        out: an array to write the result to.
+        order: ``"F"`` for a new result in Fortran order.
 
     Returns:
-        An array of the broadcast shape and the promoted dtype on the queue of the arrays. With a
-        condition alone, the positions where it is true, as :func:`nonzero`.
+        An array of the broadcast shape and the promoted dtype on the queue of the arrays. With only
+        a condition, the indices where it is true, as in :func:`nonzero`.
 
     Raises:
         ArgumentError: only one of ``x1`` and ``x2`` is given.
@@ -282,7 +281,7 @@ def where(
             *("where", ("condition", "x1", "x2"), where, (condition, x1, x2)),
             *(out, True, None, DEFAULT_CASTING, order),
         )
-    # NumPy wraps integers that do not fit.
+    # NumPy wraps integers that overflow.
     if (type(x1) is not int or 0 <= x1 < 128) and (type(x2) is not int or 0 <= x2 < 128):
         small = compute_small(np.where, condition, x1, x2, broadcasts=True)
         if small is not None:
@@ -352,16 +351,16 @@ def clip(
     order: str = "K",
     subok: bool = True,
 ) -> ndarray:
-    """Elementwise limit to the range from ``min`` to ``max``; either may be ``None``.
+    """Limit values to the range from ``min`` to ``max``, either of which may be ``None``.
 
     Args:
         x: an array.
-        min: the lower bound, an array or a scalar, or ``None``. A Python integer may lie outside
-            of the dtype of integers.
+        min: the lower bound, an array or a scalar, or ``None``. A Python integer may be outside the
+            range of an integer dtype.
         max: the upper bound, an array or a scalar, or ``None``.
-        out: an array for the result.
-        a_min, a_max: the bounds by NumPy's older names.
-        where, dtype, casting, order, subok: as of every elementwise function.
+        out: an array to write the result to.
+        a_min, a_max: NumPy's older names for the bounds.
+        where, dtype, casting, order, subok: as in every element-wise function.
 
     Returns:
         An array of the broadcast shape with the dtype that ``x`` and the bounds promote to.
@@ -397,7 +396,7 @@ def clip(
         if isinstance(value, ndarray)
     ]
     common_placement("clip", placed, True)
-    if x.dtype.kind in "iu":  # what bounds nothing need not fit
+    if x.dtype.kind in "iu":  # a bound that has no effect need not fit
         limits = np.iinfo(x.dtype)
         min = None if type(min) is int and min <= limits.min else min
         max = None if type(max) is int and max >= limits.max else max
@@ -405,11 +404,12 @@ def clip(
     bounds = [value for value in (min, max) if value is not None]
     has_floats = any(type(x) in (float, complex) or _is_of_floats(x) for x in bounds)
     if x.dtype.kind in "biu" and has_floats:
-        # The kind of float is what the other bound is of, should that have a dtype.
+        # The kind of float is that of the other bound, if it has a dtype.
         kinds = [np.asarray(one).dtype if isinstance(one, list | tuple) else one for one in bounds]
         result = as_operand(x, result_type(x, *kinds))
     if min is not None and max is not None:
-        # Of two equal values the second is the result: the element, so that -0.0 keeps its sign.
+        # If two values are equal, the result is the second, the element, so that -0.0 keeps its
+        # sign.
         return apply(OPS["minimum"], max, apply(OPS["maximum"], min, result))
     if min is not None:
         result = apply(OPS["maximum"], result, min)

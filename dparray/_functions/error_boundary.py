@@ -1,10 +1,10 @@
-"""The edge of the public namespace: errors that leave it are ours.
+"""The boundary of the public namespace: errors that leave it are dparray's.
 
-What a function expects of its arguments it checks itself, where that needs a sentence of its own.
-The rest, a text for an axis or a float for a count, fails somewhere inside with an error of Python
-or NumPy; it leaves the namespace as an :class:`~dparray.exceptions.ArgumentError` that names the
-function and what was given, with the first error as its cause. Keywords may be NumPy's names of the
-arguments: :mod:`dparray._functions.numpy_keywords` translates them before the call.
+A function checks the arguments that need their own message. Any other invalid argument, such as a
+string for an axis or a float for a count, fails inside with a Python or NumPy error. That error
+leaves the namespace as an :class:`~dparray.exceptions.ArgumentError` that names the function and
+its arguments, with the original error as its cause. NumPy's names of keywords are accepted:
+:mod:`dparray._functions.numpy_keywords` translates them before the call.
 """
 
 from __future__ import annotations
@@ -30,28 +30,29 @@ _STRAY = (
     *(ArithmeticError, AssertionError, AttributeError, BufferError, LookupError),
     *(NotImplementedError, RecursionError, TypeError, ValueError),
 )
-#: These say what they mean: positions outside an array, numbers outside a dtype, singular matrices.
+#: Clear as they are: indices out of range, overflowing numbers, singular matrices.
 _MEANT = (DparrayError, IndexError, OverflowError)
 _INSIDE = ("dparray", "numpy", "dpnp", "dpctl", "contextlib", "functools")
 
 
-#: Functions that are called often and check all their arguments.
+#: Functions that are called often and check all of their arguments.
 _CHECKED = frozenset(
     {"all", "any", "argmax", "argmin", "matmul", "mean", "prod", "ptp", "std", "sum", "var"}
     | {"amax", "amin", "eval", "max", "min"}
 )
 _CHECKED_MODULES = ("dparray._functions.elementwise", "dparray._kernel", "dparray.kernel_api")
 
-#: Who may call a function whose operands are on several queues, or give ``NotImplemented``; they
-#: add themselves, since this module is there before the stack.
+#: Callers for functions with operands on several queues; they may return ``NotImplemented``. They
+#: register themselves, since this module is imported before them.
 when_apart: list[Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = []
 
 
 def called_apart(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Return the result of a function whose operands are on several queues, where a policy brings
-    them together; else ``NotImplemented``.
+    """Call a function with operands on several queues if a policy combines them.
+
+    Otherwise return ``NotImplemented``.
     """
     for call_together in when_apart:
         result = call_together(function, args, kwargs)
@@ -61,11 +62,11 @@ def called_apart(
 
 
 def guard(owner: Any, names: Iterable[str] | None = None) -> None:
-    """Replace the functions of a module or a class by ones that let only our errors out.
+    """Wrap the functions of a module or class so that only dparray errors leave them.
 
     Args:
-        owner: a module or a class; the functions in it that this package defines.
-        names: which of them; all public ones if not given.
+        owner: a module or a class; only functions that dparray defines are wrapped.
+        names: the names of the functions; all public ones by default.
     """
     guarded: dict[FunctionType, Any] = {}
     for name in list(vars(owner)) if names is None else names:
@@ -75,9 +76,7 @@ def guard(owner: Any, names: Iterable[str] | None = None) -> None:
 
 
 def published(value: Any) -> Any:
-    """Return a member of the namespace that is imported late: guarded, and of the namespace by
-    name.
-    """
+    """Return a lazily imported member of the namespace, wrapped and with its public name."""
     if _lets_errors_out(value):
         value = _guarded(value)
     if callable(value) and getattr(value, "__module__", "").startswith("dparray._"):
@@ -128,18 +127,19 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(error, DparrayError):
                 raise
             text = _message(function, error, args, kwargs)
-            raise exceptions.MemoryError(text.replace("does not fit", "is too large", 1)) from error
+            text = text.replace("invalid argument", "an argument is too large", 1)
+            raise exceptions.MemoryError(text) from error
 
     return call
 
 
 def _came_from_inside(error: BaseException) -> bool:
-    """Whether an error is neither about the call itself nor from a function that the user gave."""
+    """Return whether an error is neither about the call itself nor raised by a user function."""
     if type(error).__name__ == "LinAlgError":
         return False
     step: TracebackType | None = error.__traceback__
     step = None if step is None else step.tb_next
-    if step is None:  # the arguments do not fit the parameters; Python's message says which
+    if step is None:  # the arguments do not match the signature; Python's message is specific
         return False
     while step is not None:
         module = str(step.tb_frame.f_globals.get("__name__", ""))
@@ -161,11 +161,11 @@ def _message(
     except TypeError:
         given = kwargs
     shown = ", ".join(f"{key}={_shown(value)}" for key, value in given.items() if key != "self")
-    return f"{name}: an argument does not fit ({text}); given: {shown}"
+    return f"{name}: invalid argument ({text}); called with: {shown}"
 
 
 def _shown(value: Any) -> str:
-    """An argument in a few words; nothing is computed or copied for it."""
+    """Describe an argument briefly, without computing or copying anything."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is not None and dtype is not None:
         return f"{type(value).__name__} of shape {shape} and dtype {dtype}"

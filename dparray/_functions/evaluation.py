@@ -1,4 +1,4 @@
-"""When work is computed and when the host waits for it."""
+"""Functions that evaluate arrays and that make the host wait."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _NO_EVENTS: tuple[()] = ()
 
 
 def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
-    """Submit the work of pending arrays now; kernels are not waited for.
+    """Submit the work of pending arrays now, without waiting for kernels.
 
-    On a CPU device the calling thread computes some work itself, by NumPy: matrix products, sorts,
-    small arrays, and expressions whose kernel is not compiled yet. There it waits until earlier
-    work on the same memory is done, and returns with the result.
+    On a CPU device the calling thread computes some operations with NumPy: matrix products, sorts,
+    small arrays, and expressions whose kernel is not compiled yet. In these cases the call waits
+    until earlier work on the same memory is done, and returns after the computation.
 
-    Arrays of one shape on one queue are computed by one kernel. The arrays need not be on one
-    queue; those that are computed already stay as they are.
+    Arrays of the same shape on one queue share a kernel. The arrays may be on different queues;
+    those that are evaluated already do not change.
 
     Args:
-        arrays: what to compute.
-        depends_on: events of whatever queues (:class:`dparray.Event`, ``dpctl.SyclEvent``) that
-            this work, and all later work on the arrays' queues, waits for: on the device, or, if
-            they are of another context, here.
+        arrays: the arrays to evaluate.
+        depends_on: events from any queue (:class:`dparray.Event`, ``dpctl.SyclEvent``). This work
+            and all later work on the arrays' queues waits for them: on the device, or on the host
+            for events of another context.
 
     Raises:
-        HostConversionError: an argument is no array.
-        KernelArgumentError: what is in ``depends_on`` is no event.
+        HostConversionError: an argument is not an array.
+        KernelArgumentError: ``depends_on`` contains an object that is not an event.
 
     Example:
         >>> import dparray as dp
@@ -59,7 +59,7 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
             continue
         if not isinstance(x, ndarray):
             raise HostConversionError(
-                f"eval: arrays[{number}] is of type {type(x).__name__}; only arrays are computed: "
+                f"eval: arrays[{number}] is of type {type(x).__name__}; it must be an array: "
                 "dp.eval(x, y)"
             )
         if x.is_pending:
@@ -78,18 +78,18 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
 def synchronize(device: Any = None) -> None:
     """Wait on the host for all work submitted to a queue.
 
-    A timer around expressions, ``dpctl.SyclTimer`` among them, measures how they are recorded:
-    nothing is computed until a value is asked for. :class:`dparray.timer` computes what is built
-    inside and waits; with any other clock, what is to be measured ends in ``dp.synchronize(x)``.
-    The same call comes before a host view that another library made of the memory
-    (``np.from_dlpack``) is read or written.
+    A timer around expressions, including ``dpctl.SyclTimer``, measures only how long it takes to
+    record them: nothing is computed until a value is needed. :class:`dparray.timer` evaluates the
+    arrays created inside and waits. With any other clock, end the measured code with
+    ``dp.synchronize(x)``. Also call it before you access a host view that another library created
+    (``np.from_dlpack``).
 
     Args:
-        device: whatever :class:`dparray.Device` takes, or an array, whose pending values are then
-            computed first; the default device if not given.
+        device: whatever :class:`dparray.Device` accepts, or an array, whose pending values are
+            evaluated first; the default device if not given.
 
     Raises:
-        DeviceError: there is no such device.
+        DeviceError: the device is unknown.
 
     Example:
         >>> import dparray as dp

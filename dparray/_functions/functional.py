@@ -1,4 +1,4 @@
-"""Convolution, padding, sums over indices, functions along an axis."""
+"""Functions that apply a function along axes or to selected elements."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ __all__ = [
 def apply_along_axis(
     function: Callable[..., Any], axis: int, x: Any, *args: Any, **kwargs: Any
 ) -> ndarray:
-    """Return the results of ``function`` for each line along an axis.
+    """Apply ``function`` to each line along an axis.
 
     Args:
-        function: takes a vector (an array on the queue of ``x``) and ``args``, and returns an array
-            or a scalar, of one shape for all lines.
+        function: accepts a vector (an array on the queue of ``x``) and ``args``, and returns an
+            array or a scalar, with the same shape for all lines.
         axis: the axis.
         x: an array.
-        *args: for the function.
-        **kwargs: for the function.
+        *args: positional arguments for the function.
+        **kwargs: keyword arguments for the function.
 
     Raises:
-        AxisError: there is no such axis.
-        ShapeError: there is no line, or the results differ in shape.
+        AxisError: an axis is out of range.
+        ShapeError: there are no lines, or the results differ in shape.
 
     Example:
         >>> import dparray as dp
@@ -64,10 +64,10 @@ def apply_along_axis(
 
 
 def apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> ndarray:
-    """Return a function of an array and an axis applied along several axes, which are kept.
+    """Apply a function of an array and an axis along several axes, which are kept.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -82,19 +82,19 @@ def apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> ndarray:
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwargs: Any) -> ndarray:
-    """For each element what the function of the last condition that is true makes of it.
+    """Apply to each element the function whose condition is true for it (the last such one).
 
     Args:
-        x: an array.
+        condlist: one or more Boolean arrays of its shape.
         condlist: boolean arrays of its shape, or one of them.
-        funclist: as many functions (of the elements) or scalars; one more for elements where no
-            condition is true, which are 0 otherwise.
-        *args: further arguments of the functions.
-        **kwargs: the same by name.
+        funclist: one function (of the elements) or scalar for each condition; optionally one more
+            for elements where no condition is true, which are otherwise 0.
+        *args: additional positional arguments for the functions.
+        **kwargs: additional keyword arguments for the functions.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the numbers of conditions and functions do not fit.
+        ShapeError: the numbers of conditions and functions do not match.
 
     Example:
         >>> import dparray as dp
@@ -107,7 +107,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwar
     is_bare = x.ndim and given and not isinstance(given[0], list | tuple | ndarray)
     if isinstance(condlist, ndarray) and condlist.ndim > x.ndim:
         given = list(condlist)
-    elif is_bare:  # one condition, its elements listed
+    elif is_bare:  # a single condition given as a list of Booleans
         given = [given]
     place = placement_of(x)
     conditions = [

@@ -1,8 +1,8 @@
-"""Under a policy, functions that make no expression find their operands on one device.
+"""Under a placement policy, copy the operands of eager functions to one device.
 
-They raise where operands are on several queues, before anything is done. Then the operands are
-copied to one of these queues, the function is called again, and its result is brought where it
-would lie. The copies are in the records of :func:`dparray.placement`.
+Such functions raise if their operands are on several queues, before anything is done. In that case
+the operands are copied to one of the queues, the function is called again, and its result is moved
+to its expected placement. :func:`dparray.placement` records the copies.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dparray._scheduling import device_costs, executor, places
 from dparray._scheduling.places import PolicyStep
 from dparray.device import Device
 
-#: Functions that write their first operand.
+#: Functions that write to their first operand.
 _WRITE_FIRST = frozenset(
     {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask", "shuffle"}
 )
@@ -27,15 +27,16 @@ _WRITE_FIRST = frozenset(
 def called_together(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Return the result of a function after its operands are brought to one queue;
-    ``NotImplemented`` where no policy in force allows that.
+    """Call a function again after copying its operands to one queue.
+
+    Return ``NotImplemented`` if no active policy allows it.
     """
     policy = _placement.policy_in_force()
     arrays = [] if policy is None else _arrays_in((args, kwargs))
     if policy is None or len(arrays) < 2:
         return NotImplemented
     name = function.__name__
-    # A Tile function's ``out`` may be a sequence or a mapping of arrays.
+    # The ``out`` of a Tile function may be a sequence or a mapping of arrays.
     written = next(iter(_arrays_in(kwargs.get("out"))), None)
     if written is None and name in _WRITE_FIRST:
         written = arrays[0]
@@ -62,7 +63,7 @@ error_boundary.when_apart.append(called_together)
 
 
 def _arrays_in(value: Any) -> list[ndarray]:
-    """The arrays in nested tuples, lists and dicts, each once."""
+    """Return each array in nested tuples, lists and dicts once."""
     found: dict[int, ndarray] = {}
     stack = [value]
     while stack:
@@ -77,7 +78,7 @@ def _arrays_in(value: Any) -> list[ndarray]:
 
 
 def _chosen(policy: Policy, name: str, arrays: list[ndarray]) -> Any:
-    """The queue that a function's operands are brought to."""
+    """Return the queue to which a function's operands are copied."""
     measures = policy.choose == "fastest"
     queues = [x.sycl_queue for x in arrays]
     devices = places.devices_of(policy, list(dict.fromkeys(queues)), queues[:1])
@@ -103,7 +104,7 @@ def _chosen(policy: Policy, name: str, arrays: list[ndarray]) -> Any:
 
 
 def _moved(value: Any, policy: Policy, what: str, queue: Any) -> Any:
-    """Arrays in nested tuples, lists and dicts on a queue; all else as it is."""
+    """Move the arrays in nested tuples, lists and dicts to a queue; keep other values."""
     if isinstance(value, ndarray):
         if value.sycl_queue == queue:
             return value

@@ -1,4 +1,4 @@
-"""Creation beyond the standard: NumPy's other spellings, grids, index arrays, special matrices."""
+"""Creation functions beyond the Array API: grids, index arrays, special matrices."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def fromfunction(
     sycl_queue: Any = None,
     **options: Any,
 ) -> Any:
-    """Return the result of ``function`` for the coordinate arrays of a shape.
+    """Call ``function`` with the coordinate arrays of a shape.
 
     Args:
         function: called with one array for each axis.
-        shape: the extents.
-        dtype: of the coordinates; ``None`` is ``float``.
-        device, usm_type, sycl_queue: where the coordinates live, as of :func:`asarray`.
-        **options: given to ``function``, too.
+        shape: the shape.
+        dtype: the dtype of the coordinates; ``None`` means ``float``.
+        device, usm_type, sycl_queue: the placement of the coordinates; see :func:`asarray`.
+        **options: further arguments for ``function``.
 
     Example:
         >>> import dparray as dp
@@ -67,13 +67,13 @@ def fromfunction(
 
 
 def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, **place: Any) -> Any:
-    """Return the coordinates of the elements of a shape: one array for each axis, stacked.
+    """Return the coordinates of the elements of a shape, one array for each axis, stacked.
 
     Args:
-        dimensions: the extents.
-        dtype: of the coordinates; ``None`` is ``float``, and ``int`` if they are sparse.
-        sparse: give a tuple of arrays that broadcast to the shape instead.
-        **place: ``device``, ``usm_type``, ``sycl_queue`` as of :func:`asarray`.
+        dimensions: the shape.
+        dtype: the dtype of the coordinates; ``None`` means ``float``, or ``int`` if sparse.
+        sparse: whether to return a tuple of arrays that broadcast to the shape instead.
+        **place: ``device``, ``usm_type``, ``sycl_queue``; see :func:`asarray`.
 
     Example:
         >>> import dparray as dp
@@ -98,7 +98,7 @@ def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, *
 
 
 class _Grid:
-    """``mgrid`` and ``ogrid``: grids written as slices, on the default device."""
+    """The class of ``mgrid`` and ``ogrid``: grids given as slices, on the default device."""
 
     def __init__(self, sparse: bool) -> None:
         self.sparse = sparse
@@ -122,9 +122,9 @@ class _Grid:
         return stack([broadcast_to(line, shape) for line in shaped])
 
     def _between_arrays(self, key: Any, slices: Sequence[slice]) -> Any:
-        """Numbers of points between arrays, which broadcast with the positions along the axes."""
+        """Return evenly spaced points between arrays, which broadcast with the coordinates."""
         if not all(isinstance(one.step, complex) for one in slices):
-            raise ShapeError("a grid between arrays needs a number of points, as in a:b:10j")
+            raise ShapeError("a grid between arrays requires a number of points, as in a:b:10j")
         counts = [int(abs(one.step)) for one in slices]
         positions = indices(counts) if not self.sparse else [arange(count) for count in counts]
         lines = []
@@ -141,7 +141,7 @@ class _Grid:
 
     @staticmethod
     def _line(one: slice) -> ndarray:
-        """The coordinates along one axis; an imaginary step is a number of points."""
+        """Return the coordinates along one axis; an imaginary step is a number of points."""
         start = 0 if one.start is None else one.start
         if isinstance(one.step, complex):
             return linspace(start, one.stop, int(abs(one.step)))
@@ -153,11 +153,11 @@ ogrid = _Grid(sparse=True)
 
 
 def ix_(*arrays: Any) -> tuple[ndarray, ...]:
-    """Vectors (positions or masks) as arrays that index their cross product.
+    """Convert vectors (of indices or masks) to arrays that index their cross product.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: one of them is no vector.
+        ShapeError: one of them is not a vector.
 
     Example:
         >>> import dparray as dp
@@ -173,7 +173,7 @@ def ix_(*arrays: Any) -> tuple[ndarray, ...]:
     results = []
     for position, (name, x) in enumerate(named):
         if x.ndim != 1:
-            raise ShapeError(f"ix_: {name} has {x.ndim} dimensions; give vectors")
+            raise ShapeError(f"ix_: {name} must be a vector; it has {x.ndim} dimensions")
         if not x.size and not isinstance(arrays[position], ndarray):
             x = astype_array(x, _dtypes.int64)
         line = nonzero(x)[0] if x.dtype.kind == "b" else x
@@ -183,7 +183,7 @@ def ix_(*arrays: Any) -> tuple[ndarray, ...]:
 
 
 class _Joiner:
-    """``r_`` and ``c_``: arrays, scalars and slices joined by indexing."""
+    """The class of ``r_`` and ``c_``: join arrays, scalars and slices by indexing."""
 
     def __init__(self, name: str, axis: int, ndmin: int, first: int) -> None:
         self.name = name
@@ -199,7 +199,7 @@ class _Joiner:
                 numbers = [int(number) for number in parts.pop(0).split(",")]
             except ValueError:
                 raise UnsupportedFeatureError(
-                    f"{self.name}: matrices are not supported; a string gives numbers: "
+                    f"{self.name}: matrices are not supported; a string must contain numbers: "
                     f"'axis, ndmin, first'"
                 ) from None
             axis, ndmin, first = [*numbers, *(self.axis, 1, -1)[len(numbers) :]][:3]
@@ -228,7 +228,7 @@ class _Joiner:
 
     @staticmethod
     def _shaped(x: ndarray, ndmin: int, first: int) -> ndarray:
-        """At least ``ndmin`` dimensions; those that are there begin at ``first``."""
+        """Return an array with at least ``ndmin`` dimensions, the existing ones from ``first``."""
         x = atleast_1d(x)
         added = ndmin - x.ndim
         if added <= 0:
@@ -245,15 +245,15 @@ c_ = _Joiner("c_", -1, 2, 0)
 
 
 def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple[ndarray, ...]:
-    """Positions in the flattened array as positions along each axis.
+    """Convert indices of the flattened array to indices along each axis.
 
     Args:
         indices: integers.
-        shape: the array's extents.
-        order: ``"C"`` or ``"F"``: how it was flattened.
+        shape: the shape of the array.
+        order: the order of flattening, ``"C"`` or ``"F"``.
 
     Raises:
-        ShapeError: a position is outside the array.
+        ShapeError: an index is out of range.
 
     Example:
         >>> import dparray as dp
@@ -271,7 +271,7 @@ def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple
     if small is not None:
         return small
     if flat.size and not (int(flat.min()) >= 0 and int(flat.max()) < size):
-        raise ShapeError(f"unravel_index: an index is outside an array of {size} elements")
+        raise ShapeError(f"unravel_index: an index is out of range for an array of {size} elements")
     rest = astype_array(flat, _dtypes.int64, copy=False)
     found = []
     for extent in extents[::-1] if order == "C" else extents:
@@ -283,17 +283,17 @@ def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple
 def ravel_multi_index(
     arrays: Sequence[Any], shape: Sequence[int], mode: str = "raise", order: str = "C"
 ) -> ndarray:
-    """Positions along each axis as positions in the flattened array.
+    """Convert indices along each axis to indices of the flattened array.
 
     Args:
         arrays: integers for each axis.
-        shape: the array's extents.
-        mode: what to do with positions outside: ``"raise"``, ``"wrap"`` or ``"clip"``.
-        order: ``"C"`` or ``"F"``: how the array is flattened.
+        shape: the shape of the array.
+        mode: the treatment of out-of-range indices: ``"raise"``, ``"wrap"`` or ``"clip"``.
+        order: the order of flattening, ``"C"`` or ``"F"``.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: a position is outside the array.
+        ShapeError: an index is out of range.
 
     Example:
         >>> import dparray as dp

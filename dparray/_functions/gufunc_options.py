@@ -1,7 +1,7 @@
-"""The options of NumPy's ufuncs for products of vectors and matrices: ``matmul``, ``vecdot``.
+"""The options of NumPy's generalized ufuncs, which ``matmul`` and ``vecdot`` are.
 
-Of each operand the last axes hold the vectors and matrices, unless ``axes=`` names others; over the
-axes before them the function is repeated, broadcasting.
+The last axes of each operand hold the vectors or matrices, unless ``axes=`` names others. The
+function is repeated over the axes before them, with broadcasting.
 """
 
 from __future__ import annotations
@@ -30,14 +30,12 @@ from dparray.exceptions import ArgumentError
 
 
 def are_default(axes: Any, dtype: Any, casting: Any, order: Any) -> bool:
-    """Return whether none of the options but ``out=`` is given."""
+    """Return whether no option except ``out=`` is given."""
     return axes is None and dtype is None and casting is DEFAULT_CASTING and order is DEFAULT_ORDER
 
 
 def spreads_over(shape: tuple[int, ...], out: tuple[int, ...], core: int) -> bool:
-    """Return whether vectors or matrices, of so many axes, are as those of an array that they
-    fill.
-    """
+    """Return whether vectors or matrices of ``count`` axes fill an array of their layout."""
     return len(out) > len(shape) and shape[len(shape) - core :] == out[len(out) - core :]
 
 
@@ -52,23 +50,23 @@ def product_with_options(
     casting: str,
     order: Any,
 ) -> ndarray:
-    """Return a product of vectors or matrices with the options of NumPy's ufuncs.
+    """Compute a product of vectors or matrices with the options of NumPy's ufuncs.
 
     Args:
         function: the public function.
-        cores: how many axes the vectors or matrices of two operands and of the result have.
-        compute: makes the product along the last axes.
-        operands: what the user gave.
-        out: an array for the result, or a tuple of it, or ``None``.
-        axes: for the operands and the result where those axes are, or ``None``.
-        dtype: the dtype that operands are converted to first, or ``None``.
-        casting: which of these conversions, and of the result to ``out``, are allowed.
-        order: ``"F"`` for a new result in Fortran's order.
+        cores: the number of axes of the vectors or matrices of both operands and the result.
+        compute: the function that computes the product along the last axes.
+        operands: the arguments as given by the caller.
+        out: an array to write to, or a tuple with that array, or ``None``.
+        axes: the positions of those axes in the operands and the result, or ``None``.
+        dtype: the dtype to which the operands are converted first, or ``None``.
+        casting: the allowed conversions to ``dtype`` and to ``out``.
+        order: ``"F"`` for a new result in Fortran order.
 
     Raises:
-        ArgumentError, AxisError: ``axes`` does not fit.
+        ArgumentError, AxisError: ``axes`` is invalid.
         DTypeError: ``casting`` forbids a conversion.
-        ShapeError: the result does not fit ``out``.
+        ShapeError: the result does not match ``out``.
     """
     check_casting(function, casting)
     order = check_order(function, order)
@@ -98,13 +96,13 @@ def product_with_options(
 def _axes_of(
     function: str, axes: Any, counts: tuple[int, int, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The axes of the operands and the result, each a tuple of as many as it has."""
+    """Return the axes of the operands and the result, each as a tuple."""
     given = list(axes) if isinstance(axes, list | tuple) else None
     if given is not None and len(given) == 2 and counts[2] == 0:
         given.append(())
     if given is None or len(given) != 3:
         raise ArgumentError(
-            f"{function}: axes {axes!r} is no list of the axes of x1, of x2 and of the result"
+            f"{function}: axes must be a list of the axes of x1, x2 and the result; got {axes!r}"
         )
     entries = []
     for name, entry, count in zip(("x1", "x2", "the result"), given, counts, strict=True):
@@ -113,10 +111,12 @@ def _axes_of(
                 operator.index(at) for at in (entry if isinstance(entry, list | tuple) else [entry])
             )
         except TypeError:
-            raise ArgumentError(f"{function}: axes of {name} are {entry!r}, no integers") from None
+            raise ArgumentError(
+                f"{function}: axes of {name} must be integers; got {entry!r}"
+            ) from None
         if len(numbers) != count:
             raise ArgumentError(
-                f"{function}: axes of {name} are {entry!r}; there must be {count} of them"
+                f"{function}: axes of {name} must be {count} integers; got {entry!r}"
             )
         entries.append(numbers)
     return entries[0], entries[1], entries[2]
@@ -127,7 +127,7 @@ def _to_the_end(x: ndarray, axes: tuple[int, ...]) -> ndarray:
 
 
 def single_axis(function: str, axis: Any, axes: Any) -> Any:
-    """``axes=`` of two vectors along one and the same axis.
+    """Return ``axes=`` for two vectors along the same axis.
 
     Raises:
         ArgumentError: both are given.
@@ -140,7 +140,7 @@ def single_axis(function: str, axis: Any, axes: Any) -> Any:
 
 
 def with_kept_axis(function: str, result: ndarray, axis: Any, axes: Any) -> ndarray:
-    """Return the products of vectors with the axis of the vectors kept, of extent 1."""
+    """Return the products of vectors with the axis of the vectors kept, with length 1."""
     kept = -1 if axis is None else axis
     if axes is not None and len(axes) == 3 and axes[2] != ():
         kept = axes[2][0] if isinstance(axes[2], list | tuple) else axes[2]

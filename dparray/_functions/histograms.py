@@ -1,4 +1,4 @@
-"""Histograms, counts of integers, and the bins that values fall into."""
+"""Histograms, counts of integers, and bin indices."""
 
 from __future__ import annotations
 
@@ -39,33 +39,33 @@ __all__ = [
 ]
 
 
-# From so many elements on, the kernels are faster than NumPy on the host.
+# From this many elements, the kernels are faster than NumPy on the host.
 _LARGE = 1 << 15
 
 
 _LARGE_COUNT = 1 << 17
 
 
-# Of integers that NumPy counts: those that are safely positions.
+# The kinds of integers that NumPy counts: those that convert safely to intp.
 _INDICES = tuple(np.dtype(letter) for letter in "bBhHiIq")
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
-    """Return how often each of the integers 0, 1, 2 ... is there, or the sums of their weights.
+    """Count the occurrences of the integers 0, 1, 2 ..., or sum their weights.
 
     The length of the result depends on the values, so the host waits for them.
 
     Args:
-        x: a vector of integers that are not negative.
+        x: a vector of nonnegative integers.
         weights: a vector of the same length.
-        minlength: the least number of counts.
+        minlength: the minimum length of the result.
 
     Returns:
-        An array of ``max(x) + 1`` counts or more.
+        An array of at least ``max(x) + 1`` counts.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``x`` is no vector, or the lengths differ.
+        ShapeError: ``x`` is not a vector, or the lengths differ.
         ValueError: an integer or ``minlength`` is negative.
 
     Example:
@@ -83,7 +83,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
         named.append(("weights", vector_of("bincount", x, "weights", weights)))
 
     def count(xp: Any, x: Any, *amounts: Any) -> Any:
-        if xp is not np and x.ndim == 1 and not x.size:  # where dpnp looks for the largest
+        if xp is not np and x.ndim == 1 and not x.size:  # dpnp looks for the largest element
             return 0 * xp.bincount(xp.zeros_like(x, shape=1), minlength=minlength)[:minlength]
         return xp.bincount(x, *amounts, minlength=minlength)
 
@@ -102,21 +102,21 @@ def histogram(
 
     Args:
         x: an array.
-        bins: their number, a list or array of their edges, or the name of a rule by which the
-            elements decide: ``"auto"``, ``"doane"``, ``"fd"``, ``"rice"``, ``"scott"``, ``"sqrt"``,
-            ``"stone"``, ``"sturges"``. The host waits for what the rule asks for.
+        bins: the number of bins, a list or array of their edges, or the name of a rule: ``"auto"``,
+            ``"doane"``, ``"fd"``, ``"rice"``, ``"scott"``, ``"sqrt"``, ``"stone"``, ``"sturges"``.
+            The host waits for the statistics that a rule needs.
         range: lowest and highest edge, if ``bins`` is a number. Defaults to ``(x.min(), x.max())``.
-        density: give the density of probability instead, whose integral is 1.
-        weights: what each element counts.
+        density: whether to return a probability density, whose integral is 1.
+        weights: the weight of each element.
 
     Returns:
         The counts and the edges.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the weights do not fit.
-        ValueError: the edges do not increase, or are not finite, or there are no bins, or no such
-            rule; or there are weights beside a rule.
+        ShapeError: the weights have the wrong shape.
+        ValueError: the edges do not increase or are not finite, there are no bins, the rule is
+            unknown, or weights are given with a rule.
 
     Example:
         >>> import dparray as dp
@@ -159,15 +159,15 @@ def histogram2d(
     density: bool = False,
     weights: Any = None,
 ) -> tuple[ndarray, ndarray, ndarray]:
-    """Return how many points are in each cell of a grid.
+    """Compute a 2-D histogram.
 
     Args:
-        x: a vector of coordinates.
-        y: the other coordinates.
-        bins: their number, a pair of numbers, a vector of edges, or a pair of such.
-        range: lowest and highest edge along both axes; those of the points if not given.
-        density: give the density of probability instead, whose integral is 1.
-        weights: what each point counts.
+        x: a vector of first coordinates.
+        y: a vector of second coordinates.
+        bins: the number of bins, a pair of numbers, a vector of edges, or a pair of vectors.
+        range: the lowest and highest edge along both axes; those of the points by default.
+        density: whether to return a probability density, whose integral is 1.
+        weights: the weight of each point.
 
     Returns:
         The counts, and the edges along both axes.
@@ -198,21 +198,19 @@ def histogram2d(
 def histogramdd(
     x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
 ) -> tuple[ndarray, tuple[ndarray, ...]]:
-    """Return how many points of any dimension are in each cell of a grid.
+    """Compute a multidimensional histogram.
 
     Args:
         x: points as rows, or a sequence of vectors of coordinates.
-        bins: as of :func:`histogram2d`, for each dimension.
-        range: as of :func:`histogram2d`, for each dimension.
-        density: as of :func:`histogram2d`.
-        weights: as of :func:`histogram2d`.
+        bins, range: see :func:`histogram2d`, for each dimension.
+        density, weights: see :func:`histogram2d`.
 
     Returns:
         The counts, and a tuple of edges.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the arguments do not fit each other, or edges do not increase.
+        ShapeError: the shapes do not match, or edges do not increase.
 
     Example:
         >>> import dparray as dp
@@ -242,7 +240,7 @@ def _counts(
     density: bool,
     weights: Any,
 ) -> tuple[ndarray, tuple[ndarray, ...]]:
-    """A histogram of points: the cell of each by its coordinates, and one count of all cells."""
+    """Compute the cell of each point from its coordinates, and count all cells together."""
     named = list(coordinates)
     if weights is not None:
         named.append(("weights", vector_of(function, coordinates[0][1], "weights", weights)))
@@ -257,7 +255,7 @@ def _counts(
     if len(ranges) != len(columns):
         raise ShapeError(f"{function}: {len(ranges)} ranges for {len(columns)} dimensions")
     wide = _dtypes.promote([loop, _dtypes.default_float(placement.queue.sycl_device)])
-    edges = tuple(  # between limits they are of these, which are Python's
+    edges = tuple(  # edges between given limits have the dtype of Python floats
         histogram_bin_edges(
             column if limit is None else astype_array(column, wide, copy=False), one, limit
         )
@@ -268,7 +266,7 @@ def _counts(
     inside: Any = None
     for column, edge, extent in zip(columns, edges, shape, strict=True):
         index = apply(OPS["subtract"], digitize(column, edge), 1)
-        # The last cell has its right edge.
+        # The last cell includes its right edge.
         index = choose_elements(function, apply(OPS["equal"], column, edge[-1]), extent - 1, index)
         fits = apply(
             OPS["logical_and"],
@@ -280,7 +278,7 @@ def _counts(
         else:
             cell = apply(OPS["add"], apply(OPS["multiply"], cell, extent), index)
             inside = apply(OPS["logical_and"], inside, fits)
-    # Points outside are counted in a cell behind the last one.
+    # Points outside are counted in an extra cell behind the last one.
     total = math.prod(shape)
     cell = choose_elements(function, inside, cell, total)
     amounts = None if weights is None else named[-1][1]
@@ -296,7 +294,7 @@ def _counts(
 
 
 def _with_usm_type(x: ndarray, placement: Placement) -> ndarray:
-    """The array, or a copy of it in memory of the common USM type."""
+    """Return the array, or a copy of it in memory of the common USM type."""
     if x.usm_type == placement.usm_type:
         return x
     copied = empty_on(placement, x.shape, x.dtype)
@@ -306,7 +304,7 @@ def _with_usm_type(x: ndarray, placement: Placement) -> ndarray:
 
 @public()
 def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
-    """Return the edges that :func:`histogram` takes; weights have no influence on them.
+    """Return the edges that :func:`histogram` uses; weights have no effect on them.
 
     Example:
         >>> import dparray as dp
@@ -329,28 +327,30 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 
 def _are_even(x: ndarray, bins: Any) -> bool:
-    """Whether bins are a number of them, of elements whose edges are computed here."""
+    """Return whether bins are a number of bins for elements whose edges are computed here."""
     is_number = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
     return is_number and x.dtype.kind in "iuf" and x.dtype != np.float16
 
 
 def _even_edges(function: str, x: ndarray, bins: int, range: Any) -> ndarray:
-    """Edges as NumPy's, where dpnp's are rounded otherwise, so that it counts otherwise."""
+    """Compute NumPy's edges; dpnp rounds differently and therefore counts differently."""
     if bins < 1:
-        raise ValueError(f"{function}: bins is {bins}; it must be 1 or more")
+        raise ValueError(f"{function}: bins must be at least 1; got {bins}")
     edges = even_edges(function, x, int(bins), range)[-1]
     return from_host(edges, x.sycl_queue, x.usm_type)
 
 
 def _number_of_bins(function: str, x: ndarray, bins: Any, range: Any, weights: Any) -> Any:
-    """What ``bins`` is; a number, where it names a rule and the host may not compute."""
+    """Resolve ``bins``: the number of bins if it names a rule and the host may not compute."""
     if not isinstance(bins, str):
         return bins
     if bins not in _WIDTHS:
         known = ", ".join(map(repr, _WIDTHS))
-        raise ArgumentError(f"{function}: bins {bins!r} is none of {known}")
+        raise ArgumentError(f"{function}: bins must be one of {known}; got {bins!r}")
     if weights is not None:
-        raise ArgumentError(f"{function}: rules for bins take no weights; give their number")
+        raise ArgumentError(
+            f"{function}: weights require a number of bins or edges, not a rule; give bins=10"
+        )
     if host_may_compute(x.sycl_queue, x.usm_type):
         return bins
     first, last = histogram_bin_edges(x, 1, range).asnumpy()
@@ -367,7 +367,7 @@ def _number_of_bins(function: str, x: ndarray, bins: Any, range: Any, weights: A
 
 
 def _extent(x: ndarray) -> Any:
-    """From the smallest element to the largest, in the dtype that NumPy has it in."""
+    """Return the range from the smallest to the largest element, in NumPy's dtype."""
     return max_of(x).asnumpy()[()] - min_of(x).asnumpy()[()]
 
 
@@ -384,12 +384,12 @@ def _by_rice(x: ndarray, range: Any) -> Any:
 
 
 def _by_scott(x: ndarray, range: Any) -> Any:
-    """D. W. Scott, "On optimal and data-based histograms", Biometrika 66 (1979)."""
+    """Scott's rule: D. W. Scott, "On optimal and data-based histograms", Biometrika 66 (1979)."""
     return (24 * math.sqrt(math.pi) / x.size) ** (1 / 3) * std(x).asnumpy()[()]
 
 
 def _by_doane(x: ndarray, range: Any) -> Any:
-    """D. P. Doane, "Aesthetic frequency classifications", The American Statistician 30 (1976)."""
+    """Doane's rule: "Aesthetic frequency classifications", The American Statistician 30 (1976)."""
     count, deviation = x.size, float(std(x))
     if count <= 2 or not deviation:
         return 0.0
@@ -400,13 +400,13 @@ def _by_doane(x: ndarray, range: Any) -> Any:
 
 
 def _by_freedman_diaconis(x: ndarray, range: Any) -> Any:
-    """D. Freedman, P. Diaconis, "On the histogram as a density estimator" (1981)."""
+    """Freedman and Diaconis: "On the histogram as a density estimator" (1981)."""
     upper, lower = percentile(x, [75, 25]).asnumpy()
     return 2 * (upper - lower) * x.size ** (-1 / 3)
 
 
 def _by_stone(x: ndarray, limits: Any) -> Any:
-    """C. J. Stone, "An asymptotically optimal histogram selection rule" (1984)."""
+    """Stone's rule: "An asymptotically optimal histogram selection rule" (1984)."""
     count, extent = x.size, _extent(x)
     if count <= 1 or not extent:
         return 0.0
@@ -419,12 +419,12 @@ def _by_stone(x: ndarray, limits: Any) -> Any:
 
 
 def _by_the_narrower(x: ndarray, range: Any) -> Any:
-    """Freedman and Diaconis, with no more bins than four times the square root's, or Sturges."""
+    """NumPy's "auto": at most four times as many bins as the square root rule, or Sturges."""
     width = max(_by_freedman_diaconis(x, range), _by_square_root(x, range) / 2)
     return min(width, _by_sturges(x, range))
 
 
-#: How wide a bin is by the rules that have a name.
+#: The bin width of each named rule.
 _WIDTHS = {
     "auto": _by_the_narrower,
     "doane": _by_doane,
@@ -439,16 +439,16 @@ _WIDTHS = {
 
 @public()
 def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
-    """In which of the bins with the given edges each element is.
+    """Return the index of the bin that contains each element.
 
     Args:
         x: an array.
         bins: a vector of edges that increase or decrease.
-        right: the right edge belongs to the bin.
+        right: whether a bin includes its right edge.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``bins`` is no vector, or is not monotonic.
+        ShapeError: ``bins`` is not a vector, or is not monotonic.
 
     Example:
         >>> import dparray as dp

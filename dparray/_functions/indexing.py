@@ -1,6 +1,6 @@
-"""Advanced indexing: arrays of integers and masks as indices, and what is built on them.
+"""Advanced indexing functions: integer arrays and masks as indices.
 
-A basic index (integers, slices, ``None``, ``...``) is a view and belongs to the array itself.
+A basic index (integers, slices, ``None``, ``...``) is a view, which the array itself implements.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ __all__ = [
 @as_method
 @public()
 def nonzero(x: ndarray) -> tuple[ndarray, ...]:
-    """Return the positions of the elements that are not zero: one integer array for each axis.
+    """Return the indices of the nonzero elements, one integer array for each axis.
 
     Raises:
-        ShapeError: ``x`` has no dimension.
+        ShapeError: ``x`` has no dimensions.
 
     Example:
         >>> import dparray as dp
@@ -74,7 +74,7 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
         array([1, 3])
     """
     if x.ndim == 0:
-        raise ShapeError("nonzero: an array with 0 dimensions has no positions; use x.reshape(1)")
+        raise ShapeError("nonzero: x must have at least 1 dimension; use x.reshape(1)")
     small = compute_small(_positions_of_vector, x) if x.ndim == 1 else None
     if small is not None:
         return (small,)
@@ -101,14 +101,14 @@ def _positions_of_vector(values: np.ndarray) -> np.ndarray:
 
 
 def _within(function: str, positions: ndarray, extent: int, mode: str) -> ndarray:
-    """Positions that a mode has brought into an axis; ``"raise"`` leaves them."""
+    """Return indices moved into an axis by a mode; ``"raise"`` leaves them unchanged."""
     if mode == "raise":
         return positions
     if mode == "wrap":
         return apply(OPS["remainder"], positions, extent)
     if mode == "clip":
         return apply(OPS["minimum"], apply(OPS["maximum"], positions, 0), extent - 1)
-    raise ArgumentError(f"{function}: mode {mode!r} is none of 'raise', 'wrap', 'clip'")
+    raise ArgumentError(f"{function}: mode must be 'raise', 'wrap' or 'clip'; got {mode!r}")
 
 
 def check_inside(indices: ndarray, extent: int, axis: int) -> None:
@@ -123,7 +123,7 @@ def check_inside(indices: ndarray, extent: int, axis: int) -> None:
 
 
 def _as_positions(function: str, name: str, indices: Any) -> Any:
-    """Positions as NumPy takes them: Booleans are 0 and 1, other numbers than integers none.
+    """Convert indices as NumPy does: Booleans are 0 and 1; other dtypes must be integers.
 
     In ``x[index]`` Booleans are a mask instead.
     """
@@ -144,21 +144,21 @@ def take(
     out: ndarray | None = None,
     mode: str = "raise",
 ) -> ndarray:
-    """Elements at ``indices`` along ``axis``, or of the flattened array where it is ``None``.
+    """Take elements at ``indices`` along ``axis``, or of the flattened array if it is ``None``.
 
     Args:
         x: an array.
-        indices: integers: an array on the same queue, a list or a scalar; negative ones count
+        indices: integers: an array on the same queue, a list or a scalar. Negative indices count
             from the end.
         axis: the axis; ``None`` means the flattened array.
-        out: an array for the result.
-        mode: what positions outside do: ``"raise"``, ``"wrap"`` around or ``"clip"`` to the range.
+        out: an array to write the result to.
+        mode: for out-of-range indices: ``"raise"``, ``"wrap"`` around, or ``"clip"`` to the range.
 
     Raises:
-        ArgumentError: there is no such mode.
-        DTypeError: the indices are no integers.
+        ArgumentError: the mode is unknown.
+        DTypeError: the indices are not integers.
         ExecutionPlacementError: ``x`` and ``indices`` are on different queues.
-        IndexError: an index leads outside the axis.
+        IndexError: an index is out of range.
 
     Example:
         >>> import dparray as dp
@@ -200,16 +200,16 @@ def take(
 def take_along_axis(
     x: ndarray, indices: ndarray, axis: int | None = -1, mode: str = "raise"
 ) -> ndarray:
-    """Elements of ``x`` at ``indices``, which lists positions along ``axis`` for each line.
+    """Take elements of ``x`` at ``indices``, which list positions along ``axis`` for each line.
 
-    ``axis=None`` takes a vector of positions in the flattened array. ``mode`` says what positions
-    outside do: ``"raise"``, ``"wrap"`` around or ``"clip"`` to the range.
+    ``axis=None`` means a vector of indices of the flattened array. ``mode`` handles out-of-range
+    indices: ``"raise"``, ``"wrap"`` around, or ``"clip"`` to the range.
 
     Raises:
-        ArgumentError: there is no such mode.
+        ArgumentError: the mode is unknown.
         ExecutionPlacementError: ``x`` and ``indices`` are on different queues.
-        AxisError: there is no such axis.
-        IndexError: an index leads outside the axis.
+        AxisError: an axis is out of range.
+        IndexError: an index is out of range.
 
     Example:
         >>> import dparray as dp
@@ -243,18 +243,18 @@ def take_along_axis(
 
 @public()
 def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Write ``v``, repeated as often as it takes, to elements of the flattened array.
+    """Write ``v``, repeated as necessary, to elements of the flattened array.
 
     Args:
         x: an array.
-        ind: positions: an integer array on the queue of ``x``, a list or an integer.
-        v: values: an array on the queue of ``x``, a list or a scalar.
-        mode: what positions outside do: ``"raise"``, ``"wrap"`` around or ``"clip"`` to the range.
+        ind: the indices: an integer array on the queue of ``x``, a list or an integer.
+        v: the values: an array on the queue of ``x``, a list or a scalar.
+        mode: for out-of-range indices: ``"raise"``, ``"wrap"`` around, or ``"clip"`` to the range.
 
     Raises:
-        DTypeError: the positions are no integers.
+        DTypeError: the indices are not integers.
         ExecutionPlacementError: the arrays are on different queues.
-        IndexError: an index leads outside the array.
+        IndexError: an index is out of range.
 
     Example:
         >>> import dparray as dp
@@ -286,16 +286,16 @@ def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
 
 @public()
 def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
-    """Write to the diagonal of a matrix, or of an array of more dimensions and equal extents.
+    """Write to the diagonal of a matrix, or of an array with more dimensions and equal lengths.
 
     Args:
-        x: an array of two dimensions or more.
+        x: an array with at least two dimensions.
         val: a scalar, a list or an array on the queue of ``x``, repeated along the diagonal.
-        wrap: begin again below the last column of a tall matrix, after a row left out.
+        wrap: whether to restart the diagonal below the last column of a tall matrix.
 
     Raises:
         ExecutionPlacementError: ``val`` is on another queue.
-        ShapeError: ``x`` has fewer dimensions, or more with extents that differ.
+        ShapeError: ``x`` has fewer than two dimensions, or more with different lengths.
 
     Example:
         >>> import dparray as dp
@@ -311,7 +311,7 @@ def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
         common_placement("fill_diagonal", (("x", x), ("val", val)))
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):
         raise ShapeError(
-            f"fill_diagonal: x of shape {x.shape}; give a matrix or an array of equal extents"
+            f"fill_diagonal: x must be a matrix or have equal axis lengths; got shape {x.shape}"
         )
     if isinstance(val, ndarray) and not val.size:
         return
@@ -333,16 +333,16 @@ def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
 def put_along_axis(
     x: ndarray, indices: ndarray, values: Any, axis: int | None, mode: str = "raise"
 ) -> None:
-    """Write ``values`` at ``indices``, which lists positions along ``axis`` for each line.
+    """Write ``values`` at ``indices``, which list positions along ``axis`` for each line.
 
-    ``axis=None`` takes a vector of positions in the flattened array; ``mode`` is that of
+    ``axis=None`` means a vector of indices of the flattened array. For ``mode`` see
     :func:`take_along_axis`.
 
     Raises:
-        ArgumentError: there is no such mode.
-        AxisError: there is no such axis.
+        ArgumentError: the mode is unknown.
+        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
-        IndexError: an index leads outside the axis.
+        IndexError: an index is out of range.
 
     Example:
         >>> import dparray as dp
@@ -381,22 +381,22 @@ def put_along_axis(
 
 
 def _check_no_loss(function: str, x: ndarray, values: Any) -> None:
-    """Arrays are written where their dtype fits wholly; numbers in a list are converted."""
+    """Raise if an array cannot be cast safely; numbers in a list are converted."""
     if isinstance(values, ndarray) and not _dtypes.can_cast(values.dtype, x.dtype, "safe"):
         raise DTypeError(
-            f"{function}: values of dtype {values.dtype} may lose something in x of dtype "
+            f"{function}: values of dtype {values.dtype} cannot be cast safely to x of dtype "
             f"{x.dtype}; write values.astype('{x.dtype}')"
         )
 
 
 @public()
 def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
-    """Write the elements of ``values`` to where ``mask`` is true.
+    """Write the elements of ``values`` where ``mask`` is true.
 
     Raises:
-        DTypeError: the values lose something in the dtype of ``x``.
+        DTypeError: the values cannot be cast safely to the dtype of ``x``.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit.
+        ShapeError: the shapes do not match.
 
     Example:
         >>> import dparray as dp
@@ -414,7 +414,7 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
     if mask.shape != x.shape:
         raise ShapeError(f"putmask: mask of shape {mask.shape} for x of shape {x.shape}")
     if isinstance(values, np.generic):
-        values = values.item()  # its dtype would be promoted: int64 beside uint64 to float64
+        values = values.item()  # its dtype would be promoted: int64 with uint64 to float64
     elif isinstance(values, list | tuple):
         values = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
     if isinstance(values, ndarray) and values.shape != x.shape:
@@ -424,12 +424,12 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
 
 @public()
 def place(x: ndarray, mask: ndarray, vals: Any) -> None:
-    """Write the first elements of a vector to where ``mask`` is true, repeating them.
+    """Write the first elements of a vector where ``mask`` is true, repeating them.
 
     Raises:
-        DTypeError: the values lose something in the dtype of ``x``.
+        DTypeError: the values cannot be cast safely to the dtype of ``x``.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit.
+        ShapeError: the shapes do not match.
 
     Example:
         >>> import dparray as dp
@@ -461,18 +461,18 @@ def place(x: ndarray, mask: ndarray, vals: Any) -> None:
 def choose(
     x: Any, choices: Sequence[Any], out: ndarray | None = None, mode: str = "raise"
 ) -> ndarray:
-    """For each element the choice that it numbers.
+    """Return for each element the choice with that index.
 
     Args:
         x: integers from 0 to the number of choices - 1, or Booleans.
         choices: arrays or scalars.
-        out: an array for the result.
-        mode: what other integers do: ``"raise"``, or ``"wrap"`` around, or ``"clip"`` to the range.
+        out: an array to write the result to.
+        mode: for other integers: ``"raise"``, ``"wrap"`` around, or ``"clip"`` to the range.
 
     Raises:
-        ArgumentError: there is no such mode.
+        ArgumentError: the mode is unknown.
         ExecutionPlacementError: the arrays are on different queues.
-        IndexError: an element numbers no choice.
+        IndexError: an element is not the index of a choice.
 
     Example:
         >>> import dparray as dp
@@ -493,20 +493,20 @@ def choose(
             raise foreign_operand("choose", f"choices[{position}]", value)
     common_placement("choose", named)
     if not values:
-        raise ShapeError("choose: there is no choice")
+        raise ShapeError("choose: choices must not be empty")
     if x.dtype.kind == "b":
         x = astype_array(x, _dtypes.int8)
     if x.dtype.kind not in "iu":
         raise DTypeError(f"choose: x of dtype {x.dtype} must be integers")
     if mode not in ("raise", "wrap", "clip"):
-        raise ArgumentError(f"choose: mode {mode!r} is none of 'raise', 'wrap', 'clip'")
+        raise ArgumentError(f"choose: mode must be 'raise', 'wrap' or 'clip'; got {mode!r}")
     check_out("choose", named, out)
     if mode == "wrap":
         x = apply(OPS["remainder"], x, len(values))
     elif mode == "clip":
         x = apply(OPS["minimum"], apply(OPS["maximum"], x, 0), len(values) - 1)
     elif x.size and not (int(x.min()) >= 0 and int(x.max()) < len(values)):
-        raise IndexError(f"choose: an element of x is outside 0 ... {len(values) - 1}")
+        raise IndexError(f"choose: the elements of x must be from 0 to {len(values) - 1}")
     dtype = np.result_type(*(v.dtype if isinstance(v, ndarray | np.generic) else v for v in values))
     result = full((), 0, dtype=dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     for position, value in enumerate(values):
@@ -518,13 +518,13 @@ def choose(
 
 
 def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = True) -> None:
-    """Write the values of ``src`` (an array or a scalar) into ``dst``.
+    """Copy the values of ``src`` (an array or a scalar) into ``dst``.
 
     Args:
-        dst: the array that is written.
-        src: an array, also of NumPy, or a scalar that broadcasts to it.
-        casting: which conversions of arrays are allowed, as of NumPy.
-        where: a mask that broadcasts to ``dst``: other elements stay.
+        dst: the array to write to.
+        src: a dparray or NumPy array, or a scalar, that broadcasts to ``dst``.
+        casting: the allowed conversions of arrays, as in NumPy.
+        where: a mask that broadcasts to ``dst``; other elements are unchanged.
 
     Raises:
         DTypeError: ``casting`` forbids the conversion.
@@ -552,12 +552,12 @@ def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = T
         given = getattr(src, "dtype", None) or np.result_type(dst.dtype, src)
     if not _dtypes.can_cast(given, dst.dtype, casting):
         raise DTypeError(
-            f"copyto: {given} does not convert to {dst.dtype} by the rule {casting!r}; give "
+            f"copyto: {given} cannot be cast to {dst.dtype} with casting={casting!r}; give "
             f"casting='unsafe'"
         )
     if isinstance(src, complex | np.complexfloating) and dst.dtype.kind != "c":
         with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # it was asked for
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # the cast was requested
             src = np.asarray(src).astype(dst.dtype)[()]
     if where is not True:
         mask = astype_array(named[-1][1], _dtypes.bool, copy=False)
@@ -572,16 +572,16 @@ def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = T
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> ndarray:
-    """For each element the choice that belongs to the first condition that is true.
+    """Return for each element the choice of the first condition that is true.
 
     Args:
-        condlist: boolean arrays.
-        choicelist: as many arrays or scalars.
-        default: where no condition is true.
+        condlist: Boolean arrays.
+        choicelist: one array or scalar for each condition.
+        default: the value where no condition is true.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: there are not as many choices as conditions.
+        ShapeError: the numbers of conditions and choices differ.
 
     Example:
         >>> import dparray as dp
@@ -596,7 +596,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     values = arrays_of("select", *named, ("default", default))
     conditions, choices = values[: len(condlist)], values[len(condlist) :]
     arrays = [choice for choice in choices if isinstance(choice, ndarray)]
-    if arrays:  # all together say the dtype, of which a scalar alone knows nothing
+    if arrays:  # the dtype depends on all arrays together; a scalar alone is weak
         weak = [_dtypes.promotion_key(x) for x in choices if not isinstance(x, ndarray)]
         dtype = _dtypes.promote([*(x.dtype for x in arrays), *weak])
         choices = [
@@ -613,7 +613,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 @public(operands=("condition", "x"))
 def extract(condition: ndarray, x: ndarray) -> ndarray:
-    """Return the elements of ``x`` where ``condition`` is true, both flattened, in one dimension.
+    """Return the elements of ``x`` where ``condition`` is true, both flattened.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -639,9 +639,9 @@ def compress(
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         IndexError: ``condition`` is true beyond the axis.
-        ShapeError: ``condition`` is no vector, or ``out`` does not fit.
+        ShapeError: ``condition`` is not a vector, or ``out`` has the wrong shape.
 
     Example:
         >>> import dparray as dp
@@ -656,6 +656,6 @@ def compress(
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("compress", axis, x.ndim)
     if condition.ndim != 1:
-        raise ShapeError(f"compress: condition of shape {condition.shape} is no vector")
+        raise ShapeError(f"compress: condition must be a vector; got shape {condition.shape}")
     found = x[_layout.at_axis(axis, nonzero(condition)[0])]
     return write_out("compress", found, out)

@@ -1,4 +1,4 @@
-"""Inspection: what dtypes are, what they promote to, what a device offers."""
+"""Inspection of dtypes, type promotion and device capabilities."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ _KINDS = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Return whether a dtype is of a kind.
+    """Return whether a dtype is of a given kind.
 
     Args:
         dtype: a dtype.
         kind: another dtype; or ``"bool"``, ``"signed integer"``, ``"unsigned integer"``,
             ``"integral"``, ``"real floating"``, ``"complex floating"``, ``"numeric"``; or a tuple
-            of these, of which one must fit.
+            of these, one of which must match.
 
     Raises:
-        DTypeError: there is no such dtype.
-        ValueError: there is no such kind.
+        DTypeError: the dtype is unknown.
+        ValueError: the kind is unknown.
 
     Example:
         >>> import dparray as dp
@@ -80,12 +80,14 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     try:
         return bool(found == _dtypes.as_dtype(kind))
     except DTypeError:
-        raise ValueError(f"isdtype: {kind!r} is no dtype and none of {', '.join(_KINDS)}") from None
+        raise ValueError(
+            f"isdtype: kind must be a dtype or one of {', '.join(_KINDS)}; got {kind!r}"
+        ) from None
 
 
 @dataclass(frozen=True)
 class FloatInfo:
-    """The limits of a floating-point dtype, as Python numbers, by NumPy's names."""
+    """The limits of a floating-point dtype, as Python numbers, with NumPy's names."""
 
     bits: int
     eps: float
@@ -106,37 +108,37 @@ class FloatInfo:
 
     @property
     def precision(self) -> int:
-        """How many decimal digits are kept whatever the number."""
+        """The number of decimal digits that are always preserved."""
         return int(-math.log10(self.eps))
 
     @property
     def nmant(self) -> int:
-        """The bits of the mantissa, without the leading one."""
+        """The number of mantissa bits, without the leading one."""
         return -self.machep
 
     @property
     def machep(self) -> int:
-        """The exponent of ``eps``, as a power of two."""
+        """The exponent of ``eps``, a power of two."""
         return math.frexp(self.eps)[1] - 1
 
     @property
     def epsneg(self) -> float:
-        """The distance from 1 to the number before it."""
+        """The distance from 1 to the next smaller number."""
         return self.eps / 2
 
     @property
     def negep(self) -> int:
-        """The exponent of ``epsneg``, as a power of two."""
+        """The exponent of ``epsneg``, a power of two."""
         return self.machep - 1
 
     @property
     def iexp(self) -> int:
-        """The bits of the exponent."""
+        """The number of exponent bits."""
         return self.bits - self.nmant - 1
 
     @property
     def nexp(self) -> int:
-        """``iexp`` by its other name."""
+        """NumPy's other name for ``iexp``."""
         return self.iexp
 
     @property
@@ -146,7 +148,7 @@ class FloatInfo:
 
     @property
     def minexp(self) -> int:
-        """The power of two of ``smallest_normal``."""
+        """The exponent of ``smallest_normal``, a power of two."""
         return 2 - self.maxexp
 
     @property
@@ -166,12 +168,12 @@ class IntegerInfo:
 
     @property
     def kind(self) -> str:
-        """``"i"`` with a sign, ``"u"`` without."""
+        """``"i"`` for signed and ``"u"`` for unsigned dtypes."""
         return self.dtype.kind
 
     @property
     def key(self) -> str:
-        """Kind and bits in a word, such as ``"i64"``."""
+        """The kind and the number of bits, such as ``"i64"``."""
         return f"{self.kind}{self.bits}"
 
 
@@ -180,8 +182,9 @@ def _dtype_of(value: Any) -> np.dtype[Any]:
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """Return the limits of a floating-point dtype (of the parts, for a complex one) or of an
-    array's.
+    """Return the limits of a floating-point dtype or of the dtype of an array.
+
+    For a complex dtype these are the limits of its parts.
 
     Raises:
         DTypeError: the dtype is not floating-point.
@@ -196,7 +199,7 @@ def finfo(type: Any, /) -> FloatInfo:
         most = (2 - 2.0**-7) * 2.0**127
         return FloatInfo(16, 2.0**-7, most, -most, 2.0**-126, dtype)
     if dtype.kind not in "fc":
-        raise DTypeError(f"finfo: {dtype} is not floating-point; use dp.iinfo")
+        raise DTypeError(f"finfo: {dtype} must be floating-point; use dp.iinfo for integers")
     info = np.finfo(dtype)
     return FloatInfo(
         info.bits,
@@ -209,10 +212,10 @@ def finfo(type: Any, /) -> FloatInfo:
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
-    """Return the limits of an integer dtype or of an array's.
+    """Return the limits of an integer dtype or of the dtype of an array.
 
     Raises:
-        DTypeError: the dtype is no integer.
+        DTypeError: the dtype is not an integer dtype.
 
     Example:
         >>> import dparray as dp
@@ -221,18 +224,18 @@ def iinfo(type: Any, /) -> IntegerInfo:
     """
     dtype = _dtype_of(type)
     if dtype.kind not in "iu":
-        raise DTypeError(f"iinfo: {dtype} is no integer; use dp.finfo")
+        raise DTypeError(f"iinfo: {dtype} must be an integer dtype; use dp.finfo for floats")
     info = np.iinfo(dtype)
     return IntegerInfo(info.bits, int(info.max), int(info.min), dtype)
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """Return the dtype that arrays, dtypes and Python scalars promote to; the scalars are weak.
+    """Return the dtype to which arrays, dtypes and Python scalars promote; scalars are weak.
 
-    The arrays' values and places do not matter.
+    The values and the placement of arrays have no effect.
 
     Raises:
-        DTypeError: there is no such dtype, or nothing to promote.
+        DTypeError: a dtype is unknown, or there are no arguments.
 
     Example:
         >>> import dparray as dp
@@ -248,7 +251,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
         for value in arrays_and_dtypes
     ]
     if not keys:
-        raise DTypeError("result_type: give an array or a dtype")
+        raise DTypeError("result_type: give at least one array or dtype")
     if all(isinstance(key, int | float | complex) for key in keys):
         device = default_device().sycl_device
         return np.result_type(*(_dtypes.default_for_scalar(type(key), device) for key in keys))
@@ -257,7 +260,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 
 def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
-    """Return the dtype that two dtypes promote to.
+    """Return the dtype to which two dtypes promote.
 
     Example:
         >>> import dparray as dp
@@ -279,7 +282,7 @@ def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
 
 
 def issubdtype(arg1: Any, arg2: Any, /) -> bool:
-    """Return whether a dtype is below another in NumPy's hierarchy of types.
+    """Return whether a dtype is a subtype of another in NumPy's type hierarchy.
 
     Example:
         >>> import dparray as dp
@@ -290,7 +293,7 @@ def issubdtype(arg1: Any, arg2: Any, /) -> bool:
 
 
 def min_scalar_type(x: Any, /) -> np.dtype[Any]:
-    """Return the smallest dtype that holds a scalar; of an array its dtype.
+    """Return the smallest dtype that holds a scalar; for an array its dtype.
 
     Example:
         >>> import dparray as dp
@@ -303,10 +306,10 @@ def min_scalar_type(x: Any, /) -> np.dtype[Any]:
 
 
 def common_type(*arrays: Any) -> type:
-    """Return the scalar type of floats that all arrays fit into; of integers the default float.
+    """Return the float type to which all arrays can be cast; the default float for integers.
 
     Raises:
-        DTypeError: an array is boolean.
+        DTypeError: an array is Boolean.
 
     Example:
         >>> import dparray as dp
@@ -324,8 +327,7 @@ def common_type(*arrays: Any) -> type:
 
 
 def isscalar(x: Any, /) -> bool:
-    """Return whether ``x`` is a number, a text or a NumPy scalar; arrays, 0-dimensional ones too,
-    are not.
+    """Return whether ``x`` is a number, a string or a NumPy scalar; false for 0-d arrays.
 
     Example:
         >>> import dparray as dp
@@ -336,7 +338,7 @@ def isscalar(x: Any, /) -> bool:
 
 
 def iscomplexobj(x: Any, /) -> bool:
-    """Return whether the dtype of an array or the type of a scalar is complex.
+    """Return whether an array has a complex dtype, or a scalar a complex type.
 
     Example:
         >>> import dparray as dp
@@ -347,7 +349,7 @@ def iscomplexobj(x: Any, /) -> bool:
 
 
 def isrealobj(x: Any, /) -> bool:
-    """Return whether the dtype of an array or the type of a scalar is not complex.
+    """Return whether an array has a real dtype, or a scalar a real type.
 
     Example:
         >>> import dparray as dp
@@ -381,7 +383,7 @@ def shape(x: Any, /) -> tuple[int, ...]:
 
 @public()
 def size(x: Any, /, axis: int | Sequence[int] | None = None) -> int:
-    """Return the number of elements of an array, or of those along one axis or several.
+    """Return the number of elements of an array, or along one or more axes.
 
     Example:
         >>> import dparray as dp
@@ -406,7 +408,7 @@ class NamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """Return the optional parts of the standard that are here."""
+        """Return the supported optional parts of the Array API standard."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
@@ -428,9 +430,7 @@ class NamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
-        """Return the standard's dtypes that a device can compute in, by name, of one kind or of
-        all.
-        """
+        """Return the standard's dtypes that a device supports, by name, of one kind or all."""
         found = Device(device).sycl_device
         names = [name for name in _dtypes.NAMES if name != "float16"]
         if not _dtypes.has_aspect(found, "fp64"):
@@ -442,7 +442,7 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:
-    """Return the standard's inspection: devices, default dtypes by device, capabilities.
+    """Return the standard's inspection API: devices, default dtypes, capabilities.
 
     Example:
         >>> import dparray as dp
@@ -454,13 +454,14 @@ def __array_namespace_info__() -> NamespaceInfo:
 
 @as_method
 def __array_namespace__(self: ndarray, /, *, api_version: str | None = None) -> ModuleType:
-    """Return the module ``dparray``, which holds the functions of the standard.
+    """Return the module ``dparray``, which implements the standard.
 
     Raises:
-        ValueError: we do not have that version of the standard.
+        ValueError: this version of the standard is not supported.
     """
     if api_version is not None and api_version not in VERSIONS:
         raise ValueError(
-            f"__array_namespace__: api_version {api_version!r} is none of {', '.join(VERSIONS)}"
+            f"__array_namespace__: api_version must be one of {', '.join(VERSIONS)}; got "
+            f"{api_version!r}"
         )
     return sys.modules["dparray"]

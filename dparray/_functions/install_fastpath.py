@@ -1,9 +1,10 @@
-"""Hand the general way over to the compiled fast path, `dparray/_array/_fastpath.c`.
+"""Connect the Python implementation to the compiled fast path, `dparray/_array/_fastpath.c`.
 
-A call of an operator then costs 0.1 us more than NumPy's. The module calls the Python functions for
-everything that it does not do, and they do it all where it was not built (without a C compiler, see
-:mod:`dparray._array.build_fastpath`), with ``DPARRAY_COMPILED=0``, and in a Python without the
-global interpreter lock, under which the module works. ``DPARRAY_COMPILED`` may also name its file.
+A call of an operator then takes 0.1 us more than in NumPy. The module calls the Python functions
+for every case that it does not handle. They handle all cases if the module was not built (without a
+C compiler, see :mod:`dparray._array.build_fastpath`), with ``DPARRAY_COMPILED=0``, and in a Python
+without the global interpreter lock, which the module requires. ``DPARRAY_COMPILED`` may also be the
+path of the module.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ is_installed = False
 
 
 def install(module: Any) -> None:
-    """Let arrays inherit the slots of the module, which call the methods that they have now."""
+    """Let arrays inherit the slots of the module, which call the current Python methods."""
     global is_installed
     context = contextvars.copy_context()
     context.run(np.seterr, all="ignore")
@@ -113,7 +114,7 @@ def install(module: Any) -> None:
     ndarray.__array_ufunc__ = methods["__array_ufunc__"]
 
     def follow() -> None:
-        """Set the options that the module reads in every call."""
+        """Set the options that the module reads at every call."""
         is_on = config.host_tier and not _placement.functions_in_force
         module.follow(is_on, limits.host_elements, _hooks.is_tracing)
 
@@ -131,20 +132,20 @@ def install(module: Any) -> None:
 
 
 def _kept_types(op: Op) -> str:
-    """The type characters of floats of which operands and result have the same dtype."""
+    """Return the type characters of floats for which operands and result share a dtype."""
     if op.strength_reduced:
         return ""
     return "".join(each for each in "dfD" if each * op.arity + "->" + each in op.ufunc.types)
 
 
 def _sample_block() -> Any:
-    """A block whose slots have values of their own, so that the module finds them."""
+    """Return a block with distinct slot values, from which the module learns the slot offsets."""
     sample: Any = Block.__new__(Block)
     sample.pointer, sample.segment, sample.readers = [], [], []
     return sample
 
 
 def install_if_built() -> None:
-    """Install the module of the package, if there is one."""
+    """Install the module if the package has it."""
     if fastpath.module is not None:
         install(fastpath.module)

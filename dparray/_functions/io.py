@@ -1,4 +1,4 @@
-"""Files: NumPy's ``.npy`` and ``.npz``, through a host buffer of bounded size."""
+"""Files: NumPy's ``.npy`` and ``.npz`` formats, through a bounded host buffer."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ __all__ = [
     "savez_compressed",
 ]
 
-#: Bytes that are on the host at a time.
+#: The size of the host buffer in bytes.
 BUFFER_BYTES = 16 << 20
 
 
 @contextmanager
 def _replacing(path: str) -> Iterator[str]:
-    """The name of a file to write, which takes the place of ``path`` once it is complete.
+    """Yield the name of a temporary file that replaces ``path`` once it is complete.
 
-    After an error or an interrupt, ``path`` is as it was before.
+    After an error or an interrupt, ``path`` is unchanged.
     """
     path = os.path.realpath(path)
     exists = os.path.exists(path)
     if exists and not (os.path.isfile(path) and os.access(path, os.W_OK)):
-        yield path  # a pipe or a device; or it cannot be written, and opening it says so
+        yield path  # a pipe or a device, or not writable, which opening it reports
         return
     root, ending = os.path.splitext(path)
     part = f"{root}.{os.getpid()}-{threading.get_ident()}.part{ending}"
@@ -78,7 +78,7 @@ def _replacing(path: str) -> Iterator[str]:
 
 
 def _tell(task: str, done: int, total: int) -> None:
-    """Tell the subscribers of progress, if there is more than a buffer of it."""
+    """Notify progress subscribers if there is more than one buffer of data."""
     if _hooks.subscribers and total > BUFFER_BYTES:
         _hooks.emit("progress", task=task, done=done, total=total)
 
@@ -101,7 +101,7 @@ def _write(file: Any, x: ndarray, task: str) -> None:
     for start in range(0, x.size, step):
         stop = min(start + step, x.size)
         values = flat[start:stop].asnumpy()
-        # Python's buffers have no bfloat16.
+        # Python's buffer protocol has no bfloat16.
         values = values.view(np.uint16) if _dtypes.is_bfloat16(x.dtype) else values
         file.write(values.data.cast("B"))
         _tell(task, stop * x.itemsize, x.nbytes)
@@ -113,7 +113,7 @@ def _is_c(x: ndarray) -> bool:
 
 @contextmanager
 def _refusing(task: str) -> Iterator[None]:
-    """Errors of what reads headers and archives as ours: the file is damaged, or no such file."""
+    """Convert errors of reading headers and archives: the file is damaged or of another format."""
     try:
         yield
     except DparrayError:
@@ -140,20 +140,20 @@ def _read_array(file: Any, placement: Placement, task: str) -> ndarray:
         (2, 0): np.lib.format.read_array_header_2_0,
     }.get(version)
     if reader is None:
-        raise ValueError(f"load: format version {version} of .npy files is none of 1.0, 2.0")
+        raise ValueError(f"load: the .npy format version must be 1.0 or 2.0; got {version}")
     shape, is_fortran, dtype = reader(file)
     if dtype.hasobject:
-        raise DTypeError("load: the file holds Python objects; arrays hold numbers")
+        raise DTypeError("load: the file contains Python objects, but arrays hold numbers")
     if not dtype.isnative and dtype.newbyteorder("=") in _dtypes.SUPPORTED:
         raise DTypeError(
-            f"{task}: the bytes of dtype {dtype.str!r} are in the other order; write "
+            f"{task}: the bytes of dtype {dtype.str!r} are in non-native order; write "
             f"dp.asarray(np.load(file).astype({dtype.newbyteorder('=').name!r}))"
         )
-    if dtype == np.dtype("V2"):  # so NumPy's format names bfloat16
+    if dtype == np.dtype("V2"):  # NumPy's format writes bfloat16 in this way
         dtype = _dtypes.bfloat16()
     native = _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
     if any(extent < 0 for extent in shape):
-        raise ValueError(f"load: the header's shape {shape} has a negative extent")
+        raise ValueError(f"load: the header's shape {shape} has a negative size")
     extents = shape[::-1] if is_fortran else shape
     result = empty_on(placement, tuple(extents), native)
     flat = ravel(result)
@@ -180,15 +180,15 @@ def _read_exactly(file: Any, count: int) -> bytearray:
 
 
 def save(file: str | os.PathLike[str] | IO[bytes], x: Any, allow_pickle: bool = True) -> None:
-    """Write an array to a ``.npy`` file that NumPy reads too; waits for its values.
+    """Write an array to a ``.npy`` file; waits for its values.
 
-    A file that is there already is replaced once the new one is complete; an error or an interrupt
-    leaves it as it was.
+    NumPy can read the file. An existing file is replaced once the new one is complete; after an
+    error or an interrupt it is unchanged.
 
     Args:
-        file: a path, to which ``.npy`` is added if it ends otherwise, or an open binary file.
+        file: a path, to which ``.npy`` is added if missing, or an open binary file.
         x: an array. Its values pass through a host buffer of 16 MiB.
-        allow_pickle: without effect: arrays hold numbers.
+        allow_pickle: ignored; arrays hold numbers.
 
     Raises:
         OSError: the file cannot be written.
@@ -217,15 +217,16 @@ def savez(
     allow_pickle: bool = True,
     **named: Any,
 ) -> None:
-    """Write several arrays to a ``.npz`` file that NumPy reads too; waits for their values.
+    """Write several arrays to a ``.npz`` file; waits for their values.
 
-    The file replaces another once it is complete, as with :func:`save`.
+    NumPy can read the file. An existing file is replaced once the new one is complete, as in
+    :func:`save`.
 
     Args:
-        file: a path, to which ``.npz`` is added if it ends otherwise, or an open binary file.
+        file: a path, to which ``.npz`` is added if missing, or an open binary file.
         *arrays: arrays, named ``arr_0``, ``arr_1`` ...
-        allow_pickle: without effect, as arrays hold no objects.
-        **named: arrays with names. They need not be on one queue.
+        allow_pickle: ignored; arrays hold numbers.
+        **named: arrays by name. They may be on different queues.
 
     Raises:
         OSError: the file cannot be written.
@@ -248,7 +249,7 @@ def savez_compressed(
     allow_pickle: bool = True,
     **named: Any,
 ) -> None:
-    """:func:`savez`, compressed.
+    """Write several arrays to a compressed ``.npz`` file; see :func:`savez`.
 
     Example:
         >>> import dparray as dp, io
@@ -267,7 +268,9 @@ def _save_archive(
     for position, x in enumerate(arrays):
         name = f"arr_{position}"
         if name in members:
-            raise ValueError(f"{function}: {name} is the name of an array without one; rename it")
+            raise ValueError(
+                f"{function}: {name} is also the name of a positional array; rename the keyword"
+            )
         members[name] = x
     members = {name: check_array(function, name, x) for name, x in members.items()}
     if hasattr(file, "write"):
@@ -287,7 +290,7 @@ def _write_archive(file: Any, members: Mapping[str, ndarray], compression: int) 
 
 
 class Archive(Mapping[str, ndarray]):
-    """The arrays of a ``.npz`` file by name, each read when it is asked for.
+    """The arrays of a ``.npz`` file by name, each read on access.
 
     Close it, or use it in a ``with`` statement.
 
@@ -314,7 +317,7 @@ class Archive(Mapping[str, ndarray]):
 
     def __getitem__(self, name: str) -> ndarray:
         if name not in self._names:
-            raise KeyError(f"{name} is no array of the file; it has {', '.join(self._names)}")
+            raise KeyError(f"{name} is not in the file; it has {', '.join(self._names)}")
         with self._archive.open(name + ".npy") as member:
             return _read(member, self._placement, f"load {name}")
 
@@ -344,24 +347,24 @@ def load(
     usm_type: str | None = None,
     sycl_queue: Any = None,
 ) -> Any:
-    """Read a ``.npy`` file, NumPy's or ours, to an array; or open a ``.npz`` file.
+    """Read a ``.npy`` file of NumPy or dparray to an array, or open a ``.npz`` file.
 
     Args:
-        file: a path or an open binary file that can seek.
-        mmap_mode: without effect: nothing stays on the host.
-        allow_pickle: without effect: Python objects are refused.
-        device: where the arrays live; the default device if not given.
+        file: a path or an open binary file that supports seeking.
+        mmap_mode: ignored; no data stays on the host.
+        allow_pickle: ignored; Python objects raise an error.
+        device: the device of the arrays; the default device if not given.
         usm_type: ``"device"`` (the default), ``"shared"`` or ``"host"``.
-        sycl_queue: the queue; may be given instead of ``device``.
+        sycl_queue: the queue, as an alternative to ``device``.
 
     Returns:
         An array for ``.npy``, an :class:`Archive` for ``.npz``. Values pass through a host buffer
         of 16 MiB.
 
     Raises:
-        ArgumentError: it is no such file, is damaged or cut off.
-        DTypeError: the file holds no numbers, or their bytes are in the other order.
-        EndOfFileError: an open file has no array left; ``EOFError`` catches it, as of NumPy's.
+        ArgumentError: the file has another format, is damaged or truncated.
+        DTypeError: the file does not contain numbers, or their bytes are in non-native order.
+        EndOfFileError: an open file has no more arrays; a subclass of ``EOFError``, as in NumPy.
         OSError: the file cannot be read.
 
     Example:
@@ -383,8 +386,8 @@ def load(
     file.seek(start)
     if not magic:
         raise EndOfFileError(
-            f"load {_name_of(file)}: no array is left at position {start}, the file ends there; "
-            "file.seek(0) goes back to the first one"
+            f"load {_name_of(file)}: no array is left at position {start}, the end of the file; "
+            "file.seek(0) returns to the first one"
         )
     if magic.startswith(b"PK"):
         return Archive(file, placement)
@@ -412,18 +415,18 @@ def loadtxt(
     usm_type: str | None = None,
     sycl_queue: Any = None,
 ) -> Any:
-    """Numbers from text, a row of the array in each line; read by NumPy.
+    """Read numbers from text with NumPy, one array row per line.
 
     Args:
         fname: a path, an open file or a sequence of lines.
         dtype: the default is the device's default float dtype.
-        comments, delimiter, converters, skiprows, usecols, unpack: as of ``numpy.loadtxt``.
-        ndmin, encoding, max_rows, quotechar: as of ``numpy.loadtxt``.
-        device, usm_type, sycl_queue: where the result lives, as for :func:`load`.
+        comments, delimiter, converters, skiprows, usecols, unpack: as in ``numpy.loadtxt``.
+        ndmin, encoding, max_rows, quotechar: as in ``numpy.loadtxt``.
+        device, usm_type, sycl_queue: the placement of the result, as in :func:`load`.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: a line holds something else.
+        ValueError: a line contains anything else.
 
     Example:
         >>> import dparray as dp
@@ -459,17 +462,17 @@ def genfromtxt(
     sycl_queue: Any = None,
     **options: Any,
 ) -> ndarray:
-    """Numbers from text with missing values, which become NaN; read by NumPy.
+    """Read numbers from text with missing values, which become NaN, with NumPy.
 
     Args:
         fname: a path, an open file or a sequence of lines.
-        dtype: the default is the device's default float dtype; ``None`` is that of the text, as
-            NumPy finds it.
-        device, usm_type, sycl_queue: where the result lives, as for :func:`load`.
-        **options: as of ``numpy.genfromtxt``.
+        dtype: the default is the device's default float dtype; ``None`` lets NumPy infer it from
+            the text.
+        device, usm_type, sycl_queue: the placement of the result, as in :func:`load`.
+        **options: as in ``numpy.genfromtxt``.
 
     Raises:
-        DTypeError: the text makes columns of different dtypes.
+        DTypeError: the columns of the text have different dtypes.
         OSError: the file cannot be read.
 
     Example:
@@ -484,7 +487,7 @@ def genfromtxt(
     values = np.genfromtxt(fname, wanted, **options)
     if values.dtype.names is not None:
         raise DTypeError(
-            f"genfromtxt: the columns make the dtype {values.dtype}, and arrays have no fields; "
+            f"genfromtxt: the columns have the dtype {values.dtype}, but arrays have no fields; "
             "give dtype=float and no names=, or read columns of one dtype with usecols="
         )
     if dtype is None and values.dtype.kind == "f":
@@ -503,16 +506,16 @@ def savetxt(
     comments: str = "# ",
     encoding: str | None = None,
 ) -> None:
-    """Write an array of one or two dimensions as text, a row in each line; waits for its values.
+    """Write a 1-D or 2-D array as text, one row per line; waits for its values.
 
     Args:
         fname: a path or an open file.
         x: an array.
-        fmt, delimiter, newline, header, footer, comments, encoding: as of ``numpy.savetxt``.
+        fmt, delimiter, newline, header, footer, comments, encoding: as in ``numpy.savetxt``.
 
     Raises:
         OSError: the file cannot be written.
-        ShapeError: the array has other dimensions.
+        ShapeError: the array does not have 1 or 2 dimensions.
 
     Example:
         >>> import dparray as dp, io
@@ -523,7 +526,7 @@ def savetxt(
     """
     x = check_array("savetxt", "x", x)
     if x.ndim not in (1, 2):
-        raise ShapeError(f"savetxt: x has {x.ndim} dimensions; give 1 or 2")
+        raise ShapeError(f"savetxt: x must have 1 or 2 dimensions; it has {x.ndim}")
     values = x.asnumpy()
     options = (fmt, delimiter, newline, header, footer, comments, encoding)
     if not isinstance(fname, str | os.PathLike):
@@ -544,15 +547,15 @@ def fromfile(
     usm_type: str | None = None,
     sycl_queue: Any = None,
 ) -> ndarray:
-    """Return a vector of the bytes, or with ``sep`` of the text, in a file; what ``tofile`` wrote.
+    """Read a file of bytes, or with ``sep`` of text, to a vector; the inverse of ``tofile``.
 
     Args:
         file: a path or an open file.
         dtype: the default is the device's default float dtype.
-        count: how many elements; all of them if negative.
-        sep: what is between numbers of a text file; a file of bytes has nothing.
-        offset: bytes to leave out at the beginning.
-        device, usm_type, sycl_queue: where the result lives, as for :func:`load`.
+        count: the number of elements; all if negative.
+        sep: the separator of the numbers in a text file; empty for a binary file.
+        offset: the number of bytes to skip at the beginning.
+        device, usm_type, sycl_queue: the placement of the result, as in :func:`load`.
 
     Raises:
         ArgumentError: ``offset`` is not inside the file.
@@ -571,7 +574,9 @@ def fromfile(
     if offset and not sep and isinstance(file, str | os.PathLike):
         nbytes = os.path.getsize(file)
         if not 0 <= offset <= nbytes:
-            raise ArgumentError(f"fromfile: offset {offset} is outside 0 ... {nbytes}, the file")
+            raise ArgumentError(
+                f"fromfile: offset must be from 0 to {nbytes}, the file size; got {offset}"
+            )
     return from_host(np.fromfile(file, wanted, count, sep, offset), *placement)
 
 
@@ -585,17 +590,17 @@ def fromstring(
     usm_type: str | None = None,
     sycl_queue: Any = None,
 ) -> ndarray:
-    """Return a vector of the numbers in a text.
+    """Read the numbers in a string to a vector.
 
     Args:
-        string: the text.
+        string: the string.
         dtype: the default is the device's default float dtype.
-        count: how many elements; all of them if negative.
-        sep: what is between the numbers. (For bytes there is :func:`frombuffer`.)
-        device, usm_type, sycl_queue: where the result lives, as for :func:`load`.
+        count: the number of elements; all if negative.
+        sep: the separator of the numbers. (For bytes use :func:`frombuffer`.)
+        device, usm_type, sycl_queue: the placement of the result, as in :func:`load`.
 
     Raises:
-        ArgumentError: the text holds something else, or ``sep`` is empty.
+        ArgumentError: the string contains anything else, or ``sep`` is empty.
 
     Example:
         >>> import dparray as dp
@@ -603,7 +608,7 @@ def fromstring(
         array([1., 2.])
     """
     if not sep:
-        raise ArgumentError("fromstring: sep must not be empty; of bytes use dp.frombuffer")
+        raise ArgumentError("fromstring: sep must not be empty; for bytes use dp.frombuffer")
     placement = chosen_placement(device, usm_type, sycl_queue)
     real = _dtypes.default_float(placement.queue.sycl_device)
     wanted = real if dtype is None else _dtypes.as_dtype(dtype)
@@ -614,17 +619,17 @@ def fromstring(
             found = np.fromstring(string, wanted, sep=sep)
         except (ValueError, DeprecationWarning) as error:
             raise ArgumentError(f"fromstring: {error}") from None
-    if found.size < values.size:  # the others were never written
-        raise ArgumentError(f"fromstring: count is {count}, and there are {found.size} numbers")
+    if found.size < values.size:  # the remaining elements were never written
+        raise ArgumentError(f"fromstring: count is {count}, but there are {found.size} numbers")
     return from_host(values, *placement)
 
 
 @as_method
 def tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
-    """Write the values as bytes, or with ``sep`` as text, in C order; waits for them.
+    """Write the values in C order as bytes, or with ``sep`` as text; waits for them.
 
-    They pass through a host buffer of 16 MiB. Without shape and dtype: :func:`dparray.save` keeps
-    them.
+    They pass through a host buffer of 16 MiB. Shape and dtype are not written; :func:`dparray.save`
+    keeps them.
     """
     flat = ravel(self)
     step = max(1, BUFFER_BYTES // self.itemsize)
@@ -644,8 +649,7 @@ def tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
 def array2string(
     x: Any, max_line_width: int | None = None, precision: int | None = None, **options: Any
 ) -> str:
-    """Return the text of an array, of a large one its corners; options as of
-    ``numpy.array2string``.
+    """Format an array as a string; a large one is summarized. Options as in ``numpy.array2string``.
 
     Example:
         >>> import dparray as dp
@@ -668,7 +672,7 @@ def array_str(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """Return the values of an array as text.
+    """Return the values of an array as a string.
 
     Example:
         >>> import dparray as dp
@@ -686,7 +690,7 @@ def array_repr(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """Return the text that :func:`repr` gives, in another precision.
+    """Return the result of :func:`repr` with another precision.
 
     Example:
         >>> import dparray as dp

@@ -1,4 +1,4 @@
-"""Arrays put together and taken apart."""
+"""Joining and splitting of arrays."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _arrays_in(nested: Any) -> Iterator[ndarray]:
 
 
 def on_one_queue(function: str, values: Sequence[Any]) -> list[ndarray]:
-    """Arrays, and scalars and lists as arrays beside them; all on one queue."""
+    """Return arrays, and scalars and lists converted to arrays, all on one queue."""
     arrays = [(f"arrays[{at}]", x) for at, x in enumerate(values) if isinstance(x, ndarray)]
     place: dict[str, Any] = {}
     if arrays:
@@ -91,21 +91,21 @@ def on_one_queue(function: str, values: Sequence[Any]) -> list[ndarray]:
 
 
 def _beside(function: str, name: str, value: Any, place: dict[str, Any]) -> ndarray:
-    """A scalar as an array; anything else is refused."""
+    """Convert a scalar to an array; raise for anything else."""
     if isinstance(value, bool | int | float | complex | np.generic):
         return asarray(value, **place)
     return check_array(function, name, value)
 
 
 def block(arrays: Any) -> ndarray:
-    """Return an array put together of blocks in nested lists: the innermost along the last axis.
+    """Assemble an array from blocks in nested lists; the innermost lists join the last axis.
 
     Args:
-        arrays: an array, a scalar, or nested lists of them, all nested to the same depth.
+        arrays: an array, a scalar, or nested lists of them, all of the same depth.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the blocks do not fit, or lists differ in depth.
+        ShapeError: the shapes of the blocks do not match, or lists differ in depth.
 
     Example:
         >>> import dparray as dp
@@ -137,13 +137,13 @@ def _depth(nested: Any) -> int:
         return 0
     depths = {_depth(part) for part in nested}
     if len(depths) != 1:
-        raise ShapeError("block: lists are empty or nested to different depths")
+        raise ShapeError("block: lists must not be empty and must have the same depth")
     return depths.pop() + 1
 
 
 @public()
 def dsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
-    """:func:`split` along the third axis.
+    """Split along the third axis; see :func:`split`.
 
     Example:
         >>> import dparray as dp
@@ -151,12 +151,12 @@ def dsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
         2
     """
     if x.ndim < 3:
-        raise ShapeError(f"dsplit: needs 3 dimensions or more, x has {x.ndim}")
+        raise ShapeError(f"dsplit: x must have at least 3 dimensions; it has {x.ndim}")
     return split(x, indices_or_sections, 2)
 
 
 def _positions(function: str, x: ndarray, indices: Any, extent: int) -> np.ndarray:
-    """Positions along an axis on the host, where they decide the result's shape."""
+    """Return indices along an axis on the host, where they determine the result's shape."""
     if isinstance(indices, ndarray):
         common_placement(function, (("x", x), ("obj", indices)))
         indices = indices.asnumpy()
@@ -175,7 +175,7 @@ def _positions(function: str, x: ndarray, indices: Any, extent: int) -> np.ndarr
 
 
 def _is_plain_position(obj: Any) -> bool:
-    """Whether NumPy reads a position as we do: an integer, or a list of integers."""
+    """Return whether NumPy interprets indices the same way: an integer, or a list of integers."""
     return type(obj) is int or (type(obj) is list and all(type(one) is int for one in obj))
 
 
@@ -184,13 +184,13 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
 
     Args:
         x: an array.
-        obj: their positions: an integer, a slice, a list, or an array on the queue of ``x``
-            (for whose values the host waits).
+        obj: their indices: an integer, a slice, a list, or an array on the queue of ``x`` (the host
+            waits for its values).
         axis: the axis; ``None`` flattens ``x`` first.
 
     Raises:
         ExecutionPlacementError: ``obj`` is on another queue.
-        IndexError: a position is outside the axis.
+        IndexError: an index is out of range.
 
     Example:
         >>> import dparray as dp
@@ -213,18 +213,18 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
 
 
 def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
-    """Return a copy with slices inserted before positions along an axis.
+    """Return a copy with slices inserted at indices along an axis.
 
     Args:
         x: an array.
-        obj: the positions, as of :func:`delete`.
+        obj: the indices, as in :func:`delete`.
         values: an array or a scalar that broadcasts to the inserted slices.
         axis: the axis; ``None`` flattens ``x`` first.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        IndexError: a position is outside the axis.
-        ShapeError: the values do not fit.
+        IndexError: an index is out of range.
+        ShapeError: the values do not broadcast.
 
     Example:
         >>> import dparray as dp
@@ -247,10 +247,10 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     extent = x.shape[axis]
     positions = _positions("insert", x, obj, extent)
     if positions.ndim > 1:
-        raise ShapeError(f"insert: obj has {positions.ndim} dimensions; give 0 or 1")
+        raise ShapeError(f"insert: obj must have 0 or 1 dimensions; it has {positions.ndim}")
     if isinstance(values, list | tuple):
         values = from_host(np.asarray(values), *placement)
-    if positions.size == 1:  # one position takes as many slices as there are values
+    if positions.size == 1:  # a single index accepts any number of slices
         count = 1
         if isinstance(values, ndarray):
             values = reshape(values, (1,) * (x.ndim - values.ndim) + values.shape)
@@ -261,7 +261,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     positions = positions.reshape(-1)
     positions = np.where(positions < 0, positions + extent, positions)
     if positions.size and (positions.min() < 0 or positions.max() > extent):
-        raise IndexError(f"insert: a position is outside an axis of extent {extent}")
+        raise IndexError(f"insert: an index is out of range for an axis of length {extent}")
     order = np.argsort(positions, kind="stable")
     inserted = np.empty(positions.size, np.int64)
     inserted[order] = positions[order] + np.arange(positions.size)
@@ -274,7 +274,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
 
 
 def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
-    """Return a copy in another shape, the elements repeated as often as it takes.
+    """Return a copy in another shape, with the elements repeated as often as necessary.
 
     Example:
         >>> import dparray as dp
@@ -302,13 +302,12 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
 
 @public()
 def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> ndarray:
-    """Return a view without the zeros at the front (``f``) or back (``b``) of axes; of all, if not
-    given.
+    """Return a view without leading (``f``) or trailing (``b``) zeros along axes, by default all.
 
-    The host waits for the values, as they decide the result's shape.
+    The host waits for the values, since they determine the result's shape.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -316,7 +315,7 @@ def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None
         array([1, 0, 2])
     """
     if trim.lower() not in ("f", "b", "fb", "bf"):
-        raise ArgumentError(f"trim_zeros: trim {trim!r} is none of 'f', 'b', 'fb'")
+        raise ArgumentError(f"trim_zeros: trim must be 'f', 'b' or 'fb'; got {trim!r}")
     axes = range(x.ndim) if axis is None else _layout.normalize_axes("trim_zeros", axis, x.ndim)
     is_there = apply(OPS["not_equal"], x, 0).asnumpy()
     index = [slice(None)] * x.ndim
@@ -341,24 +340,24 @@ def concat(
     dtype: Any = None,
     casting: str = DEFAULT_CASTING,
 ) -> ndarray:
-    """Arrays one after another along an existing axis, in a new array.
+    """Join arrays along an existing axis, in a new array.
 
     Args:
-        arrays: a sequence of arrays that differ in extent along ``axis`` only.
+        arrays: a sequence of arrays whose shapes differ along ``axis`` only.
         axis: the axis; ``None`` flattens the arrays first.
-        out: an array for the result.
-        dtype: the result's dtype; what the arrays promote to if not given.
-        casting: which conversions, to ``dtype`` or to that of ``out``, are allowed, as of NumPy.
+        out: an array to write the result to.
+        dtype: the dtype of the result; by default the promoted dtype of the arrays.
+        casting: the allowed conversions to ``dtype`` or to that of ``out``, as in NumPy.
 
     Returns:
-        An array on the queue of the arrays, with a USM type coerced from theirs.
+        An array on the queue of the arrays, with the coerced USM type.
 
     Raises:
-        ArgumentError: there is no such ``casting``.
+        ArgumentError: ``casting`` is unknown.
         DTypeError: ``casting`` forbids a conversion.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit, or there is no array.
-        AxisError: there is no such axis.
+        ShapeError: the shapes do not match, or there are no arrays.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -385,10 +384,12 @@ def _joined(
 ) -> ndarray:
     check_casting(function, casting)
     if out is not None and dtype is not None:
-        raise ArgumentError(f"{function}: out has a dtype; give either out= or dtype=, not both")
+        raise ArgumentError(
+            f"{function}: out= determines the dtype; give either out= or dtype=, not both"
+        )
     named = named_arrays(function, arrays)
     if not named:
-        raise ShapeError(f"{function}: needs at least one array")
+        raise ShapeError(f"{function}: at least one array is required")
     check_out(function, named, out)
     placement = common_placement(function, named if out is None else [*named, ("out", out)])
     parts = [x for _, x in named]
@@ -402,10 +403,10 @@ def _joined(
         if not same:
             raise ShapeError(
                 f"{function}: {name} has shape {x.shape}, arrays[0] has {parts[0].shape}; only the "
-                f"extents of axis {axis} may differ"
+                f"lengths of axis {axis} may differ"
             )
     if out is not None:
-        chosen = out.dtype  # each array is converted to it by itself
+        chosen = out.dtype  # each array is cast to it separately
     elif dtype is None:
         chosen = _dtypes.promote([x.dtype for x in parts])
     else:
@@ -418,10 +419,10 @@ def _joined(
     for (name, _), x in zip(named, parts, strict=True):
         if not _dtypes.can_cast(x.dtype, chosen, casting):
             raise DTypeError(
-                f"{function}: {name} of dtype {x.dtype} does not convert to {chosen} by the rule "
-                f"{casting!r}; give casting='unsafe', or write x.astype('{chosen}')"
+                f"{function}: {name} of dtype {x.dtype} cannot be cast to {chosen} with "
+                f"casting={casting!r}; give casting='unsafe', or write x.astype('{chosen}')"
             )
-    # Unlike those of operands of elementwise functions, axes that are broadcast have a say.
+    # Unlike operands of element-wise functions, broadcast axes affect the memory order here.
     steps = [
         tuple([0 if n == 1 else 2 * abs(step) + 1 for n, step in zip(*at, strict=True)])
         for at in ((x.shape, x.strides) for x in parts)
@@ -448,19 +449,19 @@ def stack(
     dtype: Any = None,
     casting: str = DEFAULT_CASTING,
 ) -> ndarray:
-    """Arrays of one shape along a new axis, in a new array.
+    """Join arrays of equal shape along a new axis, in a new array.
 
     Args:
-        arrays: a sequence of arrays of one shape.
-        axis: where the new axis is in the result.
-        out: an array for the result.
-        dtype: the result's dtype; what the arrays promote to if not given.
-        casting: which conversions are allowed, as of :func:`concat`, with its errors.
+        arrays: a sequence of arrays of equal shape.
+        axis: the position of the new axis in the result.
+        out: an array to write the result to.
+        dtype: the dtype of the result; by default the promoted dtype of the arrays.
+        casting: the allowed conversions, as in :func:`concat`, with the same errors.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes differ, or there is no array.
-        AxisError: the result has no such axis.
+        ShapeError: the shapes differ, or there are no arrays.
+        AxisError: the axis is out of range for the result.
 
     Example:
         >>> import dparray as dp
@@ -474,12 +475,10 @@ def stack(
             return small
     named = named_arrays("stack", arrays)
     if not named:
-        raise ShapeError("stack: needs at least one array")
+        raise ShapeError("stack: at least one array is required")
     common_placement("stack", named)
     if len({x.shape for _, x in named}) != 1:
-        raise ShapeError(
-            f"stack: the shapes {[x.shape for _, x in named]} differ; they must be equal"
-        )
+        raise ShapeError(f"stack: the shapes {[x.shape for _, x in named]} must be equal")
     at = _layout.normalize_axis("stack", axis, named[0][1].ndim + 1)
     return _joined("stack", [expand_dims(x, at) for _, x in named], at, out, dtype, casting)
 
@@ -487,7 +486,7 @@ def stack(
 def vstack(
     arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
 ) -> ndarray:
-    """Arrays below each other: along the first axis, vectors as rows. Errors as of :func:`concat`.
+    """Stack arrays vertically, along the first axis; vectors become rows. See :func:`concat`.
 
     Example:
         >>> import dparray as dp
@@ -505,9 +504,9 @@ def vstack(
 def hstack(
     arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
 ) -> ndarray:
-    """Arrays beside each other: along the second axis, vectors along their only one.
+    """Stack arrays horizontally, along the second axis, or the only axis of vectors.
 
-    Errors as of :func:`concat`.
+    For errors see :func:`concat`.
 
     Example:
         >>> import dparray as dp
@@ -524,7 +523,7 @@ def hstack(
 
 
 def dstack(arrays: Sequence[Any], /) -> ndarray:
-    """Arrays behind each other: along the third axis. Errors as of :func:`concat`.
+    """Stack arrays along the third axis. For errors see :func:`concat`.
 
     Example:
         >>> import dparray as dp
@@ -538,7 +537,7 @@ def dstack(arrays: Sequence[Any], /) -> ndarray:
 
 
 def column_stack(arrays: Sequence[Any], /) -> ndarray:
-    """Vectors as the columns of a matrix. Errors as of :func:`concat`.
+    """Stack vectors as the columns of a matrix. For errors see :func:`concat`.
 
     Example:
         >>> import dparray as dp
@@ -560,11 +559,11 @@ def _appended(parts: tuple[np.ndarray, np.ndarray], axis: int | None) -> np.ndar
 
 
 def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
-    """``x`` and ``values`` one after another, flattened if ``axis`` is ``None``.
+    """Append ``values`` to ``x``; both are flattened if ``axis`` is ``None``.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit.
+        ShapeError: the shapes do not match.
 
     Example:
         >>> import dparray as dp
@@ -584,10 +583,10 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
 
 @public()
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
-    """Views of the parts along an axis, without that axis.
+    """Return views of the slices along an axis, without that axis.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -595,7 +594,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
         [(3,), (3,)]
     """
     if x.ndim == 0:
-        raise AxisError("unstack: an array with 0 dimensions has no axis")
+        raise AxisError("unstack: x must have at least 1 dimension")
     front = moveaxis(x, _layout.normalize_axis("unstack", axis, x.ndim), 0)
     return tuple(front[position] for position in range(front.shape[0]))
 
@@ -605,15 +604,15 @@ _MAX_EMPTY_SECTIONS = 1 << 20
 
 @public()
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
-    """Views of consecutive parts along an axis; their extents may differ by one.
+    """Split an array into views along an axis; their lengths may differ by one.
 
     Args:
         x: an array.
-        indices_or_sections: the number of parts, or the positions between them.
+        indices_or_sections: the number of parts, or the indices at which to split.
         axis: the axis.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ShapeError: the number of parts is not positive.
 
     Example:
@@ -635,7 +634,7 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
     else:
         if not 1 <= sections <= extent + _MAX_EMPTY_SECTIONS:
             raise ShapeError(
-                f"array_split: {sections} sections of {extent} elements; there must be 1 or more, "
+                f"array_split: {sections} sections of {extent} elements; there must be at least 1, "
                 f"and at most {_MAX_EMPTY_SECTIONS} empty ones"
             )
         each, larger = divmod(extent, sections)
@@ -645,10 +644,10 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
 
 @public()
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
-    """Views of consecutive parts of equal extent; otherwise as :func:`array_split`.
+    """Split an array into views of equal length; see :func:`array_split`.
 
     Raises:
-        ShapeError: the extent does not divide by the number of parts.
+        ShapeError: the length is not divisible by the number of parts.
 
     Example:
         >>> import dparray as dp
@@ -659,7 +658,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     parts = indices_or_sections
     if isinstance(parts, int) and parts > 0 and x.shape[at] % parts:
         raise ShapeError(
-            f"split: an extent of {x.shape[at]} does not divide into {parts} equal parts; "
+            f"split: a length of {x.shape[at]} is not divisible into {parts} equal parts; "
             f"use dp.array_split"
         )
     return array_split(x, indices_or_sections, at)
@@ -667,10 +666,10 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
 
 @public()
 def vsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
-    """:func:`split` along the first axis.
+    """Split along the first axis; see :func:`split`.
 
     Raises:
-        ShapeError: ``x`` has fewer than two dimensions, or does not divide.
+        ShapeError: ``x`` has fewer than two dimensions, or is not divisible.
 
     Example:
         >>> import dparray as dp
@@ -678,13 +677,13 @@ def vsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
         2
     """
     if x.ndim < 2:
-        raise ShapeError(f"vsplit: needs 2 dimensions or more, x has {x.ndim}; use dp.split")
+        raise ShapeError(f"vsplit: x must have at least 2 dimensions, not {x.ndim}; use dp.split")
     return split(x, indices_or_sections, 0)
 
 
 @public()
 def hsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
-    """:func:`split` along the second axis, of a vector along its only one.
+    """Split along the second axis, or the only axis of a vector; see :func:`split`.
 
     Example:
         >>> import dparray as dp

@@ -1,9 +1,8 @@
-"""Sorting many lines with NumPy: pieces that stay in a cache, on as many threads as the device has
-cores.
+"""Sorting of many lines with NumPy, in cache-sized blocks, on the threads of the device.
 
-NumPy sorts on one thread, and lets others run meanwhile. Its stable sort of positions compares two
-values at a time; its other one uses vectors, and may leave equal values in any order, which is
-mended here where there are any.
+NumPy sorts on one thread and releases the interpreter lock meanwhile. Its stable argsort compares
+two values at a time. Its other algorithm is vectorized but may leave equal values in any order,
+which is fixed here where it occurs.
 """
 
 from __future__ import annotations
@@ -17,23 +16,24 @@ from typing import Literal
 
 import numpy as np
 
-#: Elements of a piece, which with their positions stay in a core's own caches; and the least lines
-#: beside each other that are copied at once, which share lines of a cache.
+#: Elements of a block, which fits with its indices in a core's private caches; and the minimum
+#: number of adjacent lines copied together, which share cache lines.
 AT_ONCE, BESIDE = 1 << 16, 16
 
-#: The least elements for which another thread is worth its start.
+#: The minimum number of elements for which another thread is worth starting.
 MIN_FOR_THREADS = 1 << 17
 
-#: The shortest lines that are sorted by vectors: of values of 32 bits as numbers that hold the
-#: position, and of 64 bits; shorter ones NumPy's stable sort compares and moves as quickly.
+#: The minimum length of lines for the vectorized sort: for 32-bit values, packed with their
+#: indices, and for 64-bit values. NumPy's stable sort is as fast for shorter lines.
 SHORTEST_PACKED, SHORTEST_OF_VECTORS = 8, 16
 
-#: Writes to the last what it makes of the parts, whose lines lie along the last of three axes.
+#: Writes the result for the other arguments to the last one; lines are along the last of three
+#: axes.
 OfLines = Callable[[list[np.ndarray], np.ndarray], None]
 
 
 def sort_lines(values: np.ndarray, axis: int, out: np.ndarray, cores: int) -> None:
-    """Sort along an axis into ``out``, on up to so many threads."""
+    """Sort along an axis into ``out``, on up to ``threads`` threads."""
 
     def ordered(parts: list[np.ndarray], target: np.ndarray) -> None:
         lines = target if target.flags.c_contiguous else np.empty(target.shape, target.dtype)
@@ -46,7 +46,7 @@ def sort_lines(values: np.ndarray, axis: int, out: np.ndarray, cores: int) -> No
 
 
 def kind_of_values(values: np.ndarray) -> Literal["quicksort", "stable"]:
-    """NumPy's algorithm that is the quickest for values; all give the same."""
+    """Return NumPy's fastest algorithm for values; all have the same result."""
     # On some processors NumPy 2.4's quicksort leaves many float16 values unsorted.
     return "stable" if values.itemsize == 1 or values.dtype.char == "e" else "quicksort"
 
@@ -54,7 +54,7 @@ def kind_of_values(values: np.ndarray) -> Literal["quicksort", "stable"]:
 def argsort_lines(
     values: np.ndarray, axis: int, out: np.ndarray, cores: int, is_stable: bool
 ) -> None:
-    """Write the positions that sort along an axis to ``out``; see :func:`sort_lines`."""
+    """Write the indices that sort along an axis to ``out``; see :func:`sort_lines`."""
     order_of = _order_of if is_stable else partial(np.argsort, axis=-1)
 
     def order(parts: list[np.ndarray], target: np.ndarray) -> None:
@@ -64,7 +64,7 @@ def argsort_lines(
 
 
 def lexsort_lines(keys: Sequence[np.ndarray], axis: int, out: np.ndarray, cores: int) -> None:
-    """Return the same for several keys, of which the last one counts most."""
+    """Return the sorting indices for several keys, of which the last is the primary one."""
 
     def order(parts: list[np.ndarray], target: np.ndarray) -> None:
         found = _order_of(_lines(parts[0]))
@@ -76,7 +76,7 @@ def lexsort_lines(keys: Sequence[np.ndarray], axis: int, out: np.ndarray, cores:
 
 
 def _lines(part: np.ndarray) -> np.ndarray:
-    """The lines of a part, contiguous, as an array of two dimensions."""
+    """Return the lines of a block as a contiguous 2-D array."""
     return np.ascontiguousarray(part).reshape(-1, part.shape[-1])
 
 
@@ -87,7 +87,7 @@ def _line_by_line(
     out: np.ndarray,
     cores: int,
 ) -> None:
-    """Call a function for pieces of arrays, each of which several threads may take."""
+    """Call a function for blocks of arrays, on several threads."""
     if not out.size:
         return
     before, extent = int(np.prod(out.shape[:axis])), out.shape[axis]
@@ -107,7 +107,7 @@ def _line_by_line(
 
 
 def _pieces(before: int, extent: int, after: int) -> Iterator[tuple[slice, slice]]:
-    """Parts of the axes before and after the one along which lines lie."""
+    """Return slices of the axes before and after the axis of the lines."""
     at_once = max(1, AT_ONCE // extent)
     beside = min(after, max(at_once, BESIDE))
     above = max(1, at_once // after)
@@ -118,7 +118,7 @@ def _pieces(before: int, extent: int, after: int) -> Iterator[tuple[slice, slice
 def _shared_out(
     compute: Callable[[tuple[slice, slice]], None], pieces: list[tuple[slice, slice]], threads: int
 ) -> None:
-    """Compute pieces on several threads, this one among them; each takes the next that is left."""
+    """Process blocks on several threads, including this one; each takes the next free block."""
     numbers, failures = count(), list[BaseException]()
 
     def work() -> None:
@@ -142,7 +142,7 @@ def _shared_out(
 
 
 def _taken(lines: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Each line at positions in it."""
+    """Return each line reordered by indices."""
     if len(lines) == 1:
         return lines[0].take(order)
     starts = np.arange(0, lines.size, lines.shape[-1])
@@ -150,7 +150,7 @@ def _taken(lines: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 
 def _order_of(lines: np.ndarray) -> np.ndarray:
-    """The stable order of each line."""
+    """Return the stable order of each line."""
     extent = lines.shape[-1]
     if lines.dtype.kind in "iuf":
         if lines.itemsize == 4 and extent >= SHORTEST_PACKED:
@@ -161,9 +161,9 @@ def _order_of(lines: np.ndarray) -> np.ndarray:
 
 
 def _unpacked(values: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """The positions by values below 2**32, and by themselves where those are equal.
+    """Return indices sorted by values below 2**32, and by the indices where values are equal.
 
-    They are sorted as numbers, a value's bits above its position; ``values`` are overwritten.
+    They are sorted as integers with the value in the high bits; ``values`` are overwritten.
     """
     values <<= np.uint64(32)
     values |= positions.astype(np.uint64)
@@ -173,7 +173,7 @@ def _unpacked(values: np.ndarray, positions: np.ndarray) -> np.ndarray:
 
 
 def _order_by_vectors(lines: np.ndarray) -> np.ndarray:
-    """The stable order of values of 64 bits: some order, then equal ones by their positions."""
+    """Return the stable order of 64-bit values: an unstable sort, then equal runs by index."""
     order = np.argsort(lines, axis=-1)
     ordered = _taken(lines, order)
     is_same = ordered[:, 1:] == ordered[:, :-1]
@@ -193,7 +193,7 @@ def _order_by_vectors(lines: np.ndarray) -> np.ndarray:
 
 
 def _ordered_bits(values: np.ndarray) -> np.ndarray:
-    """Unsigned numbers in the order of values of 32 bits: both zeros are one, NaN is the last."""
+    """Map 32-bit values to unsigned integers of equal order: one zero, NaN last."""
     if values.dtype.kind == "u":
         return values
     if values.dtype.kind == "i":

@@ -1,4 +1,4 @@
-"""Comparisons of whole arrays, and questions about kinds of numbers."""
+"""Comparisons of whole arrays, and tests for kinds of numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 def _signed(function: str, x: Any) -> ndarray:
     x = check_array(function, "x", x)
     if x.dtype.kind == "c":
-        raise DTypeError(f"{function}: complex infinities have no sign; look at x.real or x.imag")
+        raise DTypeError(f"{function}: complex infinities have no sign; use x.real or x.imag")
     return as_float(x)
 
 
@@ -104,7 +104,7 @@ def isclose(
         x2: an array or a scalar.
         rtol: relative tolerance.
         atol: absolute tolerance.
-        equal_nan: NaN is close to NaN.
+        equal_nan: whether NaN equals NaN.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -124,7 +124,7 @@ def isclose(
         astype_array(x, _dtypes.int64) if isinstance(x, ndarray) and x.dtype.kind == "b" else x
         for x in (x1, x2)
     )
-    # Differences of unsigned integers would wrap.
+    # Differences of unsigned integers would wrap around.
     if isinstance(second, int):
         second = float(second)
     elif isinstance(second, ndarray) and second.dtype.kind in "iu":
@@ -150,10 +150,10 @@ def isclose(
 def allclose(
     x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> ndarray:
-    """Return whether all values are close; arguments and errors as of :func:`isclose`.
+    """Return whether all values are close; see :func:`isclose` for arguments and errors.
 
     Returns:
-        A 0-dimensional boolean array; ``bool(...)`` of it waits for the answer.
+        A 0-d Boolean array; ``bool(...)`` waits for the result.
 
     Example:
         >>> import dparray as dp
@@ -165,7 +165,7 @@ def allclose(
 
 
 def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
-    """Return whether two arrays have one shape and equal elements; waits for the answer.
+    """Return whether two arrays have equal shapes and elements; waits for the result.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -187,7 +187,7 @@ def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
 
 
 def array_equiv(x1: Any, x2: Any, /) -> bool:
-    """Return whether two arrays broadcast to each other with equal elements; waits for the answer.
+    """Return whether two arrays are equal after broadcasting; waits for the result.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -208,11 +208,11 @@ def array_equiv(x1: Any, x2: Any, /) -> bool:
 
 @public()
 def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
-    """Return the real part where all imaginary parts are almost 0; the host waits to know.
+    """Return the real part if all imaginary parts are close to 0; the host waits for the test.
 
     Args:
         x: an array.
-        tol: how many times the spacing of floats at 1 imaginary parts may be; below 1 absolute.
+        tol: the tolerance for imaginary parts, in multiples of machine epsilon; absolute below 1.
 
     Example:
         >>> import dparray as dp

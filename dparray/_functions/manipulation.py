@@ -1,4 +1,4 @@
-"""Shapes: views where the memory allows it, and copies into memory of the pool where not."""
+"""Shape manipulation: views where the memory layout allows it, otherwise copies."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ __all__ = [
 
 @public()
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
-    """Return the same elements in another shape: a view where the memory allows it, else a copy.
+    """Return the same elements in another shape: a view if the layout allows it, else a copy.
 
     Args:
         x: an array.
-        shape: the new extents; one may be ``-1``, which stands for what is left.
-        order: ``"C"`` or ``"F"``: the last or the first axis runs fastest; ``"A"`` is ``"F"`` if
-            ``x`` is contiguous in that order only, else ``"C"``.
-        copy: ``True`` always copies, ``False`` never does and raises where it would be needed.
+        shape: the new shape; one size may be ``-1``, which is inferred.
+        order: ``"C"`` or ``"F"``: whether the last or the first axis changes fastest; ``"A"`` is
+            ``"F"`` if ``x`` is only F contiguous, else ``"C"``.
+        copy: ``True`` always copies; ``False`` never copies and raises if a copy is needed.
 
     Raises:
         ShapeError: the number of elements differs.
@@ -63,7 +63,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
             return small
     order = _layout.as_order(order)
     if order not in ("C", "F", "A"):
-        raise ValueError(f"reshape: order {order!r} is none of 'C', 'F', 'A'")
+        raise ValueError(f"reshape: order must be 'C', 'F' or 'A'; got {order!r}")
     target = _layout.resolve_reshape(x.shape, shape)
     if _is_by_columns(x, order):
         turned = reshape(_reversed(x), target[::-1], copy=copy)
@@ -72,7 +72,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     if strides is None:
         if copy is False:
             raise ValueError(
-                f"reshape: copy=False, but {x.shape} with strides {x.strides} cannot be seen as "
+                f"reshape: copy=False, but {x.shape} with strides {x.strides} cannot be viewed as "
                 f"{target} without a copy"
             )
         small = compute_small(_copied_in_shape, x, target)
@@ -98,9 +98,9 @@ def _reversed(x: ndarray) -> ndarray:
 def _reshape_method(
     self: ndarray, *shape: Any, order: str = "C", copy: bool | None = None
 ) -> ndarray:
-    """The same elements in another shape; see :func:`dparray.reshape`.
+    """Return the same elements in another shape; see :func:`dparray.reshape`.
 
-    ``x.reshape(2, 3)`` and ``x.reshape((2, 3))`` are the same.
+    ``x.reshape(2, 3)`` and ``x.reshape((2, 3))`` are equivalent.
     """
     if order == "C" and copy is None:
         small = view_small(self, np.ndarray.reshape, *shape)
@@ -110,9 +110,9 @@ def _reshape_method(
 
 
 def _reshape_in_place(self: ndarray, shape: Any) -> None:
-    """Give the array itself another shape of as many elements, where no copy is needed."""
+    """Change the shape of the array in place, if no copy is needed."""
     target = _layout.resolve_reshape(self.shape, shape)
-    block, strides = self.block, self.strides  # computes what is pending
+    block, strides = self.block, self.strides  # evaluates a pending array
     found = _layout.reshape_strides(self.shape, strides, target, self.itemsize)
     if found is None:
         raise ShapeError(
@@ -125,15 +125,15 @@ def _reshape_in_place(self: ndarray, shape: Any) -> None:
 @as_method
 @public()
 def ravel(x: Any, /, order: str = "C") -> ndarray:
-    """Return the elements in one dimension: a view of an array that is contiguous, else a copy.
+    """Return the elements as a vector: a view of a contiguous array, else a copy.
 
     Args:
         x: an array.
-        order: ``"C"`` or ``"F"``: the last or the first axis runs fastest; ``"A"``: as in memory if
-            ``x`` is contiguous, else as ``"C"``; ``"K"``: by the axes' strides.
+        order: ``"C"`` or ``"F"``: whether the last or the first axis changes fastest; ``"A"``:
+            memory order if ``x`` is contiguous, else ``"C"``; ``"K"``: the order of the strides.
 
     Raises:
-        ValueError: there is no such order.
+        ValueError: the order is unknown.
 
     Example:
         >>> import dparray as dp
@@ -148,11 +148,11 @@ def ravel(x: Any, /, order: str = "C") -> ndarray:
 
 def _check_order(function: str, order: Any) -> None:
     if order not in ("C", "F", "A", "K"):
-        raise ValueError(f"{function}: order {order!r} is none of 'C', 'F', 'A', 'K'")
+        raise ValueError(f"{function}: order must be 'C', 'F', 'A' or 'K'; got {order!r}")
 
 
 def _flat(x: ndarray, order: str, copy: bool) -> ndarray:
-    """The elements in one dimension; without ``copy`` a view of what is contiguous in the order."""
+    """Flatten an array; without ``copy``, return a view if it is contiguous in the order."""
     if order == "K":
         x = with_axes(x, _layout.order_of_axes(x.shape, x.strides) or range(x.ndim))
     elif _is_by_columns(x, order):
@@ -163,7 +163,7 @@ def _flat(x: ndarray, order: str, copy: bool) -> ndarray:
 
 
 def _is_by_columns(x: ndarray, order: str) -> bool:
-    """Whether the first axis runs fastest in an order that may go by the memory."""
+    """Return whether the first axis changes fastest, for an order that may follow the memory."""
     if order != "A":
         return order == "F"
     layout = (x.shape, x.strides, x.itemsize)
@@ -171,7 +171,7 @@ def _is_by_columns(x: ndarray, order: str) -> bool:
 
 
 def _flatten(self: ndarray, order: str = "C") -> ndarray:
-    """The elements in one dimension, always a copy."""
+    """Return the elements as a vector, always a copy."""
     small = compute_small(np.ndarray.flatten, self) if order == "C" else None
     if small is not None:
         return small
@@ -186,11 +186,11 @@ def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
 
     Args:
         x: an array.
-        axes: a permutation of all axes; reversed if not given.
+        axes: a permutation of all axes; reversed by default.
 
     Raises:
-        AxisError: there is no such axis.
-        ShapeError: an axis is missing or named twice.
+        AxisError: an axis is out of range.
+        ShapeError: an axis is missing or occurs twice.
 
     Example:
         >>> import dparray as dp
@@ -202,16 +202,16 @@ def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
     order = _layout.normalize_axes("permute_dims", axes, x.ndim)
     if len(order) != x.ndim:
         raise ShapeError(
-            f"permute_dims: axes {tuple(order)} are no permutation of the {x.ndim} dimensions"
+            f"permute_dims: axes must be a permutation of {x.ndim} dimensions; got {tuple(order)}"
         )
     return with_axes(x, order)
 
 
 @public()
 def transpose(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
-    """Return a view with the axes in another order, reversed if ``axes`` is not given.
+    """Return a view with permuted axes, reversed if ``axes`` is not given.
 
-    Errors as of :func:`permute_dims`.
+    For errors see :func:`permute_dims`.
 
     Example:
         >>> import dparray as dp
@@ -222,7 +222,7 @@ def transpose(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
 
 
 def _transpose_method(self: ndarray, *axes: Any) -> ndarray:
-    """A view with the axes in another order; ``x.transpose(1, 0)`` or ``x.transpose((1, 0))``."""
+    """Return a view with permuted axes: ``x.transpose(1, 0)`` or ``x.transpose((1, 0))``."""
     if not axes or axes == (None,):
         return _reversed(self)
     return permute_dims(self, axes if isinstance(axes[0], int) else axes[0])
@@ -230,7 +230,7 @@ def _transpose_method(self: ndarray, *axes: Any) -> ndarray:
 
 @public()
 def matrix_transpose(x: Any, /) -> ndarray:
-    """Return a view of each matrix (the last two axes) transposed.
+    """Return a view with each matrix (the last two axes) transposed.
 
     Raises:
         ShapeError: ``x`` has fewer than two dimensions.
@@ -241,7 +241,7 @@ def matrix_transpose(x: Any, /) -> ndarray:
         (5, 3, 2)
     """
     if x.ndim < 2:
-        raise ShapeError(f"matrix_transpose: needs 2 dimensions or more, x has {x.ndim}")
+        raise ShapeError(f"matrix_transpose: x must have at least 2 dimensions; it has {x.ndim}")
     return with_axes(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
@@ -251,7 +251,7 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
     """Return a view with two axes exchanged.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -267,10 +267,10 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
 
 @public()
 def moveaxis(x: Any, /, source: Any, destination: Any) -> ndarray:
-    """Return a view with axes moved to other positions, the rest in their order.
+    """Return a view with axes moved to other positions; the other axes keep their order.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ShapeError: ``source`` and ``destination`` differ in length.
 
     Example:
@@ -293,7 +293,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
     """Return a view with one axis moved before position ``start``; prefer :func:`moveaxis`.
 
     Raises:
-        AxisError: there is no such axis or position.
+        AxisError: an axis or position is out of range.
 
     Example:
         >>> import dparray as dp
@@ -303,18 +303,18 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
     axis = _layout.normalize_axis("rollaxis", axis, x.ndim)
     position = start + x.ndim if start < 0 else start
     if not 0 <= position <= x.ndim:
-        raise AxisError(f"rollaxis: start {start} is outside {-x.ndim} ... {x.ndim}")
+        raise AxisError(f"rollaxis: start must be from {-x.ndim} to {x.ndim}; got {start}")
     return moveaxis(x, axis, position - 1 if axis < position else position)
 
 
 @as_method
 @public()
 def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
-    """Return a view without axes of extent 1: those named, or all of them.
+    """Return a view without axes of length 1: the given ones, or all.
 
     Raises:
-        AxisError: there is no such axis.
-        ShapeError: a named axis has another extent.
+        AxisError: an axis is out of range.
+        ShapeError: a given axis has another length.
 
     Example:
         >>> import dparray as dp
@@ -327,16 +327,16 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
     if axis is None:
         removed = tuple(at for at, extent in enumerate(x.shape) if extent == 1)
     else:
-        at_scalar = x.ndim == 0 and type(axis) is int and axis in (0, -1)  # NumPy takes these
+        at_scalar = x.ndim == 0 and type(axis) is int and axis in (0, -1)  # NumPy accepts these
         removed = () if at_scalar else _layout.normalize_axes("squeeze", axis, x.ndim)
     for at in removed:
         if x.shape[at] != 1:
-            raise ShapeError(f"squeeze: axis {at} has extent {x.shape[at]}, not 1")
+            raise ShapeError(f"squeeze: axis {at} must have length 1; it has {x.shape[at]}")
     return with_axes(x, [at for at in range(x.ndim) if at not in removed])
 
 
 def _expanded(seen: np.ndarray, axis: int) -> np.ndarray:
-    """NumPy's ``expand_dims`` along one axis, without its checks of several."""
+    """Call NumPy's ``expand_dims`` logic for one axis, without the checks for several."""
     count = seen.ndim + 1
     at = axis + count if axis < 0 else axis
     if not 0 <= at < count:
@@ -346,10 +346,10 @@ def _expanded(seen: np.ndarray, axis: int) -> np.ndarray:
 
 @public()
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
-    """Return a view with new axes of extent 1 at the positions ``axis`` of the result.
+    """Return a view with new axes of length 1 at the positions ``axis`` of the result.
 
     Raises:
-        AxisError: the result has no such axis.
+        AxisError: the axis is out of range for the result.
 
     Example:
         >>> import dparray as dp
@@ -370,10 +370,10 @@ def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
-    """Return the shape that shapes broadcast to.
+    """Return the shape to which shapes broadcast.
 
     Raises:
-        ShapeError: they do not broadcast.
+        ShapeError: the shapes do not broadcast.
 
     Example:
         >>> import dparray as dp
@@ -386,7 +386,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
 
 @public()
 def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
-    """Return a read-only view of ``x`` repeated to ``shape``, which takes no memory.
+    """Return a read-only view of ``x`` broadcast to ``shape``, which needs no memory.
 
     Raises:
         ShapeError: the shape of ``x`` does not broadcast to it.
@@ -406,7 +406,7 @@ def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
-    """Views of arrays in the shape that they broadcast to.
+    """Return views of arrays broadcast to their common shape.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -426,12 +426,12 @@ def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
 
 
 def named_arrays(function: str, arrays: Any) -> list[tuple[str, ndarray]]:
-    """Return a sequence of arrays with names by position, each checked."""
+    """Return a sequence of arrays with names by position, after checking each."""
     if isinstance(arrays, np.ndarray):
         raise foreign_operand(function, "arrays", arrays)
     if not hasattr(arrays, "__getitem__"):
         raise ArgumentError(
-            f"{function}: arrays of type {type(arrays).__name__} are no sequence; give a list or "
+            f"{function}: arrays, a {type(arrays).__name__}, must be a sequence; give a list or "
             f"a tuple: list(arrays)"
         )
     named = [(f"arrays[{position}]", x) for position, x in enumerate(arrays)]
@@ -440,7 +440,7 @@ def named_arrays(function: str, arrays: Any) -> list[tuple[str, ndarray]]:
 
 
 def atleast_1d(*arrays: Any) -> Any:
-    """Views with at least one dimension; a single array for a single one, else a list.
+    """Return views with at least one dimension: an array for one argument, else a list.
 
     Example:
         >>> import dparray as dp
@@ -451,7 +451,7 @@ def atleast_1d(*arrays: Any) -> Any:
 
 
 def atleast_2d(*arrays: Any) -> Any:
-    """Views with at least two dimensions; a single array for a single one, else a list.
+    """Return views with at least two dimensions: an array for one argument, else a list.
 
     Example:
         >>> import dparray as dp
@@ -466,7 +466,7 @@ def two_dimensions(x: ndarray) -> ndarray:
 
 
 def atleast_3d(*arrays: Any) -> Any:
-    """Views with at least three dimensions; a single array for a single one, else a list.
+    """Return views with at least three dimensions: an array for one argument, else a list.
 
     Example:
         >>> import dparray as dp
@@ -496,13 +496,13 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray
     """Return a view of a diagonal of two axes, as the last axis of the result.
 
     Args:
-        x: an array of two dimensions or more.
-        offset: above (positive) or below (negative) the main diagonal.
+        x: an array of at least two dimensions.
+        offset: the offset above (positive) or below (negative) the main diagonal.
         axis1: the axis of rows.
         axis2: the axis of columns.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ShapeError: the axes are the same.
 
     Example:

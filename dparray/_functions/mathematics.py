@@ -1,4 +1,4 @@
-"""Elementwise functions made of the op table's operations; comparisons of whole arrays."""
+"""Element-wise functions composed of operations in the op table."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ __all__ = [
 @as_method
 @public()
 def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
-    """Elementwise rounding to a number of decimals, ties to even.
+    """Round to a number of decimals, ties to even.
 
     Args:
         x: an array or a scalar.
-        decimals: how many; negative numbers round before the point.
-        out: an array for the result.
+        decimals: the number of decimals; negative numbers round digits before the decimal point.
+        out: an array to write the result to.
 
     Raises:
         ExecutionPlacementError: ``out`` is on another queue.
@@ -73,13 +73,12 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     if x.dtype.kind == "b":
         if decimals:
             raise DTypeError(
-                f"round: booleans have no decimals, and {decimals} are asked for; write "
-                f"x.astype(float)"
+                f"round: Booleans have no decimals, but decimals={decimals}; write x.astype(float)"
             )
-        x = as_operand(x, np.dtype(np.float16))  # as NumPy rounds them
+        x = as_operand(x, np.dtype(np.float16))  # NumPy rounds them as float16
     is_whole = x.dtype.kind in "iu" and decimals >= 0
     if is_whole and out is None and _layout.shows_elements_twice(x.shape, x.strides):
-        return copy_of(x, "K")  # NumPy copies, which has another order than an operation
+        return copy_of(x, "K")  # NumPy copies, with another memory order than an operation
     if decimals == 0 or (x.dtype.kind in "biu" and decimals > 0):
         return apply(OPS["round"], x, out=out)
     scale = 10.0 ** abs(decimals)
@@ -87,12 +86,12 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
         towards, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
         whole = apply(OPS["round"], apply(OPS[towards], x, scale))
         return apply(OPS[back], whole, scale, out=out)
-    # By way of floats, as NumPy; dpnp multiplies by 0.1, which is no quotient by 10.
+    # Computed in floats, as in NumPy; dpnp multiplies by 0.1, which is not division by 10.
     tens = apply(OPS["divide"], as_operand(x, _dtypes.default_float(x.sycl_device)), scale)
     rounded = apply(OPS["multiply"], apply(OPS["round"], tens), scale)
     if out is None:
         return astype_array(rounded, x.dtype)
-    # Floats hold what may be beyond the integers.
+    # Floats may hold values beyond the range of the integers.
     assign(out, rounded if out.dtype.kind in "fc" else astype_array(rounded, x.dtype), "round")
     return out
 
@@ -101,10 +100,10 @@ around = round
 
 
 def _round_element(self: ndarray, ndigits: int | None = None) -> Any:
-    """Python's ``round``: an integer, or with ``ndigits`` an array without dimensions.
+    """Implement Python's ``round``: an integer, or with ``ndigits`` a 0-d array.
 
     Raises:
-        HostConversionError: the array has dimensions.
+        HostConversionError: the array has at least one dimension.
     """
     if self.shape:
         raise HostConversionError(
@@ -146,7 +145,7 @@ def fabs(x: Any, /) -> ndarray:
 
 @with_options
 def deg2rad(x: Any, /) -> ndarray:
-    """Degrees as radians.
+    """Convert degrees to radians.
 
     Raises:
         DTypeError: ``x`` is complex.
@@ -161,7 +160,7 @@ def deg2rad(x: Any, /) -> ndarray:
 
 @with_options
 def rad2deg(x: Any, /) -> ndarray:
-    """Radians as degrees.
+    """Convert radians to degrees.
 
     Raises:
         DTypeError: ``x`` is complex.
@@ -178,7 +177,7 @@ radians, degrees = deg2rad, rad2deg
 
 
 def sinc(x: Any, /) -> ndarray:
-    """`sin(pi x) / (pi x)`, and 1 at 0.
+    """Return `sin(pi x) / (pi x)`, element-wise, and 1 at 0.
 
     Example:
         >>> import dparray as dp
@@ -195,7 +194,7 @@ def sinc(x: Any, /) -> ndarray:
 
 @with_options_of_two
 def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
-    """Quotient rounded down, and remainder.
+    """Return the quotient rounded down, and the remainder.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -211,7 +210,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
 
 @with_options
 def fmod(x1: Any, x2: Any, /) -> ndarray:
-    """Return the remainder with the sign of ``x1``, as C has it.
+    """Return the remainder with the sign of ``x1``, as in C.
 
     Raises:
         DTypeError: an operand is complex.
@@ -232,7 +231,8 @@ def fmod(x1: Any, x2: Any, /) -> ndarray:
     rest = apply(OPS["remainder"], x1, x2)
     if kind != "i":
         return rest
-    # It has the sign of x2. The least integer has no absolute value, so none is taken.
+    # It has the sign of x2. The absolute value of the minimum integer overflows, so none is
+    # computed.
     differs = apply(OPS["not_equal"], apply(OPS["less"], rest, 0), apply(OPS["less"], x1, 0))
     differs = apply(OPS["logical_and"], differs, apply(OPS["not_equal"], rest, 0))
     return where(differs, apply(OPS["subtract"], rest, x2), rest)
@@ -253,7 +253,7 @@ def _leaving_nan_out(function: str, name: str, x1: Any, x2: Any) -> ndarray:
 
 @with_options
 def fmax(x1: Any, x2: Any, /) -> ndarray:
-    """Return the larger of the two; the other one if one is NaN.
+    """Return the element-wise maximum, ignoring a single NaN.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -268,7 +268,7 @@ def fmax(x1: Any, x2: Any, /) -> ndarray:
 
 @with_options
 def fmin(x1: Any, x2: Any, /) -> ndarray:
-    """Return the smaller of the two; the other one if one is NaN.
+    """Return the element-wise minimum, ignoring a single NaN.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -283,7 +283,7 @@ def fmin(x1: Any, x2: Any, /) -> ndarray:
 
 @with_options
 def float_power(x1: Any, x2: Any, /) -> ndarray:
-    """``x1`` raised to the power ``x2``, in double precision where the device has it.
+    """Return ``x1`` raised to the power ``x2``, in double precision if the device supports it.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -298,7 +298,7 @@ def float_power(x1: Any, x2: Any, /) -> ndarray:
 
 @with_options
 def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
-    """Return the logarithm to base 2 of `2**x1 + 2**x2`.
+    """Return the base-2 logarithm of `2**x1 + 2**x2`, element-wise.
 
     Raises:
         DTypeError: an operand is complex.
@@ -310,7 +310,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
         array([1.])
     """
     x1, x2 = in_loop("logaddexp2", ("x1", x1), ("x2", x2))
-    # The larger one and what the other adds, so that nothing is scaled that may be infinite.
+    # The larger one plus the contribution of the other, so that no infinite value is scaled.
     larger = apply(OPS["maximum"], x1, x2)
     distance = apply(OPS["abs"], apply(OPS["subtract"], x1, x2))
     distance = choose_elements("logaddexp2", apply(OPS["equal"], x1, x2), 0.0, distance)
@@ -320,7 +320,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
 
 @with_options
 def heaviside(x1: Any, x2: Any, /) -> ndarray:
-    """0 where ``x1`` is negative, 1 where it is positive, ``x2`` where it is 0.
+    """Return 0 where ``x1`` is negative, 1 where it is positive, ``x2`` where it is 0.
 
     Raises:
         DTypeError: an operand is complex.
@@ -355,7 +355,7 @@ def gcd(x1: Any, x2: Any, /) -> ndarray:
 
 
 def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
-    """A function of NumPy's and dpnp's, of integers in NumPy's common dtype."""
+    """Call a NumPy or dpnp function on integers in NumPy's common dtype."""
     x1, x2 = in_loop(function, ("x1", x1), ("x2", x2))
     dtype = (x1 if isinstance(x1, ndarray) else x2).dtype
     first, second = (
@@ -366,7 +366,7 @@ def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
     def by(xp: Any, a: Any, b: Any) -> Any:
         if xp is np or function == "gcd":
             return getattr(xp, function)(a, b)
-        # Of a number that wrapped around, dpnp's lcm loses the sign.
+        # dpnp's lcm loses the sign of a result that wrapped around.
         common = xp.gcd(a, b)
         return xp.abs(a) // xp.where(common == 0, xp.ones_like(common), common) * xp.abs(b)
 
@@ -375,7 +375,7 @@ def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
 
 @with_options
 def lcm(x1: Any, x2: Any, /) -> ndarray:
-    """Return the least common multiple of integers; errors as of :func:`gcd`.
+    """Return the least common multiple of integers; for errors see :func:`gcd`.
 
     Example:
         >>> import dparray as dp
@@ -393,11 +393,11 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> ndarray:
-    """NaN replaced by a number, infinities by the largest ones of the dtype or given ones.
+    """Replace NaN by a number, and infinities by given numbers or the limits of the dtype.
 
     Args:
         x: an array.
-        copy: false writes into ``x`` itself.
+        copy: whether to return a copy; false writes to ``x``.
         nan: the replacement for NaN.
         posinf: the replacement for infinity.
         neginf: the replacement for negative infinity.
@@ -414,7 +414,7 @@ def nan_to_num(
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
     for part in (target.real, target.imag) if x.dtype.kind == "c" else (target,):
-        # Each condition is of the values as they were, not of what has replaced others.
+        # Each condition refers to the original values, not to earlier replacements.
         mended = where(apply(OPS["equal"], part, math.inf), high, part)
         mended = where(apply(OPS["equal"], part, -math.inf), low, mended)
         part[...] = where(apply(OPS["isnan"], part), nan, mended)
@@ -422,7 +422,7 @@ def nan_to_num(
 
 
 def as_array(value: Any, like: Any) -> ndarray:
-    """Return an array itself; a scalar as an array on the queue of another."""
+    """Return an array unchanged; convert a scalar to an array on the queue of another."""
     if isinstance(value, ndarray):
         return value
     return full((), value, sycl_queue=like.sycl_queue, usm_type=like.usm_type)
@@ -430,7 +430,7 @@ def as_array(value: Any, like: Any) -> ndarray:
 
 @with_options_of_two
 def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
-    """Mantissas from 0.5 to 1, and the powers of two that give ``x`` with them.
+    """Return mantissas from 0.5 to 1, and exponents of two, that give ``x``.
 
     Raises:
         DTypeError: ``x`` is complex.
@@ -443,7 +443,7 @@ def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
     (x,) = in_loop("frexp", ("x", x))
     size = apply(OPS["abs"], x)
     plain = apply(OPS["logical_and"], apply(OPS["isfinite"], x), apply(OPS["not_equal"], x, 0))
-    # A number below the normal ones is made one first, so that its logarithm is exact enough.
+    # Subnormal numbers are scaled up first, so that their logarithm is accurate enough.
     tiny = float(np.finfo(x.dtype).tiny)
     raised = 2.0 ** (np.finfo(x.dtype).nmant + 2)
     is_small = apply(OPS["less"], size, tiny)
@@ -461,7 +461,7 @@ def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
 
 
 def _scaled_by_two(x: ndarray, exponent: ndarray) -> ndarray:
-    """``x * 2**exponent`` in three steps, none of whose powers leaves the range of floats."""
+    """Return ``x * 2**exponent``, computed in three steps whose powers do not overflow."""
     part = apply(OPS["trunc"], exponent / 3)
     power = apply(OPS["exp2"], part)
     return x * power * power * apply(OPS["exp2"], exponent - part * 2)
@@ -469,10 +469,10 @@ def _scaled_by_two(x: ndarray, exponent: ndarray) -> ndarray:
 
 @with_options
 def ldexp(x1: Any, x2: Any, /) -> ndarray:
-    """`x1 * 2**x2`, ``x2`` being integers.
+    """Return `x1 * 2**x2`, element-wise, where ``x2`` are integers.
 
     Raises:
-        DTypeError: ``x2`` is not integer, or ``x1`` is complex.
+        DTypeError: ``x2`` is not an integer array, or ``x1`` is complex.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -487,7 +487,7 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
         x1 = full((), x1, dtype, **placement_keywords(x2))
     x2 = x2 if isinstance(x2, ndarray) else full((), x2, **placement_keywords(x1))
     dtype = x1.dtype
-    if dtype == _dtypes.float16:  # the power alone may be no half
+    if dtype == _dtypes.float16:  # the power alone may not fit in float16
         x1 = as_operand(x1, _dtypes.float32)
     most = 2 * np.finfo(dtype).maxexp + 100
     limited = apply(OPS["minimum"], apply(OPS["maximum"], x2, -most), most)
@@ -496,8 +496,7 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
 
 @with_options
 def spacing(x: Any, /) -> ndarray:
-    """Return the distance to the next float away from 0; of half precision, as NumPy, to the next
-    above.
+    """Return the distance to the next float away from 0; for float16 to the next larger float.
 
     Raises:
         DTypeError: ``x`` is complex.
@@ -509,7 +508,7 @@ def spacing(x: Any, /) -> ndarray:
     """
     (x,) = in_loop("spacing", ("x", x))
     away = full((), math.inf, x.dtype, **placement_keywords(x))
-    if x.dtype != _dtypes.float16:  # of which NumPy looks upwards always
+    if x.dtype != _dtypes.float16:  # for float16 NumPy always uses the next larger number
         away = choose_elements("spacing", apply(OPS["less"], x, 0), -away, away)
     found = apply(OPS["subtract"], apply(OPS["nextafter"], x, away), x)
     return choose_elements("spacing", apply(OPS["isfinite"], x), found, math.nan)
@@ -529,12 +528,12 @@ def i0(x: Any, /) -> ndarray:
     if x.dtype.kind == "c":
         raise DTypeError("i0: not defined for complex numbers")
     found = compute("i0", (("x", x),), either=lambda xp, values: xp.i0(values))
-    return where(apply(OPS["isinf"], x), x * x, found)  # of which NumPy makes NaN
+    return where(apply(OPS["isinf"], x), x * x, found)  # NumPy returns NaN for infinities
 
 
 @with_options_of_two
 def modf(x: Any, /) -> tuple[ndarray, ndarray]:
-    """Return the parts after and before the point, both with the sign of ``x``.
+    """Return the fractional and the integer part, both with the sign of ``x``.
 
     Raises:
         DTypeError: ``x`` is complex.

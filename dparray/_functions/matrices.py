@@ -1,4 +1,4 @@
-"""Matrices of a given form, and their parts."""
+"""Special matrices, and parts of matrices."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def eye(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Return a matrix with ones on diagonal ``k`` and zeros elsewhere. Errors as of :func:`empty`.
+    """Return a matrix with ones on diagonal ``k`` and zeros elsewhere; see :func:`empty`.
 
     Example:
         >>> import dparray as dp
@@ -101,7 +101,7 @@ def eye(
 
 
 def identity(n: int, dtype: Any = None, **place: Any) -> ndarray:
-    """Return the square matrix with ones on its diagonal.
+    """Return the identity matrix.
 
     Example:
         >>> import dparray as dp
@@ -125,7 +125,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, **place: An
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tuple[ndarray, ...]:
-    """Return the positions of the elements of a matrix up to diagonal ``k``.
+    """Return the indices of the elements of a matrix up to diagonal ``k``.
 
     Example:
         >>> import dparray as dp
@@ -136,7 +136,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tupl
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tuple[ndarray, ...]:
-    """Return the positions of the elements of a matrix from diagonal ``k`` on.
+    """Return the indices of the elements of a matrix from diagonal ``k`` on.
 
     Example:
         >>> import dparray as dp
@@ -149,15 +149,15 @@ def triu_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tupl
 def _square(function: str, x: Any) -> ndarray:
     x = check_array(function, "x", x)
     if x.ndim != 2:
-        raise ShapeError(f"{function}: x has {x.ndim} dimensions; give a matrix")
+        raise ShapeError(f"{function}: x must be a matrix; it has {x.ndim} dimensions")
     return x
 
 
 def tril_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
-    """:func:`tril_indices` for a matrix, on its queue.
+    """Return :func:`tril_indices` for a matrix, on its queue.
 
     Raises:
-        ShapeError: ``x`` is no matrix.
+        ShapeError: ``x`` is not a matrix.
 
     Example:
         >>> import dparray as dp
@@ -171,10 +171,10 @@ def tril_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
 
 
 def triu_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
-    """:func:`triu_indices` for a matrix, on its queue.
+    """Return :func:`triu_indices` for a matrix, on its queue.
 
     Raises:
-        ShapeError: ``x`` is no matrix.
+        ShapeError: ``x`` is not a matrix.
 
     Example:
         >>> import dparray as dp
@@ -190,7 +190,7 @@ def triu_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
 def mask_indices(
     n: int, mask_func: Callable[..., Any], k: Any = 0, **place: Any
 ) -> tuple[ndarray, ...]:
-    """Return the positions that a function such as :func:`triu` leaves of an ``n`` by ``n`` matrix.
+    """Return the indices that a function such as :func:`triu` keeps of an ``n`` by ``n`` matrix.
 
     Example:
         >>> import dparray as dp
@@ -203,10 +203,10 @@ def mask_indices(
 
 @public()
 def diag_indices_from(x: ndarray) -> tuple[ndarray, ...]:
-    """:func:`diag_indices` for an array of equal extents, on its queue.
+    """Return :func:`diag_indices` for an array of equal lengths, on its queue.
 
     Raises:
-        ShapeError: ``x`` has fewer than two dimensions, or extents that differ.
+        ShapeError: ``x`` has fewer than two dimensions, or lengths that differ.
 
     Example:
         >>> import dparray as dp
@@ -215,12 +215,14 @@ def diag_indices_from(x: ndarray) -> tuple[ndarray, ...]:
         2
     """
     if x.ndim < 2 or len(set(x.shape)) != 1:
-        raise ShapeError(f"diag_indices_from: x of shape {x.shape} is no square")
+        raise ShapeError(
+            f"diag_indices_from: x must have equal lengths along all axes; got shape {x.shape}"
+        )
     return diag_indices(x.shape[0], x.ndim, **placement_keywords(x))
 
 
 def diag_indices(n: int, ndim: int = 2, **place: Any) -> tuple[ndarray, ...]:
-    """Return the positions of the diagonal of an array with ``n`` elements along each axis.
+    """Return the indices of the diagonal of an array with ``n`` elements along each axis.
 
     Example:
         >>> import dparray as dp
@@ -238,9 +240,9 @@ def diagflat(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Return a matrix with the elements of ``x``, flattened, on diagonal ``k``.
+    """Return a matrix with the flattened elements of ``x`` on diagonal ``k``.
 
-    It is beside ``x`` unless another place is given.
+    It has the placement of ``x`` unless another one is given.
 
     Example:
         >>> import dparray as dp
@@ -261,11 +263,12 @@ def vander(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Return a matrix whose columns are powers of a vector, beside it unless another place is
-    given.
+    """Return a Vandermonde matrix, whose columns are powers of a vector.
+
+    It has the placement of ``x`` unless another one is given.
 
     Raises:
-        ShapeError: ``x`` is no vector.
+        ShapeError: ``x`` is not a vector.
 
     Example:
         >>> import dparray as dp
@@ -275,7 +278,7 @@ def vander(
     """
     x = placed("vander", "x", x, device, usm_type, sycl_queue)
     if x.ndim != 1:
-        raise ShapeError(f"vander: x has {x.ndim} dimensions; give a vector")
+        raise ShapeError(f"vander: x must be a vector; it has {x.ndim} dimensions")
     (columns,) = _layout.check_shape(x.size if N is None else N)
     result = empty_on(placement_of(x), (x.size, columns), _powers_dtype(x))
     power: ndarray | None = None
@@ -291,7 +294,7 @@ def vander(
 
 
 def _powers_dtype(x: ndarray) -> np.dtype[Any]:
-    """NumPy's: at least that of Python's integers, for floats double precision."""
+    """Return NumPy's dtype: at least int64 for integers, double precision for floats."""
     if x.dtype.kind in "fc":
         wide = _dtypes.float64 if x.dtype.kind == "f" else _dtypes.complex128
         return _dtypes.fit_device(wide, x.sycl_queue.sycl_device)
@@ -306,10 +309,9 @@ def diag(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Return a matrix with the vector ``x`` on diagonal ``k``, or a view of that diagonal of a
-    matrix.
+    """Return a matrix with the vector ``x`` on diagonal ``k``, or a view of that diagonal.
 
-    It is beside ``x`` unless another place is given, to which ``x`` is copied.
+    It has the placement of ``x`` unless another one is given, to which ``x`` is copied.
 
     Raises:
         ShapeError: ``x`` has neither one nor two dimensions.
@@ -325,7 +327,7 @@ def diag(
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
-        raise ShapeError(f"diag: x has {x.ndim} dimensions; give a vector or a matrix")
+        raise ShapeError(f"diag: x must be a vector or a matrix; it has {x.ndim} dimensions")
     extent = x.size + abs(k)
     if extent * extent <= limits.host_elements:
         small = compute_small(np.diag, x, k)
@@ -338,13 +340,13 @@ def diag(
 
 
 def _triangle(name: str, x: ndarray, k: int, keep_lower: bool) -> ndarray:
-    """``x`` with one triangle of each matrix zeroed, row block by row block."""
+    """Return ``x`` with one triangle of each matrix zeroed, block of rows by block of rows."""
     if x.ndim >= 2 and type(k) is int:
         small = compute_small(np.tril if keep_lower else np.triu, x, k)
         if small is not None:
             return small
     if x.ndim == 0:
-        raise ShapeError(f"{name}: x has no dimensions; give a vector or matrices")
+        raise ShapeError(f"{name}: x must have at least 1 dimension; give a vector or matrices")
     if x.ndim == 1:  # each row of the square matrix
         x = broadcast_to(x, (x.size, x.size))
     rows, columns = x.shape[-2:]
@@ -363,7 +365,7 @@ def _column_of_integers(placement: Placement, length: int) -> ndarray:
 def tril(x: Any, /, k: int = 0) -> ndarray:
     """Return a copy with the elements of each matrix above diagonal ``k`` set to zero.
 
-    A vector stands for the square matrix that has it in every row.
+    A vector stands for the square matrix with this vector in every row.
 
     Raises:
         ShapeError: ``x`` has no dimensions.
@@ -380,7 +382,7 @@ def tril(x: Any, /, k: int = 0) -> ndarray:
 def triu(x: Any, /, k: int = 0) -> ndarray:
     """Return a copy with the elements of each matrix below diagonal ``k`` set to zero.
 
-    A vector stands for the square matrix that has it in every row.
+    A vector stands for the square matrix with this vector in every row.
 
     Raises:
         ShapeError: ``x`` has no dimensions.

@@ -1,4 +1,4 @@
-"""Methods and attributes of arrays that are no functions of the namespace, as NumPy has them."""
+"""NumPy's array methods and attributes that are not functions of the namespace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def shares_memory(x1: ndarray, x2: ndarray, /) -> bool:
-    """Return whether two arrays have an allocation in common, as views of one array have.
+    """Return whether two arrays share an allocation, as views of one array do.
 
     Example:
         >>> import dparray as dp
@@ -39,11 +39,11 @@ may_share_memory = shares_memory
 
 
 def _view(self: ndarray, dtype: Any = None) -> ndarray:
-    """The same memory as another dtype; without one, another array over it.
+    """Reinterpret the memory as another dtype; without one, return another view.
 
     Raises:
-        ShapeError: the last axis is not contiguous, its bytes do not divide, or elements would not
-            lie at multiples of their size.
+        ShapeError: the last axis is not contiguous, its bytes are not divisible, or elements would
+            not be aligned to their size.
     """
     wanted = self.dtype if dtype is None else _dtypes.as_dtype(dtype)
     _dtypes.check_device(wanted, self.sycl_queue.sycl_device)
@@ -52,29 +52,32 @@ def _view(self: ndarray, dtype: Any = None) -> ndarray:
     has_gaps = self.ndim > 0 and self.strides[-1] != self.itemsize
     if self.ndim == 0 or (has_gaps and self.shape[-1] != 1 and self.size):
         raise ShapeError(
-            f"view: {self.dtype} as {wanted} needs a last axis whose elements lie one after another"
+            f"view: {self.dtype} as {wanted} requires a contiguous last axis; write "
+            "x.copy().view(...)"
         )
     nbytes = self.shape[-1] * self.itemsize
     if nbytes % wanted.itemsize:
-        raise ShapeError(f"view: {nbytes} bytes along the last axis do not divide into {wanted}")
+        raise ShapeError(
+            f"view: the last axis has {nbytes} bytes, not a multiple of the size of {wanted}"
+        )
     shape = (*self.shape[:-1], nbytes // wanted.itemsize)
     if not self.size:
         return self._view(
             shape, _layout.contiguous_strides(shape, wanted.itemsize), self.offset, wanted
         )
-    # The step along an axis of one element means nothing.
+    # The stride of an axis of one element has no meaning.
     steps = [0 if n == 1 else step for n, step in zip(shape, self.strides, strict=True)][:-1]
     if any(place % wanted.itemsize for place in (self.offset, *steps)):
         raise ShapeError(
-            f"view: elements of {wanted} would not lie at multiples of {wanted.itemsize} bytes; "
+            f"view: elements of {wanted} would not be aligned to {wanted.itemsize} bytes; "
             f"write x.copy().view(...)"
         )
     return self._view(shape, (*steps, wanted.itemsize), self.offset, wanted)
 
 
 def _set_dtype(self: ndarray, dtype: Any) -> None:
-    """Let the array itself see its memory as another dtype; see :meth:`view`."""
-    materialize(self)  # computes what is pending
+    """Reinterpret the array's own memory as another dtype; see :meth:`view`."""
+    materialize(self)  # evaluates a pending array
     take_layout_of(self, _view(self, dtype))
 
 
@@ -86,13 +89,13 @@ def _set_strides(self: ndarray, strides: Any) -> None:
 
 
 def _resize_in_place(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
-    """Give the array itself another shape, cut or with zeros at its end; views keep the old memory.
+    """Resize the array in place, truncated or padded with zeros; views keep the old memory.
 
-    Elements stay in the order of the memory: column by column if the array is in Fortran order.
+    Elements keep their memory order: column by column for an array in Fortran order.
 
     Args:
-        *new_shape: extents, or a tuple of them.
-        refcheck: without effect, as other views never lose their memory.
+        *new_shape: the new shape, as sizes or a tuple.
+        refcheck: ignored; other views never lose their memory.
     """
     given = new_shape[0] if len(new_shape) == 1 else new_shape
     by_columns = self.flags.fnc
@@ -101,7 +104,7 @@ def _resize_in_place(self: ndarray, *new_shape: Any, refcheck: bool = True) -> N
     count = min(self.size, resized.size)
     old, new = (self.T, resized.T) if by_columns else (self, resized)
     ravel(new)[:count] = ravel(old)[:count]
-    materialize(resized)  # computes it
+    materialize(resized)  # evaluates it
     take_layout_of(self, resized)
 
 
@@ -109,32 +112,32 @@ def _absent_attribute(name: str, reason: str) -> property:
     def refuse(self: ndarray) -> NoReturn:
         raise AttributeError(f"'ndarray' object has no attribute {name!r}: {reason}")
 
-    return property(refuse, doc=f"Not there: {reason}.")
+    return property(refuse, doc=f"Not available: {reason}.")
 
 
 def _partition_in_place(
     self: ndarray, kth: int | Sequence[int], axis: int = -1, kind: str = "introselect"
 ) -> None:
-    """Partition the array itself, as NumPy's method does; see :func:`dparray.partition`."""
+    """Partition the array in place, as NumPy's method does; see :func:`dparray.partition`."""
     assign(self, partition(self, kth, axis, kind), "partition")
 
 
 def _argpartition(
     self: ndarray, kth: int | Sequence[int], axis: int = -1, kind: str = "introselect"
 ) -> ndarray:
-    """The positions that partition the array; see :func:`dparray.argpartition`."""
+    """Return the indices that partition the array; see :func:`dparray.argpartition`."""
     return argpartition(self, kth, axis, kind)
 
 
 def _compress(
     self: ndarray, condition: ndarray, axis: int | None = None, out: ndarray | None = None
 ) -> ndarray:
-    """The slices where ``condition`` is true; see :func:`dparray.compress`."""
+    """Return the slices where ``condition`` is true; see :func:`dparray.compress`."""
     return compress(condition, self, axis, out)
 
 
 def _put(self: ndarray, indices: Any, values: Any, mode: str = "raise") -> None:
-    """Write to the elements of the flattened array; see :func:`dparray.put`."""
+    """Write to elements of the flattened array; see :func:`dparray.put`."""
     put(self, indices, values, mode)
 
 

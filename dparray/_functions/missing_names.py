@@ -1,7 +1,7 @@
-"""Names of NumPy that the namespace does not have, and why.
+"""NumPy names that the namespace does not have, and the reasons.
 
-``dp.char`` and the like raise ``AttributeError``, as any name that is not there; the message says
-what there is instead.
+``dp.char`` and similar names raise ``AttributeError``, as any missing name does; the message names
+the alternative.
 """
 
 from __future__ import annotations
@@ -36,36 +36,36 @@ _REASONS = {
     **dict.fromkeys(("frompyfunc", "object_"), _OBJECTS),
     **dict.fromkeys(("asmatrix", "bmat", "mat", "matrix"), _MATRICES),
     **dict.fromkeys(("nditer", "nested_iters"), _ITERATORS),
-    "fromregex": "read the text with NumPy and bring it to a device with dp.asarray",
+    "fromregex": "read the text with NumPy and copy it to a device with dp.asarray",
     "dtypes": "the classes of dtypes are NumPy's: np.dtypes",
     "info": "write help(function)",
     "mintypecode": "write dp.result_type(*dtypes)",
-    "ma": "write masks as arrays: dp.where, and where= of reductions",
+    "ma": "use masks as arrays: dp.where, and where= in reductions",
     "memmap": "dp.load reads files through a bounded buffer",
-    "polynomial": "there are dp.polyfit, dp.polyval and dp.poly1d",
-    **dict.fromkeys(("getbufsize", "setbufsize"), "nothing is computed through buffers"),
+    "polynomial": "use dp.polyfit, dp.polyval and dp.poly1d",
+    **dict.fromkeys(("getbufsize", "setbufsize"), "computations do not use buffers"),
     **dict.fromkeys(("geterrcall", "seterrcall"), "devices report no floating-point errors"),
     **dict.fromkeys(("show_config", "show_runtime"), "run the command dparray info"),
     **dict.fromkeys(("add_docstring", "add_newdoc"), "write a docstring"),
-    "byte_bounds": "x.usm_data tells where an array is, x.nbytes how many bytes it has",
-    "DataSource": "open the file yourself, and give it to dp.load or dp.loadtxt",
-    **dict.fromkeys(("core", "ctypeslib", "f2py"), "it is about NumPy's own memory; use numpy"),
+    "byte_bounds": "x.usm_data is the memory of an array, x.nbytes its size",
+    "DataSource": "open the file yourself, and pass it to dp.load or dp.loadtxt",
+    **dict.fromkeys(("core", "ctypeslib", "f2py"), "it concerns NumPy's own memory; use numpy"),
     "get_include": "kernels are written in Python: dp.kernel",
     "typing": "annotate with dp.ndarray",
     "ufunc": "functions are Python functions; those that are ufuncs in NumPy have nin, nout",
-    # Second names of one function, older ones of NumPy's among them.
+    # Aliases of functions, including old names from NumPy.
     "in1d": "write dp.isin(x, y)",
     "row_stack": "write dp.vstack(arrays)",
     "to_numpy": "write dp.asnumpy(x)",
     "trapz": "write dp.trapezoid(y, x)",
-    # Names of CuPy, JAX, PyTorch, numba-dpex and dpctl.
+    # Names from CuPy, JAX, PyTorch, numba-dpex and dpctl.
     "ElementwiseKernel": "decorate a function with @dp.elementwise",
-    "fuse": "leave it out: expressions fuse by themselves, and dp.explain(x) shows how",
+    "fuse": "omit it: expressions are fused automatically, and dp.explain(x) shows how",
     "ReductionKernel": "decorate a function with @dp.reduction",
     **dict.fromkeys(
         ("cuda", "xpu", "mps", "backends"),
-        "devices are dp.devices() and dp.Device(...), streams dpctl.SyclQueue(), events what "
-        "dp.call_kernel returns, elapsed time dp.timer; kernels are @dp.kernel",
+        "devices are dp.devices() and dp.Device(...), streams dpctl.SyclQueue(), events are "
+        "returned by dp.call_kernel, elapsed time is dp.timer; kernels are @dp.kernel",
     ),
     **dict.fromkeys(
         ("dpjit", "njit"),
@@ -76,16 +76,17 @@ _REASONS = {
     ),
     "parallel": "write @dp.jit, with dp.prange for parallel loops",
     **dict.fromkeys(
-        ("vmap", "grad", "pmap"), "there are no transformations; write it with whole arrays"
+        ("vmap", "grad", "pmap"),
+        "function transformations are not supported; use whole-array operations",
     ),
     **dict.fromkeys(("get_devices", "device_count", "local_devices"), "write dp.devices()"),
     **dict.fromkeys(("select_device", "SyclDevice"), "write dp.Device('cpu')"),
     **dict.fromkeys(("SyclQueue", "stream", "Stream"), "queues are dpctl's: dpctl.SyclQueue()"),
     "get_default_memory_pool": (
-        "there are dp.memory.stats(), dp.memory.release(), dp.memory.set_limit(nbytes)"
+        "use dp.memory.stats(), dp.memory.release(), dp.memory.set_limit(nbytes)"
     ),
-    "get_default_pinned_memory_pool": "memory of the host is usm_type='host' at creation",
-    "memoize": "write functools.cache; compiled kernels are kept already",
+    "get_default_pinned_memory_pool": "host memory is usm_type='host' at creation",
+    "memoize": "use functools.cache; compiled kernels are cached already",
     **dict.fromkeys(("scatter_add", "segment_sum"), "write dp.add.at(x, index, values)"),
     **dict.fromkeys(("scatter_max", "segment_max"), "write dp.maximum.at(x, index, values)"),
     **dict.fromkeys(("scatter_min", "segment_min"), "write dp.minimum.at(x, index, values)"),
@@ -94,19 +95,19 @@ _REASONS = {
     "memset": "write x[...] = value",
     **dict.fromkeys(("profiler", "nvtx"), "write with dp.profile() as p: ...; print(p)"),
     **dict.fromkeys(
-        ("stencil", "guvectorize"), "write it with slices of whole arrays, or as a @dp.kernel"
+        ("stencil", "guvectorize"), "use slices of whole arrays, or write a @dp.kernel"
     ),
-    "numba_dpex": "its kernel language is here: @dp.kernel, dp.call_kernel, dp.Range, dp.NdRange",
+    "numba_dpex": "use its kernel language: @dp.kernel, dp.call_kernel, dp.Range, dp.NdRange",
     "ExternalStream": "arrays on a queue of another library: dp.asarray(x, sycl_queue=queue)",
     **dict.fromkeys(
         ("joint_reduce", "joint_any_of", "joint_all_of", "joint_none_of"),
         "let each work-item combine its elements in a loop, range(local_id, n, local_size), and "
-        "all of the group their results: dp.reduce_over_group, dp.any_of_group, ...",
+        "the work-items of the group their results: dp.reduce_over_group, dp.any_of_group, ...",
     ),
     **dict.fromkeys(
         ("joint_inclusive_scan", "joint_exclusive_scan"),
-        "scan piece by piece: dp.inclusive_scan_over_group(group, value) of local_size elements, "
-        "and dp.group_broadcast of the last; whole arrays: dp.algorithms.inclusive_scan(x)",
+        "scan in blocks: dp.inclusive_scan_over_group(group, value) for local_size elements, "
+        "and dp.group_broadcast for the last; for whole arrays use dp.algorithms.inclusive_scan(x)",
     ),
     "fromDlpack": "write dp.from_dlpack(x)",
     "set_device": "write dp.set_default_device(device), or with dp.use_device(device):",
@@ -129,11 +130,11 @@ _REASONS = {
     "default_float_type": "write dp.__array_namespace_info__().default_dtypes()",
     **dict.fromkeys(
         ("lax", "fori_loop", "while_loop"),
-        "a loop over whole arrays is a loop of Python, and one for each element is in a @dp.kernel",
+        "write a Python loop over whole arrays, or a loop per element in a @dp.kernel",
     ),
     "scan": "write dp.cumulative_sum(x), or another cumulative function",
     **dict.fromkeys(
-        ("compile", "make_jaxpr"), "array code fuses by itself; dp.explain(x) shows the plan"
+        ("compile", "make_jaxpr"), "array code is fused automatically; dp.explain(x) shows the plan"
     ),
     "cat": "write dp.concatenate(arrays, axis=0)",
     **dict.fromkeys(("mm", "bmm"), "write x @ y"),
@@ -151,27 +152,27 @@ _REASONS = {
     "manual_seed": "write dp.random.seed(seed), or rng = dp.random.default_rng(seed)",
     **dict.fromkeys(
         ("autograd", "hessian", "jacfwd", "jacrev", "no_grad", "value_and_grad"),
-        "nothing is differentiated",
+        "automatic differentiation is not supported",
     ),
-    **dict.fromkeys(("nn", "optim"), "there are no layers; write them with whole arrays"),
+    **dict.fromkeys(("nn", "optim"), "layers are not supported; use whole-array operations"),
     "emath": "convert to complex first: x.astype('complex128')",
 }
 
 
-#: Attributes of NumPy's arrays that ours do not have, and why.
+#: NumPy array attributes that dparray arrays do not have, and the reasons.
 ATTRIBUTES = {
-    "base": "dp.shares_memory(x, y) tells whether two arrays share memory",
-    "byteswap": "devices have one order of bytes; write x.asnumpy().byteswap()",
-    "ctypes": "the memory may be the device's own; write x.asnumpy().ctypes",
-    "data": "the memory may be the device's own; write x.asnumpy().data",
+    "base": "dp.shares_memory(x, y) checks whether two arrays share memory",
+    "byteswap": "devices have one byte order; write x.asnumpy().byteswap()",
+    "ctypes": "the memory may be device-only; write x.asnumpy().ctypes",
+    "data": "the memory may be device-only; write x.asnumpy().data",
     "dump": "write pickle.dump(x, file), or dp.save(file, x)",
     "dumps": "write pickle.dumps(x)",
-    "getfield": "arrays have no fields; x.view(dtype) sees the memory as another dtype",
+    "getfield": "arrays have no fields; x.view(dtype) reinterprets the memory",
     "is_integer": "write x.item().is_integer()",
-    "setfield": "arrays have no fields; x.view(dtype) sees the memory as another dtype",
-    "setflags": "arrays can always be written; take a copy to keep the values",
+    "setfield": "arrays have no fields; x.view(dtype) reinterprets the memory",
+    "setflags": "arrays are always writeable; copy the array to keep its values",
     "tostring": "write x.tobytes()",
-    # Names of CuPy, JAX and PyTorch.
+    # Names from CuPy, JAX and PyTorch.
     **dict.fromkeys(
         ("cpu", "detach", "get", "numpy"), "write x.asnumpy(), which copies to the host and waits"
     ),
@@ -180,7 +181,7 @@ ATTRIBUTES = {
     "numel": "write x.size",
     "dim": "write x.ndim",
     "permute": "write x.transpose(axes), or dp.permute_dims(x, axes)",
-    "at": "arrays can be written: x[index] = value; ufuncs have .at, as dp.add.at(x, index, y)",
+    "at": "arrays are mutable: x[index] = value; ufuncs have .at, as in dp.add.at(x, index, y)",
     "block_until_ready": "write dp.synchronize()",
     "set": "write x[...] = dp.asarray(values, device=x.device)",
     "stream": "the queue is x.sycl_queue",
@@ -194,12 +195,12 @@ ATTRIBUTES = {
     "contiguous": "write dp.ascontiguousarray(x)",
     **dict.fromkeys(("expand", "expand_as"), "write dp.broadcast_to(x, shape)"),
     "norm": "write dp.linalg.norm(x)",
-    **dict.fromkeys(("is_cuda", "devices", "sharding"), "the place is x.device"),
+    **dict.fromkeys(("is_cuda", "devices", "sharding"), "the device is x.device"),
     **dict.fromkeys(
         ("add_", "sub_", "mul_", "div_", "copy_", "fill_", "zero_"),
         "write x += y and the like, or x[...] = value",
     ),
-    "toDlpack": "write x.__dlpack__(), or hand x to from_dlpack of the other library",
+    "toDlpack": "write x.__dlpack__(), or pass x to from_dlpack of the other library",
     "data_ptr": "write x.usm_data",
     "element_size": "write x.itemsize",
     "nelement": "write x.size",
@@ -215,12 +216,14 @@ ATTRIBUTES = {
     "H": "write x.conj().mT",
     "softmax": "write dp.special.softmax(x, axis)",
     **dict.fromkeys(("matmul", "mm", "bmm"), "write x @ y"),
-    **dict.fromkeys(("requires_grad", "grad", "backward"), "nothing is differentiated"),
+    **dict.fromkeys(
+        ("requires_grad", "grad", "backward"), "automatic differentiation is not supported"
+    ),
 }
 
 
 def _removed(name: str) -> str | None:
-    """NumPy's words about a name that it had once."""
+    """Return NumPy's own message about a name that it removed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -233,7 +236,7 @@ def _removed(name: str) -> str | None:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "bfloat16":  # there if ml_dtypes is
+    if name == "bfloat16":  # available if ml_dtypes is installed
         try:
             return _dtypes.bfloat16().type
         except DTypeError as error:
@@ -241,5 +244,5 @@ def __getattr__(name: str) -> Any:
     reason = _REASONS.get(name) or (None if name.startswith("_") else _removed(name))
     because = "" if reason is None else f": {reason}"
     message = f"module 'dparray' has no attribute {name!r}{because}"
-    # With the two, the interpreter adds the name that was probably meant.
+    # With name and obj, the interpreter suggests the name that was probably meant.
     raise AttributeError(message, name=name, obj=sys.modules["dparray"])

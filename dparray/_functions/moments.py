@@ -39,7 +39,7 @@ __all__ = [
 
 
 def _loop_of(x: ndarray, dtype: Any, out: ndarray | None) -> np.dtype[Any]:
-    """The dtype of a result; half precision goes to ``out`` as it was computed, in single."""
+    """Return the dtype of a result; float16 values stay in float32 until they go to ``out``."""
     loop = float_of(x, dtype)
     if out is not None and dtype is None and loop == _dtypes.float16:
         return _dtypes.float32
@@ -53,7 +53,7 @@ def _mean_in(
     keepdims: bool,
     mask: ndarray | None = None,
 ) -> ndarray:
-    """The mean in ``loop``'s dtype; half precision is added up in single."""
+    """Compute the mean in ``loop``'s dtype; float16 is summed in float32."""
     wide = _dtypes.float32 if loop == _dtypes.float16 else loop
     if mask is not None:
         total = sum(
@@ -82,18 +82,18 @@ def mean(
     *,
     where: Any = True,
 ) -> ndarray:
-    """Return the arithmetic mean over axes; NaN where there is no element.
+    """Return the arithmetic mean over axes; NaN if there are no elements.
 
     Args:
         a: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
-        dtype: the dtype to compute in; the device's default float for integers if not given.
-        out: an array for the result.
-        keepdims: keep the reduced axes, with extent 1.
-        where: a mask that broadcasts to ``a``: other elements do not count.
+        dtype: the dtype to compute in; for integers the device's default float.
+        out: an array to write the result to.
+        keepdims: whether to keep the reduced axes, with length 1.
+        where: a mask that broadcasts to ``a``; other elements are ignored.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -129,29 +129,29 @@ def var(
     mean: ndarray | None = None,
     correction: float | None = None,
 ) -> ndarray:
-    """Return the variance over axes: the mean of the squared distances from the mean.
+    """Return the variance over axes: the mean of the squared deviations from the mean.
 
     Real elements are read once, by the shifted sums of T. Chan, G. Golub and R. LeVeque
-    ("Algorithms for computing the sample variance", 1983): a mean that is large beside the
-    deviations costs no precision, and equal elements have exactly 0.
+    ("Algorithms for computing the sample variance", 1983). A mean that is large compared with the
+    deviations therefore costs no precision, and equal elements give exactly 0.
 
     Args:
         a: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
-        dtype: the dtype to compute in; the device's default float for integers if not given.
-        out: an array for the result.
-        ddof: what is taken from the number of elements in the divisor.
-        keepdims: keep the reduced axes, with extent 1.
-        where: a mask that broadcasts to ``a``: other elements do not count.
-        mean: the mean, if it is known, with the reduced axes kept.
+        dtype: the dtype to compute in; for integers the device's default float.
+        out: an array to write the result to.
+        ddof: the number subtracted from the number of elements in the divisor.
+        keepdims: whether to keep the reduced axes, with length 1.
+        where: a mask that broadcasts to ``a``; other elements are ignored.
+        mean: the mean, if known, with the reduced axes kept.
         correction: the Array API's name for ``ddof``.
 
     Returns:
-        A real array on the queue of ``a``; NaN where there are not more elements than ``ddof``.
+        A real array on the queue of ``a``; NaN if there are at most ``ddof`` elements.
 
     Raises:
-        ArgumentError: ``ddof`` is no number, or ``correction`` is given too.
-        AxisError: there is no such axis.
+        ArgumentError: ``ddof`` is not a number, or ``correction`` is given too.
+        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -207,16 +207,16 @@ def _variance(
 
 
 def taken_off(function: str, ddof: Any, correction: Any) -> Any:
-    """What is taken from the number of elements, by the one name or the other."""
+    """Return the degrees of freedom correction, given by either name."""
     if correction is None:
         return scalar_value(ddof)
     if ddof:
-        raise ArgumentError(f"{function}: ddof and correction are one; give one of them")
+        raise ArgumentError(f"{function}: ddof= and correction= are the same; give only one")
     return scalar_value(correction)
 
 
 def _degrees_of_freedom(name: str, ddof: Any) -> Any:
-    """``ddof`` if it is a number."""
+    """Return ``ddof`` after checking that it is a number."""
     value = scalar_value(ddof)
     if not isinstance(value, int | float):
         raise ArgumentError(f"{name}: ddof must be a number; got {ddof!r}")
@@ -237,8 +237,7 @@ def std(
     mean: ndarray | None = None,
     correction: float | None = None,
 ) -> ndarray:
-    """Return the standard deviation over axes, `sqrt(var(x))`. Arguments and errors as of
-    :func:`var`.
+    """Return the standard deviation over axes, `sqrt(var(x))`; see :func:`var`.
 
     Example:
         >>> import dparray as dp
@@ -260,21 +259,21 @@ def average(
     *,
     keepdims: bool = False,
 ) -> Any:
-    """Return the mean over axes, weighted by ``weights`` where they are given.
+    """Return the average over axes, weighted by ``weights`` if given.
 
     Args:
         x: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
-        weights: an array or a list of the shape of ``x``, or of the extents of ``axis``.
-        returned: give the sums of the weights too.
-        keepdims: keep the reduced axes, with extent 1.
+        weights: an array or a list of the shape of ``x``, or of the lengths of ``axis``.
+        returned: whether to return the sums of the weights too.
+        keepdims: whether to keep the reduced axes, with length 1.
 
     Returns:
         An array on the queue of ``x``, or a tuple with the sums of the weights.
 
     Raises:
         ExecutionPlacementError: ``x`` and ``weights`` are on different queues.
-        ShapeError: the weights do not fit.
+        ShapeError: the weights have the wrong shape.
 
     Example:
         >>> import dparray as dp
@@ -293,7 +292,7 @@ def average(
         axes = axes_of("average", x, axis)
         if axis is None or weights.shape != tuple(x.shape[at] for at in axes):
             raise ShapeError(
-                f"average: weights of shape {weights.shape} fit neither x of shape {x.shape} "
+                f"average: weights of shape {weights.shape} match neither x of shape {x.shape} "
                 f"nor its axis {axis}"
             )
         step = dict(zip(axes, weights.strides, strict=True))

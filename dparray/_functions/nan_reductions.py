@@ -1,4 +1,4 @@
-"""Reductions that pass over what is not a number."""
+"""Reductions that ignore NaN."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 def _filled(
     function: str, x: Any, value: Any, out: ndarray | None = None, where: Any = True
 ) -> tuple[ndarray, Any]:
-    """``x`` with NaN replaced, and where it was; integers have none."""
+    """Return ``x`` with NaN replaced, and a mask of NaN; integers have none."""
     x = check_array(function, "x", x)
     placed = [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])]
     check_out(function, placed, out)
@@ -59,15 +59,15 @@ def _filled(
 
 
 def _named(function: Callable[..., ndarray], name: str, text: str) -> Callable[..., ndarray]:
-    """A function made below with its name and its docstring."""
+    """Return a generated function with its name and docstring."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = text
     return function
 
 
-_FOLD = """:func:`{of}` with NaN counted as {value}.
+_FOLD = """Compute :func:`{of}` with NaN treated as {value}.
 
-    Arguments, result and errors as of :func:`{of}`.
+    See :func:`{of}` for arguments, result and errors.
 
     Example:
         >>> import dparray as dp
@@ -79,7 +79,7 @@ _FOLD = """:func:`{of}` with NaN counted as {value}.
 def _fold(
     name: str, reduce: Callable[..., ndarray], value: int, result: str
 ) -> Callable[..., ndarray]:
-    """A sum or a product of what is not NaN."""
+    """Create a sum or a product that ignores NaN."""
 
     def function(
         x: Any,
@@ -100,7 +100,7 @@ def _fold(
 def _scan(
     name: str, scan: Callable[..., ndarray], value: int, result: str
 ) -> Callable[..., ndarray]:
-    """Sums or products of what is not NaN, up to each position."""
+    """Create a cumulative sum or product that ignores NaN."""
 
     def function(
         x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
@@ -130,7 +130,7 @@ def _extreme(
     if initial is None:
         result = reduce(filled, axis, None, keepdims, None, where)
         nothing = all_of(is_nan, axis, None, keepdims)
-    else:  # passed over as any NaN, but there are results of nothing now
+    else:  # ignored as any NaN, but some lines have no elements now
         result = reduce(filled, axis, None, keepdims, worst, where)
         nothing = all_of(is_nan, axis, None, keepdims, where=where)
     result = choose_elements("where", nothing, math.nan, result)
@@ -140,9 +140,9 @@ def _extreme(
     return out
 
 
-_EXTREME = """:func:`{of}` of the elements that are not NaN; NaN where there is nothing else.
+_EXTREME = """Compute :func:`{of}` ignoring NaN; the result is NaN if all elements are NaN.
 
-    Arguments, result and errors as of :func:`{of}`.
+    See :func:`{of}` for arguments, result and errors.
 
     Example:
         >>> import dparray as dp
@@ -152,7 +152,7 @@ _EXTREME = """:func:`{of}` of the elements that are not NaN; NaN where there is 
 
 
 def _extreme_of(name: str, reduce: Callable[..., ndarray], worst: float) -> Callable[..., ndarray]:
-    """The largest or smallest of what is not NaN."""
+    """Create a maximum or minimum that ignores NaN."""
 
     def function(
         x: Any,
@@ -178,16 +178,18 @@ def _extreme_position(
 ) -> ndarray:
     filled, is_nan = _filled(function, x, worst, out)
     if is_nan is not None and bool(any_of(all_of(is_nan, axis))):
-        raise ValueError(f"{function}: there is nothing but NaN along axis {axis}")
+        raise ValueError(
+            f"{function}: all elements along axis {axis} are NaN; use dp.where to replace them"
+        )
     return find(filled, axis, out, keepdims=keepdims)
 
 
-_POSITION = """:func:`{of}` of the elements that are not NaN; the host waits to know there are some.
+_POSITION = """Compute :func:`{of}` ignoring NaN; the host waits to check that other elements exist.
 
-    Arguments, result and errors as of :func:`{of}`.
+    See :func:`{of}` for arguments, result and errors.
 
     Raises:
-        ValueError: there is nothing but NaN.
+        ValueError: all elements are NaN.
 
     Example:
         >>> import dparray as dp
@@ -197,7 +199,7 @@ _POSITION = """:func:`{of}` of the elements that are not NaN; the host waits to 
 
 
 def _position_of(name: str, find: Callable[..., ndarray], worst: float) -> Callable[..., ndarray]:
-    """Where the largest or smallest of what is not NaN is."""
+    """Create a search for the position of the maximum or minimum that ignores NaN."""
 
     def function(
         x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
@@ -220,7 +222,7 @@ nanargmin = _position_of("nanargmin", argmin, math.inf)
 def _moments(
     function: str, x: Any, axis: Axis, dtype: Any, keepdims: bool, where: Any = True
 ) -> tuple[ndarray, ndarray, ndarray]:
-    """The values with 0 for NaN and what is masked out, where they are, how many along the axes."""
+    """Return the values with 0 for NaN and masked elements, a mask, and the counts along axes."""
     x = check_array(function, "x", x)
     if x.dtype.kind not in "fc" and dtype is None:
         dtype = _dtypes.default_float(x.sycl_queue.sycl_device)
@@ -236,7 +238,7 @@ def _moments(
 
 
 def _is_half(x: ndarray, dtype: Any) -> bool:
-    """Whether float16 sums would be needed, which overflow where the mean does not."""
+    """Return whether sums would be float16, which can overflow although the mean does not."""
     wanted = x.dtype if dtype is None else _dtypes.as_dtype(dtype)
     return wanted == _dtypes.float16
 
@@ -255,7 +257,7 @@ def nanmean(
     *,
     where: Any = True,
 ) -> ndarray:
-    """:func:`mean` of the elements that are not NaN.
+    """Compute :func:`mean` of the elements that are not NaN.
 
     Example:
         >>> import dparray as dp
@@ -286,7 +288,7 @@ def nanvar(
     mean: ndarray | None = None,
     correction: float | None = None,
 ) -> ndarray:
-    """:func:`var` of the elements that are not NaN.
+    """Compute :func:`var` of the elements that are not NaN.
 
     Example:
         >>> import dparray as dp
@@ -294,7 +296,7 @@ def nanvar(
         1.0
     """
     less = taken_off("nanvar", ddof, correction)
-    if x.dtype.kind in "biu":  # without a degree of freedom infinite, if they lie apart
+    if x.dtype.kind in "biu":  # with no degrees of freedom infinite if they differ
         return var(x, axis, dtype, out, less, keepdims, where=where, mean=mean)
     check_out(
         "nanvar", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
@@ -316,13 +318,13 @@ def nanvar(
     number = count_nonzero(is_there, axis, keepdims=keepdims)
     freedom = apply(OPS["maximum"], apply(OPS["subtract"], number, less), 0)
     result = apply(OPS["divide"], spread, astype_array(freedom, spread.dtype))
-    # Without a degree of freedom there is no variance, however far the elements lie apart.
+    # With no degrees of freedom the variance is undefined, even if the elements differ.
     result = choose_elements("nanvar", apply(OPS["equal"], freedom, 0), math.nan, result)
     return write_out("nanvar", _of_complex(result, dtype), out)
 
 
 def _of_complex(variance: ndarray, dtype: Any) -> ndarray:
-    """A variance in the dtype asked for, should that be complex."""
+    """Convert a variance to the requested dtype if that is complex."""
     wanted = variance.dtype if dtype is None else _dtypes.as_dtype(dtype)
     return astype_array(variance, wanted) if wanted.kind == "c" else variance
 
@@ -340,7 +342,7 @@ def nanstd(
     mean: ndarray | None = None,
     correction: float | None = None,
 ) -> ndarray:
-    """:func:`std` of the elements that are not NaN.
+    """Compute :func:`std` of the elements that are not NaN.
 
     Example:
         >>> import dparray as dp

@@ -1,9 +1,9 @@
-"""NumPy's names of arguments, next to those of the standard.
+"""NumPy's parameter names, next to those of the Array API standard.
 
-The standard takes most arguments by position only; NumPy's documentation gives each a name, and
-programs use it: ``dp.allclose(a=x, b=y)``. Keywords that a function does not take are translated
-before the call (:mod:`dparray._functions.error_boundary`), so other calls cost nothing. Arguments
-of NumPy that are left out on purpose raise an error that gives the reason.
+The standard takes most arguments by position only. NumPy's documentation gives each a name, and
+programs use it: ``dp.allclose(a=x, b=y)``. Keywords that a function does not have are translated
+before the call (:mod:`dparray._functions.error_boundary`), so other calls have no overhead. NumPy
+arguments that are omitted on purpose raise an error with the reason.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dparray.exceptions import ArgumentError
 
 _FIELDS = "arrays have no fields to order by"
 _SUBCLASSES = "arrays have no subclasses"
-_PICKLES = "files hold numbers only, and nothing is unpickled"
+_PICKLES = "files contain numbers only and are never unpickled"
 
-#: Arguments of NumPy's functions that ours do not have, and why. Given as NumPy has them by
-#: default, they are left out.
+#: Arguments of NumPy functions that dparray does not have, and the reasons. If the value is NumPy's
+#: default, the argument is ignored.
 REASONS = {
-    "like": "say where the array is made by device= or sycl_queue=",
+    "like": "choose the placement with device= or sycl_queue=",
     "subok": _SUBCLASSES,
     "order": _FIELDS,
     "casting": "convert the result: x.astype(dtype)",
@@ -34,16 +34,16 @@ REASONS = {
     "fix_imports": _PICKLES,
     "max_header_size": _PICKLES,
     "einsum_call": "it is for NumPy's own use",
-    "style": "NumPy does not use it any more",
+    "style": "NumPy no longer uses it",
     "ndmax": "lists become arrays of numbers at every depth",
-    "max_work": "allocations tell at once whether memory is shared",
-    "legacy": "the numbers of the other generators of NumPy are not reproduced",
+    "max_work": "comparing allocations is exact and fast",
+    "legacy": "NumPy's other generators are not reproduced",
 }
 
-#: Those that the newest NumPy has no more.
+#: Arguments that the newest NumPy removed.
 _FORMER = frozenset({"interpolation", "newshape"})
 
-#: Positional parameters of NumPy's functions that tell no signature.
+#: Positional parameters of NumPy functions without a signature.
 _UNTOLD = {
     "arange": ("start", "stop", "step", "dtype"),
     "bincount": ("x", "weights", "minlength"),
@@ -59,7 +59,7 @@ _UNTOLD = {
     "unpackbits": ("a", "axis", "count", "bitorder"),
     "unravel_index": ("indices", "shape", "order"),
 }
-#: NumPy imports some of its modules when they are asked for.
+#: NumPy modules that NumPy imports lazily.
 _NAMESPACES = {
     "dparray.fft": "fft",
     "dparray.linalg": "linalg",
@@ -71,7 +71,7 @@ _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_
 
 
 def numpy_function(function: Callable[..., Any]) -> Callable[..., Any] | None:
-    """NumPy's function of the name of one of ours; ``None`` if there is none."""
+    """Return the NumPy function with the name of a dparray function, or ``None``."""
     if "." in function.__qualname__:
         return None
     module = _NAMESPACES.get(".".join(function.__module__.split(".")[:2]))
@@ -82,7 +82,7 @@ def numpy_function(function: Callable[..., Any]) -> Callable[..., Any] | None:
 
 @functools.cache
 def _numpy_parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], Mapping[str, Any]]:
-    """The names of the parameters by position of NumPy's function, and the defaults of all."""
+    """Return the positional parameter names of a NumPy function, and the defaults of all."""
     theirs = numpy_function(function)
     if theirs is None:
         return (), {}
@@ -99,7 +99,7 @@ def _numpy_parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], Ma
 
 @functools.cache
 def names(function: Callable[..., Any]) -> Mapping[str, str]:
-    """Our names of the parameters that NumPy calls otherwise, by NumPy's names."""
+    """Return dparray's parameter names by NumPy's, where they differ."""
     by_position, theirs = _numpy_parameters(function)
     parameters = inspect.signature(function).parameters
     ours = [p.name for p in parameters.values() if p.kind in _BY_POSITION]
@@ -112,7 +112,7 @@ def names(function: Callable[..., Any]) -> Mapping[str, str]:
 
 @functools.cache
 def own_keywords(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the keywords that a function takes itself."""
+    """Return the keywords that a function has itself."""
     parameters = inspect.signature(function).parameters.values()
     return frozenset(p.name for p in parameters if p.kind in _BY_KEYWORD)
 
@@ -120,10 +120,10 @@ def own_keywords(function: Callable[..., Any]) -> frozenset[str]:
 def translate(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of a call with NumPy's keywords replaced by a function's own.
+    """Return the arguments of a call with NumPy's keywords replaced by dparray's.
 
     Raises:
-        ArgumentError: an argument is one of those that are left out on purpose.
+        ArgumentError: an argument is omitted on purpose.
     """
     parameters = inspect.signature(function).parameters
     theirs, renamed = _numpy_parameters(function)[1], names(function)
@@ -136,7 +136,7 @@ def translate(
         elif name in theirs and _is_default(value, theirs[name]):
             continue
         elif name in REASONS and (name in theirs or (theirs and name in _FORMER)):
-            raise ArgumentError(f"{function.__name__}: there is no {name}=: {REASONS[name]}")
+            raise ArgumentError(f"{function.__name__}: {name}= is not supported: {REASONS[name]}")
         else:
             own[name] = value
     positional = list(args)

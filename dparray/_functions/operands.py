@@ -1,4 +1,4 @@
-"""Operands of chapters: several of one queue, as floats, as one vector."""
+"""Helpers for operands: several on one queue, converted to floats, or flattened."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dparray.exceptions import DTypeError
 
 
 def arrays_of(function: str, *named: tuple[str, Any]) -> list[Any]:
-    """Arrays and Python scalars, the arrays checked to be on one queue; at least one is an array.
+    """Return arrays and Python scalars after checking that the arrays are on one queue.
 
-    NumPy's scalars, which are as strong as arrays, become arrays.
+    At least one must be an array. NumPy scalars become arrays, since they are not weak.
     """
     arrays = [each for each in named if isinstance(each[1], ndarray)]
     placement = common_placement(function, arrays) if arrays else None
@@ -38,7 +38,7 @@ def arrays_of(function: str, *named: tuple[str, Any]) -> list[Any]:
 
 
 def in_loop(function: str, *named: tuple[str, Any]) -> list[Any]:
-    """Operands as :func:`arrays_of`, the arrays in the dtypes that NumPy's ufunc computes in.
+    """Return operands as :func:`arrays_of`, cast to the dtypes that NumPy's ufunc computes in.
 
     Raises:
         DTypeError: NumPy's ufunc is not defined for these dtypes.
@@ -58,10 +58,10 @@ def in_loop(function: str, *named: tuple[str, Any]) -> list[Any]:
 
 
 def as_mask(function: str, where: Any, placement: Placement) -> ndarray:
-    """``where`` as booleans: an array of them, or the truth of a number or of those in a list.
+    """Convert ``where`` to Booleans: an array, a number or a list.
 
     Raises:
-        DTypeError: it is an array of something else.
+        DTypeError: it is an array of another dtype.
     """
     mask = check_array(function, "where", where, placement)
     if mask.dtype.kind == "b":
@@ -71,20 +71,21 @@ def as_mask(function: str, where: Any, placement: Placement) -> ndarray:
     ):
         return astype_array(mask, _dtypes.bool)
     raise DTypeError(
-        f"{function}: where of dtype {mask.dtype} is no mask; compare it with something"
+        f"{function}: where must be a Boolean mask, not {mask.dtype}; write where=mask != 0"
     )
 
 
 def converted(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
-    """Return an operand in another dtype. What is broadcast stays so, for it has no say in the
-    order that a result has in memory.
+    """Return an operand in another dtype; broadcast axes stay so.
+
+    They must not affect the memory order of a result.
     """
     is_broadcast = [step == 0 and n > 1 for n, step in zip(x.shape, x.strides, strict=True)]
     if x.dtype == dtype or not any(is_broadcast):
         return astype_array(x, dtype, copy=False)
     shape = tuple(1 if each else n for n, each in zip(x.shape, is_broadcast, strict=True))
     part = astype_array(x._view(shape, x.strides, x.offset), dtype)
-    materialize(part)  # the view of a pending value would be one of all elements
+    materialize(part)  # the view of a pending value would have all elements
     strides = tuple(
         0 if each else step for step, each in zip(part.strides, is_broadcast, strict=True)
     )
@@ -92,7 +93,7 @@ def converted(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
 
 
 def _weak_key(scalar: Any) -> Any:
-    """How a Python scalar takes part in the choice of a ufunc's loop."""
+    """Return a Python scalar as it takes part in the choice of a ufunc's loop."""
     return _dtypes.bool if isinstance(scalar, bool) else type(scalar)
 
 
@@ -103,7 +104,7 @@ def as_float(x: ndarray) -> ndarray:
 
 
 def conjugate(x: ndarray) -> ndarray:
-    """Return the conjugates of complex numbers; real ones as they are."""
+    """Return the complex conjugates; real numbers unchanged."""
     return apply(OPS["conj"], x) if x.dtype.kind == "c" else x
 
 
@@ -112,5 +113,5 @@ def placement_keywords(x: ndarray) -> dict[str, Any]:
 
 
 def vector_of(function: str, like: ndarray, name: str, value: Any) -> ndarray:
-    """Return a list as an array on the queue of another; an array as it is."""
+    """Convert a list to an array on the queue of another; return an array unchanged."""
     return check_array(function, name, value, placement_of(like))

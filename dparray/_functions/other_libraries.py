@@ -1,4 +1,4 @@
-"""Registrations of our arrays with einops and Dask: they keep lists of the types they know."""
+"""Registration of arrays with einops and Dask, which keep lists of the types they know."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dparray._imports import when_imported
 
 
 def _tell_einops(backends: ModuleType) -> None:
-    """Let einops find our backend among the subclasses of its ``AbstractBackend``."""
+    """Let einops find dparray's backend among the subclasses of its ``AbstractBackend``."""
     library = sys.modules["dparray"]
 
     class DparrayBackend(backends.AbstractBackend):  # type: ignore[name-defined]
@@ -52,11 +52,11 @@ def _tell_einops(backends: ModuleType) -> None:
         def einsum(self, pattern: str, *x: ndarray) -> ndarray:
             return library.einsum(pattern, *x)
 
-    # einops finds it among the subclasses as long as a reference holds it.
+    # einops finds the class among the subclasses as long as a reference to it exists.
     backends.DparrayBackend = DparrayBackend  # type: ignore[attr-defined]
 
 
-#: Modules of Dask, of its workers and of what they send, and who tells them.
+#: Modules of Dask, its workers and its serialization, and the functions that register arrays.
 _OF_DASK = {
     "cloudpickle.cloudpickle": "tell_cloudpickle",
     "dask.array.backends": "tell_array_backends",
@@ -67,7 +67,7 @@ _OF_DASK = {
 
 
 def install() -> None:
-    """Tell the libraries that are imported, and those that will be."""
+    """Register arrays with the libraries, now if they are imported, else when they are."""
     when_imported("einops._backends", _tell_einops)
     for name, teller in _OF_DASK.items():
         when_imported(name, partial(_tell_dask, teller))

@@ -1,4 +1,4 @@
-"""``pad``: arrays with a border."""
+"""``pad``: arrays with added borders."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
 
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
 
-#: The option that a mode takes; no mode takes two.
+#: The option that a mode accepts; no mode accepts two.
 _OPTION_OF = {
     "constant": "constant_values",
     **dict.fromkeys(("reflect", "symmetric"), "reflect_type"),
@@ -53,7 +53,7 @@ _OPTION_OF = {
 def _padded_by(
     function: Callable[..., Any], x: ndarray, pad_width: Any, keywords: dict[str, Any]
 ) -> ndarray:
-    """Let a function of the user's fill the edges, line by line."""
+    """Let a user function fill the borders, line by line."""
     all_widths = _widths(pad_width, x.ndim)
     result = pad(x, all_widths)
     for axis, widths in enumerate(all_widths):
@@ -64,7 +64,7 @@ def _padded_by(
 
 
 def _padded_rows(values: np.ndarray, widths: Any, mode: Any) -> np.ndarray:
-    """NumPy's ``pad`` of an array in C order, which that keeps."""
+    """Call NumPy's ``pad`` on an array in C order, which the result keeps."""
     if not values.flags.c_contiguous:
         raise ValueError
     return np.pad(values, widths, mode)
@@ -85,25 +85,27 @@ def pad(
 
     Args:
         x: an array.
-        pad_width: how many: a number; a pair (before, after) for all axes; one pair for each; or a
-            dictionary of axes and their numbers or pairs, where other axes get nothing.
-        mode: ``"constant"``, ``"edge"`` (the outermost element), ``"reflect"`` and
-            ``"symmetric"`` (mirrored at it, without and with it), ``"wrap"``, ``"empty"``,
-            ``"maximum"``, ``"minimum"``, ``"mean"``, ``"median"`` or ``"linear_ramp"``. A function
-            is given each line of the array padded with zeros, which it changes, the pair of widths,
-            the axis, and ``keywords`` as a dictionary.
-        constant_values: the added elements for ``"constant"``, in the form of ``pad_width``.
-        stat_length: of how many elements at the edges the maximum and so on are, in that form.
-        end_values: where the ramps end, in that form.
-        reflect_type: ``"odd"`` mirrors values at the one at the edge, too, for ``"reflect"`` and
-            ``"symmetric"``: twice that value less the mirrored one.
+        pad_width: the number of elements: a number, a pair (before, after) for all axes, one pair
+            for each axis, or a dictionary from axes to numbers or pairs, where other axes are not
+            padded.
+        mode: ``"constant"``, ``"edge"`` (the outermost element), ``"reflect"`` and ``"symmetric"``
+            (mirrored without and with the edge element), ``"wrap"``, ``"empty"``, ``"maximum"``,
+            ``"minimum"``, ``"mean"``, ``"median"`` or ``"linear_ramp"``. A function receives each
+            line of the array padded with zeros, which it modifies, the pair of widths, the axis,
+            and ``keywords`` as a dictionary.
+        constant_values: the added elements for ``"constant"``, in the format of ``pad_width``.
+        stat_length: the number of edge elements for the maximum and other statistics, in that
+            format.
+        end_values: the end values of the ramps, in that format.
+        reflect_type: ``"odd"`` also reflects the values about the edge value, for ``"reflect"`` and
+            ``"symmetric"``: twice the edge value minus the mirrored one.
 
     Raises:
-        ArgumentError: there is no such ``reflect_type``, the mode takes no such option, or the
-            widths are no integers.
-        AxisError: there is no such axis.
-        ShapeError: ``pad_width`` does not fit, or a ``stat_length`` has no statistic.
-        ValueError: there is no such mode.
+        ArgumentError: ``reflect_type`` is unknown, the mode does not accept an option, or the
+            widths are not integers.
+        AxisError: an axis is out of range.
+        ShapeError: ``pad_width`` has the wrong shape, or a ``stat_length`` has no statistic.
+        ValueError: the mode is unknown.
 
     Example:
         >>> import dparray as dp
@@ -115,7 +117,7 @@ def pad(
         return _padded_by(mode, x, pad_width, keywords)
     known = (*_PAD_MODES, *_STATISTICS, "linear_ramp")
     if mode not in known:
-        raise ArgumentError(f"pad: mode {mode!r} is none of {', '.join(known)}")
+        raise ArgumentError(f"pad: unknown mode {mode!r}; expected one of {', '.join(known)}")
     given = (
         ("constant_values", constant_values, 0),
         ("stat_length", stat_length, None),
@@ -125,14 +127,14 @@ def pad(
     keywords |= {name: value for name, value, default in given if value is not default}
     keywords.pop(_OPTION_OF.get(mode, ""), None)
     if keywords:
-        raise ArgumentError(f"pad: mode {mode!r} takes no {', '.join(keywords)}")
+        raise ArgumentError(f"pad: mode {mode!r} does not accept {', '.join(keywords)}; omit it")
     widths = _widths(pad_width, x.ndim)
     if reflect_type not in ("even", "odd"):
-        raise ArgumentError(f"pad: reflect_type {reflect_type!r} is neither 'even' nor 'odd'")
+        raise ArgumentError(f"pad: reflect_type must be 'even' or 'odd'; got {reflect_type!r}")
     if any(width < 0 for pair in widths for width in pair):
-        raise ShapeError(f"pad: pad_width {pad_width!r} has negative numbers")
+        raise ShapeError(f"pad: pad_width must not be negative; got {pad_width!r}")
     if x.ndim == 0:
-        return copy_of(x)  # it has no edge
+        return copy_of(x)  # it has no edges
     has_zeros = type(constant_values) is int and constant_values == 0
     if mode != "empty" and mode in _PAD_MODES and has_zeros and reflect_type == "even":
         small = compute_at_once(partial(_padded_rows, widths=widths, mode=mode), (("x", x),))
@@ -140,9 +142,11 @@ def pad(
             return small
     lengths = _pairs("stat_length", stat_length, x.ndim)
     if any(length is not None and length < 0 for pair in lengths for length in pair):
-        raise ShapeError(f"pad: stat_length {stat_length!r} has negative numbers")
+        raise ShapeError(f"pad: stat_length must not be negative; got {stat_length!r}")
     if mode in ("maximum", "minimum") and any(0 in pair for pair in lengths):
-        raise ShapeError(f"pad: of stat_length {stat_length!r}, 0 elements have no {mode}")
+        raise ShapeError(
+            f"pad: stat_length must be at least 1 for mode {mode!r}; got {stat_length!r}"
+        )
     if mode in _STATISTICS or mode == "linear_ramp":
         options: Any = (
             {"end_values": end_values} if mode == "linear_ramp" else {"stat_length": stat_length}
@@ -166,7 +170,7 @@ def pad(
     )
     assign(result[inside], x, "pad")
     for axis, (before, after) in enumerate(widths):
-        # The axes after this one are not padded yet, so only their inner part counts.
+        # The following axes are not padded yet, so only their inner part is used.
         rest = inside[axis + 1 :]
         extent = x.shape[axis]
         if mode == "constant":
@@ -177,7 +181,9 @@ def pad(
             assign(result[after_all], constants[axis][1], "pad")
         elif mode != "empty" and (before or after):
             if extent == 0:
-                raise ShapeError(f"pad: axis {axis} is empty, so mode {mode!r} has nothing to add")
+                raise ShapeError(
+                    f"pad: axis {axis} is empty, so mode {mode!r} cannot pad it; use 'constant'"
+                )
             whole = moveaxis(result[_layout.at_axis(axis, slice(None), *rest)], axis, 0)
             if mode in _STATISTICS:
                 _fill_with_statistics(whole, before, extent, mode, lengths[axis])
@@ -197,7 +203,7 @@ def pad(
 
 
 def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
-    """A pair of integers for each axis."""
+    """Return a pair of integers for each axis."""
     if isinstance(pad_width, dict):
         by_axis: list[Any] = [0] * ndim
         for axis, width in pad_width.items():
@@ -206,7 +212,7 @@ def _widths(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     pairs = _pairs("pad_width", pad_width, ndim)
     if not all(isinstance(width, int) for pair in pairs for width in pair):
         raise ArgumentError(
-            f"pad: pad_width {pad_width!r:.60} must be integers; write n // 2, int(n)"
+            f"pad: pad_width {pad_width!r:.60} must be integers; write n // 2 or int(n)"
         )
     return pairs
 
@@ -215,11 +221,11 @@ def _pairs(name: str, value: Any, ndim: int) -> list[tuple[Any, Any]]:
     try:
         return [tuple(pair) for pair in np.broadcast_to(np.asarray(value), (ndim, 2)).tolist()]
     except ValueError:
-        raise ShapeError(f"pad: {name} {value!r} is not in pairs for {ndim} axes") from None
+        raise ShapeError(f"pad: {name} must be pairs for {ndim} axes; got {value!r}") from None
 
 
 def _sources(line: np.ndarray, extent: int, mode: str) -> np.ndarray:
-    """The index of the element that each position takes; element 0 is at position 0."""
+    """Return the source index for each index of the padded line; element 0 is at index 0."""
     if mode == "edge":
         return np.clip(line, 0, extent - 1)
     if mode == "wrap":
@@ -235,7 +241,7 @@ def _sources(line: np.ndarray, extent: int, mode: str) -> np.ndarray:
 def _fill_with_statistics(
     whole: ndarray, before: int, extent: int, mode: str, lengths: tuple[int | None, int | None]
 ) -> None:
-    """Fill both borders of the first axis with a statistic of the elements next to each."""
+    """Fill both borders of the first axis with a statistic of the adjacent elements."""
     inner = whole[before : before + extent]
     near, far = (extent if length is None else min(length, extent) for length in lengths)
     for border, elements in (
@@ -247,7 +253,7 @@ def _fill_with_statistics(
 
 
 def _fill_with_ramps(whole: ndarray, before: int, extent: int, ends: tuple[Any, Any]) -> None:
-    """Fill both borders of the first axis with even steps from the outermost elements."""
+    """Fill both borders of the first axis with linear ramps from the outermost elements."""
     for border, end, edge in (
         (whole[:before], ends[0], whole[before]),
         (whole[before + extent :][::-1], ends[1], whole[before + extent - 1]),
@@ -266,15 +272,15 @@ def _reflect_oddly(
     mode: str,
     rest: tuple[slice, ...],
 ) -> None:
-    """Fill the border along an axis with values mirrored at those at the edges.
+    """Fill the border along an axis with values mirrored and reflected about the edges.
 
-    Each is ``sign * element + first_times * first + last_times * last``: twice the value at the
-    edge less the mirrored one, which may have been mirrored itself.
+    Each is ``sign * element + first_times * first + last_times * last``: twice the edge value minus
+    the mirrored value, which may itself be a reflection.
     """
     inner = slice(-int(line[0]), -int(line[0]) + extent)
     elements = moveaxis(result[_layout.at_axis(axis, inner, *rest)], axis, -1)
     first, last = elements[..., :1], elements[..., extent - 1 :]
-    own = 1 if mode == "symmetric" else 0  # whether the edge is mirrored, too
+    own = 1 if mode == "symmetric" else 0  # whether the edge element is mirrored too
     for outside in (line < 0, line >= extent):
         positions = line[outside]
         if not positions.size:
@@ -294,9 +300,9 @@ def _reflect_oddly(
 
 
 def _folded(position: int, extent: int, own: int) -> tuple[int, int, int, int]:
-    """A position outside of a line: the element it mirrors, its sign, and the edges' shares."""
+    """Return the element that an outside index mirrors, its sign, and the weights of the edges."""
     if extent == 1 and not own:
-        return 0, 1, 0, 0  # nothing but the edge itself
+        return 0, 1, 0, 0  # only the edge value
     sign, first_times, last_times = 1, 0, 0
     while not 0 <= position < extent:
         if position < 0:

@@ -1,4 +1,4 @@
-"""Polynomials in NumPy's older form: vectors of coefficients from the highest power down."""
+"""NumPy's legacy polynomials: vectors of coefficients, highest power first."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ __all__ = [
 
 
 def _coefficients(function: str, **named: Any) -> list[ndarray]:
-    """Vectors of coefficients on one queue; lists and scalars come beside the arrays."""
+    """Return vectors of coefficients on one queue; lists and scalars are copied there."""
     given = {
         name: value._coefficients if isinstance(value, poly1d) else value
         for name, value in named.items()
@@ -62,22 +62,22 @@ def _coefficients(function: str, **named: Any) -> list[ndarray]:
             value = asarray(value, **place)
         value = atleast_1d(check_array(function, name, value))
         if value.ndim != 1:
-            raise ShapeError(f"{function}: {name} has {value.ndim} dimensions; give a vector")
+            raise ShapeError(f"{function}: {name} must be a vector; it has {value.ndim} dimensions")
         found.append(value)
     return found
 
 
 def _like(function: str, result: ndarray, *given: Any) -> Any:
-    """The result as a ``poly1d`` if one was given."""
+    """Return the result as a ``poly1d`` if an operand is one."""
     return poly1d(result) if any(isinstance(value, poly1d) for value in given) else result
 
 
 def polyval(p: Any, x: Any) -> Any:
-    """Return the values of a polynomial, its coefficients from the highest power down.
+    """Evaluate a polynomial, given its coefficients from the highest power down.
 
     Args:
         p: a vector or a list of coefficients.
-        x: where to compute it; of a ``poly1d``, the polynomial of a polynomial.
+        x: the points at which to evaluate; for a ``poly1d``, the polynomial of a polynomial.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -124,16 +124,18 @@ def polyfit(
     w: Any = None,
     cov: Any = False,
 ) -> Any:
-    """Return the coefficients of the polynomial that fits points best, from the highest power down.
+    """Return the coefficients of the polynomial with the least squared error, highest power first.
 
     Args:
-        x: a vector of points.
-        y: the values there; a matrix for several sets of values.
-        deg: the polynomial's degree.
-        rcond: singular values smaller than this part of the largest count as 0.
-        full: give the sums of squared residuals, the rank, the singular values and ``rcond`` too.
-        w: a vector of weights of the values.
-        cov: give the covariance matrix too; ``"unscaled"`` trusts the weights.
+        x: a vector of sample points.
+        y: the values at these points; a matrix for several sets of values.
+        deg: the degree of the polynomial.
+        rcond: singular values below this fraction of the largest count as 0.
+        full: whether to also return the squared residuals, the rank, the singular values and
+            ``rcond``.
+        w: a vector of weights for the values.
+        cov: whether to also return the covariance matrix; ``"unscaled"`` does not scale it by the
+            residuals.
 
     Raises:
         ArgumentError: the degree is negative, or there are too few points for a covariance.
@@ -155,11 +157,11 @@ def polyfit(
     placement = common_placement("polyfit", list(arrays.items()))
     order = operator.index(deg)
     if order < 0:
-        raise ArgumentError(f"polyfit: deg is {deg}; it must be 0 or more")
+        raise ArgumentError(f"polyfit: deg must be at least 0; got {deg}")
     x, y = arrays["x"], arrays["y"]
     if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0] or not x.size:
         raise ShapeError(
-            f"polyfit: x of shape {x.shape} and y of shape {y.shape}; give vectors of one length"
+            f"polyfit: x and y must be vectors of equal length; got shapes {x.shape} and {y.shape}"
         )
     real = _dtypes.default_float(placement.queue.sycl_device)
     if x.dtype.kind not in "fc":
@@ -186,7 +188,7 @@ def polyfit(
     free = x.size - (order + 1)
     if free <= 0:
         raise ArgumentError(
-            f"polyfit: {x.size} points do not tell the covariance of {order + 1} coefficients; "
+            f"polyfit: {x.size} points are too few for the covariance of {order + 1} coefficients; "
             f"use cov='unscaled'"
         )
     misfit = y - matmul(matrix, result)
@@ -197,8 +199,7 @@ def polyfit(
 
 
 def poly(x: Any) -> ndarray:
-    """Return the coefficients of the polynomial with given roots, or the characteristic one of a
-    matrix.
+    """Return the coefficients of the polynomial with given roots, or a matrix's characteristic one.
 
     Raises:
         ShapeError: ``x`` is neither a vector nor a square matrix.
@@ -213,7 +214,7 @@ def poly(x: Any) -> ndarray:
         x = eigvals(x)
     x = atleast_1d(x)
     if x.ndim != 1:
-        raise ShapeError(f"poly: x of shape {x.shape} is neither a vector nor a square matrix")
+        raise ShapeError(f"poly: x must be a vector or a square matrix; got shape {x.shape}")
     if x.dtype.kind not in "fc" or x.dtype == _dtypes.float16:
         x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
     result = ones(1, x.dtype, **placement_keywords(x))
@@ -222,13 +223,13 @@ def poly(x: Any) -> ndarray:
         result = convolve(result, factor)
     if result.dtype.kind == "c":
         values = np.sort(x.asnumpy())
-        if np.all(values == np.sort(values.conj())):  # the roots come in conjugate pairs
+        if np.all(values == np.sort(values.conj())):  # the roots are in conjugate pairs
             return result.real.copy()
     return result
 
 
 def roots(p: Any) -> ndarray:
-    """Where a polynomial is 0: the eigenvalues of its companion matrix. The host waits for them.
+    """Return the roots: the eigenvalues of the companion matrix. The host waits for them.
 
     Example:
         >>> import dparray as dp
@@ -285,7 +286,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 def polysub(a1: Any, a2: Any) -> Any:
-    """Return the difference of two polynomials; errors as of :func:`polyadd`.
+    """Return the difference of two polynomials; for errors see :func:`polyadd`.
 
     Example:
         >>> import dparray as dp
@@ -296,7 +297,7 @@ def polysub(a1: Any, a2: Any) -> Any:
 
 
 def polymul(a1: Any, a2: Any) -> Any:
-    """Return the product of two polynomials; errors as of :func:`polyadd`.
+    """Return the product of two polynomials; for errors see :func:`polyadd`.
 
     Example:
         >>> import dparray as dp
@@ -308,7 +309,7 @@ def polymul(a1: Any, a2: Any) -> Any:
 
 
 def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
-    """Quotient and remainder of two polynomials; errors as of :func:`polyadd`.
+    """Return the quotient and the remainder of two polynomials; for errors see :func:`polyadd`.
 
     Example:
         >>> import dparray as dp
@@ -330,7 +331,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
         quotient[index] = share
         rest[index : index + x2.size] -= share * x2
     values = np.abs(rest.asnumpy())
-    is_left = ~(values <= 1e-8)  # NaN are
+    is_left = ~(values <= 1e-8)  # true for NaN
     first = int(np.argmax(is_left)) if is_left.any() else values.size - 1
     return _like("polydiv", quotient, u, v), _like("polydiv", rest[first:], u, v)
 
@@ -348,7 +349,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     """
     (x,) = _coefficients("polyder", p=p)
     if operator.index(m) < 0:
-        raise ArgumentError(f"polyder: m is {m}; it must be 0 or more")
+        raise ArgumentError(f"polyder: m must be at least 0; got {m}")
     for _ in range(min(m, x.size)):
         powers = arange(x.size - 1, 0, -1, **placement_keywords(x))
         x = apply(OPS["multiply"], x[:-1], powers)
@@ -360,8 +361,8 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
     Args:
         p: coefficients.
-        m: how often to integrate.
-        k: the constants of integration, a scalar or a list of ``m``; 0 if not given.
+        m: the order of integration.
+        k: the constants of integration, a scalar or a list of length ``m``. Defaults to 0.
 
     Raises:
         ArgumentError: ``m`` is negative, or there are not ``m`` constants.
@@ -373,12 +374,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """
     (x,) = _coefficients("polyint", p=p)
     if operator.index(m) < 0:
-        raise ArgumentError(f"polyint: m is {m}; it must be 0 or more")
+        raise ArgumentError(f"polyint: m must be at least 0; got {m}")
     constants = [0] if k is None else list(k) if isinstance(k, Sequence) else [k]
     if len(constants) == 1:
         constants *= m
     if len(constants) != m:
-        raise ArgumentError(f"polyint: {len(constants)} constants for m = {m}")
+        raise ArgumentError(f"polyint: k must have m = {m} constants; got {len(constants)}")
     for constant in constants:
         powers = arange(x.size, 0, -1, **placement_keywords(x))
         divided = apply(OPS["divide"], x, powers)
@@ -389,12 +390,12 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
 
 
 class poly1d:
-    """A polynomial of one variable: called, added, multiplied and differentiated.
+    """A polynomial of one variable that can be called, added, multiplied and differentiated.
 
     Args:
-        coefficients: from the highest power down; leading zeros are left out.
-        r: ``coefficients`` are the roots.
-        variable: its name when it is printed.
+        coefficients: the coefficients, highest power first; leading zeros are removed.
+        r: whether ``coefficients`` are the roots.
+        variable: the name of the variable when it is printed.
 
     Example:
         >>> import dparray as dp
@@ -419,21 +420,21 @@ class poly1d:
 
     @property
     def coefficients(self) -> ndarray:
-        """From the highest power down."""
+        """The coefficients, highest power first."""
         return self._coefficients
 
     c = coef = coeffs = coefficients
 
     @property
     def order(self) -> int:
-        """The highest power."""
+        """The degree of the polynomial."""
         return self._coefficients.size - 1
 
     o = order
 
     @property
     def roots(self) -> ndarray:
-        """Where it is 0."""
+        """The roots."""
         return roots(self._coefficients)
 
     r = roots

@@ -1,7 +1,7 @@
 """Products of vectors and matrices, and the ``@`` operators.
 
-On a CPU device NumPy's BLAS multiplies in the arrays' own memory; elsewhere, and on a sub-device
-where it would not keep to the sub-device's cores, oneMKL does through dpnp.
+On a CPU device NumPy's BLAS multiplies in the arrays' own memory. On other devices, and on
+sub-devices where NumPy would use cores outside the sub-device, oneMKL multiplies through dpnp.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ __all__ = [
     "vecmat",
 ]
 
-#: On a sub-device, NumPy's BLAS works on one core up to about this many multiplications.
+#: On a sub-device, NumPy's BLAS uses one core up to about this many multiplications.
 ONE_CORE_PRODUCTS = 1 << 18
-#: Products of two matrices of at most this many multiplications stay on the calling thread. The
-#: threads of BLAS save 30 microseconds of them where cores are free, and where cores are busy they
-#: wait for one another for 7 to 60 milliseconds.
+#: Products of two matrices with at most this many multiplications stay on the calling thread. BLAS
+#: threads save 30 microseconds if cores are idle; on a loaded machine they wait for each other for
+#: 7 to 60 milliseconds.
 CALLING_THREAD_PRODUCTS = 1 << 21
-#: In parts of at least so many rows: fewer cost more than threads save.
+#: The minimum number of rows of a block: with fewer, blocks cost more than threads save.
 MIN_ROWS_OF_PART = 16
 
 
@@ -84,7 +84,7 @@ def _pair(function: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
 
 
 def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None) -> ndarray:
-    """The matrix product by NumPy's rules, all operands checked to be on one queue."""
+    """Compute the matrix product by NumPy's rules, after checking that operands share a queue."""
     shape = _shape_of(x1, x2, function)
     named = [("x1", x1), ("x2", x2)]
     if out is not None:
@@ -98,7 +98,7 @@ def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None
         core = (x1.ndim > 1) + (x2.ndim > 1)
         spreads = function == "matmul" and spreads_over(shape, out.shape, core)
         check_fits(function, shape, loop, out, broadcasts=spreads)
-    if _dtypes.is_bfloat16(loop):  # multiplied in single precision, and rounded once
+    if _dtypes.is_bfloat16(loop):  # multiplied in float32, and rounded once
         wide1, wide2 = (astype_array(x, _dtypes.float32, False) for x in (x1, x2))
         result = astype_array(_product(wide1, wide2, function), loop)
     else:
@@ -111,17 +111,17 @@ def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None
 
 
 def _shape_of(x1: ndarray, x2: ndarray, function: str) -> tuple[int, ...]:
-    """The shape of a matrix product.
+    """Return the shape of a matrix product.
 
     Raises:
-        ShapeError: there is none of such arrays.
+        ShapeError: the shapes cannot be multiplied.
     """
     if x1.ndim == 0 or x2.ndim == 0:
-        raise ShapeError(f"{function}: scalars have no matrix product; use x1 * x2")
+        raise ShapeError(f"{function}: the matrix product needs vectors or matrices; use x1 * x2")
     columns, rows = x1.shape[-1], x2.shape[-2 if x2.ndim > 1 else 0]
     if columns != rows:
         raise ShapeError(
-            f"{function}: shapes {x1.shape} and {x2.shape} do not multiply: "
+            f"{function}: shapes {x1.shape} and {x2.shape} do not match: "
             f"{columns} columns against {rows} rows"
         )
     batch = _layout.broadcast_shapes(function, [x1.shape[:-2], x2.shape[:-2]])
@@ -129,7 +129,7 @@ def _shape_of(x1: ndarray, x2: ndarray, function: str) -> tuple[int, ...]:
 
 
 def _has_spread_rows(x: Any) -> bool:
-    """Whether elements of a matrix are repeated by a stride of 0, which BLAS refuses."""
+    """Return whether elements of a matrix are repeated by a stride of 0, which BLAS rejects."""
     return any(
         stride == 0 and extent > 1
         for stride, extent in zip(x.strides[-2:], x.shape[-2:], strict=True)
@@ -137,7 +137,7 @@ def _has_spread_rows(x: Any) -> bool:
 
 
 def _multiply_on_host(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """The product by NumPy, in parts of so many rows that BLAS starts no threads."""
+    """Compute the product with NumPy, in blocks of rows so small that BLAS starts no threads."""
     if a.ndim == b.ndim == out.ndim == 2 and a.dtype.kind == "f":
         rows = ONE_CORE_PRODUCTS // b.size
         if rows >= MIN_ROWS_OF_PART and rows < len(a) <= CALLING_THREAD_PRODUCTS // b.size:
@@ -149,7 +149,7 @@ def _multiply_on_host(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
 
 
 def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
-    """The matrix product into ``result``, all of one dtype."""
+    """Compute the matrix product into ``result``; all arrays have one dtype."""
     if result.size == 0:
         return
     if x1.shape[-1] == 0:
@@ -160,10 +160,12 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
 
     def by_dpnp(a: Any, b: Any) -> None:
         if result.dtype.kind in "iu" and x1.block is x2.block:
-            b = b.copy()  # of `x @ x.T`, dpnp 0.20 makes a product of floats, which do not wrap
+            # for `x @ x.T`, dpnp 0.20 multiplies integers as floats, which do not wrap around
+            b = b.copy()
         a, b = (each.copy() if _has_spread_rows(each) else each for each in (a, b))
         target = exchange.dpnp_array(exchange.on_queue(result._tensor, a.sycl_queue))
-        if result.dtype.char == "e":  # of these dpnp has no products; NumPy adds singles up, too
+        # dpnp has no float16 products; NumPy accumulates in float32, too
+        if result.dtype.char == "e":
             singles = (each.astype(_dtypes.float32) for each in (a, b))
             target[...] = exchange.dpnp.matmul(*singles)
         else:
@@ -195,23 +197,22 @@ def matmul(
     Args:
         x1: a vector, a matrix or a stack of matrices of shape (..., M, K).
         x2: a vector, a matrix or a stack of matrices of shape (..., K, N).
-        out: an array for the result.
-        axes: for ``x1``, ``x2`` and the result the axes of the matrices; the last ones if not
-            given.
+        out: an array to write the result to.
+        axes: the axes of the matrices in ``x1``, ``x2`` and the result; the last ones by default.
         dtype: the dtype to compute in.
-        casting: which conversions, to ``dtype`` and to ``out``, are allowed, as of NumPy.
-        order: ``"F"`` for a new result in Fortran's order.
-        subok: has no meaning, because arrays have no subclasses.
+        casting: the allowed conversions to ``dtype`` and ``out``, as in NumPy.
+        order: ``"F"`` for a new result in Fortran order.
+        subok: ignored; arrays have no subclasses.
 
     Returns:
-        An array of shape (..., M, N) with the promoted dtype on the common queue; the axis that a
-        vector lacks is left out.
+        An array of shape (..., M, N) with the promoted dtype on the common queue. If an operand is
+        a vector, its axis is omitted.
 
     Raises:
-        ArgumentError: ``axes``, ``casting`` or ``order`` is none of those that there are.
+        ArgumentError: ``axes``, ``casting`` or ``order`` is invalid.
         DTypeError: ``casting`` forbids a conversion.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit.
+        ShapeError: the shapes do not match.
 
     Example:
         >>> import dparray as dp
@@ -239,14 +240,14 @@ def _multiply_layouts(arrays: Sequence[Layout], output: Layout) -> None:
     _multiply(x1, x2, result)
 
 
-#: The matrix product as a step of an expression.
+#: The matrix product as an operation in an expression.
 _MATMUL = contraction(
     "matmul",
     "the matrix product",
     "",
     2,
     _multiply_layouts,
-    "a matrix product has a library: NumPy's BLAS on a CPU device, oneMKL elsewhere",
+    "matrix products use a library: NumPy's BLAS on a CPU device, oneMKL on others",
     lambda: "",
     lambda shape: shape[-1],
     is_library=True,
@@ -254,8 +255,9 @@ _MATMUL = contraction(
 
 
 def _pending_product(x1: ndarray, x2: ndarray) -> ndarray | None:
-    """The matrix product as an expression, whose device a policy decides; ``None`` where there is
-    no policy, and of what is empty.
+    """Return the product as an expression whose device a policy chooses.
+
+    Return ``None`` without a policy, and for empty operands.
     """
     if _placement.policy_in_force() is None or not (x1.size and x2.size):
         return None
@@ -275,7 +277,7 @@ def _cores_of_matrices(x1: ndarray, x2: ndarray) -> tuple[int, int, int]:
 
 
 def _small_product(x1: Any, x2: Any) -> ndarray | None:
-    """The product of small vectors or matrices, computed by the host at once, or ``None``."""
+    """Compute the product of small vectors or matrices on the host immediately, or ``None``."""
     if type(x1) is not ndarray or type(x2) is not ndarray:
         return None
     first, second = host_view(x1), host_view(x2)
@@ -288,7 +290,8 @@ def _small_product(x1: Any, x2: Any) -> ndarray | None:
         or not is_ready(x1, x2)
     ):
         return None
-    if first.size * second.size > ONE_CORE_PRODUCTS:  # else there are no more products than that
+    # otherwise the number of products is below the limit
+    if first.size * second.size > ONE_CORE_PRODUCTS:
         size = (len(first) if first.ndim == 2 else 1) * (second.shape[1] if second.ndim == 2 else 1)
         if size > limits.host_elements or size * len(second) > ONE_CORE_PRODUCTS:
             return None
@@ -313,7 +316,7 @@ def _install_operators() -> None:
     for name, method in (("matmul", left), ("rmatmul", right), ("imatmul", in_place)):
         method.__name__ = f"__{name}__"
         method.__qualname__ = f"ndarray.__{name}__"
-        method.__code__ = method.__code__.replace(co_name="matmul")  # by which logs name it
+        method.__code__ = method.__code__.replace(co_name="matmul")  # the name in logs
         setattr(ndarray, f"__{name}__", method)
 
 
@@ -334,23 +337,24 @@ def vecdot(
     order: str = DEFAULT_ORDER,
     subok: bool = True,
 ) -> ndarray:
-    """Return the sum of `conj(x1) * x2` along an axis: the dot products of vectors.
+    """Return the vector dot product, the sum of `conj(x1) * x2` along an axis.
 
     Args:
         x1: an array.
-        x2: an array whose shape broadcasts with that of ``x1``; both as long along ``axis``.
-        out: an array for the result.
-        axis: the axis of the vectors; the last one if not given.
-        axes: for ``x1`` and ``x2`` the axis of the vectors.
-        keepdims: keep the axis, with extent 1.
-        dtype, casting, order, subok: as of :func:`matmul`.
+        x2: an array whose shape broadcasts with that of ``x1``, with the same length along
+            ``axis``.
+        out: an array to write the result to.
+        axis: the axis of the vectors; the last one by default.
+        axes: the axis of the vectors for ``x1`` and ``x2`` separately.
+        keepdims: whether to keep the axis, with length 1.
+        dtype, casting, order, subok: see :func:`matmul`.
 
     Raises:
-        ArgumentError: both ``axis`` and ``axes`` are given, or one of the options is wrong.
+        ArgumentError: both ``axis`` and ``axes`` are given, or an option is invalid.
         DTypeError: ``casting`` forbids a conversion.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the extents along the axis differ, or the result does not fit ``out``.
-        AxisError: there is no such axis.
+        ShapeError: the lengths along the axis differ, or the result does not match ``out``.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -384,12 +388,12 @@ def _vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
     second = moveaxis(x2, _layout.normalize_axis("vecdot", axis, x2.ndim), -1)
     if first.shape[-1] != second.shape[-1]:
         raise ShapeError(
-            f"vecdot: shapes {x1.shape} and {x2.shape} have different extents along axis {axis}"
+            f"vecdot: shapes {x1.shape} and {x2.shape} have different lengths along axis {axis}"
         )
     if first.ndim == second.ndim == 1:
         return _product(conjugate(first), second, "vecdot")
     has_halves = _dtypes.resolve(np.multiply, (first.dtype, second.dtype))[-1] == _dtypes.float16
-    if has_halves:  # added up in single precision, and rounded once
+    if has_halves:  # summed in float32, and rounded once
         first, second = (astype_array(x, _dtypes.float32, copy=False) for x in (first, second))
     products = apply(OPS["multiply"], conjugate(first), second)
     if products.dtype.kind == "b":
@@ -400,11 +404,11 @@ def _vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
 
 @as_method
 def dot(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
-    """NumPy's dot product: of vectors, of matrices, over the last and the last but one axis.
+    """Return NumPy's dot product: of vectors, of matrices, or over the last and second-last axes.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit.
+        ShapeError: the shapes do not match.
 
     Example:
         >>> import dparray as dp
@@ -429,7 +433,7 @@ def dot(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
 
 
 def _has_few_products(x1: Any, x2: Any) -> bool:
-    """Whether all products of elements of two arrays are few."""
+    """Return whether two arrays have few products of elements."""
     return type(x1) is type(x2) is ndarray and x1.size * x2.size <= limits.host_elements
 
 
@@ -439,13 +443,13 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
     Args:
         x1: an array.
         x2: an array.
-        axes: how many of the last axes of ``x1`` go with the first of ``x2``; or two sequences of
-            axes that go together.
+        axes: the number of last axes of ``x1`` that are summed with the first axes of ``x2``; or
+            two sequences of axes.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the extents of axes that go together differ.
-        AxisError: there is no such axis.
+        ShapeError: the lengths of paired axes differ.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -472,7 +476,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
     extents = [x1.shape[axis] for axis in first]
     if extents != [x2.shape[axis] for axis in second]:
         raise ShapeError(
-            f"tensordot: axes {first} of {x1.shape} and {second} of {x2.shape} differ in extent"
+            f"tensordot: axes {first} of {x1.shape} and {second} of {x2.shape} differ in length"
         )
     free1 = [axis for axis in range(x1.ndim) if axis not in first]
     free2 = [axis for axis in range(x2.ndim) if axis not in second]
@@ -484,7 +488,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
 
 
 def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
-    """Return all products of an element of one array with one of the other: a matrix.
+    """Return the outer product: a matrix of all products of two elements.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -509,7 +513,7 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the last extents differ.
+        ShapeError: the last axes have different lengths.
 
     Example:
         >>> import dparray as dp
@@ -526,7 +530,7 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
 
 
 def vdot(x1: Any, x2: Any, /) -> ndarray:
-    """Return the dot product of two arrays seen as vectors, the first one conjugated.
+    """Return the dot product of two flattened arrays, the first one conjugated.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -545,7 +549,7 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
 
 
 def kron(x1: Any, x2: Any, /) -> ndarray:
-    """Return the Kronecker product: every element of ``x1`` times the whole of ``x2``.
+    """Return the Kronecker product: the blocks are the elements of ``x1`` times ``x2``.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -578,7 +582,7 @@ def trace(
     """Return the sum of a diagonal of two axes.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -597,21 +601,21 @@ def cross(
     axisc: int = -1,
     axis: int | None = None,
 ) -> ndarray:
-    """Return the cross product of vectors of three elements along an axis.
+    """Return the cross product of 3-element vectors along an axis.
 
-    A vector of two elements lies in a plane, with 0 as its third; of two such vectors only the
-    third element of the product is given.
+    A 2-element vector has 0 as its third element. For two such vectors, only the third element of
+    the product is returned.
 
     Args:
         x1: an array.
         x2: an array whose shape broadcasts with that of ``x1``.
-        axisa, axisb, axisc: the axes of the vectors in ``x1``, in ``x2`` and in the result.
-        axis: the axis in all three.
+        axisa, axisb, axisc: the axis of the vectors in ``x1``, in ``x2`` and in the result.
+        axis: the same axis for all three.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the extent along ``axis`` is neither 2 nor 3.
-        AxisError: there is no such axis.
+        ShapeError: the length along ``axis`` is neither 2 nor 3.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -631,7 +635,7 @@ def cross(
     extents = {first.shape[-1], second.shape[-1]}
     if not extents <= {2, 3}:
         raise ShapeError(
-            f"cross: shapes {x1.shape} and {x2.shape} along axes {axisa} and {axisb}; the extents "
+            f"cross: shapes {x1.shape} and {x2.shape} along axes {axisa} and {axisb}; the lengths "
             f"must be 3, or 2 for vectors in a plane"
         )
     shape = _layout.broadcast_shapes("cross", [first.shape[:-1], second.shape[:-1]])
@@ -665,19 +669,19 @@ def matvec(
     order: str = DEFAULT_ORDER,
     subok: bool = True,
 ) -> ndarray:
-    """Products of matrices and vectors, stacked along the axes before the last.
+    """Multiply matrices by vectors, stacked along the axes before the last.
 
     Args:
         x1: matrices of shape (..., M, N).
         x2: vectors of shape (..., N).
-        out: an array for the result.
-        axes, dtype, casting, order, subok: as of :func:`matmul`.
+        out: an array to write the result to.
+        axes, dtype, casting, order, subok: see :func:`matmul`.
 
     Raises:
-        ArgumentError: one of the options is wrong.
+        ArgumentError: an option is invalid.
         DTypeError: ``casting`` forbids a conversion.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit.
+        ShapeError: the shapes do not match.
 
     Example:
         >>> import dparray as dp
@@ -692,7 +696,7 @@ def matvec(
 
 def _matvec(x1: ndarray, x2: ndarray) -> ndarray:
     if x1.ndim < 2 or x2.ndim < 1:
-        raise ShapeError(f"matvec: no product of shapes {x1.shape} and {x2.shape}")
+        raise ShapeError(f"matvec: shapes {x1.shape} and {x2.shape} do not match")
     return matmul(x1, expand_dims(x2, -1))[..., 0]
 
 
@@ -708,7 +712,7 @@ def vecmat(
     order: str = DEFAULT_ORDER,
     subok: bool = True,
 ) -> ndarray:
-    """Products of conjugated vectors and matrices; arguments and errors as of :func:`matvec`.
+    """Multiply conjugated vectors by matrices; for arguments and errors see :func:`matvec`.
 
     Example:
         >>> import dparray as dp
@@ -723,5 +727,5 @@ def vecmat(
 
 def _vecmat(x1: ndarray, x2: ndarray) -> ndarray:
     if x1.ndim < 1 or x2.ndim < 2:
-        raise ShapeError(f"vecmat: no product of shapes {x1.shape} and {x2.shape}")
+        raise ShapeError(f"vecmat: shapes {x1.shape} and {x2.shape} do not match")
     return matmul(expand_dims(conjugate(x1), -2), x2)[..., 0, :]

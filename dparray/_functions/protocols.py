@@ -1,7 +1,7 @@
-"""Python's and NumPy's protocols: copying, pickling, and NumPy's functions on our arrays.
+"""Python's and NumPy's protocols: copying, pickling, and NumPy functions on dparray arrays.
 
-``np.exp(x)`` and ``np.concatenate([x, y])`` are our functions of the same name. What we do not
-have raises ``TypeError``; nothing is copied to the host unasked.
+``np.exp(x)`` and ``np.concatenate([x, y])`` call the dparray functions of the same name. Functions
+that dparray does not have raise ``TypeError``; nothing is copied to the host implicitly.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from dparray._functions.operands import placement_keywords
 from dparray.device import Device, default_device, sub_device_path
 from dparray.exceptions import DeviceError, HostConversionError
 
-#: NumPy's defaults, which NumPy passes on as if the user had given them.
+#: NumPy's defaults, which NumPy passes on as if the caller had given them.
 _DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
-#: These come here for ``like=`` only.
+#: Functions that are dispatched only for ``like=``.
 _CREATION: frozenset[Any] = frozenset(
     (np.arange, np.array, np.asarray, np.empty, np.eye, np.full, np.identity, np.ones, np.zeros)
 )
-#: The modules below ``numpy`` that we have by the same name.
+#: The modules below ``numpy`` that dparray has under the same name.
 _MODULES = ("linalg", "fft", "lib.stride_tricks")
-#: SciPy's ufuncs that have another name there than in public.
+#: SciPy ufuncs whose internal name differs from the public name.
 _OF_SCIPY = {"_zeta": "zeta", "_riemann_zeta": "zeta"}
 _NO_VALUE = np._NoValue
-#: How the names of ufuncs end that NumPy makes of a function in Python.
+#: The suffix of names of ufuncs that NumPy creates from Python functions.
 _OF_PYTHON = " (vectorized)"
-#: NumPy's ufuncs that are an operation of ours.
+#: NumPy ufuncs that are an operation of dparray.
 OPERATIONS_OF_UFUNCS = {
     op.ufunc: operate
     for op, operate in OPERATIONS.items()
@@ -55,16 +55,16 @@ OPERATIONS_OF_UFUNCS = {
 
 def _missing(name: str) -> TypeError:
     return TypeError(
-        f"{name} is not available for dparray arrays, and nothing is copied to the host unasked; "
+        f"{name} is not available for dparray arrays, and data is not copied implicitly; "
         f"copy it yourself: {name.rpartition(' ')[2]}(dp.asnumpy(x))"
     )
 
 
 def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-    """NumPy's ufuncs on our arrays are our functions of the same meaning.
+    """Call the dparray function that corresponds to a NumPy ufunc.
 
     Raises:
-        TypeError: we do not have the ufunc, its method or one of the options.
+        TypeError: dparray does not have the ufunc, its method or an option.
         HostConversionError: NumPy arrays are among the inputs.
     """
     quick = OPERATIONS_OF_UFUNCS.get(ufunc)
@@ -80,7 +80,7 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
     is_scipys = not is_numpys and getattr(scipys, ufunc.__name__, None) is ufunc
     name += "" if method == "__call__" else f".{method}"
     if method == "__call__":
-        # NumPy's scalars come here as arrays of no dimension: `np.float64(2) < x`.
+        # NumPy passes its scalars as 0-d arrays: `np.float64(2) < x`.
         inputs = tuple(
             value[()] if isinstance(value, np.ndarray) and not value.ndim else value
             for value in inputs
@@ -116,7 +116,7 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
     if function is None:
         if ufunc.__name__.endswith(_OF_PYTHON):
             raise TypeError(
-                f"{name} computes in NumPy's arrays; in the place of np.frompyfunc(f, ...) write "
+                f"{name} computes on NumPy arrays; instead of np.frompyfunc(f, ...) write "
                 "dp.vectorize(f)"
             )
         raise _missing(name)
@@ -136,19 +136,19 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
 def _array_function(
     self: ndarray, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
 ) -> Any:
-    """NumPy's functions on our arrays are our functions of the same name.
+    """Call the dparray function with the name of a NumPy function.
 
-    With ``like=`` among NumPy's arguments, creation functions come here too; they make arrays where
-    that one is.
+    With a dparray array as ``like=``, creation functions are dispatched here too; they use its
+    placement.
 
     Raises:
-        TypeError: we do not have the function.
+        TypeError: dparray does not have the function.
     """
     namespace: Any = sys.modules["dparray"]
     module = function.__module__.removeprefix("numpy").lstrip(".")
     if module in _MODULES:
         namespace = operator.attrgetter(module)(namespace)
-    # A function of another module may have the name of another: numpy.emath.sqrt of -1 is 1j.
+    # A module may have another function of the same name: numpy.emath.sqrt of -1 is 1j.
     ours = getattr(namespace, function.__name__, None) if module in ("", *_MODULES) else None
     if ours is None:
         raise _missing(f"{function.__module__}.{function.__name__}")
@@ -165,11 +165,11 @@ def _array_function(
 
 @functools.lru_cache(maxsize=256)
 def _named_by_numpy(function: Callable[..., Any], ours: Callable[..., Any]) -> tuple[str, ...]:
-    """NumPy's names of leading parameters that ours have no name for, or another."""
+    """Return NumPy's leading parameter names for which dparray has no or another name."""
     own = inspect.signature(ours).parameters
     try:
         theirs = inspect.signature(function).parameters.values()
-    except ValueError:  # NumPy's functions in C tell none
+    except ValueError:  # NumPy functions written in C have no signature
         return ()
     return tuple(
         parameter.name
@@ -179,21 +179,19 @@ def _named_by_numpy(function: Callable[..., Any], ours: Callable[..., Any]) -> t
     )
 
 
-#: The places that an unpickled array was missing, so that each is said once.
+#: The missing devices of unpickled arrays, so that each is reported once.
 _said: set[str] = set()
 
 
 def _unpickled(
     values: np.ndarray, filter_string: str, usm_type: str, path: tuple[Any, ...] | None = ()
 ) -> ndarray:
-    """An array from a pickle, on the device it came from or the next best that is here."""
+    """Restore a pickled array, on its original device or the closest available one."""
     return from_host(values, unpickled_device("array", filter_string, path).sycl_queue, usm_type)
 
 
 def unpickled_device(what: str, filter_string: str, path: tuple[Any, ...] | None = ()) -> Device:
-    """Return the device that something was pickled on, or the default device and a warning, said
-    once.
-    """
+    """Return the device of a pickle, or the default device with a warning, once per device."""
     missing, device = "", None
     try:
         device = Device(filter_string)
@@ -209,53 +207,53 @@ def unpickled_device(what: str, filter_string: str, path: tuple[Any, ...] | None
     if missing and missing not in _said:
         _said.add(missing)
         warnings.warn(
-            f"the {what} was pickled on {missing}, which is not here; it is now on {device}",
+            f"the {what} was pickled on {missing}, which is not available; it is now on {device}",
             stacklevel=3,
         )
     return device
 
 
 def __reduce__(self: ndarray) -> tuple[Any, ...]:
-    """Return a host copy with the names of the device, of the sub-device and of the USM type."""
+    """Return a host copy with the names of the device, the sub-device and the USM type."""
     path = sub_device_path(self.sycl_device)
     values = self.T.asnumpy().T if self.flags.fnc else self.asnumpy()
     return _unpickled, (values, self.device.filter_string, self.usm_type, path)
 
 
 def _copy(self: ndarray) -> ndarray:
-    """A copy on the same queue, of the same USM type and order in memory."""
+    """Return a copy with the same queue, USM type and memory order."""
     return copy_of(self, "K")
 
 
 def _deepcopy(self: ndarray, memo: dict[int, Any]) -> ndarray:
-    """A copy on the same queue, of the same USM type and order in memory."""
+    """Return a copy with the same queue, USM type and memory order."""
     return copy_of(self, "K")
 
 
 def _divmod(self: ndarray, other: Any) -> tuple[ndarray, ndarray]:
-    """Quotient and remainder, ``x // y`` and ``x % y``."""
+    """Return quotient and remainder, ``x // y`` and ``x % y``."""
     return self // other, self % other
 
 
 def _rdivmod(self: ndarray, other: Any) -> tuple[ndarray, ndarray]:
-    """Quotient and remainder, ``y // x`` and ``y % x``."""
+    """Return quotient and remainder, ``y // x`` and ``y % x``."""
     return other // self, other % self
 
 
 def _contains(self: ndarray, value: Any) -> bool:
-    """Whether an element equals ``value``; waits for the answer."""
+    """Return whether an element equals ``value``; waits for the result."""
     return bool((self == value).any())
 
 
 def _fill(self: ndarray, value: Any) -> None:
-    """Write one value to all elements."""
+    """Assign one value to all elements."""
     assign(self, value, "fill")
 
 
 def _tobytes(self: ndarray, order: str = "C") -> bytes:
-    """The values as bytes, row by row; waits for the work that writes them.
+    """Return the values as bytes in C order; waits for pending work on the array.
 
-    Columns come one after another with ``order="F"``, and with ``"A"`` if they lie so.
+    The bytes are in Fortran order with ``order="F"``, and with ``"A"`` if the array is.
     """
     if order == "A":
         order = "F" if self.flags.fnc else "C"

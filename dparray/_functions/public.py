@@ -1,15 +1,16 @@
-"""The decorator of public functions: what each does with its operands is stated once.
+"""The decorator for public functions, which states the handling of operands once.
 
-``@public(small=np.sum, takes=("axis", "keepdims"))`` gives a function, before its body runs:
+``@public(small=np.sum, takes=("axis", "keepdims"))`` adds these steps before the body of a
+function:
 
-1. the fast path: where the parameters that NumPy does not take are at their defaults, small arrays
-   are computed immediately by ``small``;
-2. the override: an operand of another class with ``__dparray_function__`` computes the call;
-3. the operands as arrays, on one queue if there are several;
-4. the check that ``out`` is an array on that queue.
+1. the fast path: if the parameters that NumPy does not accept have their defaults, ``small``
+computes small arrays immediately;
+2. the override: an operand of another class with ``__dparray_function__`` handles the call;
+3. the operands are converted to arrays, on one queue if there are several;
+4. ``out`` is checked to be an array on that queue.
 
-The steps are written out as the code of one function with the same signature, since a wrapper that
-takes ``*args`` and ``**kwargs`` costs more than the fast path itself.
+The steps are generated as the code of one function with the same signature, since a wrapper with
+``*args`` and ``**kwargs`` costs more than the fast path itself.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ def public(
     small: Callable[..., Any] | None = None,
     takes: Sequence[str] = (),
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function public: fast path, override, operands and ``out``.
+    """Make a function public: add the fast path, the override, and checks of its arguments.
 
     Args:
-        operands: the names of the parameters that are arrays; the first parameter if not given.
-        small: NumPy's function of small arrays, without which there is no fast path.
-        takes: the names of the parameters that ``small`` is called with after the operands.
+        operands: the names of the array parameters; the first parameter by default.
+        small: the NumPy function for small arrays; without it there is no fast path.
+        takes: the names of the parameters that are passed to ``small`` after the operands.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -59,7 +60,7 @@ def public(
         }
         source = _source(function.__name__, parameters, arrays, small is not None, tuple(takes))
         code = getattr(function, "__code__")  # noqa: B009
-        # Its frames show the function's own file, where users and tools look.
+        # Tracebacks then show the function's own file, where users and tools look.
         exec(compile("\n" * (code.co_firstlineno - 1) + source, code.co_filename, "exec"), names)
         made = names[function.__name__]
         made.__defaults__ = getattr(function, "__defaults__")  # noqa: B009
@@ -76,7 +77,7 @@ def _source(
     has_small: bool,
     takes: Sequence[str],
 ) -> str:
-    """The code of a public function."""
+    """Return the source code of a public function."""
     lines = [f"def {name}({_declared(parameters)}):"]
     if has_small:
         rest = [p for p in parameters.values() if p.name not in (*arrays, *takes)]
@@ -107,7 +108,7 @@ def _source(
 
 
 def _declared(parameters: Any) -> str:
-    """Parameters as in a definition; the defaults are replaced by the function's own."""
+    """Return parameters as in a definition; defaults refer to those of the original function."""
     bare = [
         p.replace(
             annotation=inspect.Parameter.empty,

@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 
-#: The offsets alpha and beta of the methods that interpolate (Hyndman and Fan, 1996, types 4 to 9).
+#: The offsets alpha and beta of the interpolating methods (Hyndman and Fan, 1996, types 4 to 9).
 _OFFSETS = {
     "interpolated_inverted_cdf": (0.0, 1.0),
     "hazen": (0.5, 0.5),
@@ -62,7 +62,7 @@ _OFFSETS = {
 }
 
 
-#: The methods that give one of the elements, and keep the dtype of integers.
+#: The methods that return one of the elements, and keep integer dtypes.
 _CHOOSING = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 
 
@@ -70,13 +70,13 @@ _METHODS = (*_OFFSETS, *_CHOOSING, "averaged_inverted_cdf", "midpoint")
 
 
 def _fractions(function: str, q: Any, whole: float) -> np.ndarray:
-    """The quantiles asked for, on the host, between 0 and 1."""
+    """Return the requested quantiles, on the host, after checking that they are from 0 to 1."""
     q = scalar_value(q)
     if isinstance(q, np.ndarray) and not is_taken_from_host(q):
         raise foreign_operand(function, "q", q)
     values = np.asarray(q.asnumpy() if isinstance(q, ndarray) else q, dtype=np.float64) / whole
     if np.any(~((values >= 0) & (values <= 1))):
-        raise ValueError(f"{function}: q is {q!r}; it must be between 0 and {whole:g}")
+        raise ValueError(f"{function}: q must be between 0 and {whole:g}; got {q!r}")
     return values
 
 
@@ -100,13 +100,13 @@ def _quantiles(
     placement = common_placement(function, named)
     check_out(function, named, out)
     if method not in _METHODS:
-        raise ArgumentError(f"{function}: method {method!r} is none of {', '.join(_METHODS)}")
-    if weights is not None and method != "inverted_cdf":
         raise ArgumentError(
-            f"{function}: weights are for method='inverted_cdf' only; got {method!r}"
+            f"{function}: unknown method {method!r}; expected one of {', '.join(_METHODS)}"
         )
+    if weights is not None and method != "inverted_cdf":
+        raise ArgumentError(f"{function}: weights= requires method='inverted_cdf'; got {method!r}")
     if x.dtype.kind == "c" and "median" not in function:
-        raise DTypeError(f"{function}: complex numbers have no order")
+        raise DTypeError(f"{function}: not defined for complex numbers; use x.real")
     fractions = _fractions(function, q, whole)
     is_for_numpy = not leave_nan_out or x.dtype.kind != "c"
     if out is weights is None and x.size and is_for_numpy and not isinstance(q, ndarray):
@@ -132,10 +132,10 @@ def _quantiles(
     lines = _lines(x, axes, kept)
     is_empty = lines.shape[-1] == 0
     if is_empty and not (leave_nan_out or function == "median"):
-        raise ShapeError(f"{function}: an array of shape {x.shape} has no element along {axis}")
+        raise ShapeError(f"{function}: x of shape {x.shape} must not be empty along {axis}")
     dtype = _quantile_dtype(x, q, method)
     if leave_nan_out and x.size == 0 and dtype.kind not in "fc":
-        # The element that a method chooses would be of x's dtype, which has no NaN.
+        # The selected element would have the dtype of x, which has no NaN.
         dtype = _dtypes.default_float(x.sycl_queue.sycl_device)
     by_kernel: ndarray | None = None
     if is_empty:
@@ -166,7 +166,7 @@ def _quantiles(
 
 
 def _quantile_dtype(x: ndarray, q: Any, method: str) -> np.dtype[Any]:
-    """NumPy's: elements that are given as they are keep theirs; fractions in arrays take part."""
+    """Return NumPy's dtype: selected elements keep their dtype; arrays of fractions affect it."""
     device = x.sycl_queue.sycl_device
     if x.dtype.kind == "c":
         return x.dtype
@@ -178,18 +178,18 @@ def _quantile_dtype(x: ndarray, q: Any, method: str) -> np.dtype[Any]:
 
 
 def _is_weak(q: Any) -> bool:
-    """Whether a fraction is a number of Python's; NumPy's numbers are of float's class, too."""
+    """Return whether a fraction is a Python number; some NumPy scalars are floats, too."""
     return type(q) in (int, float)
 
 
 def _dtype_of_fractions(q: Any) -> np.dtype[Any]:
-    """The dtype in which fractions that are no numbers of Python's take part."""
+    """Return the dtype of fractions that are not Python numbers."""
     given = getattr(q, "dtype", None)
     return given if given is not None and given.kind == "f" else _dtypes.float64
 
 
 def _lines(x: ndarray, axes: tuple[int, ...], kept: tuple[int, ...]) -> ndarray:
-    """The elements along the given axes as the last axis of an array."""
+    """Return an array with the elements along the given axes as the last axis."""
     moved = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
     return reshape(moved, (*kept, math.prod(x.shape[at] for at in axes)))
 
@@ -197,14 +197,14 @@ def _lines(x: ndarray, axes: tuple[int, ...], kept: tuple[int, ...]) -> ndarray:
 def _spread(
     function: str, weights: ndarray, x: ndarray, axis: Axis, axes: tuple[int, ...]
 ) -> ndarray:
-    """Weights of the shape of ``x``, if they were given for its axes alone."""
+    """Return weights of the shape of ``x``, even if they were given for its axes only."""
     if bool(any_of(apply(OPS["less"], weights, 0))):
         raise ArgumentError(f"{function}: weights must not be negative")
     if weights.shape == x.shape:
         return weights
     if axis is None or weights.shape != tuple(x.shape[at] for at in axes):
         raise ShapeError(
-            f"{function}: weights of shape {weights.shape} fit neither x of shape {x.shape} nor "
+            f"{function}: weights of shape {weights.shape} match neither x of shape {x.shape} nor "
             f"its axis {axis}"
         )
     ordered = permute_dims(weights, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
@@ -216,7 +216,7 @@ Pick = Callable[[float], ndarray]
 
 
 def _picker(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
-    """Quantiles of sorted lines; NaN where a line has one, which is last then."""
+    """Return quantiles of sorted lines; NaN if a line contains NaN, which is sorted last."""
     count = ordered.shape[-1]
     last = ordered[..., count - 1]
 
@@ -244,7 +244,7 @@ def _pick_by_kernel(ordered: ndarray, out: ndarray, method: str, fraction: float
 
 
 def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
-    """Quantiles of sorted lines up to the first NaN; NaN where there is nothing else."""
+    """Return quantiles of sorted lines without NaN; NaN if there is nothing else."""
     count = count_nonzero(apply(OPS["logical_not"], apply(OPS["isnan"], ordered)), -1)
     number = astype_array(count, _dtypes.default_float(ordered.sycl_queue.sycl_device))
 
@@ -281,7 +281,7 @@ def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> 
 
 
 def _weighted_picker(function: str, lines: ndarray, weights: ndarray, leave_nan_out: bool) -> Pick:
-    """Quantiles of lines whose elements count by their weights."""
+    """Return quantiles of lines with weighted elements."""
     order = argsort(lines)
     ordered = take_along_axis(lines, order, -1)
     weights = astype_array(weights, _dtypes.default_float(lines.sycl_queue.sycl_device))
@@ -294,7 +294,7 @@ def _weighted_picker(function: str, lines: ndarray, weights: ndarray, leave_nan_
     last = lines.shape[-1] - 1
 
     def pick(fraction: float) -> ndarray:
-        # Elements of no weight in front are none, not even for the fraction 0.
+        # Leading elements of zero weight are ignored, even for the fraction 0.
         is_before = apply(OPS["logical_or"], shares < fraction, apply(OPS["equal"], shares, 0))
         index = apply(OPS["minimum"], count_nonzero(is_before, -1), last)
         value = take_along_axis(ordered, expand_dims(index, -1), -1)[..., 0]
@@ -306,10 +306,10 @@ def _weighted_picker(function: str, lines: ndarray, weights: ndarray, leave_nan_
 
 
 def _neighbours(method: str, count: Any, fraction: float, floor: Any, choose: Any) -> Any:
-    """The lower of the two sorted elements around a quantile, and how much of the upper goes in.
+    """Return the lower of the two elements around a quantile, and the weight of the upper one.
 
-    The lower one may lie outside 0 ... count - 1, and so may the upper one, which is the next.
-    ``count`` is a number, or an array of numbers with ``floor`` and ``choose`` for it.
+    The lower index may be outside 0 to count - 1, and so may the upper one, which is the next.
+    ``count`` is a number, or an array with ``floor`` and ``choose`` for it.
     """
     if method in _OFFSETS and method != "linear":
         alpha, beta = _OFFSETS[method]
@@ -339,12 +339,12 @@ def _neighbours(method: str, count: Any, fraction: float, floor: Any, choose: An
 
 
 def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
-    """The point between two values; from the nearer one, so that both ends are exact.
+    """Interpolate between two values, from the nearer one, so that both ends are exact.
 
-    Where one is infinite, so is the point; between both infinities there is none (NaN).
+    If one value is infinite, so is the result; between two opposite infinities it is NaN.
     """
     if not isinstance(weight, ndarray) and weight == 0:
-        return low  # in which an infinite neighbor has no part
+        return low  # an infinite neighbor has no weight
     distance = apply(OPS["subtract"], high, low)
     rest = apply(OPS["subtract"], 1, weight) if isinstance(weight, ndarray) else 1 - weight
     from_low = apply(OPS["add"], low, apply(OPS["multiply"], distance, weight))
@@ -364,7 +364,7 @@ def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
 
 
 def _numbers_of(values: np.ndarray, in_lines: bool) -> np.ndarray:
-    """The values that are not NaN, if the others leave an array: all of them, or one line.
+    """Return the values that are not NaN, if they form an array: all of them, or one line.
 
     Raises:
         ValueError: they do not.
@@ -380,9 +380,9 @@ def _numbers_of(values: np.ndarray, in_lines: bool) -> np.ndarray:
 def _by_numpy(
     compute: Callable[[np.ndarray], Any], dtype: np.dtype[Any] | None
 ) -> Callable[[np.ndarray], Any]:
-    """Quantiles by NumPy where they are finite, which those that it calls infinite may be too.
+    """Compute quantiles with NumPy if they are finite.
 
-    Integers become floats before they have a dtype of floats: NumPy's differences of integers wrap.
+    Integers become floats first: NumPy's differences of integers wrap around.
     """
 
     def quantiles_of(values: np.ndarray) -> Any:
@@ -408,34 +408,34 @@ def quantile(
     *,
     weights: Any = None,
 ) -> ndarray:
-    """Return the values below which fractions ``q`` of the elements lie.
+    """Return quantiles: the values below which fractions ``q`` of the elements are.
 
     Args:
         x: a real array.
-        q: fractions between 0 and 1: a scalar, a list, or an array on the queue of ``x`` (for
-            whose values the host waits).
+        q: fractions between 0 and 1: a scalar, a list, or an array on the queue of ``x`` (the host
+            waits for its values).
         axis: an axis or a tuple of axes; all of them if ``None``.
-        out: an array for the result.
-        overwrite_input: without effect.
-        method: between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"``,
-            ``"midpoint"``, or any other of NumPy's: ``"inverted_cdf"``,
-            ``"averaged_inverted_cdf"``, ``"closest_observation"``,
-            ``"interpolated_inverted_cdf"``, ``"hazen"``, ``"weibull"``, ``"median_unbiased"``,
-            ``"normal_unbiased"`` (Hyndman and Fan, "Sample Quantiles in Statistical Packages",
-            1996).
-        keepdims: keep the reduced axes, with extent 1.
-        weights: how much each element counts, for ``method="inverted_cdf"``: of the shape of
-            ``x``, or of the extents of ``axis``.
+        out: an array to write the result to.
+        overwrite_input: ignored.
+        method: the interpolation between two elements: ``"linear"``, ``"lower"``, ``"higher"``,
+            ``"nearest"``, ``"midpoint"``, or another of NumPy's methods: ``"inverted_cdf"``,
+            ``"averaged_inverted_cdf"``, ``"closest_observation"``, ``"interpolated_inverted_cdf"``,
+            ``"hazen"``, ``"weibull"``, ``"median_unbiased"``, ``"normal_unbiased"`` (Hyndman and
+            Fan, "Sample Quantiles in Statistical Packages", 1996).
+        keepdims: whether to keep the reduced axes, with length 1.
+        weights: the weights of the elements, for ``method="inverted_cdf"``, with the shape of ``x``
+            or the lengths of ``axis``.
 
     Returns:
-        An array of the shape of ``q`` followed by that of the reduced ``x``; NaN where one is.
+        An array of the shape of ``q`` followed by that of the reduced ``x``; NaN if an element is
+        NaN.
 
     Raises:
-        ArgumentError: there is no such method, or it takes no weights, or one is negative.
-        AxisError: there is no such axis.
+        ArgumentError: the method is unknown or does not accept weights, or a weight is negative.
+        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: there is no element, or the weights do not fit.
-        ValueError: a fraction is outside 0 ... 1.
+        ShapeError: there are no elements, or the weights have the wrong shape.
+        ValueError: a fraction is not between 0 and 1.
 
     Example:
         >>> import dparray as dp
@@ -456,8 +456,9 @@ def percentile(
     *,
     weights: Any = None,
 ) -> ndarray:
-    """Return the values below which ``q`` percent of the elements lie; otherwise as
-    :func:`quantile`.
+    """Return percentiles: the values below which ``q`` percent of the elements are.
+
+    See :func:`quantile` for the other arguments and the errors.
 
     Example:
         >>> import dparray as dp
@@ -474,10 +475,10 @@ def median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> ndarray:
-    """Return the middle of the sorted elements, or the mean of the two middle ones.
+    """Return the median: the middle element, or the mean of the two middle ones.
 
-    Arguments and errors as of :func:`quantile`. Complex numbers are sorted by their real parts,
-    then by their imaginary ones.
+    See :func:`quantile` for arguments and errors. Complex numbers are sorted by real part, then by
+    imaginary part.
 
     Example:
         >>> import dparray as dp
@@ -498,7 +499,7 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> ndarray:
-    """:func:`quantile` of the elements that are not NaN.
+    """Compute :func:`quantile` of the elements that are not NaN.
 
     Example:
         >>> import dparray as dp
@@ -519,7 +520,7 @@ def nanpercentile(
     *,
     weights: Any = None,
 ) -> ndarray:
-    """:func:`percentile` of the elements that are not NaN.
+    """Compute :func:`percentile` of the elements that are not NaN.
 
     Example:
         >>> import dparray as dp
@@ -536,7 +537,7 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> ndarray:
-    """:func:`median` of the elements that are not NaN.
+    """Compute :func:`median` of the elements that are not NaN.
 
     Example:
         >>> import dparray as dp

@@ -49,10 +49,9 @@ def arange(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Evenly spaced values from ``start`` up to, not including, ``stop``.
+    """Return evenly spaced values from ``start`` up to but excluding ``stop``.
 
-    With one value it is the stop, and the start is 0 if it is not given. Placement and errors as of
-    :func:`empty`.
+    A single value is the stop, with a start of 0. See :func:`empty` for placement and errors.
 
     Example:
         >>> import dparray as dp
@@ -76,22 +75,22 @@ def arange(
         if isinstance(value, complex) or not hasattr(value, "__float__"):
             raise DTypeError(f"arange: {name} must be a real number, not {value!r}")
         if isinstance(value, float) and not math.isfinite(value):
-            raise ArgumentError(f"arange: {name} is {value}; give a finite number")
+            raise ArgumentError(f"arange: {name} must be finite; got {value}")
     is_unsigned = any(
         isinstance(value, np.uint64 | np.ulonglong)
         or (isinstance(value, int) and 2**63 <= value < 2**64)
         for value in given
     )
     if step == 0:
-        raise ValueError("arange: step is 0; it must lead from start towards stop")
+        raise ValueError("arange: step must not be 0")
     kinds = {type(value) for value in (start, stop, step)}
-    # NumPy's smallest choice is int64, which promotes with uint64 to a float.
+    # NumPy chooses at least int64, which promotes with uint64 to a float.
     default = _dtypes.default_for_scalar(
         int if kinds <= {int, bool} and not is_unsigned else float, placement.queue.sycl_device
     )
     chosen = checked_dtype(dtype, placement, default)
     if any(isinstance(value, np.floating) for value in given):
-        # NumPy's scalars round the second value, whose distance to the first is the step.
+        # NumPy scalars round the second value; the step is its difference from the first.
         start, stop, step = (
             value if isinstance(value, np.number) else plain
             for value, plain in zip(given, (start, stop, step), strict=True)
@@ -101,7 +100,7 @@ def arange(
     else:
         length = max(0, int(np.ceil((stop - start) / step)))
     if chosen.kind in "iu":
-        for value in (start, start + step)[:length]:  # NumPy, too, looks at the first two
+        for value in (start, start + step)[:length]:  # NumPy also checks the first two
             checked_scalar("arange", value, chosen)
     if is_made_by_host(length, *placement):
         values = np.arange(start, stop, step, dtype=chosen)
@@ -111,7 +110,7 @@ def arange(
 
 
 def _as_numpy_scalar(value: Any) -> Any:
-    """An array without dimensions as the NumPy scalar of its dtype; anything else unchanged."""
+    """Return a 0-d array as the NumPy scalar of its dtype; anything else unchanged."""
     if isinstance(value, ndarray) and value.ndim == 0:
         return value.dtype.type(value.item())
     return value
@@ -124,7 +123,7 @@ def _counted(count: int, dtype: np.dtype[Any]) -> np.ndarray:
 def _ramp(
     placement: Placement, length: int, start: Any, step: Any, dtype: np.dtype[Any]
 ) -> ndarray:
-    """`start + i * step` as NumPy computes it: the step is the distance of the first two values."""
+    """Compute `start + i * step` as NumPy does: the step is the difference of the first values."""
     with np.errstate(all="ignore"):
         first, second = np.array([start, start + step], dtype)
         wide = np.dtype(np.float32) if dtype == _dtypes.float16 else dtype
@@ -179,26 +178,26 @@ def linspace(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> Any:
-    """``num`` evenly spaced values from ``start`` to ``stop``, which ``endpoint`` includes.
+    """Return ``num`` evenly spaced values from ``start`` to ``stop``, included by ``endpoint``.
 
     Args:
         start: the first value, or an array of first values.
-        stop: where they end; an array on the queue of ``start``, or a scalar.
-        num: how many.
-        endpoint: ``stop`` is the last value.
-        retstep: give the distance of neighbors too.
-        dtype: the default is the dtype that ``start`` and ``stop`` promote to with a Python float:
-            the device's default float dtype for Python's scalars and integers.
-        axis: where the new axis is among those of ``start`` and ``stop``.
-        device, usm_type, sycl_queue: as of :func:`empty`; arrays decide the place where nothing
-            else does, and are copied to it otherwise.
+        stop: the end; an array on the queue of ``start``, or a scalar.
+        num: the number of values.
+        endpoint: whether ``stop`` is the last value.
+        retstep: whether to also return the step.
+        dtype: defaults to the dtype to which ``start``, ``stop`` and a Python float promote: the
+            device's default float for Python scalars and integers.
+        axis: the position of the new axis among those of ``start`` and ``stop``.
+        device, usm_type, sycl_queue: see :func:`empty`. If none is given, arrays determine the
+            placement; otherwise they are copied to it.
 
     Returns:
-        An array, or a tuple of it and the step, an array too.
+        An array, or a tuple of the array and the step, which is also an array.
 
     Raises:
         ExecutionPlacementError: ``start`` and ``stop`` are on different queues.
-        DparrayError: as :func:`empty` otherwise.
+        DparrayError: any other error of :func:`empty`.
 
     Example:
         >>> import dparray as dp
@@ -235,7 +234,7 @@ def linspace(
         values = ndarray._from_host_value(made if made.base is None else made.copy(), *placement)
         return (values, _step(step, placement)) if retstep else values
     counted = arange(length, dtype=real, sycl_queue=placement.queue, usm_type=placement.usm_type)
-    # As NumPy computes them, so that the last bits are the same.
+    # Computed as in NumPy, so that the last bits are equal.
     if arrays:
         start, stop = (astype_array(x, loop, copy=False) for x in (start, stop))
     else:
@@ -270,7 +269,7 @@ def linspace(
 
 
 def _step(step: Any, placement: Placement) -> ndarray:
-    """The distance of neighbors as an array."""
+    """Return the step as an array."""
     if isinstance(step, ndarray):
         return step
     values = np.asarray(step)
@@ -287,17 +286,17 @@ def meshgrid(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> tuple[ndarray, ...]:
-    """Coordinate arrays made of coordinate vectors.
+    """Return coordinate arrays from coordinate vectors.
 
     Args:
         *arrays: vectors (or scalars) of one dtype.
-        copy: ``False`` gives views, in which elements share their memory.
-        sparse: keep each array's extent along the other axes 1.
-        indexing: ``"xy"`` (the first vector runs along the second axis) or ``"ij"``.
-        device, usm_type, sycl_queue: where the results live; beside the vectors if not given.
+        copy: ``False`` returns views whose elements share memory.
+        sparse: whether each array has length 1 along the other axes.
+        indexing: ``"xy"`` (the first vector is along the second axis) or ``"ij"``.
+        device, usm_type, sycl_queue: the placement of the results; that of the vectors by default.
 
     Returns:
-        As many arrays as vectors, each with one axis for every vector.
+        One array for each vector, each with one axis for every vector.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -311,7 +310,7 @@ def meshgrid(
                [4, 4]])
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij'; got {indexing!r}")
     if not arrays:
         return ()
     given = [(f"arrays[{position}]", x) for position, x in enumerate(arrays)]
@@ -323,7 +322,7 @@ def meshgrid(
     placement = common_placement("meshgrid", named)
     for name, x in named:
         if x.ndim > 1:
-            raise ShapeError(f"meshgrid: {name} has {x.ndim} dimensions; give vectors")
+            raise ShapeError(f"meshgrid: {name} must be a vector; it has {x.ndim} dimensions")
     order = list(range(len(named)))
     if indexing == "xy" and len(named) > 1:
         order[0], order[1] = 1, 0
@@ -355,10 +354,10 @@ def logspace(
     axis: int = 0,
     **place: Any,
 ) -> ndarray:
-    """Powers of ``base`` whose exponents are evenly spaced; otherwise as :func:`linspace`.
+    """Return powers of ``base`` with evenly spaced exponents; see :func:`linspace`.
 
-    An array of bases broadcasts with the ends; each has its own powers along ``axis``. It decides
-    the place as the ends do, and is copied to the one that is asked for.
+    An array of bases broadcasts with the ends; each has its own powers along ``axis``. Like the
+    ends, it determines the placement, or is copied to an explicit one.
 
     Example:
         >>> import dparray as dp
@@ -392,12 +391,12 @@ def geomspace(
     axis: int = 0,
     **place: Any,
 ) -> ndarray:
-    """Numbers from ``start`` to ``stop`` each of which is the last one times a constant.
+    """Return values from ``start`` to ``stop`` in geometric progression.
 
-    Complex numbers lie on a spiral between the ends.
+    Complex numbers are on a spiral between the ends.
 
     Raises:
-        ValueError: one of the ends is 0.
+        ValueError: an end is 0.
 
     Example:
         >>> import dparray as dp
@@ -407,7 +406,7 @@ def geomspace(
     given = [("start", start), ("stop", stop)]
     if not any(isinstance(end, ndarray | np.ndarray | list | tuple) for _, end in given):
         if scalar_value(start) == 0 or scalar_value(stop) == 0:
-            raise ValueError(f"geomspace: {start} ... {stop}; no end may be 0")
+            raise ValueError(f"geomspace: start and stop must not be 0; got {start} and {stop}")
         kept = _dtypes.promote([*(_dtypes.promotion_key(end) for _, end in given), 0.0])
         start, stop = (asarray(end, **place) for _, end in given)
     else:
@@ -415,7 +414,8 @@ def geomspace(
         kept = _dtypes.promote([start.dtype, stop.dtype, 0.0])
     kept = _dtypes.fit_device(kept, start.sycl_queue.sycl_device)
     common_placement("geomspace", (("start", start), ("stop", stop)))
-    # Turned so that the start is a positive real number, which makes one branch of the logarithm.
+    # Rotated so that the start is a positive real number, which selects one branch of the
+    # logarithm.
     start, stop = (astype_array(end, kept, copy=False) for end in (start, stop))
     turn = apply(OPS["sign"], start)
     first, last = (apply(OPS["divide"], end, turn) for end in (start, stop))
@@ -432,7 +432,7 @@ def geomspace(
 
 
 def _log10(x: ndarray) -> ndarray:
-    """The logarithm to base 10, of complex numbers too."""
+    """Return the logarithm to base 10, also for complex numbers."""
     if x.dtype.kind != "c":
         return apply(OPS["log10"], x)
     return apply(OPS["multiply"], apply(OPS["log"], x), 1 / math.log(10))

@@ -1,4 +1,4 @@
-"""Arrays turned round, rolled and repeated."""
+"""Functions that flip, roll and repeat arrays."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ __all__ = [
 
 @public()
 def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
-    """Return a view with the order of elements reversed along axes, or along all of them.
+    """Return a view with the order of elements reversed along axes, by default all.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -53,7 +53,7 @@ def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
 
 
 def flipud(x: Any, /) -> ndarray:
-    """Return a view with the rows in reversed order.
+    """Return a view with the order of rows reversed.
 
     Example:
         >>> import dparray as dp
@@ -65,7 +65,7 @@ def flipud(x: Any, /) -> ndarray:
 
 
 def fliplr(x: Any, /) -> ndarray:
-    """Return a view with the columns in reversed order.
+    """Return a view with the order of columns reversed.
 
     Example:
         >>> import dparray as dp
@@ -77,11 +77,11 @@ def fliplr(x: Any, /) -> ndarray:
 
 @public()
 def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
-    """Return a view turned by ``k`` quarters from the first towards the second of two axes.
+    """Return a view rotated by ``k`` quarter turns from the first towards the second axis.
 
     Raises:
-        AxisError: there is no such axis.
-        ShapeError: the axes are one and the same, or not two.
+        AxisError: an axis is out of range.
+        ShapeError: the axes are equal, or not two.
 
     Example:
         >>> import dparray as dp
@@ -103,15 +103,16 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
 
 
 def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> ndarray:
-    """Elements moved along axes, those that leave one end entering at the other, in a new array.
+    """Roll elements along axes: those that leave one end enter at the other, in a new array.
 
     Args:
         x: an array.
-        shift: by how many positions, for each axis; an array on the queue of ``x`` is waited for.
+        shift: the number of positions for each axis; the host waits for an array on the queue of
+            ``x``.
         axis: one axis or several; ``None`` rolls the flattened array.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ShapeError: there are more axes than shifts.
 
     Example:
@@ -141,7 +142,7 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
     result = empty_on(placement_of(x), x.shape, x.dtype)
     if x.size == 0:
         return result
-    # Every rolled axis cuts the array in two, so the copy is made of 2**axes blocks.
+    # Each rolled axis splits the array in two, so the copy consists of 2**axes blocks.
     blocks: list[tuple[tuple[slice, ...], tuple[slice, ...]]] = [((), ())]
     for extent, total in zip(x.shape, totals, strict=True):
         by = total % extent
@@ -160,8 +161,8 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
 
 
 def _on_host(x: ndarray, name: str, value: Any) -> Any:
-    """Integers that decide where elements go, from the queue of ``x`` if they are in an array."""
-    if isinstance(value, float | np.generic):  # NumPy cuts off what is behind the point
+    """Return integers that determine the result, read from the queue of ``x`` if in an array."""
+    if isinstance(value, float | np.generic):  # NumPy drops the fraction
         return int(value)
     if not isinstance(value, ndarray | np.ndarray):
         return value
@@ -177,17 +178,17 @@ def _on_host(x: ndarray, name: str, value: Any) -> Any:
 @as_method
 @public()
 def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
-    """Every element repeated along an axis, in a new array.
+    """Repeat every element along an axis, in a new array.
 
     Args:
         x: an array.
-        repeats: how often: an integer, a list, or an integer array on the queue of ``x`` (whose
-            values the host waits for, as they decide the result's shape).
+        repeats: the number of repetitions: an integer, a list, or an integer array on the queue of
+            ``x`` (the host waits for its values, which determine the result's shape).
         axis: the axis; ``None`` repeats the flattened array.
 
     Raises:
         ExecutionPlacementError: ``repeats`` is on another queue.
-        ShapeError: ``repeats`` does not fit the axis, or is negative.
+        ShapeError: ``repeats`` does not match the axis, or is negative.
 
     Example:
         >>> import dparray as dp
@@ -231,26 +232,26 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
     return x[_layout.at_axis(axis, positions)]
 
 
-#: Rows that are repeated as a whole are made so many bytes long first: one row of the range.
+#: Rows that are repeated as a whole are first extended to this many bytes: one row of the range.
 _REPEATED_BYTES = 1024
 
-#: What runs of narrower elements are copied as, the widest first.
+#: Runs of narrower elements are copied as these words, the widest first.
 _WORDS = tuple(map(np.dtype, (np.uint64, np.uint32, np.uint16)))
 
 
 def _copied(
     x: ndarray, parts: tuple[int, ...], target: tuple[int, ...], shape: tuple[int, ...]
 ) -> ndarray:
-    """The elements of an array, broadcast, copied to a new one.
+    """Copy the elements of an array, broadcast, to a new one.
 
-    Runs of neighbors are copied as the widest words that they are made of: a device finds and
-    stores single bytes one by one.
+    Contiguous runs are copied as the widest words that fit: a device loads and stores single bytes
+    one at a time.
 
     Args:
         x: the array.
-        parts: its shape with an axis of extent 1 for each that is broadcast.
-        target: what it is broadcast to.
-        shape: of the result, which has as many elements.
+        parts: its shape with an axis of length 1 for each broadcast axis.
+        target: the broadcast shape.
+        shape: the shape of the result, with the same number of elements.
     """
     last = len(parts)
     while last and parts[last - 1] == target[last - 1]:
@@ -273,12 +274,12 @@ def _copied(
             taken = x._view(parts, strides, x.offset, word)
         whole = copy_of(broadcast_to(taken, target))
     strides = _layout.contiguous_strides(shape, x.itemsize)
-    dtype = None if whole.dtype == x.dtype else x.dtype  # with another one it needs its memory
+    dtype = None if whole.dtype == x.dtype else x.dtype  # another dtype needs its own memory
     return whole._view(shape, strides, whole.offset, dtype)
 
 
 def _word_of(x: ndarray, run: int) -> np.dtype[Any] | None:
-    """The widest word that runs of so many elements are made of, if it is wider than they are."""
+    """Return the widest word that divides runs of elements, if it is wider than an element."""
     if (
         x.size == 0
         or not has_memory(x)
@@ -298,14 +299,14 @@ def _word_of(x: ndarray, run: int) -> np.dtype[Any] | None:
 
 @public()
 def tile(x: Any, /, reps: Any) -> ndarray:
-    """Return the whole array repeated along each axis, in a new array.
+    """Tile an array: repeat it as a whole along each axis, in a new array.
 
     Args:
         x: an array.
-        reps: how often along each axis, the last ones if there are fewer than axes.
+        reps: the repetitions along each axis; along the last axes if there are fewer.
 
     Raises:
-        ShapeError: a number is negative or no integer.
+        ShapeError: a number is negative or not an integer.
 
     Example:
         >>> import dparray as dp

@@ -1,6 +1,6 @@
-"""Reductions and cumulative functions: as functions, and as methods where NumPy has them.
+"""Reductions and cumulative functions, as functions and as NumPy's methods.
 
-One array goes in, so each runs on the array's own queue, and the result has its USM type.
+Each has one array as input, runs on the array's queue, and gives the result its USM type.
 """
 
 from __future__ import annotations
@@ -50,24 +50,25 @@ __all__ = [
 Axis = int | Sequence[int] | None
 
 _WITHOUT_IDENTITY = frozenset({"argmax", "argmin", "max", "min", "logsumexp"})
-# The reductions of no element.
+# The results of reductions over no elements.
 _OF_NOTHING = {"prod": 1, "all": True, "mean": math.nan, "var": math.nan}
 
 
 def axes_of(name: str, x: ndarray, axis: Axis) -> tuple[int, ...]:
-    """Return the reduced axes, counted from the front; all of them for ``None``."""
+    """Return the reduced axes, counted from the front; all for ``None``."""
     return tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(name, axis, x.ndim)
 
 
 def accumulator_of(x: ndarray, dtype: Any, out: Any = None) -> np.dtype[Any]:
-    """Return the dtype of a sum or product: integers and booleans widen to 64 bits, as in NumPy,
-    and where the elements or ``out`` are floats, it is the one that both become.
+    """Return the dtype of a sum or product: 64 bits for integers and Booleans, as in NumPy.
+
+    If the elements or ``out`` are floats, it is their promoted dtype.
     """
     if dtype is not None:
         return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
     found = _dtypes.accumulator(x.dtype)
     if isinstance(out, ndarray) and out.dtype.kind == "b" and x.dtype.kind in "iu":
-        return x.dtype  # in which NumPy's wrap before they become booleans
+        return x.dtype  # NumPy's sums wrap in it before they become Booleans
     if not isinstance(out, ndarray) or not {x.dtype.kind, out.dtype.kind} & {"f", "c"}:
         return found
     return _dtypes.fit_device(np.result_type(x.dtype, out.dtype), x.sycl_queue.sycl_device)
@@ -83,17 +84,17 @@ def reduce_over(
     *scalars: float,
     dtype: np.dtype[Any] | None = None,
 ) -> ndarray:
-    """Return one of the reductions of the table, pending or into ``out``.
+    """Return a reduction of the table, pending or into ``out``.
 
     Args:
         name: the public function.
         x: the array.
-        axis: as given by the user.
-        loop: the dtype that elements are converted to.
-        out: as given by the user.
-        keepdims: as given by the user.
-        *scalars: the reduction's scalar operands.
-        dtype: the result's dtype; ``loop`` if not given.
+        axis: the axis argument of the public function.
+        loop: the dtype to which elements are converted.
+        out: the out argument of the public function.
+        keepdims: the keepdims argument of the public function.
+        *scalars: the scalar operands of the reduction.
+        dtype: the dtype of the result; ``loop`` by default.
     """
     check_out(name, (("a", x),), out)
     axes = tuple(sorted(axes_of(name, x, axis)))
@@ -111,16 +112,16 @@ def reduce_over(
             return folded
     row = REDUCTIONS[kind]
     result = reduce_array(row, x, axes, keepdims, loop, dtype, *scalars)
-    # As a value assigned: what NumPy's reductions do, too.
+    # As in an assignment, which is also NumPy's rule for reductions.
     return write_out(name, result, out, casting="unsafe")
 
 
 def _of_nothing(
     name: str, x: ndarray, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool
 ) -> ndarray:
-    """The reduction of an array without elements."""
+    """Return the reduction of an array without elements."""
     if name in _WITHOUT_IDENTITY and product(x.shape[at] for at in axes) == 0:
-        raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axes {axes}")
+        raise ShapeError(f"{name}: x of shape {x.shape} must not be empty along axes {axes}")
     shape = _layout.reduced_shape(x.shape, axes, keepdims)
     result = empty_on(placement_of(x), shape, dtype)
     assign(result, _OF_NOTHING.get(name, 0))
@@ -133,7 +134,7 @@ def check_numeric(name: str, x: ndarray, allowed: str) -> None:
 
 
 def mask_of(name: str, x: ndarray, where: Any, out: ndarray | None) -> ndarray:
-    """``where`` as a boolean array of the shape of ``x``, on its queue."""
+    """Return ``where`` as a Boolean array of the shape of ``x``, on its queue."""
     where = as_mask(name, where, placement_of(x))
     check_out(name, (("a", x), ("where", where)), out)
     common_placement(name, (("a", x), ("where", where)))
@@ -156,14 +157,14 @@ def _from_initial(
     initial: Any,
     where: Any,
 ) -> ndarray:
-    """A reduction of the elements under a mask, and of ``initial``, by the plain one.
+    """Reduce elements under a mask, and ``initial``, by the reduction without a mask.
 
-    What is masked out counts as the identity; of a maximum or minimum that is ``initial`` itself.
+    Masked elements are replaced by the identity, which for a maximum or minimum is ``initial``.
     """
     start = _IDENTITY.get(name) if initial is None else scalar_value(initial)
     if start is None:
         raise ArgumentError(
-            f"{name}: has no identity, so where= needs initial=, the result where there is no "
+            f"{name}: has no identity, so where= requires initial=, the result if there is no "
             f"element"
         )
     if not isinstance(start, bool | int | float | complex):
@@ -173,7 +174,7 @@ def _from_initial(
     loop = accumulator_of(x, dtype, out) if name in _IDENTITY else _dtype_beside(x, out, start)
     start = checked_scalar(name, start, loop)
     if initial is not None and name in _IDENTITY and isinstance(out, ndarray):
-        # NumPy starts in the memory of the result, which has to hold it.
+        # NumPy starts in the memory of the result, which must be able to hold it.
         with np.errstate(all="ignore"):
             start = np.asarray(start, loop).astype(out.dtype).astype(loop).item()
     if where is not True:
@@ -196,7 +197,7 @@ def _from_initial(
 
 
 def _dtype_beside(x: ndarray, out: Any, start: Any) -> np.dtype[Any]:
-    """The dtype in which a maximum or minimum compares, which has to hold ``initial``, too."""
+    """Return the dtype in which a maximum or minimum compares, which must hold ``initial`` too."""
     if not isinstance(out, ndarray):
         return x.dtype
     is_complex = x.dtype.kind == "c" or type(start) is complex
@@ -219,20 +220,20 @@ def sum(
     Args:
         a: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
-        dtype: the dtype to add in. If not given that of ``x``, integers and booleans widened to
+        dtype: the dtype to add in; by default that of ``x``, with integers and Booleans widened to
             64 bits.
-        out: an array for the result.
-        keepdims: keep the reduced axes, with extent 1.
+        out: an array to write the result to.
+        keepdims: whether to keep the reduced axes, with length 1.
         initial: a scalar to start with.
-        where: a mask that broadcasts to ``a``: other elements do not count.
+        where: a mask that broadcasts to ``a``; other elements are ignored.
 
     Returns:
         An array on the queue of ``a`` with its USM type.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``where`` does not broadcast to ``a``, or the result does not fit ``out``.
+        ShapeError: ``where`` does not broadcast to ``a``, or the result does not match ``out``.
 
     Example:
         >>> import dparray as dp
@@ -259,7 +260,7 @@ def prod(
     initial: Any = None,
     where: Any = True,
 ) -> ndarray:
-    """Return the product of elements over axes; arguments, dtype and errors as of :func:`sum`.
+    """Return the product of elements over axes; see :func:`sum`.
 
     Example:
         >>> import dparray as dp
@@ -281,22 +282,22 @@ def min(
     initial: Any = None,
     where: Any = True,
 ) -> ndarray:
-    """Return the smallest element over axes; NaN if there is one.
+    """Return the minimum over axes; NaN if an element is NaN.
 
     Args:
         a: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
-        out: an array for the result.
-        keepdims: keep the reduced axes, with extent 1.
-        initial: a scalar that takes part, and is the result where there is no element.
-        where: a mask that broadcasts to ``a``: other elements do not count. Needs ``initial``.
+        out: an array to write the result to.
+        keepdims: whether to keep the reduced axes, with length 1.
+        initial: a scalar to include, which is the result if there are no elements.
+        where: a mask that broadcasts to ``a``; other elements are ignored. Requires ``initial``.
 
     Returns:
         An array of the dtype of ``a`` on its queue.
 
     Raises:
         ArgumentError: ``where`` is given without ``initial``.
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: a reduced axis is empty, or ``where`` does not broadcast to ``a``.
 
@@ -320,8 +321,7 @@ def max(
     initial: Any = None,
     where: Any = True,
 ) -> ndarray:
-    """Return the largest element over axes; NaN if there is one. Arguments and errors as of
-    :func:`min`.
+    """Return the maximum over axes; NaN if an element is NaN. See :func:`min` for arguments.
 
     Example:
         >>> import dparray as dp
@@ -339,7 +339,7 @@ amax, amin = max, min
 @as_method
 @public()
 def ptp(a: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
-    """Return the range of values, `max - min`, over axes. Arguments and errors as of :func:`min`.
+    """Return the range of values, `max - min`, over axes; see :func:`min` for arguments.
 
     Example:
         >>> import dparray as dp
@@ -351,7 +351,7 @@ def ptp(a: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
 
 
 def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of a mean: floats keep theirs, the rest takes the device's default float."""
+    """Return the dtype of a mean: floats keep their dtype, others use the default float."""
     if dtype is not None:
         return accumulator_of(x, dtype)
     if x.dtype.kind in "biu":
@@ -364,16 +364,16 @@ def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
 def argmin(
     a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
-    """Return the position of the first smallest element along an axis, or of the flattened array.
+    """Return the index of the first minimum along an axis, or of the flattened array.
 
     Args:
-        a: an array; complex numbers go by their real parts, then by their imaginary ones.
+        a: an array; complex numbers are compared by real part, then by imaginary part.
         axis: the axis; ``None`` means the flattened array.
-        out: an ``int64`` array for the result.
-        keepdims: keep the reduced axes, with extent 1.
+        out: an ``int64`` array to write the result to.
+        keepdims: whether to keep the reduced axes, with length 1.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ShapeError: the axis is empty.
 
     Example:
@@ -391,7 +391,7 @@ def argmin(
 def argmax(
     a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
-    """Return the position of the first largest element; arguments and errors as of :func:`argmin`.
+    """Return the index of the first maximum; arguments and errors as in :func:`argmin`.
 
     Example:
         >>> import dparray as dp
@@ -411,10 +411,10 @@ def _position_of_complex(
     out: ndarray | None,
     keepdims: bool,
 ) -> ndarray:
-    """The position of the first NaN, or else of the first best real and imaginary part."""
+    """Return the index of the first NaN, or else of the first best real and imaginary part."""
     check_out(name, (("a", x),), out)
     if product(x.shape[at] for at in axes_of(name, x, axis)) == 0:
-        raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axis {axis}")
+        raise ShapeError(f"{name}: x of shape {x.shape} must not be empty along axis {axis}")
     worst = -math.inf if name == "argmax" else math.inf
     is_nan = apply(OPS["isnan"], x)
     is_best = apply(OPS["logical_not"], is_nan)
@@ -444,17 +444,17 @@ def any(
     *,
     where: Any = True,
 ) -> ndarray:
-    """Return whether at least one element over axes is true (not zero); false where there is none.
+    """Return whether any element over axes is nonzero; false if there are none.
 
     Args:
         a: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
-        out: a boolean array for the result.
-        keepdims: keep the reduced axes, with extent 1.
-        where: a mask that broadcasts to ``a``: other elements do not count.
+        out: a Boolean array to write the result to.
+        keepdims: whether to keep the reduced axes, with length 1.
+        where: a mask that broadcasts to ``a``; other elements are ignored.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -478,7 +478,7 @@ def all(
     *,
     where: Any = True,
 ) -> ndarray:
-    """Return whether all elements over axes are true (not zero); arguments as of :func:`any`.
+    """Return whether all elements over axes are nonzero; see :func:`any` for arguments.
 
     Example:
         >>> import dparray as dp
@@ -495,16 +495,16 @@ def all(
 def count_nonzero(
     x: Any, axis: Axis = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:
-    """Return how many elements over axes are not zero, as ``int64``.
+    """Return the number of nonzero elements over axes, as ``int64``.
 
     Args:
         x: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
-        keepdims: keep the reduced axes, with extent 1.
-        out: an array for the result.
+        keepdims: whether to keep the reduced axes, with length 1.
+        out: an array to write the result to.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ExecutionPlacementError: ``out`` is on another queue.
 
     Example:
@@ -529,12 +529,12 @@ def logsumexp(
     Args:
         x: a real array.
         axis: an axis or a tuple of axes; all of them if ``None``.
-        dtype: the dtype to compute in; the device's default float for integers if not given.
-        out: an array for the result.
-        keepdims: keep the reduced axes, with extent 1.
+        dtype: the dtype to compute in; for integers the device's default float.
+        out: an array to write the result to.
+        keepdims: whether to keep the reduced axes, with length 1.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         DTypeError: ``x`` is complex.
 
     Example:
@@ -551,7 +551,7 @@ def logsumexp(
         return write_out("logsumexp", nothing, out)
     x = astype_array(x, wide, copy=False)
     highest = max(x, axes, None, True)
-    # From infinities on, there is nothing to scale.
+    # Infinities cannot be scaled.
     highest = choose_elements("logsumexp", apply(OPS["isfinite"], highest), highest, 0.0)
     exponentials = apply(OPS["exp"], apply(OPS["subtract"], x, highest))
     total = apply(OPS["log"], sum(exponentials, axes, None, None, True))

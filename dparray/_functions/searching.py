@@ -1,4 +1,4 @@
-"""Searching: where values are, and where they would go."""
+"""Searching: insertion points and indices of nonzero elements."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ __all__ = [
 def searchsorted(
     x1: ndarray, x2: Any, /, side: str = "left", sorter: ndarray | None = None
 ) -> ndarray:
-    """Where to insert values into a sorted vector so that it stays sorted, as ``int64``.
+    """Return the insertion points that keep a sorted vector sorted, as ``int64``.
 
     Args:
-        x1: a sorted vector; or an unsorted one, with ``sorter``.
-        x2: an array or a scalar: the values.
-        side: ``"left"``: before equal elements; ``"right"``: after them.
-        sorter: positions that sort ``x1``.
+        x1: a sorted vector, or an unsorted one with ``sorter``.
+        x2: the values, an array or a scalar.
+        side: ``"left"`` to insert before equal elements, ``"right"`` after them.
+        sorter: the indices that sort ``x1``.
 
     Returns:
         An array of the shape of ``x2`` on the common queue.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``x1`` is no vector, or ``sorter`` has another shape.
+        ShapeError: ``x1`` is not a vector, or ``sorter`` has another shape.
 
     Example:
         >>> import dparray as dp
@@ -57,9 +57,9 @@ def searchsorted(
             return small
     x1 = check_array("searchsorted", "x1", x1)
     if x1.ndim != 1:
-        raise ShapeError(f"searchsorted: x1 has {x1.ndim} dimensions; give a sorted vector")
+        raise ShapeError(f"searchsorted: x1 must be a sorted vector; it has {x1.ndim} dimensions")
     if side not in ("left", "right"):
-        raise ValueError(f"searchsorted: side {side!r} is neither 'left' nor 'right'")
+        raise ValueError(f"searchsorted: side must be 'left' or 'right'; got {side!r}")
     if isinstance(x2, np.generic):
         x2 = check_array("searchsorted", "x2", x2, placement_of(x1))
     if isinstance(x2, bool | int | float | complex):
@@ -74,8 +74,8 @@ def searchsorted(
     if sorter is not None:
         if sorter.shape != x1.shape or sorter.dtype.kind not in "iu":
             raise ShapeError(
-                f"searchsorted: sorter of shape {sorter.shape} and dtype {sorter.dtype} is no list "
-                f"of the {x1.size} positions of x1"
+                f"searchsorted: sorter of shape {sorter.shape} and dtype {sorter.dtype} must be "
+                f"integers, one for each of the {x1.size} elements of x1"
             )
         x1 = x1[sorter]
     result = empty_on(placement, x2.shape, _dtypes.int64)
@@ -98,7 +98,7 @@ def searchsorted(
 def _searchsorted_method(
     self: ndarray, v: Any, side: str = "left", sorter: ndarray | None = None
 ) -> ndarray:
-    """Where to insert values into a sorted vector; see :func:`dparray.searchsorted`."""
+    """Return insertion points in a sorted vector; see :func:`dparray.searchsorted`."""
     return searchsorted(self, v, side, sorter)
 
 
@@ -111,7 +111,7 @@ as_method(_searchsorted_method)
 
 @public(small=np.argwhere)
 def argwhere(x: Any, /) -> ndarray:
-    """Return the positions of the elements that are not zero, one row for each.
+    """Return the indices of the nonzero elements, one row for each.
 
     Example:
         >>> import dparray as dp
@@ -126,7 +126,7 @@ def argwhere(x: Any, /) -> ndarray:
 
 @public()
 def flatnonzero(x: Any, /) -> ndarray:
-    """Return the positions in the flattened array of the elements that are not zero.
+    """Return the indices of the nonzero elements in the flattened array.
 
     Example:
         >>> import dparray as dp

@@ -1,6 +1,7 @@
 """Sets: unique values, membership.
 
-On a CPU device NumPy computes in the arrays' own memory, and our radix sort what is large.
+On a CPU device NumPy computes in the arrays' own memory, and dparray's radix sort sorts large
+arrays.
 """
 
 from __future__ import annotations
@@ -76,17 +77,18 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: ndarray
 
 
-# From so many elements on, our radix sort and a pass over the sorted values are faster than NumPy.
+# From this many elements, dparray's radix sort and a pass over the sorted values are faster than
+# NumPy.
 _LONG = 1 << 19
 
 
 def _is_long(x: ndarray) -> bool:
-    """Whether an array is worth our radix sort."""
+    """Return whether dparray's radix sort is worth using for an array."""
     return x.size >= _LONG and is_by_radix(x)
 
 
 def _firsts(ordered: ndarray) -> ndarray:
-    """Of sorted values or rows, whether each is the first of its kind."""
+    """Return for sorted values or rows a mask of the first of each group."""
     differs = apply(OPS["not_equal"], ordered[1:], ordered[:-1])
     if ordered.ndim > 1:
         differs = any_of(differs, axis=1)
@@ -95,19 +97,19 @@ def _firsts(ordered: ndarray) -> ndarray:
 
 
 def _runs(ordered: ndarray) -> tuple[ndarray, ndarray]:
-    """Of sorted values or rows: whether each is the first of its kind; where these are."""
+    """Return for sorted values or rows a mask of the first of each group, and its indices."""
     is_first = _firsts(ordered)
     return is_first, nonzero(is_first)[0]
 
 
 def _lengths(starts: ndarray, size: int) -> ndarray:
-    """How long runs are that begin at ``starts``."""
+    """Return the lengths of the groups that begin at ``starts``."""
     end = full(1, size, **placement_keywords(starts))
     return concat([starts[1:], end]) - starts
 
 
 def _all_by_sorting(x: ndarray) -> UniqueAllResult:
-    """The result of :func:`unique_all`, by a stable sort of the values with their positions."""
+    """Return the result of :func:`unique_all`, by a stable sort of values with their indices."""
     flat = ravel(x)
     if is_vectorized(x):
         order = argsort(flat)
@@ -121,7 +123,7 @@ def _all_by_sorting(x: ndarray) -> UniqueAllResult:
 
 
 def _all_in_order(ordered: ndarray, order: ndarray) -> UniqueAllResult:
-    """What :func:`unique_all` gives, of sorted values or rows and where each has been."""
+    """Return the fields of :func:`unique_all` for sorted values or rows and their old indices."""
     is_first, starts = _runs(ordered)
     inverse = empty_on(placement_of(order), order.shape, _dtypes.int64)
     inverse[order] = cumulative_sum(is_first, dtype=_dtypes.int64) - 1
@@ -129,7 +131,7 @@ def _all_in_order(ordered: ndarray, order: ndarray) -> UniqueAllResult:
 
 
 def _all_slices_by_sorting(x: ndarray, axis: int) -> UniqueAllResult:
-    """What :func:`unique_all` would give of the slices along an axis: rows, sorted by columns."""
+    """Return the fields of :func:`unique_all` for the slices along an axis, sorted as rows."""
     slices = moveaxis(x, axis, 0)
     count, *rest = slices.shape
     rows = reshape(slices, (count, math.prod(rest)))
@@ -148,7 +150,7 @@ def _unique(
     x: ndarray,
     wanted: tuple[bool, ...],
 ) -> list[ndarray]:
-    """Those that are wanted of the values, their first positions, the inverse and the counts."""
+    """Return the requested of the values, their first indices, the inverse and the counts."""
 
     def by_host(values: np.ndarray) -> Any:
         if values.dtype.char != "e":
@@ -168,7 +170,7 @@ def _unique(
 
 @public()
 def unique_values(x: Any, /) -> ndarray:
-    """Return the different values of an array, sorted; every NaN is different from every other.
+    """Return the sorted unique values of an array; all NaN are distinct.
 
     The number of results depends on the values, so the host waits for them.
 
@@ -190,7 +192,7 @@ def _numpy_values(x: np.ndarray) -> np.ndarray:
 
 @public()
 def unique_counts(x: Any, /) -> UniqueCountsResult:
-    """Return the different values of an array and how often each is there (``int64``).
+    """Return the sorted unique values of an array and their counts (``int64``).
 
     Example:
         >>> import dparray as dp
@@ -209,7 +211,7 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
 
 @public()
 def unique_inverse(x: Any, /) -> UniqueInverseResult:
-    """Return the different values of an array, and for each element which of them it is.
+    """Return the sorted unique values of an array, and for each element the index of its value.
 
     Example:
         >>> import dparray as dp
@@ -227,8 +229,7 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
 
 @public()
 def unique_all(x: Any, /) -> UniqueAllResult:
-    """Return the different values, where each is first, which of them each element is, and how
-    often.
+    """Return the sorted unique values, their first indices, the inverse indices and the counts.
 
     Example:
         >>> import dparray as dp
@@ -252,23 +253,22 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,
 ) -> Any:
-    """NumPy's spelling of the ``unique_*`` functions.
+    """Return the sorted unique values, with the options of NumPy's function.
 
     Args:
         x: an array.
-        return_index: give the positions of the first of each, too.
-        return_inverse: give for each element the position of its value, too.
-        return_counts: give how often each is there, too.
-        axis: the axis whose slices are compared; of the flattened array if ``None``.
-        equal_nan: all NaN are one.
-        sorted: taken for NumPy's sake; the values are sorted in any case.
+        return_index: whether to also return the first index of each value.
+        return_inverse: whether to also return the index of the value of each element.
+        return_counts: whether to also return the count of each value.
+        axis: the axis whose slices are compared; the flattened array if ``None``.
+        equal_nan: whether all NaN are equal.
+        sorted: accepted for compatibility with NumPy; the values are always sorted.
 
     Returns:
-        The sorted different values; with any of the options a tuple that goes on with what they
-        ask for.
+        The sorted unique values, or a tuple that begins with them if further results are requested.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -279,7 +279,7 @@ def unique(
     wanted = (True, return_index, return_inverse, return_counts)
     if axis is not None:
         axis = _layout.normalize_axis("unique", axis, x.ndim)
-        axis = axis if x.ndim > 1 else None  # NaN of vectors become one, those of slices do not
+        axis = axis if x.ndim > 1 else None  # NaN in vectors are merged, those in slices are not
 
     def by_numpy(values: np.ndarray) -> Any:
         return np.unique(  # type: ignore[call-overload]
@@ -302,7 +302,7 @@ def unique(
 
 
 def _with_one_nan(parts: list[ndarray], has_index: bool, has_inverse: bool) -> list[ndarray]:
-    """The sorted different values, and what goes with them, with the NaN at the end made one."""
+    """Return the sorted unique values and related results, with the NaN at the end merged."""
     values, *others = parts
     different = values.size - int(count_nonzero(apply(OPS["isnan"], values))) + 1
     if different >= values.size:
@@ -338,12 +338,12 @@ def isin(
 
     Args:
         x1: an array.
-        x2: an array, a list or a scalar: the values to look for.
-        assume_unique, kind: without effect.
-        invert: whether it is not among them.
+        x2: the values to look for, an array, a list or a scalar.
+        assume_unique, kind: ignored.
+        invert: whether to negate the result.
 
     Returns:
-        A boolean array of the shape of ``x1``.
+        A Boolean array of the shape of ``x1``.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -379,7 +379,7 @@ def _is_in(values: np.ndarray, among: Any, invert: bool) -> np.ndarray:
 
 
 def union1d(x1: Any, x2: Any, /) -> ndarray:
-    """Return the sorted different values of both arrays.
+    """Return the sorted unique values of both arrays.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -394,7 +394,7 @@ def union1d(x1: Any, x2: Any, /) -> ndarray:
 
 
 def _weak_beside(x: Any, other: Any) -> Any:
-    """A Python scalar beside an array in the dtype that both promote to."""
+    """Return a Python scalar and an array in their promoted dtype."""
     if type(x) not in (int, float, complex) or not isinstance(other, ndarray):
         return x
     dtype = _dtypes.promote([other.dtype, _dtypes.promotion_key(x)])
@@ -404,13 +404,14 @@ def _weak_beside(x: Any, other: Any) -> Any:
 def intersect1d(
     x1: Any, x2: Any, /, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
-    """Return the sorted different values that are in both arrays.
+    """Return the sorted unique values that are in both arrays.
 
     Args:
         x1: an array.
         x2: an array.
-        assume_unique: without effect.
-        return_indices: give the positions of the first of each in both flattened arrays, too.
+        assume_unique: ignored.
+        return_indices: whether to also return the first index of each value in both flattened
+            arrays.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -433,12 +434,12 @@ def intersect1d(
 
 
 def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
-    """Return the sorted different values of ``x1`` that are not in ``x2``.
+    """Return the sorted unique values of ``x1`` that are not in ``x2``.
 
     Args:
         x1: an array.
         x2: an array.
-        assume_unique: no value of ``x1`` is there twice: its elements keep their order.
+        assume_unique: whether the values of ``x1`` are unique; its elements then keep their order.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -454,14 +455,14 @@ def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
 
 
 def setxor1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
-    """Return the sorted different values that are in exactly one of the arrays.
+    """Return the sorted unique values that are in exactly one of the arrays.
 
-    A NaN of one array is not that of the other: both are in the result.
+    NaN in one array does not equal NaN in the other: both are in the result.
 
     Args:
         x1: an array.
         x2: an array.
-        assume_unique: no value is in one array twice, so that nobody has to look.
+        assume_unique: whether the values of each array are unique, which avoids a check.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.

@@ -1,8 +1,9 @@
-"""Functions that compute bfloat16 in single precision, as a whole.
+"""Functions that compute bfloat16 in float32.
 
-Conversions alone know bfloat16; elementwise operations and reductions are made of them. The
-functions here sort, select, multiply or sum by algorithms that have no bfloat16: they get their
-operands in float32, which holds every bfloat16 exactly, and their float32 results are rounded once.
+Only conversions support bfloat16 directly; element-wise operations and reductions are built from
+them. The functions here sort, select, multiply or sum with algorithms without bfloat16: they
+receive their operands as float32, which holds every bfloat16 exactly, and their float32 results are
+rounded once.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ NAMES = frozenset(
 
 
 def is_met(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether an argument, or an array in a sequence among them, is bfloat16."""
+    """Return whether an argument, or an array in a sequence argument, is bfloat16."""
     if not _dtypes.is_bfloat16_used:
         return False
     return any(_dtypes.is_bfloat16(x.dtype) for x in _arrays((*args, *kwargs.values())))
 
 
 def in_single(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function with float32 in place of bfloat16, and round its float32 results.
+    """Call a function with float32 instead of bfloat16, and round its float32 results.
 
-    What the function writes to its first argument, or to ``out``, is written there.
+    If the function writes to its first argument or to ``out``, the result is stored there.
     """
     wanted = kwargs.pop("dtype", None) if "dtype" in kwargs else None
     out = kwargs.get("out")
@@ -65,7 +66,7 @@ def in_single(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
 
 
 def take_methods() -> None:
-    """Let the methods of arrays with these names do so, too."""
+    """Wrap the array methods with these names in the same way."""
     for name in NAMES & vars(ndarray).keys():
         setattr(ndarray, name, _in_single_if_met(vars(ndarray)[name]))
 

@@ -1,8 +1,8 @@
 """Sorting.
 
-On a CPU device NumPy sorts in the arrays' own memory, which is many times faster than the library,
-and long axes are sorted by our radix sort on all cores, which is faster still. Where NumPy may not,
-our radix sort sorts short ones, too.
+On a CPU device NumPy sorts in the arrays' own memory, which is many times faster than dpnp. Long
+axes are sorted by dparray's radix sort on all cores, which is faster still. If NumPy may not be
+used, the radix sort also sorts short axes.
 """
 
 from __future__ import annotations
@@ -49,27 +49,27 @@ __all__ = [
     "top_k",
 ]
 
-# From so many elements along the axis on, our radix sort is faster than NumPy's stable ones on two
-# cores or more (`make bench ARGS=algorithms`). NumPy's own radix sort gives the positions of
-# narrow integers.
+# From this many elements along the axis, dparray's radix sort is faster than NumPy's stable sorts
+# on at least two cores (`make bench ARGS=algorithms`). NumPy's own radix sort computes the indices
+# of narrow integers.
 _LONG = 1 << 19
 _LONG_FOR_POSITIONS = 1 << 16
-# NumPy sorts float16 by merging: 27 ms for 2**18 elements, where our radix sort takes 2.
+# NumPy sorts float16 by merging: 27 ms for 2**18 elements, where dparray's radix sort takes 2 ms.
 _LONG_HALVES = 1 << 17
-# NumPy's vectorized sort of values, or of positions with a value's bits, does on one core what our
-# radix sort does on so many. By the bytes of a value, from how many elements on that is no more so
-# for positions.
+# NumPy's vectorized sort, of values or of indices packed with value bits, is as fast on one core as
+# dparray's radix sort on this many. By the size of a value; and the length from which this no
+# longer holds for indices.
 _CORES_OF_VECTORIZED = 4
 _LONG_FOR_VECTORS = {4: 1 << 23, 8: 1 << 21}
-# The processor features, by the bytes of a value, of which NumPy's vectorized sort needs one; its
-# build must have code for one, too. float16 is in none: see `kind_of_values` in `line_sorts.py`.
+# The processor features, by the size of a value, one of which NumPy's vectorized sort requires; its
+# build must also have code for one. float16 is in none: see `kind_of_values` in `line_sorts.py`.
 _WIDE = frozenset({"AVX2", "X86_V3", "AVX512_SKX", "X86_V4", "NEON", "ASIMD"})
 _SORT_FEATURES = {2: frozenset({"AVX512_ICL", "ASIMD"}), 4: _WIDE, 8: _WIDE}
 
 
 @cache
 def _numpy_vectorizes(itemsize: int) -> bool:
-    """Whether NumPy sorts values of that many bytes with vector instructions on this processor."""
+    """Return whether NumPy sorts values of this size with vector instructions on this processor."""
     core = getattr(np, "_core", None) or np.core
     module = core._multiarray_umath
     features = {name for name, is_there in module.__cpu_features__.items() if is_there}
@@ -82,11 +82,11 @@ _KINDS = (None, "stable", "quicksort", "mergesort", "heapsort", "radixsort")
 
 
 def _kind(name: str, stable: bool | None, kind: str | None) -> Any:
-    """NumPy's name of the algorithm."""
-    if kind is not None:  # NumPy looks at the first letter
+    """Return NumPy's name of the algorithm."""
+    if kind is not None:  # NumPy checks the first letter only
         letter = kind[:1].lower() if isinstance(kind, str) else ""
         if kind != "radixsort" and letter not in ("q", "h", "m", "s"):
-            raise ValueError(f"{name}: kind {kind!r} is none of {_KINDS[1:]}")
+            raise ValueError(f"{name}: kind must be one of {_KINDS[1:]}; got {kind!r}")
         return "quicksort" if letter in ("q", "h") else "stable"
     return "quicksort" if stable is False else "stable"
 
@@ -96,28 +96,27 @@ def _new(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
 
 
 def is_by_radix(x: ndarray) -> bool:
-    """Return whether our radix sort is there for an array, instead of dpnp's kernels.
+    """Return whether dparray's radix sort is available for an array, instead of dpnp's kernels.
 
-    On CPU devices: Intel's compiler (2026) has ended processes while it built those.
+    It is limited to CPU devices, where Intel's compiler (2026) has crashed while it compiled dpnp's
+    kernels.
     """
     return x.size > 0 and x.dtype.kind in "biuf" and device_facts.is_cpu(x.sycl_queue)
 
 
 def _is_long(x: ndarray, axis: int, least: int) -> bool:
-    """Whether the lines along an axis are worth our radix sort."""
+    """Return whether the lines along an axis are worth sorting with dparray's radix sort."""
     return x.ndim > 0 and x.shape[axis] >= least and is_by_radix(x)
 
 
 def _cores(x: ndarray) -> int:
-    """The cores of the device of an array."""
+    """Return the number of cores of the device of an array."""
     cores: int = x.sycl_queue.sycl_device.max_compute_units
     return cores
 
 
 def is_vectorized(x: ndarray) -> bool:
-    """Return whether NumPy's vectorized sort on one core beats our radix sort on the device's
-    cores.
-    """
+    """Return whether NumPy's vectorized sort on one core beats dparray's radix sort."""
     return (
         x.dtype.char != "e"
         and _cores(x) < _CORES_OF_VECTORIZED
@@ -127,12 +126,12 @@ def is_vectorized(x: ndarray) -> bool:
 
 
 def _long(x: ndarray) -> int:
-    """The length from which our radix sort beats NumPy's sort that is not vectorized."""
+    """Return the length from which the radix sort beats NumPy's sort without vectorization."""
     return _LONG_HALVES if x.dtype.char == "e" else _LONG
 
 
 def _long_for_positions(x: ndarray) -> int:
-    """The least elements of lines whose positions are worth our radix sort."""
+    """Return the minimum length of lines for which radix sorting of indices is worthwhile."""
     if x.itemsize < 4:
         return _long(x)
     return _LONG_FOR_VECTORS.get(x.itemsize, _LONG) if is_vectorized(x) else _LONG_FOR_POSITIONS
@@ -141,7 +140,7 @@ def _long_for_positions(x: ndarray) -> int:
 def _line_by_line(
     function: Callable[[ndarray], ndarray], x: ndarray, axis: int, dtype: np.dtype[Any]
 ) -> ndarray:
-    """The results of ``function`` for each line along an axis, which it gets contiguous."""
+    """Apply ``function`` to each line along an axis, passed as a contiguous array."""
     if x.ndim == 1:
         return function(x if x.strides == (x.itemsize,) else copy_of(x))
     result = _new(x, dtype)
@@ -152,7 +151,7 @@ def _line_by_line(
 
 
 def _positions_by_radix(lines: ndarray) -> tuple[ndarray, ndarray]:
-    """The elements of all lines along the last axis, and where each line's are in order."""
+    """Return the elements of all lines along the last axis, and the sorted index of each."""
     flat = ravel(lines)
     order = stable_argsort(flat)
     if lines.ndim > 1:
@@ -186,15 +185,15 @@ def sort(
     Args:
         x: an array.
         axis: the axis; ``None`` sorts the flattened array.
-        kind: NumPy's names of algorithms; they decide between stable and not.
-        descending: the largest first.
-        stable: equal elements keep their order (for values this makes no difference).
+        kind: NumPy's names of algorithms; they determine only whether the sort is stable.
+        descending: whether to sort in descending order.
+        stable: whether equal elements keep their order (which makes no difference for values).
 
     Returns:
         A new array of the shape and dtype of ``x``, on its queue.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -228,7 +227,7 @@ def sort(
 
 
 def _is_plain(axis: Any) -> bool:
-    """Whether NumPy takes an axis as we do."""
+    """Return whether NumPy accepts an axis argument with the same meaning."""
     return axis is None or type(axis) is int
 
 
@@ -245,8 +244,7 @@ def argsort(
     descending: bool = False,
     stable: bool | None = True,
 ) -> ndarray:
-    """Return the positions that sort an array along an axis, as ``int64``; arguments as of
-    :func:`sort`.
+    """Return the indices that sort an array along an axis, as ``int64``; see :func:`sort`.
 
     Example:
         >>> import dparray as dp
@@ -262,9 +260,9 @@ def argsort(
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("argsort", axis, max(x.ndim, 1))
-    if not x.ndim:  # NumPy takes a number for an array of one
+    if not x.ndim:  # NumPy treats a 0-d array as a vector of one element
         x = reshape(x, 1)
-    # Descending and stable: sort the reversed array and count the positions from its end.
+    # Descending and stable: sort the reversed array and count the indices from its end.
     source = flip(x, axis) if descending else x
     if _is_long(x, axis, _long_for_positions(x)):
         result = _line_by_line(stable_argsort, source, axis, _dtypes.int64)
@@ -293,13 +291,16 @@ def _sort_in_place(
     descending: bool = False,
     stable: bool | None = None,
 ) -> None:
-    """Sort the array itself along an axis, as NumPy's method does; see :func:`dparray.sort`.
+    """Sort the array in place along an axis, as NumPy's method does; see :func:`dparray.sort`.
 
     Raises:
-        ArgumentError: there is no axis; the sorted vector of :func:`dparray.sort` is a new array.
+        ArgumentError: ``axis`` is ``None``; :func:`dparray.sort` returns a new sorted vector
+            instead.
     """
     if axis is None:
-        raise ArgumentError("sort: an array keeps its shape; write x = dp.sort(x, axis=None)")
+        raise ArgumentError(
+            "sort: axis=None would change the shape in place; write x = dp.sort(x, axis=None)"
+        )
     mark = _hooks.latest_work()
     assign(self, sort(self, axis, kind, descending=descending, stable=stable))
     _hooks.note_call("sort", mark, self)
@@ -313,7 +314,7 @@ def _argsort_method(
     descending: bool = False,
     stable: bool | None = None,
 ) -> ndarray:
-    """The positions that sort the array; see :func:`dparray.argsort`."""
+    """Return the indices that sort the array; see :func:`dparray.argsort`."""
     return argsort(self, axis, kind, descending=descending, stable=stable)
 
 
@@ -330,12 +331,11 @@ _attach()
 def partition(
     x: Any, kth: int | Sequence[int] | ndarray, axis: int | None = -1, kind: str = "introselect"
 ) -> ndarray:
-    """Return a copy whose element ``kth`` is where sorting puts it, smaller ones before, larger
-    after.
+    """Partition a copy: element ``kth`` is where a sort puts it, smaller ones are before it.
 
     Raises:
-        AxisError: there is no such axis.
-        IndexError: ``kth`` is outside the axis.
+        AxisError: an axis is out of range.
+        IndexError: ``kth`` is out of range.
 
     Example:
         >>> import dparray as dp
@@ -347,7 +347,7 @@ def partition(
         return small
     x = check_array("partition", "x", x)
     if kind != "introselect":
-        raise ArgumentError(f"partition: kind {kind!r} is not 'introselect', the only one")
+        raise ArgumentError(f"partition: kind must be 'introselect'; got {kind!r}")
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("partition", axis, x.ndim)
@@ -366,7 +366,7 @@ def partition(
 def argpartition(
     x: Any, kth: int | Sequence[int] | ndarray, axis: int | None = -1, kind: str = "introselect"
 ) -> ndarray:
-    """Return the positions that :func:`partition` an array, as ``int64``; errors as there.
+    """Return the indices that :func:`partition` an array, as ``int64``, with the same errors.
 
     Example:
         >>> import dparray as dp
@@ -378,7 +378,7 @@ def argpartition(
         return small
     x = check_array("argpartition", "x", x)
     if kind != "introselect":
-        raise ArgumentError(f"argpartition: kind {kind!r} is not 'introselect', the only one")
+        raise ArgumentError(f"argpartition: kind must be 'introselect'; got {kind!r}")
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("argpartition", axis, max(x.ndim, 1))
@@ -398,14 +398,14 @@ def argpartition(
 def _parted_small(
     function: Callable[..., np.ndarray], x: Any, kth: Any, axis: Any, kind: str
 ) -> ndarray | None:
-    """What NumPy's function of one position makes of a small array, or ``None``."""
+    """Return NumPy's result of a selection in a small array, or ``None``."""
     if type(kth) is not int or not _is_plain(axis) or kind != "introselect":
         return None
     return compute_small(function, x, kth, axis)
 
 
 def _checked_kth(name: str, x: ndarray, kth: Any, extent: int) -> list[int]:
-    """Positions along an axis; those in an array on the queue of ``x`` are waited for."""
+    """Return indices along an axis; the host waits for those in an array on the queue of ``x``."""
     if isinstance(kth, ndarray):
         common_placement(name, (("x", x), ("kth", kth)))
         kth = kth.tolist()
@@ -418,16 +418,18 @@ def _checked_kth(name: str, x: ndarray, kth: Any, extent: int) -> list[int]:
         positions = [operator.index(one) for one in given]
     except TypeError:
         raise ArgumentError(
-            f"{name}: kth {kth!r} is neither an integer nor a list of them"
+            f"{name}: kth must be an integer or a list of integers; got {kth!r}"
         ) from None
     for position in positions:
         if extent and not -extent <= position < extent:
-            raise IndexError(f"{name}: kth {position} is outside an axis of extent {extent}")
+            raise IndexError(
+                f"{name}: kth {position} is out of range for an axis of length {extent}"
+            )
     return positions
 
 
 class TopKResult(NamedTuple):
-    """The largest or smallest elements, and their positions.
+    """The largest or smallest elements, and their indices.
 
     Example:
         >>> import dparray as dp
@@ -441,12 +443,11 @@ class TopKResult(NamedTuple):
 
 @public()
 def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") -> TopKResult:
-    """Return the `k` largest or smallest elements along an axis, the best first, and their
-    positions.
+    """Return the `k` largest or smallest elements along an axis, best first, and their indices.
 
     Args:
         x: a real array.
-        k: how many.
+        k: the number of elements.
         axis: the axis; ``None`` means the flattened array.
         mode: ``"largest"`` or ``"smallest"``.
 
@@ -455,8 +456,9 @@ def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") 
         larger than all numbers.
 
     Raises:
-        ArgumentError: ``k`` is no number from 1 to the extent of the axis, or the mode is another.
-        AxisError: there is no such axis.
+        ArgumentError: ``k`` is not an integer from 1 to the length of the axis, or the mode is
+            unknown.
+        AxisError: an axis is out of range.
         DTypeError: ``x`` is complex.
 
     Example:
@@ -465,15 +467,15 @@ def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") 
         array([5, 4])
     """
     if mode not in ("largest", "smallest"):
-        raise ArgumentError(f"top_k: mode {mode!r} is neither 'largest' nor 'smallest'")
+        raise ArgumentError(f"top_k: mode must be 'largest' or 'smallest'; got {mode!r}")
     if x.dtype.kind == "c":
-        raise DTypeError("top_k: complex numbers have no order")
+        raise DTypeError("top_k: not defined for complex numbers; use x.real")
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("top_k", axis, x.ndim)
     extent = x.shape[axis]
     if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= extent:
-        raise ArgumentError(f"top_k: k is {k!r}; along axis {axis} it may be 1 ... {extent}")
+        raise ArgumentError(f"top_k: k must be from 1 to {extent} along axis {axis}; got {k!r}")
     is_largest = mode == "largest"
     best = slice(extent - k, None) if is_largest else slice(0, k)
     parted = argpartition(x, extent - k if is_largest else k - 1, axis)
@@ -484,15 +486,15 @@ def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") 
 
 
 def lexsort(keys: Any, axis: int = -1) -> ndarray:
-    """Return the positions that sort by several keys, the last one first of importance.
+    """Return the indices that sort by several keys, of which the last is the primary one.
 
     Args:
-        keys: a sequence of arrays of one shape, or an array whose first axis is the sequence.
+        keys: a sequence of arrays of equal shape, or an array whose first axis is the sequence.
         axis: the axis along which each key is sorted.
 
     Raises:
         ExecutionPlacementError: the keys are on different queues.
-        ShapeError: there is no key, or their shapes differ.
+        ShapeError: there are no keys, or their shapes differ.
 
     Example:
         >>> import dparray as dp
@@ -508,7 +510,7 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
         for position, key in enumerate(keys)
     ]
     if not named or len({key.shape for _, key in named}) != 1:
-        raise ShapeError("lexsort: give one key or more, of equal shapes")
+        raise ShapeError("lexsort: keys must be at least one array, all of equal shape")
     placement = common_placement("lexsort", named)
     axis = _layout.normalize_axis("lexsort", axis, named[0][1].ndim)
     result = empty_on(placement, named[0][1].shape, _dtypes.int64)
@@ -532,7 +534,7 @@ def _lexsorted(keys: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
 
 
 def _taken(values: ndarray, positions: ndarray) -> ndarray:
-    """Each line of ``values`` at ``positions``, along the last axis."""
+    """Return each line of ``values`` at ``positions``, along the last axis."""
     result = _new(values, values.dtype)
     compute(
         "lexsort",
@@ -545,7 +547,7 @@ def _taken(values: ndarray, positions: ndarray) -> ndarray:
 
 @public()
 def sort_complex(x: Any) -> ndarray:
-    """Return the elements by their real parts, then by their imaginary ones, as complex numbers.
+    """Sort the elements by real part, then by imaginary part, and return them as complex numbers.
 
     Example:
         >>> import dparray as dp

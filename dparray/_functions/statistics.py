@@ -1,4 +1,4 @@
-"""Statistics: order statistics, histograms, reductions that leave NaN out, covariance."""
+"""Statistics: covariance and correlation."""
 
 from __future__ import annotations
 
@@ -47,20 +47,21 @@ def cov(
     """Return the covariance matrix of variables.
 
     Args:
-        x: a matrix of one variable in each row, or a vector.
-        y: further variables, of the same form.
+        x: a matrix with one variable in each row, or a vector.
+        y: additional variables, in the same format.
         rowvar: false if each column is a variable.
-        bias: divide by the number of observations instead of one less.
-        ddof: what is taken from the number of observations in the divisor; overrides ``bias``.
-        fweights: how often each observation was made: a vector of integers.
-        aweights: how much each observation counts: a vector.
-        dtype: the dtype to compute in; double precision, where the device has it, if not given.
+        bias: whether to divide by the number of observations instead of one less.
+        ddof: the number subtracted from the number of observations in the divisor; overrides
+            ``bias``.
+        fweights: the frequency of each observation, a vector of integers.
+        aweights: the weight of each observation, a vector.
+        dtype: the dtype to compute in; by default double precision, if the device supports it.
 
     Raises:
         ArgumentError: a weight is negative.
-        DTypeError: ``fweights`` are no integers.
+        DTypeError: ``fweights`` are not integers.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``x`` has more than two dimensions, or the weights do not fit.
+        ShapeError: ``x`` has more than two dimensions, or the weights have the wrong shape.
 
     Example:
         >>> import dparray as dp
@@ -74,7 +75,7 @@ def cov(
 
 
 def _covariance(variables: ndarray, weights: dict[str, ndarray], ddof: float) -> ndarray:
-    """The covariance matrix of rows, whose columns may have weights."""
+    """Return the covariance matrix of rows, whose columns may have weights."""
     together: Any = None
     for each in weights.values():
         together = each if together is None else together * each
@@ -86,7 +87,8 @@ def _covariance(variables: ndarray, weights: dict[str, ndarray], ddof: float) ->
         device = variables.sycl_queue.sycl_device
         together = astype_array(together, _dtypes.default_float(device), copy=False)
     centred = variables - average(variables, 1, together, keepdims=True)
-    centred = astype_array(centred, variables.dtype, copy=False)  # whatever weights are
+    # whatever the dtype of the weights
+    centred = astype_array(centred, variables.dtype, copy=False)
     turned = (centred if together is None else centred * together).T
     if turned.dtype.kind == "c":
         turned = apply(OPS["conj"], turned)
@@ -102,7 +104,7 @@ def _variables(
     dtype: Any,
     weights: Sequence[tuple[str, Any]] = (),
 ) -> tuple[ndarray, dict[str, ndarray]]:
-    """The variables as rows of one matrix, and those weights of their columns that are given."""
+    """Return the variables as rows of one matrix, and the given weights of its columns."""
     named = [("x", check_array(function, "x", x))]
     if y is not None:
         named.append(("y", check_array(function, "y", y)))
@@ -115,9 +117,11 @@ def _variables(
     rows = []
     for name, values in named:
         if values.ndim > 2:
-            raise ShapeError(f"{function}: {name} has {values.ndim} dimensions; give 1 or 2")
+            raise ShapeError(
+                f"{function}: {name} must have 1 or 2 dimensions; it has {values.ndim}"
+            )
         matrix = reshape(values, (1, -1)) if values.ndim < 2 else values
-        # NumPy takes further variables of one row as they are.
+        # NumPy accepts a single row of additional variables as it is.
         is_row = rowvar or values.ndim < 2 or (name == "y" and values.shape[0] == 1)
         rows.append(matrix if is_row else matrix.T)
     if len({matrix.shape[1] for matrix in rows}) != 1:
@@ -154,9 +158,9 @@ def corrcoef(
     *,
     dtype: Any = None,
 ) -> ndarray:
-    """Return the correlation coefficients of variables; arguments and errors as of :func:`cov`.
+    """Return the correlation coefficients of variables; see :func:`cov` for arguments and errors.
 
-    ``bias`` and ``ddof`` have no effect on them.
+    ``bias`` and ``ddof`` are ignored.
 
     Example:
         >>> import dparray as dp

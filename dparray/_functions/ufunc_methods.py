@@ -1,7 +1,8 @@
 """Methods of NumPy's ufuncs: ``add.reduce``, ``maximum.accumulate``, ``add.at``.
 
-Functions of the namespace that are a ufunc in NumPy have the same as attributes. On a CPU device
-NumPy computes what is not a reduction of ours; elsewhere it is made of our own functions.
+Functions of the namespace that are ufuncs in NumPy have these methods as attributes. On a CPU
+device NumPy computes those that are not a dparray reduction; on other devices they are composed of
+dparray functions.
 """
 
 from __future__ import annotations
@@ -59,26 +60,26 @@ _SCANS: dict[str, Callable[..., ndarray]] = {
 #: Integers are combined in 64 bits.
 _WIDENS = frozenset({"add", "multiply"})
 _TAKES_DTYPE = frozenset({"add", "multiply", "logaddexp"})
-#: For these it does not matter in which order, and in which pairs, elements are combined. All
-#: others go from the first element to the last.
+#: For these functions the order and the pairing of elements do not matter. All others go from the
+#: first element to the last.
 _ASSOCIATIVE = frozenset(_REDUCTIONS) | {
     *("bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor"),
     *("gcd", "hypot", "logaddexp2"),
 }
-#: Reductions of ours that take no first value, and none of these two.
+#: Reductions without an initial value, and those without a mask.
 _WITHOUT_INITIAL = frozenset({"logical_and", "logical_or", "logaddexp"})
 _WITHOUT_WHERE = frozenset({"logaddexp"})
-#: Applied to one element several times, these are the same as once with all values combined.
+#: Applying these to one element several times equals applying them once to all values combined.
 _AT_ONCE = {"subtract": "add", "divide": "multiply"}
 
 
 def _loop(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[Any]:
-    """The dtype to combine elements in.
+    """Return the dtype in which to combine elements.
 
     Raises:
-        DTypeError: the function's results are no operands of it, as those of ``less`` are not.
+        DTypeError: the function's results cannot be its operands, as for ``less``.
     """
-    if dtype is not None and name != "ldexp":  # whose operands are never of one dtype
+    if dtype is not None and name != "ldexp":  # its operands never have the same dtype
         return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
     if name in _WIDENS and x.dtype.kind in "biu":
         return _dtypes.uint64 if x.dtype.kind == "u" else _dtypes.int64
@@ -89,12 +90,12 @@ def _loop(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[Any]:
     except TypeError:
         loop = None
     if loop is None or len(set(loop)) != 1:
-        raise DTypeError(f"{name}: its results of {x.dtype} are not combined with elements of it")
+        raise DTypeError(f"{name}: not defined as a reduction of {x.dtype}; use {name}(x1, x2)")
     return _dtypes.fit_device(loop[-1], x.sycl_queue.sycl_device)
 
 
 def _as_exponents(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> ndarray:
-    """Integers of ``logaddexp`` as the floats that NumPy makes of them; all else as it is."""
+    """Convert integers of ``logaddexp`` to floats as NumPy does; keep other operands."""
     if name != "logaddexp" or dtype is not None or x.dtype.kind not in "biu":
         return x
     return astype_array(x, _loop(name, ufunc, x, None), copy=False)
@@ -113,7 +114,7 @@ def _reduce(
     initial: Any = None,
     where: Any = True,
 ) -> ndarray:
-    """The function applied between all elements along axes."""
+    """Reduce the elements along axes by the function."""
     function = f"{name}.reduce"
     x = _as_exponents(name, ufunc, check_array(function, "x", x), dtype)
     is_ours = initial is None or name not in _WITHOUT_INITIAL
@@ -131,13 +132,17 @@ def _reduce(
         where = check_array(function, "where", where, placement)
         common_placement(function, (("x", x), ("where", where)))
         if where.dtype != bool:
-            raise DTypeError(f"{function}: where of dtype {where.dtype}; give booleans")
+            raise DTypeError(f"{function}: where must be a Boolean mask, not {where.dtype}")
         if initial is None and ufunc.identity is None:
-            raise ArgumentError(f"{function}: there is no identity; where= needs initial=")
+            raise ArgumentError(
+                f"{function}: the function has no identity, so where= requires initial="
+            )
     check_out(function, (("x", x),), out)
     axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(function, axis, x.ndim)
     if name not in _ASSOCIATIVE and len(axes) > 1:
-        raise ArgumentError(f"{function}: the order of elements matters; give one axis")
+        raise ArgumentError(
+            f"{function}: the order of elements matters, so axis= must be a single axis"
+        )
     loop = _loop(name, ufunc, x, dtype)
     lines = astype_array(_lines(x, axes), loop, copy=False)
     mask = None if where is True else _lines(broadcast_to(where, x.shape), axes)
@@ -146,7 +151,8 @@ def _reduce(
     if name in _ASSOCIATIVE:
         lines = lines if mask is None else where_of(mask, lines, neutral)
         result = _combined(function, call, lines, first)
-        if mask is not None and initial is not None:  # `gcd` and `hypot` change a first one's sign
+        # `gcd` and `hypot` change the sign of a single element
+        if mask is not None and initial is not None:
             result = where_of(any_of(mask, -1), result, first)
     else:
         result = _folded(function, ufunc, call, lines, first, mask)
@@ -158,7 +164,7 @@ def _reduce(
 
 
 def _lines(x: ndarray, axes: tuple[int, ...]) -> ndarray:
-    """The elements along some axes as one axis, the last."""
+    """Return an array with the elements along some axes as its last axis."""
     kept = tuple(extent for at, extent in enumerate(x.shape) if at not in axes)
     lines = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
     return reshape(lines, (*kept, int(np.prod([x.shape[at] for at in axes]))))
@@ -167,7 +173,7 @@ def _lines(x: ndarray, axes: tuple[int, ...]) -> ndarray:
 def _combined(
     function: str, call: Callable[..., ndarray], lines: ndarray, first: np.generic | None
 ) -> ndarray:
-    """All elements of each line combined pairwise, with the initial value."""
+    """Combine all elements of each line pairwise, with the initial value."""
     if lines.shape[-1] == 0:
         return _started(function, lines, first)
     left_over: list[Any] = [] if first is None else [first]
@@ -179,7 +185,7 @@ def _combined(
     result = lines[..., 0]
     for one in left_over:
         result = call(result, one)
-    return result if left_over else copy_of(result)  # no view of the operand
+    return result if left_over else copy_of(result)  # not a view of the operand
 
 
 def _folded(
@@ -190,7 +196,7 @@ def _folded(
     first: np.generic | None,
     mask: ndarray | None,
 ) -> ndarray:
-    """The elements of each line, where a mask holds, combined from the first to the last."""
+    """Combine the elements of each line under a mask from the first to the last."""
     result = _started(function, lines, first)
     named = [("x", lines)] if mask is None else [("x", lines), ("where", mask)]
 
@@ -209,13 +215,13 @@ def _folded(
 
 
 def _started(function: str, lines: ndarray, first: np.generic | None) -> ndarray:
-    """What lines are combined with: a first value, or their first elements.
+    """Return the start value of each line: an initial value, or its first element.
 
     Raises:
         ShapeError: there is neither.
     """
     if first is None and not lines.shape[-1]:
-        raise ShapeError(f"{function}: there is no element, and no identity")
+        raise ShapeError(f"{function}: x must not be empty, since the function has no identity")
     result = empty_on(placement_of(lines), lines.shape[:-1], lines.dtype)
     assign(result, lines[..., 0] if first is None else first, function)
     return result
@@ -231,11 +237,11 @@ def _accumulate(
     dtype: Any = None,
     out: ndarray | None = None,
 ) -> ndarray:
-    """The function applied between the elements up to each position along an axis."""
+    """Accumulate the elements along an axis by the function."""
     function = f"{name}.accumulate"
     x = check_array(function, "x", x)
     if not x.ndim:
-        raise ArgumentError(f"{function}: x has no dimensions, so there is nothing to go along")
+        raise ArgumentError(f"{function}: x must have at least 1 dimension")
     if name in _SCANS:
         return _SCANS[name](_as_exponents(name, ufunc, x, dtype), axis, dtype, out)
     check_out(function, (("x", x),), out)
@@ -277,7 +283,7 @@ def _outer(
     /,
     out: ndarray | None = None,
 ) -> ndarray:
-    """The function applied to all pairs of elements."""
+    """Apply the function to all pairs of elements."""
     function = f"{name}.outer"
     x1, x2 = check_array(function, "x1", x1), check_array(function, "x2", x2)
     added = (None,) * x2.ndim
@@ -295,7 +301,7 @@ def _at(
     values: Any,
     /,
 ) -> None:
-    """``x[indices] = function(x[indices], values)``, once for each index that is repeated."""
+    """Compute ``x[indices] = function(x[indices], values)``, once for each repeated index."""
     function = f"{name}.at"
     x = check_array(function, "x", x)
     if isinstance(values, list | tuple):
@@ -314,8 +320,8 @@ def _at(
     key = values.dtype if isinstance(values, ndarray | np.generic) else type(values)
     loop = _dtypes.resolve(ufunc, (x.dtype, np.dtype("bool") if key is bool else key))
     if not _dtypes.can_cast(loop[-1], x.dtype, "same_kind"):
-        raise DTypeError(f"{function}: the result does not fit x of dtype {x.dtype}")
-    if key is int and loop[1].kind in "iu":  # NumPy takes int64, and float64 beside uint64
+        raise DTypeError(f"{function}: the result cannot be stored in x of dtype {x.dtype}")
+    if key is int and loop[1].kind in "iu":  # NumPy uses int64, and float64 with uint64
         values = loop[1].type(checked_scalar(function, values, loop[1]))
 
     def by_numpy(*views: np.ndarray) -> None:
@@ -356,7 +362,7 @@ def _at(
 def _write_one_by_one(
     call: Callable[..., ndarray], x: ndarray, targets: ndarray, amounts: ndarray, function: str
 ) -> None:
-    """``at`` element after element, where neither pairs nor the order may change."""
+    """Compute ``at`` element by element, where the order and the pairs must be kept."""
     flat, amounts = reshape(x, (x.size,)), ravel(amounts)
     for at, target in enumerate(targets.asnumpy().reshape(-1).tolist()):
         flat[target] = call(flat[target], amounts[at])
@@ -365,7 +371,7 @@ def _write_one_by_one(
 
 
 def _combine_runs(call: Callable[..., ndarray], runs: ndarray, values: ndarray) -> None:
-    """Combine each element of ``values`` with those before it of the same run, in place."""
+    """Combine each element of ``values`` with the earlier ones of its run, in place."""
     step = 1
     while step < runs.shape[0]:
         same = runs[step:] == runs[:-step]
@@ -388,7 +394,7 @@ def _reduceat(
     dtype: Any = None,
     out: ndarray | None = None,
 ) -> ndarray:
-    """The function applied between the elements of slices, which start at ``indices``.
+    """Reduce the elements of slices that start at ``indices``.
 
     A slice that would be empty is its first element. The host waits for the indices.
     """
@@ -405,7 +411,7 @@ def _reduceat(
         raise ArgumentError(f"{function}: indices must be a vector of integers")
     extent = x.shape[axis]
     if starts.size and (starts.min() < 0 or starts.max() >= extent):
-        raise IndexError(f"{function}: an index is outside 0 ... {extent - 1}")
+        raise IndexError(f"{function}: indices must be from 0 to {extent - 1}")
     loop = _loop(name, ufunc, x, dtype)
     shape = (*x.shape[:axis], starts.size, *x.shape[axis + 1 :])
     result = empty_on(placement, shape, loop)
@@ -444,12 +450,12 @@ _METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-#: Types of arrays that there are none of here: extended precision, objects, times.
+#: Type characters without dparray arrays: extended precision, objects, times.
 _FOREIGN_TYPES = frozenset("gGOmM")
 
 
 def _attach() -> None:
-    """Give the functions that are ufuncs in NumPy what ufuncs have."""
+    """Add NumPy's ufunc attributes to the functions that are ufuncs in NumPy."""
     for module in (elementwise, mathematics, bits, products):
         for name in vars(module)["__all__"]:
             ufunc: Any = getattr(np, name, None)

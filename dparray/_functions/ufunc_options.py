@@ -24,7 +24,7 @@ from dparray._functions.operands import as_mask, converted
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError
 
-#: NumPy's defaults; anything that is not a such string is looked at more closely.
+#: NumPy's defaults; other values are checked.
 DEFAULT_CASTING, DEFAULT_ORDER = "same_kind", "K"
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 _ORDERS = ("C", "F", "A", "K")
@@ -41,18 +41,18 @@ def apply_with_options(
     casting: str,
     order: str,
 ) -> ndarray:
-    """Return an elementwise function with the options of NumPy's ufuncs.
+    """Call an element-wise function with the options of NumPy's ufuncs.
 
     Args:
         function: the public function.
         parameters: the names of its operands.
-        compute: makes the result of the operands.
+        compute: the function that computes the result.
         operands: arrays and scalars.
-        out: an array for the result, or a tuple of it, or ``None``.
+        out: an array to write to, a tuple with that array, or ``None``.
         where: a mask, or ``True``.
-        dtype: the dtype that arrays are converted to first, or ``None``.
-        casting: which of these conversions, and of the result to ``out``, are allowed.
-        order: of a new result.
+        dtype: the dtype to which arrays are converted first, or ``None``.
+        casting: the allowed conversions to ``dtype`` and to ``out``.
+        order: the memory order of a new result.
     """
     outs = (only_out(function, out),)
     made = compute_with_options(
@@ -75,10 +75,10 @@ def compute_with_options(
     casting: str,
     order: str,
 ) -> tuple[ndarray, ...]:
-    """Return a function of one result or several with the options of NumPy's ufuncs.
+    """Call a function of one or more results with the options of NumPy's ufuncs.
 
     Nothing is written before all results are known to fit. ``outs`` has an array or ``None`` for
-    each result; the other arguments are those of :func:`apply_with_options`.
+    each result; for the other arguments see :func:`apply_with_options`.
     """
     taken = dispatch_override(function, operands, **_named_options(outs, where, dtype))
     if taken is not NotImplemented:
@@ -96,7 +96,8 @@ def compute_with_options(
             in_dtype(function, value, each, casting)
             for value, each in zip(operands, loop, strict=True)
         )
-        # A scalar takes the dtype of the arrays; where none has its own, it is an array of that.
+        # A scalar takes the dtype of the arrays; without arrays, it becomes an array of its own
+        # dtype.
         arrays = [value for value in operands if isinstance(value, ndarray)]
         place, dtypes = placement_of(arrays[0]), {value.dtype for value in arrays}
         operands = tuple(
@@ -140,14 +141,14 @@ def compute_with_options(
 
 
 def _named_options(outs: tuple[Any, ...], where: Any, dtype: Any) -> dict[str, Any]:
-    """The options that are no defaults, as the user has written them."""
+    """Return the options that differ from their defaults, as the caller wrote them."""
     out = None if not any(each is not None for each in outs) else outs
     named = {"out": out[0] if out is not None and len(out) == 1 else out}
     return named | {"where": where, "dtype": dtype}
 
 
 def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:
-    """Give a function of one or two arrays the options of NumPy's ufuncs."""
+    """Add the options of NumPy's ufuncs to a function of one or two arrays."""
     name, arity = compute.__name__, compute.__code__.co_argcount
     parameters = compute.__code__.co_varnames[:arity]
     of_numpy = getattr(np, name, None)
@@ -168,9 +169,9 @@ def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:
 
 
 def with_options_of_two(compute: Callable[..., tuple[ndarray, ndarray]]) -> Callable[..., Any]:
-    """Give a function with two results the options of NumPy's ufuncs.
+    """Add the options of NumPy's ufuncs to a function with two results.
 
-    Both of ``out=`` come in a tuple, where ``None`` stands for a new array, or by position.
+    The ``out=`` arrays are a tuple, in which ``None`` means a new array, or positional arguments.
     """
     name, arity = compute.__name__, compute.__code__.co_argcount
     parameters = ("x",) if arity == 1 else ("x1", "x2")
@@ -187,10 +188,10 @@ def with_options_of_two(compute: Callable[..., tuple[ndarray, ndarray]]) -> Call
         if out is not None:
             if type(out) is not tuple or len(out) != 2:
                 raise ArgumentError(
-                    f"{name}: there are two results; give out=(first, second), or None for one"
+                    f"{name}: there are two results; out= must be (first, second), or None for one"
                 )
             if outs[0] is not None or outs[1] is not None:
-                raise ArgumentError(f"{name}: out is given by position and by name; give it once")
+                raise ArgumentError(f"{name}: out must not be given both by position and by name")
             outs = out
         if (
             where is True
@@ -253,13 +254,13 @@ def taking_options(
     compute: Callable[..., ndarray],
     compute_into: Callable[..., ndarray] | None = None,
 ) -> Callable[..., ndarray]:
-    """Return a function of one or two arrays that takes the options of NumPy's ufuncs.
+    """Return a function of one or two arrays with the options of NumPy's ufuncs.
 
     Args:
         name: the public function.
-        arity: how many operands it has.
-        compute: makes the result of the operands.
-        compute_into: does with ``out=``; made of ``compute`` if not given.
+        arity: the number of operands.
+        compute: the function that computes the result.
+        compute_into: the function for ``out=``; derived from ``compute`` by default.
     """
     function: Callable[..., ndarray]
     if arity == 1:
@@ -324,7 +325,7 @@ def taking_options(
 
 
 def only_out(function: str, out: Any) -> Any:
-    """``out`` itself, also where it is given as NumPy's tuple of one.
+    """Return ``out``, unpacked from NumPy's tuple of one.
 
     Raises:
         ArgumentError: it is a tuple of another length.
@@ -333,25 +334,25 @@ def only_out(function: str, out: Any) -> Any:
         return out
     if len(out) != 1:
         raise ArgumentError(
-            f"{function}: there is one result, and out is a tuple of {len(out)}; give out=array"
+            f"{function}: there is one result, but out is a tuple of {len(out)}; give out=array"
         )
     return out[0]
 
 
 def check_casting(function: str, casting: Any) -> None:
-    """Refuse what is none of NumPy's rules for conversions.
+    """Raise unless a value is one of NumPy's casting rules.
 
     Raises:
-        ArgumentError: there is no such rule.
+        ArgumentError: the rule is unknown.
     """
     _check_choice(function, "casting", casting, _CASTINGS)
 
 
 def check_order(function: str, order: Any) -> str:
-    """NumPy's name of an order of memory, also for ``None`` and small letters.
+    """Return NumPy's name of a memory order, also for ``None`` and lowercase letters.
 
     Raises:
-        ArgumentError: there is no such order.
+        ArgumentError: the order is unknown.
     """
     order = _layout.as_order(order, DEFAULT_ORDER)
     _check_choice(function, "order", order, _ORDERS)
@@ -360,17 +361,17 @@ def check_order(function: str, order: Any) -> str:
 
 def _check_choice(function: str, name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if type(value) is not str or value not in allowed:
-        raise ArgumentError(f"{function}: {name} {value!r} is none of {', '.join(allowed)}")
+        raise ArgumentError(
+            f"{function}: {name} must be one of {', '.join(allowed)}; got {value!r}"
+        )
 
 
-#: The kinds of Python's numbers; each holds those before it.
+#: The kinds of Python numbers; each includes those before it.
 _PYTHONS = (bool, int, float, complex)
 
 
 def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
-    """Return an operand in the dtype that an operation is asked to compute in; Python's are
-    weak.
-    """
+    """Return an operand in the dtype to compute in; Python scalars are weak."""
     wanted = _dtypes.as_dtype(dtype)
     if not isinstance(value, ndarray | np.generic):
         rank = next((at for at, kind in enumerate(_PYTHONS) if isinstance(value, kind)), 0)
@@ -378,19 +379,19 @@ def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
             return value
         if casting != "unsafe":
             raise DTypeError(
-                f"{function}: {value!r} does not become {wanted} by the rule {casting!r}; convert "
-                f"it first, or let it be cut with casting='unsafe'"
+                f"{function}: {value!r} cannot be cast to {wanted} with casting={casting!r}; "
+                "use casting='unsafe' to truncate it"
             )
         with np.errstate(all="ignore"):
             return np.asarray(value if wanted.kind == "b" else value.real).astype(wanted)[()]
     if value.dtype.kind == "c" and wanted.kind != "c" and casting != "unsafe":
         raise DTypeError(
-            f"{function}: {value.dtype} does not become {wanted}; take dp.real(x) or dp.abs(x)"
+            f"{function}: {value.dtype} cannot be cast to {wanted}; use dp.real(x) or dp.abs(x)"
         )
     if not _dtypes.can_cast(value.dtype, wanted, casting):
         raise DTypeError(
-            f"{function}: {value.dtype} does not become {wanted} by the rule {casting!r}; convert "
-            f"with `x.astype('{wanted}')`"
+            f"{function}: {value.dtype} cannot be cast to {wanted} with casting={casting!r}; use "
+            f"`x.astype('{wanted}')`"
         )
     if isinstance(value, np.generic):
         with np.errstate(all="ignore"):
@@ -401,19 +402,19 @@ def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
 
 
 def _loop_for(function: str, operands: tuple[Any, ...], dtype: Any, casting: str) -> list[Any]:
-    """The dtypes of operands for which results are of ``dtype``: another one for predicates.
+    """Return the dtypes of operands for which results have ``dtype``: others for predicates.
 
-    Where NumPy has no loop with such results, operands are to be of ``dtype`` themselves.
+    If NumPy has no loop with such results, the operands must have ``dtype`` themselves.
     """
     wanted = _dtypes.as_dtype(dtype)
-    if function.startswith("logical_") and wanted.kind == "b":  # of anything
+    if function.startswith("logical_") and wanted.kind == "b":  # for operands of any dtype
         return [
             getattr(x, "dtype", next((kind for kind in _PYTHONS if isinstance(x, kind)), wanted))
             for x in operands
         ]
     ufunc = getattr(np, function, None)
     if isinstance(ufunc, np.ufunc) and ufunc.nin == len(operands):
-        truth = np.dtype(bool)  # Python's numbers are named by their type, but its Booleans
+        truth = np.dtype(bool)  # Python numbers are identified by their type, except Booleans
         keys = [getattr(x, "dtype", truth if isinstance(x, bool) else type(x)) for x in operands]
         signature = (None,) * ufunc.nin + (wanted,) * ufunc.nout
         try:
@@ -430,7 +431,7 @@ def _loop_for(function: str, operands: tuple[Any, ...], dtype: Any, casting: str
 
 
 def _check_unconverted(function: str, operands: tuple[Any, ...], casting: str) -> None:
-    """Refuse arrays that NumPy's ufunc computes in another dtype than their own."""
+    """Raise if NumPy's ufunc would compute arrays in a dtype other than their own."""
     ufunc = getattr(np, function, None)
     if not isinstance(ufunc, np.ufunc):
         return
@@ -439,23 +440,21 @@ def _check_unconverted(function: str, operands: tuple[Any, ...], casting: str) -
         for value in operands
     ]
     if any(key not in (bool, int, float, complex) for key in keys if isinstance(key, type)):
-        return  # no operand at all
+        return  # there are no operands
     for value, wanted in zip(operands, _dtypes.resolve(ufunc, tuple(keys)), strict=False):
         if isinstance(value, ndarray | np.generic):
             in_dtype(function, value, wanted, casting)
 
 
 def _in_new_memory(values: ndarray, axes: tuple[int, ...] | None) -> ndarray:
-    """A copy with its axes in a given order in memory."""
+    """Return a copy whose axes have a given order in memory."""
     copy = empty_on(placement_of(values), values.shape, values.dtype, axes)
     assign(copy, values)
     return copy
 
 
 def ordered(result: ndarray, order: str, operands: Sequence[Any]) -> ndarray:
-    """Return a new result in the order asked for; it has ``"K"`` already, but of a choice of
-    elements.
-    """
+    """Return a new result in the requested order, copied if necessary."""
     if order == "K" or result.ndim < 2:
         return result
     if order == "A":

@@ -1,7 +1,7 @@
-"""``@dp.elementwise`` and ``@dp.reduction``: array functions made of scalar functions.
+"""``@dp.elementwise`` and ``@dp.reduction``: array functions from scalar functions.
 
-Both follow data and are lazy like every other function: the scalar function is a device function
-that the kernels of expressions call.
+Both follow their data and are lazy, like every other function: the scalar function is a device
+function that the kernels of expressions call.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ _WEAK = {bool: bool, int: int, float: float, complex: complex}
 class _Scalar:
     """A scalar function, and the operations that call it.
 
-    The operation is of the values that the function refers to when it is asked for: another one is
-    made where one of these is assigned anew.
+    An operation captures the values to which the function refers when the operation is requested; a
+    new operation is created after one of these is reassigned.
     """
 
     def __init__(self, function: DeviceFunction) -> None:
@@ -78,9 +78,7 @@ class _Scalar:
         self._current: tuple[str, DeviceFunction] = ("", function)
 
     def current(self) -> tuple[str, DeviceFunction]:
-        """Return the function with the values it refers to now, and a name that no other one
-        has.
-        """
+        """Return the function with the values it refers to now, and a unique name."""
         if self._references is None or not all(each.is_current for each in self._references):
             copy, self._references = self.function.frozen()
             try:
@@ -97,23 +95,23 @@ _unkeyed = itertools.count()
 
 
 def _python_function(function: Any, who: str, count: int | None = None) -> Any:
-    """The Python function behind what a user gave as a scalar function; kernels are made of it.
+    """Return the Python function from which to compile kernels, given a scalar function.
 
-    A function of C, as ``math.erf``, is called by one made for it.
+    A C function such as ``math.erf`` is called by a generated wrapper.
 
     Args:
-        function: what was given.
-        who: who asks, for the message.
-        count: how many operands it has, where that is known.
+        function: the argument of the caller.
+        who: the public function, for the message.
+        count: the number of operands, if known.
 
     Raises:
-        KernelArgumentError: it is none that a kernel can call.
+        KernelArgumentError: a kernel cannot call the function.
     """
     if isinstance(function, FunctionType | DeviceFunction):
         return function
     if isinstance(function, BuiltinFunctionType):
         name, module = function.__name__, sys.modules.get(str(function.__module__))
-        with contextlib.suppress(ValueError):  # C functions need not say
+        with contextlib.suppress(ValueError):  # C functions may have no signature
             count = count or len(inspect.signature(function).parameters)
         if count and module in (math, builtins) and getattr(module, name, None) is function:
             operands = ", ".join("abcdefgh"[:count])
@@ -126,27 +124,27 @@ def _python_function(function: Any, who: str, count: int | None = None) -> Any:
             return scope[f"{name}_"]
     if isinstance(function, np.ufunc):
         raise KernelArgumentError(
-            f"{who}: np.{function.__name__} is a function of arrays of the host; "
-            f"dp.{function.__name__} takes arrays here, and functions of `math` elements in kernels"
+            f"{who}: np.{function.__name__} works on host arrays; "
+            f"dp.{function.__name__} works on dparray arrays, and `math` functions on elements"
         )
     raise KernelArgumentError(
-        f"{who}: {function!r} of type {type(function).__name__} is no Python function that a "
-        "kernel can be made of; write one that calls what it calls: lambda x: ..."
+        f"{who}: {function!r} of type {type(function).__name__} must be a Python function that a "
+        "kernel can be compiled from; write one that calls it: lambda x: ..."
     )
 
 
 class _SeveralResultsError(Exception):
-    """A scalar function returned a tuple."""
+    """Raised when a scalar function returned a tuple."""
 
     def __init__(self, count: int) -> None:
         self.count = count
 
 
 class _UserLoops:
-    """The loops of user-defined functions in generated kernels, which may never end."""
+    """The potentially endless loops of user-defined functions in generated kernels."""
 
     def has_long_work(self) -> bool:
-        """Return whether such a loop may run."""
+        """Return whether such a loop can run."""
         return True
 
 
@@ -154,11 +152,11 @@ _USER_LOOPS = _UserLoops()
 
 
 class ElementwiseFunction:
-    """An array function that applies a scalar function to every element; see :func:`elementwise`.
+    """An array function that applies a scalar function to each element; see :func:`elementwise`.
 
     Attributes:
         device_function: the scalar function, for use in kernels.
-        parameters: their names.
+        parameters: the names of its parameters.
     """
 
     def __init__(self, function: Callable[..., Any], dtype: Any) -> None:
@@ -178,23 +176,23 @@ class ElementwiseFunction:
         self.parameters = tuple(self._signature.parameters)
         if not self.parameters:
             raise KernelArgumentError(
-                f"elementwise: {self.__name__} takes no operand; an elementwise function is called "
+                f"elementwise: {self.__name__} must have at least one operand; it is called "
                 "with one element of each array"
             )
         named = inspect.Parameter.KEYWORD_ONLY
-        # How its operands are written in a call of the function: those that go by name only.
+        # The prefix of each operand in a call of the function: the name of keyword-only ones.
         self._prefixes = tuple(
             f"{each.name}=" if each.kind is named else ""
             for each in self._signature.parameters.values()
         )
-        # A function of several results is one for each; whether it is, a first call finds out.
+        # A function with several results is split into one for each; the first call finds out.
         self._parts: tuple[ElementwiseFunction, ...] | None = None
         if isinstance(dtype, list | tuple):
             self._parts = self._made_for_each(dtype)
             dtype = None
         self._dtype = None if dtype is None else _dtypes.as_dtype(dtype)
         self._scalar = _Scalar(self.device_function)
-        # By the name of the function as it is now, and the kind of number that it must return.
+        # By the name of the current version of the function, and the kind of its result.
         self._ops: dict[tuple[str, str], Op] = {}
         self._tried: dict[tuple[str, tuple[np.dtype[Any], ...]], np.dtype[Any]] = {}
         self._compiled: set[tuple[Any, ...]] = set()
@@ -203,29 +201,29 @@ class ElementwiseFunction:
         return f"<dparray elementwise function {self.__qualname__}>"
 
     def __reduce__(self) -> str:
-        return self.__qualname__  # as functions are pickled: by name
+        return self.__qualname__  # functions are pickled by name
 
     def __call__(self, *operands: Any, out: Any = None, **named: Any) -> ndarray:
         """Apply the function to arrays, sequences and scalars, broadcast against each other.
 
-        The result is pending like that of any operation, and computed in one kernel with what it
-        is made of and what is made of it. Operands may be given by name, and those that have a
-        default may be left out. Of several results there is a tuple, and ``out`` is one.
+        The result is pending like that of any operation, and is fused with the operations before
+        and after it. Operands may be passed by name, and those with a default may be omitted. For
+        several results, the return value and ``out`` are tuples.
 
         Raises:
-            ArgumentError: ``out`` has not as many arrays as there are results.
+            ArgumentError: ``out`` does not have one array for each result.
             ExecutionPlacementError: the arrays are on different queues.
             HostConversionError: an operand is a NumPy array.
-            KernelArgumentError: too many operands or too few, or one of another name.
+            KernelArgumentError: too many or too few operands, or an unknown name.
             KernelCompileError: the function does not compile for these dtypes.
-            ShapeError: the shapes do not broadcast, or not to ``out``.
-            DTypeError: the result does not fit ``out``.
+            ShapeError: the shapes do not broadcast, or do not match ``out``.
+            DTypeError: the result cannot be stored in ``out``.
         """
         options = named if out is None else {**named, "out": out}
         if is_met(operands, named):
             return in_single(self, operands, options)
         if self._parts is None and isinstance(out, tuple):
-            self(*operands, **named)  # finds out how many results there are
+            self(*operands, **named)  # finds the number of results
         if self._parts is not None:
             return self._call_each(self._parts, operands, named, out)
         values = [shared(value) for value in self._bound(operands, named)]
@@ -268,7 +266,7 @@ class ElementwiseFunction:
         return operate_into(out, op, values, loop, shape, placement)
 
     def _arrays(self, values: Sequence[Any]) -> list[tuple[str, ndarray]]:
-        """The arrays among the operands, with their names."""
+        """Return the arrays among the operands, with their names."""
         return [
             (name, value)
             for name, value in zip(self.parameters, values, strict=True)
@@ -276,7 +274,7 @@ class ElementwiseFunction:
         ]
 
     def _made_for_each(self, dtypes: Sequence[Any]) -> tuple[ElementwiseFunction, ...]:
-        """A function for each result. The compiler leaves out what only the others need."""
+        """Create a function for each result; the compiler removes code for the others."""
         scope: dict[str, Any] = {"__name__": __name__, "function": self.device_function}
         given = ", ".join(
             f"{name}={name}" if prefix else name
@@ -302,18 +300,18 @@ class ElementwiseFunction:
         named: Mapping[str, Any],
         out: Any,
     ) -> Any:
-        """A tuple, instead of the one array that nearly all functions give."""
+        """Return a tuple of results, instead of the usual single array."""
         if out is None:
             out = (None,) * len(parts)
         if not isinstance(out, tuple) or len(out) != len(parts):
             raise ArgumentError(
-                f"{self.__name__}: has {len(parts)} results; give out= as a tuple of as many arrays"
+                f"{self.__name__}: has {len(parts)} results; out= must be a tuple of as many arrays"
             )
         values = self._bound(operands, named)
         return tuple(part(*values, out=each) for part, each in zip(parts, out, strict=True))
 
     def _bound(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """An operand for each parameter, as Python binds the arguments of a call."""
+        """Bind the arguments of a call to the parameters, as Python does."""
         if not named and len(operands) == len(self.parameters) and not any(self._prefixes):
             return operands
         try:
@@ -332,7 +330,7 @@ class ElementwiseFunction:
         return dict(zip(self.parameters, self._bound(operands, named), strict=True))
 
     def _by_position(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A Python function of these parameters that takes all of them by position."""
+        """Return a Python function that accepts all of these parameters by position."""
         if not any(self._prefixes):
             return function
         count = self._prefixes.count("")
@@ -344,7 +342,7 @@ class ElementwiseFunction:
     def _dtypes_of(
         self, values: Sequence[Any], arrays: Sequence[tuple[str, ndarray]]
     ) -> tuple[np.dtype[Any], ...]:
-        """The dtypes the function gets: arrays' and NumPy scalars' own; the others are weak."""
+        """Return the dtypes of arrays and NumPy scalars; the other operands are weak."""
         own = [array.dtype for _, array in arrays]
         return tuple(
             value.dtype if isinstance(value, ndarray | np.generic) else np.result_type(*own, value)
@@ -352,7 +350,7 @@ class ElementwiseFunction:
         )
 
     def _operation(self, dtypes: tuple[np.dtype[Any], ...]) -> tuple[Op, np.dtype[Any]]:
-        """The operation on operands of these dtypes, and the dtype of its result."""
+        """Return the operation on operands of these dtypes, and the dtype of its result."""
         name, function = self._scalar.current()
         dtype = self._dtype or self._tried.get((name, dtypes))
         if dtype is None:
@@ -377,10 +375,11 @@ class ElementwiseFunction:
         return op, dtype
 
     def _kind(self, dtype: np.dtype[Any], dtypes: Sequence[np.dtype[Any]]) -> str:
-        """The kind of number the function must return in kernels: ``"any"``, and ``"truth"``,
-        where it is converted, as a dtype that was given says.
+        """Return the kind of number the function must return in kernels.
 
-        Of uint64 beside signed integers, kernels make integers that wrap around and NumPy float64.
+        ``"any"``, or ``"truth"`` if an explicit dtype requests a conversion to Boolean.
+
+        For uint64 with signed integers, kernels compute integers that wrap around, NumPy float64.
         """
         if self._dtype is not None:
             return "truth" if dtype.kind == "b" else "any"
@@ -389,28 +388,29 @@ class ElementwiseFunction:
         return "f" if dtype.kind == "f" and all(each.kind in "biu" for each in dtypes) else "any"
 
     def _result_dtype(self, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-        """The result dtype by NumPy's rules: the function is tried on ones of the operands' dtypes.
+        """Return the result dtype by NumPy's rules, by calling the function with ones.
 
-        A Python scalar as the result is as weak as one in an expression.
+        If the result is a Python scalar, it is weak, as in an expression.
         """
         with np.errstate(all="ignore"):
             try:
                 result = self._by_position(self.py_func)(*(dtype.type(1) for dtype in dtypes))
             except Exception as error:
                 raise DTypeError(
-                    f"{self.__name__}: its dtype cannot be found by trying it on ones of dtypes "
-                    f"{', '.join(map(str, dtypes))} ({type(error).__name__}: {error}); give it: "
-                    "@dp.elementwise(dtype=...)"
+                    f"{self.__name__}: cannot infer the result dtype by a call with ones of dtypes "
+                    f"{', '.join(map(str, dtypes))} ({type(error).__name__}: {error}); give "
+                    "dtype=: @dp.elementwise(dtype=...)"
                 ) from error
         if isinstance(result, np.generic) or (type(result) is ndarray and not result.ndim):
-            # The functions of dp.special, which are device functions in kernels, give arrays here.
+            # The functions of dp.special, which are device functions in kernels, return arrays
+            # here.
             return result.dtype
         if type(result) is tuple:
             raise _SeveralResultsError(len(result))
         if type(result) not in _WEAK:
             raise DTypeError(
-                f"{self.__name__}: returns a {type(result).__name__}; an elementwise function "
-                "returns a number"
+                f"{self.__name__}: returns a {type(result).__name__}, but an element-wise function "
+                "must return a number"
             )
         if type(result) is bool:
             return np.dtype(bool)
@@ -424,7 +424,7 @@ class ElementwiseFunction:
         shape: tuple[int, ...],
         placement: Placement,
     ) -> None:
-        """Compile the operation when it is met, so that errors come at the line that calls it."""
+        """Compile the operation immediately, so that errors come from the line that calls it."""
         key = (op, loop, has_float64(placement.queue.sycl_device))
         if prod(shape) and key not in self._compiled:
             labels = [f"{name}: {each}" for name, each in zip(self.parameters, loop, strict=False)]
@@ -457,19 +457,19 @@ def elementwise(
     function: None = None, *, dtype: Any = None
 ) -> Callable[[Callable[..., Any]], ElementwiseFunction]: ...
 def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
-    """Make an array function of a scalar function.
+    """Create an array function from a scalar function.
 
     The result broadcasts its operands and follows them: same queue, coerced USM type. Its dtype
-    is what NumPy's rules give for the expression, with Python numbers weak; ``dtype`` overrules.
-    It is pending like that of any operation: one kernel computes it together with what its operands
-    are made of and what is made of it. Global and captured values are those at the time of the
-    call, constants for the compiler; what changes often is better an operand.
+    follows NumPy's rules for the expression, with Python numbers weak; ``dtype`` overrides it. The
+    result is pending and is fused with the operations before and after it. Global and captured
+    variables have their values at the time of the call and are constants for the compiler; pass
+    values that change often as operands.
 
     Args:
-        function: a Python function of numbers in the kernel language, or a device function.
-            What returns a tuple is a function of several results, and makes a tuple of arrays.
-        dtype: the dtype of the result, for functions that cannot be tried on the host; of several
-            results a tuple of as many.
+        function: a Python function of numbers in the kernel language, or a device function. A
+            function that returns a tuple gives a tuple of arrays.
+        dtype: the dtype of the result, for functions that cannot be called on the host; for several
+            results, a tuple with one for each.
 
     Example:
         >>> import dparray as dp
@@ -491,7 +491,7 @@ def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
 
 
 class ReductionFunction:
-    """An array function that combines elements along axes; see :func:`reduction`."""
+    """An array function that reduces elements along axes; see :func:`reduction`."""
 
     def __init__(self, combine: Callable[..., Any], identity: Any, map_: Any, dtype: Any) -> None:
         combine = _python_function(combine, "reduction", 2)
@@ -515,7 +515,7 @@ class ReductionFunction:
         return f"<dparray reduction {self.__qualname__}>"
 
     def __reduce__(self) -> str:
-        return self.__qualname__  # as functions are pickled: by name
+        return self.__qualname__  # functions are pickled by name
 
     def __call__(
         self,
@@ -525,16 +525,17 @@ class ReductionFunction:
         out: ndarray | None = None,
         **named: Any,
     ) -> ndarray:
-        """Map the operands and combine the results along ``axis``, or all of them.
+        """Map the operands and reduce the results along ``axis``, or all of them.
 
-        Operands of the map may be given by name, and those that have a default may be left out.
+        Operands of the map may be passed by name, and those with a default may be omitted.
 
         Raises:
             ExecutionPlacementError: the arrays are on different queues.
-            AxisError: there is no such axis.
-            ArgumentError: an axis is no integer.
-            ShapeError: an axis is named twice, or the result does not fit ``out``.
-            DTypeError: the identity does not fit the elements, or the result does not fit ``out``.
+            AxisError: an axis is out of range.
+            ArgumentError: an axis is not an integer.
+            ShapeError: an axis occurs twice, or the result does not match ``out``.
+            DTypeError: the identity does not match the elements, or the result does not match
+                ``out``.
         """
         if self._map is not None:
             x = self._map(*operands, **named)
@@ -542,9 +543,9 @@ class ReductionFunction:
             x = check_array(self.__name__, "x", operands[0])
         else:
             raise KernelArgumentError(
-                f"{self.__name__}: takes one array; got {len(operands) + len(named)} operands"
+                f"{self.__name__}: expects one array; got {len(operands) + len(named)} operands"
                 f"{''.join(f', {name}= among them' for name in named)}. A reduction of several "
-                "arrays needs map="
+                "arrays requires map="
             )
         if out is not None:
             check_out(self.__name__, [("x", x)], out)
@@ -559,7 +560,9 @@ class ReductionFunction:
     def _reduce(self, x: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
         identity = checked_scalar(self.__name__, scalar_value(self.identity), x.dtype)
         if identity != self.identity and x.dtype.kind not in "fc":
-            raise DTypeError(f"{self.__name__}: the identity {self.identity} is no {x.dtype}")
+            raise DTypeError(
+                f"{self.__name__}: the identity {self.identity} cannot be cast to {x.dtype}"
+            )
         if x.size == 0:
             return full(
                 reduced_shape(x.shape, axes, keepdims),
@@ -568,7 +571,7 @@ class ReductionFunction:
                 usm_type=x.usm_type,
                 sycl_queue=x.sycl_queue,
             )
-        # Combined in single precision, and rounded once.
+        # Combined in float32, and rounded once.
         if x.dtype == np.float16 or _dtypes.is_bfloat16(x.dtype):
             wide = astype_array(x, np.dtype(np.float32))
             return astype_array(self._reduce(wide, axes, keepdims), x.dtype)
@@ -585,9 +588,9 @@ class ReductionFunction:
         return reduce_array(row, x, axes, keepdims, x.dtype, x.dtype, identity)
 
     def _combined_pairs(self, x: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
-        """The reduction of complex numbers, which Intel's CPU driver crashes on in one kernel.
+        """Reduce complex numbers, for which a single kernel crashes Intel's CPU driver.
 
-        The second half of what is left is combined with the first one, until one is left.
+        The second half of the remaining elements is combined with the first until one is left.
         """
         kept = tuple(axis for axis in range(x.ndim) if axis not in axes)
         count = prod(x.shape[axis] for axis in axes)
@@ -607,7 +610,7 @@ class ReductionFunction:
         return reshape(left, reduced_shape(x.shape, axes, keepdims))
 
     def _row(self, kind: str) -> Reduction:
-        """The reduction by the function with the values it refers to now."""
+        """Return the reduction by the function with the values it refers to now."""
         name, function = self._scalar.current()
         row = self._rows.get((name, kind))
         if row is None:
@@ -638,19 +641,19 @@ def reduction(
     map: Any = None,
     dtype: Any = None,
 ) -> Any:
-    """Make a reduction of a function that combines two values.
+    """Create a reduction from a function that combines two values.
 
-    The elements, or what ``map`` makes of them, are combined in many places at once, so the
-    function must be associative and commutative; the order depends on the shape and the device
-    alone. The result follows its operands.
+    The elements, or the results of ``map``, are combined in parallel, so the function must be
+    associative and commutative. The order depends only on the shape and the device. The result
+    follows its operands.
 
     Args:
         combine: a Python function of two numbers in the kernel language, or a device function.
-        identity: the number that changes nothing when it is combined, such as 0 in a sum; the
-            result of an empty reduction.
+        identity: the neutral element of the function, such as 0 for a sum; the result of an empty
+            reduction.
         map: a scalar function of one or more operands that is applied first.
-        dtype: what to map and combine in; by default the dtype of the operand, or of the mapped
-            value.
+        dtype: the dtype to map and combine in; by default the dtype of the operand, or of the
+            mapped value.
 
     Example:
         >>> import dparray as dp

@@ -1,4 +1,4 @@
-"""``vectorize``: NumPy's way to make an array function of a function of numbers or of vectors."""
+"""``vectorize``: NumPy's decorator for array functions from functions of numbers or vectors."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ def vectorize(
     cache: bool = False,
     signature: str | None = None,
 ) -> Any:
-    """Make an array function of a scalar function: NumPy's name for :func:`elementwise`.
+    """Create an array function from a scalar function; NumPy's name for :func:`elementwise`.
 
-    The function is compiled for the device, so it is written in the kernel language. With a
-    ``signature`` it is a function of arrays instead, which Python calls for each of the vectors and
-    matrices in its operands.
+    The function is compiled for the device, so it must be in the kernel language. With a
+    ``signature`` it is instead a function of arrays, which Python calls for each vector or matrix
+    in its operands.
 
     Args:
-        pyfunc: a Python function of numbers, or a ufunc of NumPy's, which stands for ours.
-        otypes: the result's dtype: one, or a list or string of as many as there are results.
-        doc: its docstring.
-        excluded: positions and names of parameters that are given to the function as they are:
-            numbers or tuples of numbers, constants for the compiler.
-        cache: without effect: compiled functions are kept anyway.
+        pyfunc: a Python function of numbers, or a NumPy ufunc, which stands for dparray's function.
+        otypes: the dtype of the result, or a list or string with one for each result.
+        doc: the docstring.
+        excluded: positions and names of parameters that are passed unchanged: numbers or tuples of
+            numbers, which are constants for the compiler.
+        cache: ignored; compiled functions are always cached.
         signature: the axes of vectors and matrices, as ``"(n),(n)->()"``.
 
     Raises:
-        ArgumentError: ``signature`` is none.
-        KernelArgumentError: ``pyfunc`` is no function that a kernel can be made of.
+        ArgumentError: ``signature`` is invalid.
+        KernelArgumentError: a kernel cannot be compiled from ``pyfunc``.
 
     Example:
         >>> import dparray as dp
@@ -89,7 +89,7 @@ def vectorize(
 
 
 def _result_dtypes(otypes: Any) -> list[Any] | None:
-    """The dtypes of the results, where they are given."""
+    """Return the dtypes of the results, if they are given."""
     if otypes is None:
         return None
     is_letters = isinstance(otypes, str) and all(one in np.typecodes["All"] for one in otypes)
@@ -98,7 +98,7 @@ def _result_dtypes(otypes: Any) -> list[Any] | None:
 
 
 def _function_like(pyfunc: Any) -> Callable[..., Any] | None:
-    """Our function that a ufunc of NumPy's stands for."""
+    """Return the dparray function for a NumPy ufunc."""
     if not isinstance(pyfunc, np.ufunc):
         return None
     for module in (elementwise, mathematics, bits):
@@ -109,10 +109,10 @@ def _function_like(pyfunc: Any) -> Callable[..., Any] | None:
 
 
 class _WithConstants:
-    """A scalar function with parameters that are constants: one kernel for each of their values."""
+    """A scalar function with constant parameters: one kernel for each combination of values."""
 
     def __init__(self, pyfunc: Callable[..., Any], dtype: Any, excluded: frozenset[Any]) -> None:
-        self._of_all = ElementwiseFunction(pyfunc, dtype)  # checks what it is
+        self._of_all = ElementwiseFunction(pyfunc, dtype)  # raises for invalid functions
         self.__name__, self.__doc__ = self._of_all.__name__, self._of_all.__doc__
         self._dtype = dtype
         parameters = tuple(self._of_all.parameters)
@@ -125,7 +125,7 @@ class _WithConstants:
         ]
         if unknown:
             raise ArgumentError(
-                f"vectorize: excluded {unknown[0]!r} is no parameter of {self.__name__}, which has "
+                f"vectorize: excluded {unknown[0]!r} is not a parameter of {self.__name__}: "
                 f"{', '.join(parameters)}"
             )
         self._made: dict[Any, ElementwiseFunction] = {}
@@ -140,7 +140,7 @@ class _WithConstants:
         return made(*values.values())
 
     def _with(self, constants: Mapping[str, Any]) -> ElementwiseFunction:
-        """The function of the other parameters."""
+        """Return the function of the other parameters."""
         parameters = self._of_all.parameters
         scope: dict[str, Any] = {"__name__": __name__, "function": self._of_all.device_function}
         scope |= {f"constant_{name}": value for name, value in constants.items()}
@@ -154,10 +154,10 @@ class _WithConstants:
 
 
 def _constant(name: str, value: Any) -> Any:
-    """A constant of a kernel: a number, or a tuple of numbers.
+    """Return a kernel constant: a number, or a tuple of numbers.
 
     Raises:
-        KernelArgumentError: it is neither.
+        KernelArgumentError: the value is neither.
     """
     if isinstance(value, np.ndarray | list | tuple):
         return tuple(_constant(name, one) for one in value)
@@ -182,11 +182,11 @@ class _OfArrays:
         excluded: frozenset[Any],
     ) -> None:
         if not callable(pyfunc):
-            raise KernelArgumentError(f"vectorize: {pyfunc!r} is no function")
+            raise KernelArgumentError(f"vectorize: {pyfunc!r} must be a function")
         text = "".join(signature.split()) if isinstance(signature, str) else ""
         if not _SIGNATURE.fullmatch(text):
             raise ArgumentError(
-                f"vectorize: signature {signature!r} is not of the form '(m,n),(n)->(m)'"
+                f"vectorize: signature must have the form '(m,n),(n)->(m)'; got {signature!r}"
             )
         before, after = text.split("->")
         self._inputs, self._outputs = (
@@ -195,7 +195,7 @@ class _OfArrays:
         )
         if dtypes is not None and len(dtypes) != len(self._outputs):
             raise ArgumentError(
-                f"vectorize: otypes names {len(dtypes)} results, {signature!r} has "
+                f"vectorize: otypes names {len(dtypes)} results, but {signature!r} has "
                 f"{len(self._outputs)}"
             )
         self._function, self._dtypes, self._excluded = pyfunc, dtypes, excluded
@@ -210,7 +210,7 @@ class _OfArrays:
         positions = [at for at in range(len(operands)) if at not in self._excluded]
         if len(positions) != len(self._inputs):
             raise ArgumentError(
-                f"{name}: takes {len(self._inputs)} arrays by its signature; got {len(positions)}"
+                f"{name}: expects {len(self._inputs)} arrays by its signature; got {len(positions)}"
             )
         arrays = check_arrays(name, *((f"operand {at}", operands[at]) for at in positions))
         placement = common_placement(
@@ -236,7 +236,7 @@ class _OfArrays:
             parts = list(found) if isinstance(found, tuple) else [found]
             if len(parts) != len(self._outputs):
                 raise ShapeError(
-                    f"{name}: gives {len(parts)} results, its signature says {len(self._outputs)}"
+                    f"{name}: returned {len(parts)} results; its signature has {len(self._outputs)}"
                 )
             parts = [check_array(name, "a result", part, placement) for part in parts]
             for part, core in zip(parts, self._outputs, strict=True):
@@ -259,13 +259,13 @@ class _OfArrays:
         extents: Mapping[str, int],
         parts: Sequence[ndarray],
     ) -> list[ndarray]:
-        """The results before they are filled; ``parts`` are those of the first call."""
+        """Allocate the results; ``parts`` are those of the first call."""
         dtypes = self._dtypes or [part.dtype for part in parts]
         unknown = [axis for core in self._outputs for axis in core if axis not in extents]
         if unknown or not dtypes:
             raise ShapeError(
-                f"{self.__name__}: there is nothing to call it with, so its results are not known; "
-                f"give otypes=, and no extents that only the results have"
+                f"{self.__name__}: the operands are empty, so the results are unknown; "
+                f"give otypes=, and only axes that the operands have"
             )
         return [
             empty_on(placement, (*shape, *(extents[axis] for axis in core)), dtype)
@@ -276,9 +276,11 @@ class _OfArrays:
 def _learn(
     function: str, extents: dict[str, int], core: Sequence[str], found: Sequence[int]
 ) -> None:
-    """Note the extents of named axes; each name stands for one extent."""
+    """Record the lengths of named axes; each name stands for one length."""
     if len(found) != len(core):
-        raise ShapeError(f"{function}: an operand has not the axes ({','.join(core)})")
+        raise ShapeError(f"{function}: an operand does not have the axes ({','.join(core)})")
     for axis, extent in zip(core, found, strict=True):
         if extents.setdefault(axis, extent) != extent:
-            raise ShapeError(f"{function}: the axis {axis} has extent {extents[axis]} and {extent}")
+            raise ShapeError(
+                f"{function}: axis {axis} must have one length; got {extents[axis]} and {extent}"
+            )

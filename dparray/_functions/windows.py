@@ -23,7 +23,7 @@ def _window(values: np.ndarray, place: dict[str, Any]) -> ndarray:
 
 
 def hanning(m: int, **place: Any) -> ndarray:
-    """Return the Hann window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+    """Return the Hann window of ``m`` points; for ``device=`` see :func:`asarray`.
 
     Example:
         >>> import dparray as dp
@@ -34,7 +34,7 @@ def hanning(m: int, **place: Any) -> ndarray:
 
 
 def hamming(m: int, **place: Any) -> ndarray:
-    """Return the Hamming window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+    """Return the Hamming window of ``m`` points; for ``device=`` see :func:`asarray`.
 
     Example:
         >>> import dparray as dp
@@ -45,7 +45,7 @@ def hamming(m: int, **place: Any) -> ndarray:
 
 
 def blackman(m: int, **place: Any) -> ndarray:
-    """Return the Blackman window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+    """Return the Blackman window of ``m`` points; for ``device=`` see :func:`asarray`.
 
     Example:
         >>> import dparray as dp
@@ -56,7 +56,7 @@ def blackman(m: int, **place: Any) -> ndarray:
 
 
 def bartlett(m: int, **place: Any) -> ndarray:
-    """Return the Bartlett window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+    """Return the Bartlett window of ``m`` points; for ``device=`` see :func:`asarray`.
 
     Example:
         >>> import dparray as dp
@@ -67,7 +67,7 @@ def bartlett(m: int, **place: Any) -> ndarray:
 
 
 def kaiser(m: int, beta: float, **place: Any) -> ndarray:
-    """Return the Kaiser window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+    """Return the Kaiser window of ``m`` points; for ``device=`` see :func:`asarray`.
 
     Example:
         >>> import dparray as dp

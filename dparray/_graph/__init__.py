@@ -1,5 +1,5 @@
 """The expression graph: tables of operations and reductions, nodes, and views of expressions.
 
-Nodes are what the array layer makes and the evaluator computes. Imports the ground alone, and no
-package of SYCL.
+The array layer creates nodes and the evaluator computes them. Imports only the base modules, and no
+SYCL package.
 """

@@ -1,11 +1,11 @@
-"""Complex functions made of real ones, where dpnp.tensor's are not right.
+"""Complex functions composed of real ones, for cases where dpnp.tensor's are inaccurate.
 
-dpnp 0.20's inverse functions lose all digits of large and small numbers in single precision
-(`asin(32767j)` is infinite), and its hyperbolic ones make NaN of 0 times infinity. Non-finite
-numbers are left to dpnp. The inverse functions are those of W. Kahan, "Branch cuts for complex
+In single precision, dpnp 0.20's inverse functions lose all digits of large and small numbers
+(`asin(32767j)` is infinite), and its hyperbolic functions return NaN for 0 times infinity.
+Non-finite numbers are left to dpnp. The inverse functions follow W. Kahan, "Branch cuts for complex
 elementary functions" (1987).
 
-Each function is a row's ``library`` (:class:`dparray._graph.ops.Op`): it takes the module to
+Each function is the ``library`` of a row (:class:`dparray._graph.ops.Op`): it takes the module to
 compute with, its ``where``, the module's function, and the operand.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 Parts = tuple[Any, Any]
 Function = Callable[[Any, Any, Any, Any], Any]
 
-#: From here on, `exp(-2 * x)` is nothing beside 1.
+#: From here on, `exp(-2 * x)` is negligible compared with 1.
 _LARGE = {"F": 10.0, "D": 22.0}
 
 
@@ -29,7 +29,7 @@ def _joined(xp: Any, parts: Parts, like: Any) -> Any:
 
 
 def _root(xp: Any, real: Any, imaginary: Any, like: Any) -> Parts:
-    """The square root of a number of these parts, whose zeros keep their signs."""
+    """Return the square root of a number given by its parts, whose zeros keep their signs."""
     root = xp.sqrt(_joined(xp, (real, imaginary), like))
     return xp.real(root), xp.imag(root)
 
@@ -68,7 +68,7 @@ def _atan(xp: Any, like: Any, x: Any, y: Any) -> Parts:
 
 
 def _of_finite(parts: Callable[[Any, Any, Any, Any], Parts]) -> Function:
-    """The parts that a function has of finite numbers, and what the module has of others."""
+    """Combine parts that are correct for finite numbers with the module's result for others."""
 
     def function(xp: Any, where: Any, ready: Any, x: Any) -> Any:
         made = _joined(xp, parts(xp, x, xp.real(x), xp.imag(x)), x)
@@ -82,14 +82,14 @@ asinh, acosh, atanh = map(_of_finite, (_asinh, _acosh, _atanh))
 
 
 def _waves(xp: Any, size: Any, angle: Any) -> Parts:
-    """`exp(size) / 2` times the cosine and the sine of an angle, also where the first overflows."""
+    """Return `exp(size) / 2` times the cosine and sine of an angle, even if the first overflows."""
     half = xp.exp(xp.abs(size) / 2)
     sine = (half * xp.sin(angle)) * (half / 2)
     return (half * xp.cos(angle)) * (half / 2), xp.where(angle == 0, angle, sine)
 
 
 def _growing(parts: Callable[[Any, Any, Any], Parts], by_imaginary: bool) -> Function:
-    """A function that grows with one part, made of its parts where that part is large."""
+    """Create a function that grows with one part, with a formula for large values of that part."""
 
     def function(xp: Any, where: Any, ready: Any, x: Any) -> Any:
         real, imaginary = xp.real(x), xp.imag(x)
@@ -125,7 +125,7 @@ sin, cos = _growing(_sin, True), _growing(_cos, True)
 
 
 def logarithm(base: float) -> Function:
-    """Return the logarithm to a base, exact where the absolute value is near 1."""
+    """Return the logarithm to a base, accurate if the absolute value is near 1."""
 
     def function(xp: Any, where: Any, ready: Any, x: Any) -> Any:
         first, second = xp.abs(xp.real(x)), xp.abs(xp.imag(x))
@@ -140,7 +140,7 @@ def logarithm(base: float) -> Function:
 
 
 def reciprocal(xp: Any, where: Any, ready: Any, x: Any) -> Any:
-    """By R. Smith, "Algorithm 116: Complex division" (1962), as kernels and NumPy have it."""
+    """Divide by R. Smith, "Algorithm 116: Complex division" (1962), as kernels and NumPy do."""
     real, imaginary = xp.real(x), xp.imag(x)
     is_wide = xp.abs(imaginary) <= xp.abs(real)
     large, small = where(is_wide, real, imaginary), where(is_wide, imaginary, real)
@@ -151,9 +151,9 @@ def reciprocal(xp: Any, where: Any, ready: Any, x: Any) -> Any:
 
 
 def quotient(xp: Any, where: Any, ready: Any, x1: Any, x2: Any) -> Any:
-    """By Smith's algorithm; of zeros, whose signs do not count, in each part.
+    """Return the reciprocal by Smith's algorithm; for zeros with positive zeros in each part.
 
-    dpnp's keeps the signs of zeros: they would be those of infinities.
+    dpnp keeps the signs of zeros, which would become the signs of infinities.
     """
     found = ready(x1, x2)
     first, second, real, imaginary = xp.real(x1), xp.imag(x1), xp.real(x2), xp.imag(x2)
@@ -169,7 +169,7 @@ def quotient(xp: Any, where: Any, ready: Any, x1: Any, x2: Any) -> Any:
 
 
 def sign(xp: Any, where: Any, ready: Any, x: Any) -> Any:
-    """Along an axis of the plane where one part is infinite, NaN where both are."""
+    """Return the result along an axis of the plane if one part is infinite, NaN if both are."""
     found = ready(x)
     parts = xp.real(x), xp.imag(x)
     for part, other, into in ((*parts, found.real), (*parts[::-1], found.imag)):

@@ -1,4 +1,4 @@
-"""Operations on whole arrays that the kernels of expressions compute for one element at a time."""
+"""Operations on whole arrays that the kernels of expressions compute element by element."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _NO_UFUNC = np.frompyfunc(_of_one_element, 1, 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contraction(Op):
-    """An operation each element of which is made of many elements of its operands.
+    """An operation in which each element depends on many elements of its operands.
 
-    Like an elementwise operation it has an expression, so what is made of it becomes part of one
-    kernel; where it has none, and where nothing else is in its kernel, it is computed ``alone``.
+    Like an element-wise operation it has an expression, so that later operations can share its
+    kernel. If it has no expression, or its kernel contains nothing else, ``alone`` computes it.
 
     Attributes:
-        whole: how many of the first operands are whole arrays, which are computed before; the
-            expression indexes them itself, in elements from their first one, as ``{0:array}``.
+        whole: the number of leading operands that are whole arrays, evaluated beforehand; the
+            expression indexes them itself, in elements from the first one, as ``{0:array}``.
         alone: computes it from the layouts of its arrays in memory into a contiguous layout.
-        reason: why, for :func:`dparray.explain`.
-        source: gives the text of the kernel that computes it alone.
-        terms: how many values an element combines, by the shape of the first operand.
-        is_library: whether a library computes it alone, as fast as matrix products are; else a
-            generated kernel does, which takes about an addition for each value.
+        reason: the reason shown by :func:`dparray.explain`.
+        source: returns the source of the kernel that computes it alone.
+        terms: the number of values combined per element, from the shape of the first operand.
+        is_library: whether a library computes it alone, at the speed of matrix products; otherwise
+            a generated kernel does, with about one addition per value.
     """
 
     whole: int = 0

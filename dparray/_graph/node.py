@@ -1,10 +1,10 @@
-"""Expression nodes: what a pending array will be.
+"""Expression nodes: the values of pending arrays.
 
-A node is *pending* while it has operands and no layout, and *computed* once it has a layout (it
-then keeps no operands, so the arrays behind it can be freed). Shape, dtype and placement are known
-from the start. A leaf is a node that was computed when it was made.
+A node is *pending* while it has operands and no layout, and *computed* once it has a layout. It
+then drops its operands, so that their arrays can be freed. Shape, dtype and placement are known
+from the start. A leaf is a node that was computed when it was created.
 
-Nodes know no queue but as an opaque value, and import no SYCL package.
+Nodes treat queues as opaque values, and import no SYCL package.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Node:
         op: the operation, or ``None`` for a leaf.
         operands: nodes and scalars; empty once computed.
         loop: the dtype that each operand is converted to, then the result's dtype.
-        shape, size, dtype, queue, usm_type: of the value.
-        layout: where the value lies, or ``None`` while it is pending.
+        shape, size, dtype, queue, usm_type: properties of the value.
+        layout: the location of the value, or ``None`` while it is pending.
         axes: the order of its axes in memory (:func:`dparray._layout.order_of_axes`), known before
-            it lies there; ``None`` is C's order.
-        users: while pending, weak references to the nodes that have it as operand; they become the
+            it is computed; ``None`` means C order.
+        users: while pending, weak references to the nodes that have it as an operand, which become
             readers of its memory.
-        weight: cost of computing it from the leaves, in additions for one element.
-        leaves: how many leaves it has at the most.
-        array: a weak reference to the array whose value the node is, or ``None``; while the array
-            is alive, its value may be asked for again.
+        weight: the cost of computing it from the leaves, in additions per element.
+        leaves: an upper bound for its number of leaves.
+        array: a weak reference to the array with this value, or ``None``; while the array is alive,
+            its value may be needed again.
     """
 
     __slots__ = (
@@ -105,7 +105,7 @@ class Node:
 
     @classmethod
     def leaf(cls, layout: Layout, queue: Any, usm_type: str) -> Node:
-        """Return the node of values that lie at ``layout``."""
+        """Return a node for values stored at ``layout``."""
         self = object.__new__(cls)
         self.op = None
         self.operands = ()
@@ -126,20 +126,20 @@ class Node:
 
     @property
     def is_held(self) -> bool:
-        """Whether an array is alive whose value this is, so that it may be asked for again."""
+        """Whether an array with this value is alive, so that the value may be needed again."""
         return self.array is not None and self.array() is not None
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The strides that the value has in memory, or will have."""
+        """The strides of the value in memory, now or once it is computed."""
         if self.layout is not None:
             return self.layout.strides
         return _layout.strides_in_order(self.shape, self.dtype.itemsize, self.axes)
 
     def recount(self) -> None:
-        """Set weight and leaves to those of the distinct parts of a pending expression.
+        """Compute weight and leaves from the distinct parts of a pending expression.
 
-        Until then, a part that is used twice was counted twice.
+        Before this call, a part that is used twice is counted twice.
         """
         order = pending_order([self])
         self.weight = sum(node.op.weight for node in order if node.op is not None)
@@ -153,7 +153,7 @@ class Node:
         )
 
     def complete(self, layout: Layout) -> None:
-        """Make the node a leaf at ``layout``, memory of its own, and let go of its operands."""
+        """Make the node a leaf at ``layout``, which it owns, and drop its operands."""
         self.layout = layout
         layout.block.readers = self.users
         self.users = None
@@ -165,9 +165,9 @@ class Node:
     def become(
         self, op: Op | Reduce, *operands: Node | Scalar, loop: tuple[np.dtype[Any], ...] = ()
     ) -> None:
-        """Make a pending node another operation with the same result.
+        """Replace the operation of a pending node by another one with the same result.
 
-        ``loop`` is as the attribute; the node's own dtype for all if not given.
+        ``loop`` is as the attribute; by default the node's own dtype for all operands.
         """
         self.op = op
         self.operands = operands
@@ -176,7 +176,7 @@ class Node:
 
 
 def layout_of(node: Node | Scalar) -> Layout:
-    """Where the values of a computed node lie."""
+    """The layout of the values of a computed node."""
     assert type(node) is Node
     layout = node.layout
     assert layout is not None
@@ -184,7 +184,7 @@ def layout_of(node: Node | Scalar) -> Layout:
 
 
 def memory_read_by(order: Iterable[Node]) -> list[Layout]:
-    """What lies in memory and is an operand of some nodes."""
+    """Return the layouts of computed operands of some nodes."""
     return [
         operand.layout
         for node in order
@@ -194,7 +194,7 @@ def memory_read_by(order: Iterable[Node]) -> list[Layout]:
 
 
 def pending_order(roots: Iterable[Node]) -> list[Node]:
-    """Return the pending nodes that ``roots`` need, operands before users, each once."""
+    """Return the pending nodes that ``roots`` depend on, operands before users, each once."""
     order: list[Node] = []
     done: set[Node] = set()
     stack = [root for root in roots if root.layout is None]

@@ -1,8 +1,8 @@
 """The table of elementwise operations: one row states an operation once.
 
-Functions, operators, docstrings and tests are all made from it. The ufunc of a row is NumPy's
-function of the same meaning: it gives the dtype rule and is the reference in tests; it is never
-called on device data.
+Functions, operators, docstrings and tests are all derived from it. The ufunc of a row is NumPy's
+function with the same meaning: it provides the dtype rule and is the reference in tests; it is
+never called on device data.
 """
 
 from __future__ import annotations
@@ -27,40 +27,39 @@ class Op:
         summary: what it computes, for the docstring.
         keeps_integers: integer and boolean inputs pass unchanged (rounding functions).
         aliases: NumPy's further public names.
-        expression: the operation in a kernel's Python on operands ``{0}``, ``{1}``, ...; empty
-            where only a library computes it. ``{T}`` is the operands' dtype, of complex numbers
-            that of their parts, ``{0.real}`` and ``{0.imag}``; ``{bits}`` the width of integers;
-            ``{whole}`` the float from which on all floats are integers, ``{most}`` the integer
-            below the largest logarithm. Lines before the last give names (``{t}`` and letters) to
-            parts of it.
-        integer, boolean, complex: the expression on these kinds, where it is another.
-        mixed: the expressions on an unsigned and a signed integer, and the other way round, for an
-            operation that NumPy has no common dtype for.
+        expression: the operation in a kernel's Python on operands ``{0}``, ``{1}``, ...; empty if
+            only a library computes it. ``{T}`` is the dtype of the operands, or of the parts of
+            complex numbers ``{0.real}`` and ``{0.imag}``; ``{bits}`` the width of integers;
+            ``{whole}`` the float from which all floats are integers, ``{most}`` the integer below
+            the largest logarithm. Lines before the last name (by ``{t}`` and letters) parts of it.
+        integer, boolean, complex: the expression for these kinds, if it differs.
+        mixed: the expressions for an unsigned with a signed integer and for the reverse, for
+            operations on which NumPy has no common dtype.
         kinds: the kinds of operand dtypes (``"i"``, ``"u"``, ``"f"``, ``"c"``, ``"b"``) for which
-            the expressions are right.
-        takes_half: single precision, rounded to half afterwards, is right for half precision.
+            the expressions are correct.
+        takes_half: whether computing float16 in float32 and rounding afterwards is correct.
         weight: the cost of one element, in additions.
-        float_weight: NumPy's cost of one of floats, where it has no vectors for them.
+        float_weight: NumPy's cost for one float element, if it has no vector code for floats.
         functions: device functions that the expression calls, by name. Such an operation has no
-            ready kernel and no meaning on the host: it is always computed by a generated kernel.
-        is_device_only: the same of an operation whose expression calls none.
-        imaginary: where NumPy's and dpnp's complex function has other special values than the
-            standard: the right imaginary part, from the module to compute with, the operand's real
-            and imaginary part, and the imaginary part that was found.
-        comparison: ``"equality"`` or ``"order"`` of an operation that compares: an operand that no
-            element can be equal to has one answer, in both for integers beyond the dtype.
+            precompiled kernel and no host implementation: a generated kernel always computes it.
+        is_device_only: the same for an operation whose expression calls no function.
+        imaginary: for complex functions of NumPy and dpnp whose special values differ from the
+            standard: returns the correct imaginary part, from the module to compute with, the real
+            and imaginary part of the operand, and the computed imaginary part.
+        comparison: ``"equality"`` or ``"order"`` for comparisons: an operand that no element can
+            equal has one result, in both cases for integers outside the dtype.
         strength_reduced: maps a constant last operand to the name of the cheaper operation that
-            NumPy makes of it.
-        refusal: why a constant last operand is refused, from the kind of the result and from it;
-            empty where it is not.
-        host_kinds: whether the ufunc is right for host operands of these kinds, where that is not
-            plain from the row.
-        samples: the operands of the example in the docstring, where the usual ones are not right.
-        host, library: by the kind of the result, the operation made of other functions, where
-            NumPy's or dpnp.tensor's function of the name is another: from the module to compute
-            with, its ``where``, that function and the operands, of the result's dtype.
-        parameters: the names of the public function's operands; follows from the ufunc.
-        arity: how many there are.
+            NumPy uses.
+        refusal: returns why a constant last operand is rejected, from the kind of the result and
+            the operand; empty if it is accepted.
+        host_kinds: whether the ufunc is correct for host operands of these kinds, if the row does
+            not imply it.
+        samples: the operands of the example in the docstring, if the default ones are unsuitable.
+        host, library: by kind of the result, a composed operation that replaces the function of
+            NumPy or dpnp.tensor if that differs: from the module to compute with, its ``where``,
+            that function and the operands, in the dtype of the result.
+        parameters: the names of the public function's operands, derived from the ufunc.
+        arity: the number of operands.
     """
 
     name: str
@@ -116,8 +115,8 @@ def _rounding(text: str) -> str:
 
 # Divisors for which the processor's division would trap are replaced before it.
 _DIVISOR = "{t}n = ({1} < 0) & ({1} == {T}(-1))\n{t}d = {T}(1) if {t}n | ({1} == 0) else {1}\n"
-# The quotient without the remainder, which division can round up to an integer (1 // 0.1), as NumPy
-# has it: NaN of infinities, the sign of the quotient where it is 0.
+# The quotient without the remainder, which division can round up to an integer (1 // 0.1), as in
+# NumPy: NaN for infinities, and the sign of the quotient where it is 0.
 _FLOORED_QUOTIENT = (
     "{t}m = math.fmod({0}, {1})\n"
     "{t}w = ({t}m != 0) & (({1} < 0) != ({t}m < 0))\n"
@@ -133,7 +132,7 @@ _FLOORED_QUOTIENT = (
 _SHIFT_FITS = "({1} >= 0) & ({1} < {bits})"
 
 
-#: Between the texts of the real and the imaginary part of a complex result.
+#: Separates the real and the imaginary part of a complex result.
 PARTED = " + 1j * "
 _COMPLEX = "{}" + PARTED + "{}"
 
@@ -145,8 +144,8 @@ _PRODUCT = _EACH(
 _IS_TRUE = "(({{{0}.real}} != 0) | ({{{0}.imag}} != 0))"
 
 
-# The quotient by R. Smith, "Algorithm 116: Complex division" (1962), as NumPy has it; the divisor
-# zero gives what dividing both parts by it gives.
+# The quotient by R. Smith, "Algorithm 116: Complex division" (1962), as in NumPy. Division by zero
+# gives the result of dividing both parts by it.
 _QUOTIENT = (
     "{t}w = abs({1.real}) >= abs({1.imag})\n"
     "{t}z = ({1.real} == 0) & ({1.imag} == 0)\n"
@@ -168,7 +167,7 @@ _RECIPROCAL = (
     "{t}x = {T}(1) / {t}d\n"
     "{t}y = {t}r / {t}d\n" + _EACH("{t}x if {t}w else {t}y", "-{t}y if {t}w else -{t}x")
 )
-# Of numbers whose exponential is too large, it is the square of the half's.
+# If the exponential is too large, it is computed as the square of that of half the number.
 _EXPONENTIAL = (
     "{t}w = {0.real} > {most}\n"
     "{t}e = math.exp({T}(0.5) * {0.real} if {t}w else {0.real})\n"
@@ -178,7 +177,7 @@ _EXPONENTIAL = (
     "{t}y = {T}(0) if {t}n & ({0.real} < 0) else {t}e * math.sin({0.imag}) * {t}f\n"
     + _EACH("{t}x", "{0.imag} if {0.imag} == 0 else {t}y")
 )
-# Large parts are taken as quarters, so that their sum does not overflow.
+# Large parts are divided by 4, so that their sum does not overflow.
 _SQUARE_ROOT = (
     "{t}l = (abs({0.real}) > {most}) | (abs({0.imag}) > {most})\n"
     "{t}k = {T}(0.25) if {t}l else {T}(1)\n"
@@ -197,7 +196,7 @@ _IS_NAN = "(({0.real} != {0.real}) | ({0.imag} != {0.imag}))"
 
 
 def _order(symbol: str) -> str:
-    """NumPy's order of complex numbers: by the real part, then by the imaginary one."""
+    """Return NumPy's order of complex numbers: by real part, then by imaginary part."""
     return (
         f"(({{0.real}} {symbol[0]} {{1.real}})"
         " & ({0.imag} == {0.imag}) & ({1.imag} == {1.imag}))"
@@ -206,13 +205,13 @@ def _order(symbol: str) -> str:
 
 
 def _extreme(symbol: str) -> str:
-    """The first of two complex numbers in that order; NaN if one of them is."""
+    """Return the first of two complex numbers in that order; NaN if either is NaN."""
     parts = _EACH("{0.real} if {t}w else {1.real}", "{0.imag} if {t}w else {1.imag}")
     return "{t}w = " + _IS_NAN + " | (" + _order(symbol) + ")\n" + parts
 
 
 def _mixed(symbol: str) -> tuple[str, str]:
-    """A comparison of an unsigned and a signed integer, and the other way round."""
+    """Return the comparison of an unsigned and a signed integer, and the reverse."""
     if symbol in ("==", "!="):
         is_negative, join = ("({} >= 0)", "&") if symbol == "==" else ("({} < 0)", "|")
         return (
@@ -232,16 +231,16 @@ def _refused_power(kind: str, exponent: Any) -> str:
     if kind != "i" or type(exponent) is not int or exponent >= 0:
         return ""
     return (
-        f"an integer to the negative power {exponent} is no integer; "
+        f"an integer to the negative power {exponent} is not an integer; "
         f"convert first: x1.astype('float64')"
     )
 
 
 def _power_of_integers(xp: Any, where: Any, power: Any, base: Any, exponent: Any) -> Any:
-    """Of negative exponents the inverse of 1 and -1, and 0 of any other base, as in kernels.
+    """Return 1 or -1 for negative exponents of these bases, and 0 for any other, as in kernels.
 
-    NumPy refuses a negative exponent when it meets one, long after the line that is to blame, and
-    dpnp makes 0 of any.
+    NumPy rejects a negative exponent at evaluation, long after the line with the mistake, and dpnp
+    returns 0 for any base.
     """
     is_negative = xp.less(exponent, 0)
     exponent = where(is_negative, xp.bitwise_and(exponent, 1), exponent)
@@ -250,9 +249,9 @@ def _power_of_integers(xp: Any, where: Any, power: Any, base: Any, exponent: Any
 
 
 def _power_of_complex(xp: Any, where: Any, power: Any, base: Any, exponent: Any) -> Any:
-    """Zero to a power: 1 to the power zero, 0 to powers to the right of it, else NaN in both parts.
+    """Return powers of zero: 1 for power zero, 0 for a positive real part, else NaN in both parts.
 
-    dpnp makes NaN of zero to the power zero, and infinities of zero to powers to the left.
+    dpnp returns NaN for zero to the power zero, and infinities for negative real parts.
     """
     of_zero = where(xp.greater(exponent.real, 0), 0, complex(math.nan, math.nan))
     raised = where(xp.equal(base, 0), of_zero, power(base, exponent))
@@ -260,12 +259,12 @@ def _power_of_complex(xp: Any, where: Any, power: Any, base: Any, exponent: Any)
 
 
 def _reciprocal_of_integers(xp: Any, where: Any, reciprocal: Any, x: Any) -> Any:
-    """1 and -1 of themselves, 0 of any other; dpnp has it for floats only."""
+    """Return 1 and -1 unchanged, 0 for any other integer; dpnp supports floats only."""
     return where(xp.equal(xp.abs(x), 1), x, 0)
 
 
 def _floored_quotient(xp: Any, where: Any, floor_divide: Any, x1: Any, x2: Any) -> Any:
-    """NaN of infinities, as NumPy has it; float16 values in single precision, rounded once."""
+    """Return NaN for infinities, as in NumPy; float16 is computed in float32 and rounded once."""
     if x1.dtype.char == "e":
         x1, x2 = (xp.astype(x, np.float32) for x in (x1, x2))
     dtype = x1.dtype
@@ -281,13 +280,13 @@ def _floored_quotient(xp: Any, where: Any, floor_divide: Any, x1: Any, x2: Any) 
 
 
 def _shifted_right(xp: Any, where: Any, shift: Any, bits: Any, count: Any) -> Any:
-    """By a negative count, all bits out; dpnp makes 0 of negative numbers, too."""
+    """Shift all bits out for a negative count; dpnp returns 0 for negative numbers, too."""
     gone = shift(bits, xp.full_like(count, 8 * bits.dtype.itemsize - 1))
     return where(xp.less(count, 0), gone, shift(bits, xp.maximum(count, 0)))
 
 
 def _expm1_of_complex(xp: Any, where: Any, expm1: Any, x: Any) -> Any:
-    """With the values at infinities and on the real axis that NumPy does not have."""
+    """Return the standard's values at infinities and on the real axis, which NumPy lacks."""
     result = where(xp.isfinite(x), expm1(x), xp.exp(x) - 1)
     on_axis = x.imag == 0
     result.real[on_axis] = expm1(x.real[on_axis])
@@ -296,12 +295,12 @@ def _expm1_of_complex(xp: Any, where: Any, expm1: Any, x: Any) -> Any:
 
 
 def _imaginary_of_tanh(xp: Any, real: Any, imaginary: Any, found: Any) -> Any:
-    """A zero with the operand's sign beside +-1 at infinity; C99 gives it that of `sin(2 y)`."""
+    """Return a zero with the operand's sign at infinity; C99 uses the sign of `sin(2 y)`."""
     return xp.where(xp.isinf(real), xp.copysign(xp.zeros_like(found), imaginary), found)
 
 
 def _imaginary_of_acosh(xp: Any, real: Any, imaginary: Any, found: Any) -> Any:
-    """Half pi at `0 + NaN j`, where the real part alone is NaN."""
+    """Return pi/2 at `0 + NaN j`, where only the real part is NaN."""
     half_pi = xp.full_like(found, math.pi / 2)
     return xp.where(xp.logical_and(real == 0, xp.isnan(imaginary)), half_pi, found)
 
@@ -421,7 +420,7 @@ _ROWS = (
     Op(
         "maximum",
         np.maximum,
-        "the larger of the two; NaN if one of them is",
+        "the larger value, or NaN if either is NaN",
         expression="{0} if {0} > {1} or {0} != {0} else {1}",
         kinds="iufcb",
         complex=_extreme(">="),
@@ -429,7 +428,7 @@ _ROWS = (
     Op(
         "minimum",
         np.minimum,
-        "the smaller of the two; NaN if one of them is",
+        "the smaller value, or NaN if either is NaN",
         expression="{0} if {0} < {1} or {0} != {0} else {1}",
         kinds="iufcb",
         complex=_extreme("<="),
@@ -512,7 +511,7 @@ _ROWS = (
     Op(
         "logical_or",
         np.logical_or,
-        "whether one of the two is true (not zero)",
+        "whether at least one is true (not zero)",
         expression="({0} != 0) | ({1} != 0)",
         boolean="{0} | {1}",
         kinds="iufcb",
@@ -523,7 +522,7 @@ _ROWS = (
     Op(
         "logical_xor",
         np.logical_xor,
-        "whether exactly one of the two is true (not zero)",
+        "whether exactly one is true (not zero)",
         expression="({0} != 0) ^ ({1} != 0)",
         boolean="{0} ^ {1}",
         kinds="iufcb",
@@ -542,7 +541,7 @@ _ROWS = (
     Op(
         "bitwise_or",
         np.bitwise_or,
-        "the bits set in one of the two, `x1 | x2`",
+        "the bits set in at least one, `x1 | x2`",
         expression="{0} | {1}",
         kinds="iub",
         samples=("[6, 5]", "3"),
@@ -550,7 +549,7 @@ _ROWS = (
     Op(
         "bitwise_xor",
         np.bitwise_xor,
-        "the bits set in exactly one of the two, `x1 ^ x2`",
+        "the bits set in exactly one, `x1 ^ x2`",
         expression="{0} ^ {1}",
         kinds="iub",
         samples=("[6, 5]", "3"),
@@ -598,7 +597,7 @@ _ROWS = (
     Op(
         "positive",
         np.positive,
-        "the value itself, `+x`, in a new array",
+        "a copy, `+x`",
         expression="{0}",
         kinds="iufc",
         complex=_EACH("{0.real}", "{0.imag}"),
@@ -606,7 +605,7 @@ _ROWS = (
     Op(
         "sign",
         np.sign,
-        "the sign: -1, 0 or 1 (`x / abs(x)` of complex numbers)",
+        "the sign: -1, 0 or 1 (`x / abs(x)` for complex numbers)",
         expression="{T}(1) if {0} > 0 else "
         "({T}(-1) if {0} < 0 else ({0} if {0} != {0} else {T}(0)))",
         integer="{T}(1) if {0} > 0 else ({T}(-1) if {0} < 0 else {T}(0))",
@@ -635,7 +634,7 @@ _ROWS = (
         "cbrt",
         np.cbrt,
         "the cube root",
-        # A step of Newton's makes the power's last digits right.
+        # A Newton step corrects the last digits of the power.
         expression="{t}r = math.copysign(math.pow(abs({0}), {T}(1 / 3)), {0})\n"
         "{t}n = {t}r - ({t}r - {0} / ({t}r * {t}r)) / {T}(3)\n"
         "{t}n if ({t}r != 0) & (abs({t}r) < math.inf) else {t}r",
@@ -677,7 +676,7 @@ _ROWS = (
     Op(
         "expm1",
         np.expm1,
-        "`exp(x) - 1`, exact near zero",
+        "`exp(x) - 1`, accurate near zero",
         expression="math.expm1({0})",
         weight=10,
         host={"c": _expm1_of_complex},
@@ -706,7 +705,13 @@ _ROWS = (
         weight=10,
         library={"c": complex_functions.logarithm(10)},
     ),
-    Op("log1p", np.log1p, "`log(1 + x)`, exact near zero", expression="math.log1p({0})", weight=10),
+    Op(
+        "log1p",
+        np.log1p,
+        "`log(1 + x)`, accurate near zero",
+        expression="math.log1p({0})",
+        weight=10,
+    ),
     Op(
         "sin",
         np.sin,
@@ -841,7 +846,7 @@ _ROWS = (
     Op(
         "round",
         np.rint,
-        "the value rounded to the nearest integer, halves to even",
+        "the value rounded to the nearest integer, ties to even",
         True,
         ("rint",),
         expression=_rounding("{t}r"),
@@ -920,8 +925,8 @@ _ROWS = (
 
 OPS: dict[str, Op] = {op.name: op for op in _ROWS}
 
-#: Python's operators that have a reflected form and one in place, with their operations; powers,
-#: which know squares, are apart.
+#: Python's operators that have a reflected and an in-place form, with their operations. Powers,
+#: which treat squares separately, are excluded.
 OPERATORS = {
     "add": "add",
     "sub": "subtract",
@@ -943,17 +948,17 @@ COMPARISONS = {
     "eq": "equal",
     "ne": "not_equal",
 }
-#: Python's operators of one operand.
+#: Python's unary operators.
 SINGLE_OPERATORS = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 
-# Operations with no public function of their own: they stand for a conversion (whose dtype is the
-# node's), and for `where`, whose dtype rule is that of promotion.
+# Operations without a public function: a conversion (to the node's dtype), and `where`, whose dtype
+# rule is promotion.
 CONVERT = Op(
     "convert",
     np.positive,
     "the value in another dtype",
     expression="{0}",
-    kinds="iufcbV",  # bfloat16, which only conversions meet
+    kinds="iufcbV",  # bfloat16, which only conversions support
     complex=_EACH("{0.real}", "{0.imag}"),
 )
 WHERE = Op(

@@ -1,15 +1,15 @@
-"""The table of reductions: one row states how elements are folded into a result.
+"""The table of reductions: one row describes how elements are reduced to a result.
 
 A kernel folds elements into *accumulators*, one or several values, in any order and by several
-work-items at once, and merges accumulators until one set is left for each result. What kernels
-make of one reduction passes from one to the next as accumulators in memory.
+work-items in parallel, and merges accumulators until one set is left for each result. Kernels pass
+partial results of a reduction to each other as accumulators in memory.
 
 The texts are lines of a kernel's Python. In them ``{A}`` is the dtype of the accumulators, which is
-the operand's (``int32`` for booleans), ``{v}`` an element in it, ``{j}`` its position among
-the reduced ones, ``{lowest}`` and ``{highest}`` the ends of the dtype, ``{nan}`` its NaN if it has
-one, ``{t}`` a prefix for further names, ``{name}`` an accumulator for each of the row's names,
-``{name_}`` that of the other set in a merge, ``{s0}`` a scalar operand, and a function's name what
-it is called there.
+the operand's (``int32`` for Booleans), ``{v}`` an element in it, ``{j}`` its index among the
+reduced ones, ``{lowest}`` and ``{highest}`` the limits of the dtype, ``{nan}`` its NaN if it has
+one, ``{t}`` a prefix for other names, ``{name}`` an accumulator for each of the row's names,
+``{name_}`` that of the other set in a merge, ``{s0}`` a scalar operand, and a function's name the
+name of its device function.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-#: The cost of a reduction as part of an expression, in additions: few of them stay pending
-#: together, since each may hold a large array.
+#: The cost of a reduction in an expression, in additions: few of them stay pending together, since
+#: each may hold a large array.
 WEIGHT = 64
 
-#: Between two settlements accumulators grow by so many times, and by so many elements at the most.
+#: The growth of accumulators between two settlements: the factor, and the maximum number of
+#: elements.
 GROWTH = 8
 MAX_UNSETTLED = 128
 
@@ -33,30 +34,31 @@ class Reduction:
 
     Attributes:
         name: the public function's name.
-        accumulators: the names of the accumulators, with the dtypes that are not ``{A}``.
-        identity: for each accumulator the value that changes nothing in a merge.
-        lifted: for each accumulator the value that stands for one element.
+        accumulators: the names of the accumulators, with dtypes other than ``{A}``.
+        identity: the neutral value of each accumulator in a merge.
+        lifted: the value of each accumulator for a single element.
         merge: merges the other set of accumulators into this one.
-        result: the result, of the accumulators and the scalar operands.
-        fold: folds element number ``{n}`` (from 0 on, an integer) of a set of accumulators into it.
-            It may use names that ``begin`` has set. Empty where lifting and merging is as good.
-        begin: sets what ``fold`` works on; ``{first}`` is the first element of the work-item.
-        end: makes the accumulators of what ``{count}`` elements were folded into. Element ``{n}``
-            of it is at ``first + uint64({n} * {copies} + {copy}) * step`` of all.
-        settle: changes what accumulators are written as, not what they stand for, so that rounding
-            stays small. They are settled as they grow (:data:`GROWTH`), each time after ``end``,
-            and before they leave their work-item and their group.
+        result: computes the result from the accumulators and the scalar operands.
+        fold: folds element number ``{n}`` (an integer from 0) into a set of accumulators. It may
+            use names that ``begin`` sets. Empty if lifting and merging is as good.
+        begin: initializes the variables of ``fold``; ``{first}`` is the first element of the
+            work-item.
+        end: converts the variables of ``fold``, after ``{count}`` elements, to accumulators.
+            Element ``{n}`` has the global index ``first + uint64({n} * {copies} + {copy}) * step``.
+        settle: changes the representation of accumulators, not their value, to keep rounding errors
+            small. They are settled as they grow (:data:`GROWTH`), each time after ``end``, and
+            before they leave their work-item and their group.
         finish: sets names that ``result`` uses.
         scalars: the number of scalar operands.
-        functions: device functions that the texts call, by name.
-        has_library: whether dpnp.tensor and NumPy have it under its name.
-        takes_dtype: of these two, whose function takes the dtype to compute in. The operand is
-            converted before for the other.
-        takes_correction: the scalar operand is the number of elements less a correction, which
-            their functions take.
-        weight: the cost of one element by NumPy's function, in additions.
-        of_narrow: the same reduction of integers of up to 16 bits in wider numbers, of which a
-            work-item folds so few that their sum has 32 bits.
+        functions: device functions that the lines call, by name.
+        has_library: whether dpnp.tensor and NumPy have the function under its name.
+        takes_dtype: the libraries whose function accepts the dtype to compute in. For others the
+            operand is converted first.
+        takes_correction: whether the scalar operand is the number of elements minus a correction,
+            which the library functions accept.
+        weight: the cost of one element in NumPy's function, in additions.
+        of_narrow: the same reduction of integers of up to 16 bits in wider numbers, for so few
+            elements per work-item that their sum fits in 32 bits.
     """
 
     name: str
@@ -80,23 +82,23 @@ class Reduction:
 
     @property
     def is_positional(self) -> bool:
-        """Whether the position of an element among all that are reduced matters."""
+        """Whether the index of an element among all reduced elements matters."""
         return any("{j}" in text for text in self.lifted)
 
     @property
     def begins_with_element(self) -> bool:
-        """Whether ``begin`` needs an element."""
+        """Whether ``begin`` needs the first element."""
         return any("{first}" in line for line in self.begin)
 
 
 class Reduce(NamedTuple):
-    """The operation of a node that reduces.
+    """The operation of a reduction node.
 
     Attributes:
-        reduction: which.
+        reduction: the table row.
         axes: the reduced axes of the operand, ascending.
-        keepdims: whether the result has them, with extent 1.
-        merges: the operands are not elements but accumulators that another kernel has left.
+        keepdims: whether the result has the reduced axes, with length 1.
+        merges: whether the operands are accumulators of another kernel instead of elements.
     """
 
     reduction: Reduction
@@ -106,28 +108,28 @@ class Reduce(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """The cost, in additions."""
+        """The cost in additions."""
         return WEIGHT
 
     @property
     def name(self) -> str:
-        """The reduction's name."""
+        """The name of the reduction."""
         return self.reduction.name
 
     def expression_on(self, kinds: str) -> tuple[Reduction, bool]:
-        """Return the part of it that is in the text of a kernel."""
+        """Return the part that determines the source of a kernel."""
         return self.reduction, self.merges
 
 
 def _plain(name: str, identity: str, value: str, lifted: str = "{v}", **more: Any) -> Reduction:
-    """A row of one accumulator."""
+    """Create a row with one accumulator."""
     return Reduction(
         name, {"acc": ""}, (identity,), (lifted,), ("{acc} = {A}(" + value + ")",), **more
     )
 
 
 def _sum(name: str, **more: Any) -> Reduction:
-    """A sum; of narrow integers in 32 bits, twice as many in a vector as of 64."""
+    """Create a sum; narrow integers are summed in 32 bits, which fit twice as many in a vector."""
     narrow: dict[str, Any] = {
         "begin": ("{acc}_part = int32(0)",),
         "fold": ("{acc}_part = int32({acc}_part + int32({v}))",),
@@ -142,7 +144,7 @@ def _sum(name: str, **more: Any) -> Reduction:
 def combination(name: str, combine: Any, kind: str) -> Reduction:
     """Return a reduction by a device function of two values; the scalar operand is its identity.
 
-    ``kind`` is that of the elements: a function that returns floats makes no integers.
+    ``kind`` is that of the elements: integers require a function that returns integers.
     """
     call = "{combine}({acc}, {acc_})"
     if kind == "b":
@@ -161,10 +163,10 @@ def combination(name: str, combine: Any, kind: str) -> Reduction:
 
 
 def _extreme(name: str, sign: str) -> Reduction:
-    """The largest or smallest element; NaN if there is one.
+    """Create the maximum or minimum; NaN if an element is NaN.
 
-    Elements are compared once each, which a NaN passes unseen, and NaN is looked for beside that:
-    processors are quicker at both than at a comparison that heeds NaN.
+    Elements are compared once each, without regard to NaN, and NaN is detected separately:
+    processors do both faster than a comparison that handles NaN.
     """
     end = "{lowest}" if sign == ">" else "{highest}"
     return _plain(
@@ -181,14 +183,14 @@ def _extreme(name: str, sign: str) -> Reduction:
 
 
 def _number(name: str, sign: str) -> Reduction:
-    """The largest or smallest number, whatever NaN there is; of NaN alone the end of the dtype."""
+    """Create the maximum or minimum ignoring NaN; for NaN alone the limit of the dtype."""
     end = "{lowest}" if sign == ">" else "{highest}"
     value = "{acc_} if {acc_} " + sign + " {acc} else {acc}"
     return _plain(name, end, value, has_library=False)
 
 
 def _arg_extreme(name: str, sign: str) -> Reduction:
-    """The position of the first largest or smallest element; of the first NaN if there is one."""
+    """Create the index of the first maximum or minimum, or of the first NaN."""
     end = "{lowest}" if sign == ">" else "{highest}"
     is_nan = "({best_} != {best_}) & ({best} == {best})"
     is_same = "({best_} == {best}) | (({best_} != {best_}) & ({best} != {best}))"
@@ -204,7 +206,8 @@ def _arg_extreme(name: str, sign: str) -> Reduction:
             "{best} = {best_} if {t}w else {best}",
         ),
         "{at}",
-        # The number of a trip is the same for neighboring items: no vector of wide integers.
+        # The number of a trip is equal in neighboring work-items, so no vector of wide integers is
+        # needed.
         (
             "{t}w = ({v} " + sign + " {best}) | (({v} != {v}) & ({best} == {best}))",
             "{at}_n = int32({n}) if {t}w else {at}_n",
@@ -215,33 +218,35 @@ def _arg_extreme(name: str, sign: str) -> Reduction:
     )
 
 
-#: Sums of distances are kept so much smaller, lest finite elements make them infinite.
+#: Sums of distances are scaled by this factor, so that finite elements do not overflow them.
 _SMALLER, _LARGER = "{A}(2.0**-30)", "{A}(2.0**30)"
 
 # The variance by the shifted sums of T. Chan, G. Golub and R. LeVeque ("Algorithms for computing
-# the sample variance: analysis and recommendations", 1983), shifted again as more becomes known of
-# the mean. Accumulators have the sums of `d` and of `d * d` over the distances `d = x - centre` of
-# `weight` elements. As they can be written about any centre, they merge without a division. Settled
-# ones have for centre the mean, as far as it can be written; what is missing stays in the sum.
+# the sample variance: analysis and recommendations", 1983), shifted again as the mean becomes
+# better known. Accumulators hold the sums of `d` and of `d * d` over the distances `d = x - centre`
+# of `weight` elements. Since they can be expressed about any center, they merge without a division.
+# Settled accumulators have the mean as their center, as far as it can be represented; the rest
+# stays in the sum.
 #
 # With `S`, the sum of squares about the mean, the squares are `S + weight * (centre - mean)**2`.
-# Taking the rest off multiplies their relative error by `squares / S`. Where the centre is the mean
-# of `k` of the `weight` elements, that is `weight / k` at most, as (Cauchy's inequality)
-# `S >= k * (centre - mean)**2 / (1 - k / weight)`: whatever the elements are, it is `GROWTH` at
-# most in a work-item, near 1 when that has many, and the lanes of a group where they merge. And
-# the error is small, as no sum is longer than `MAX_UNSETTLED` and sums of sums are short.
+# Subtracting the second term multiplies their relative error by `squares / S`. If the center is the
+# mean of `k` of the `weight` elements, that is at most `weight / k`, since (Cauchy's inequality) `S
+# >= k * (centre - mean)**2 / (1 - k / weight)`. For any elements it is at most `GROWTH` in a
+# work-item, near 1 if that has many elements, and at most the number of lanes where a group merges.
+# The error is small, as no sum is longer than `MAX_UNSETTLED` and sums of sums are short. Equal
+# elements have no distance from the first: their variance is exactly 0.
 # Equal elements have no distance from the first: their variance is exactly 0.
 #
-# Halves of the elements are folded, so that distances are finite. The sum of the distances is
-# infinite or NaN for such elements only, so that the variance is NaN for them, as in NumPy, and
-# infinite for finite ones that are too far apart.
+# The elements are halved, so that distances are finite. The sum of the distances is infinite or NaN
+# only for non-finite elements, so their variance is NaN, as in NumPy, and infinite for finite
+# elements that are too far apart.
 _VARIANCE = Reduction(
     "var",
     {"centre": "", "sum": "", "squares": "", "weight": ""},
     ("{A}(0)", "{A}(0)", "{A}(0)", "{A}(0)"),
     ("{v} * {A}(0.5)", "{A}(0)", "{A}(0)", "{A}(1)"),
     (
-        # Without conditions, which take long to compile: an empty set takes the other's centre.
+        # Without conditions, which are slow to compile: an empty set takes the other's center.
         "{t}d = {centre_} - {centre}",
         "{centre} = {centre} + {t}d * {A}({weight} == 0)",
         "{t}d = {t}d * {A}(({weight} > 0) & ({weight_} > 0))",
@@ -298,7 +303,7 @@ REDUCTIONS: dict[str, Reduction] = {
         _number("fmax", ">"),
         _number("fmin", "<"),
         _plain("all", "{A}(1)", "{acc} & {acc_}", result="{acc} != 0"),
-        # Measured: choosing takes 0.75 of the time of `|` on the numbers 0 and 1.
+        # Measured: a conditional takes 0.75 of the time of `|` on the numbers 0 and 1.
         _plain(
             "any",
             "{A}(0)",

@@ -19,16 +19,17 @@ from dparray._layout import (
 
 
 def view_of(root: Node, shape: Shape, strides: Strides, offset: int) -> Node | None:
-    """Return a view of a pending elementwise expression: the expression of views of its leaves.
+    """Return a view of a pending element-wise expression: the expression of views of its leaves.
 
-    Where it lies is said as of an array with the strides of the expression. The new nodes are
-    not yet known to the leaves as readers. ``None`` if the leaves cannot be seen so.
+    The location of the view is computed as for an array with the strides of the expression. The new
+    nodes are not yet registered with the leaves as readers. Returns ``None`` if the leaves have no
+    such views.
     """
     itemsize, axes = root.dtype.itemsize, root.axes
     ordered = root.shape if axes is None else tuple([root.shape[axis] for axis in axes])
     is_linear = False
     view = axis_map(ordered, itemsize, (shape, strides, offset))
-    if view is None:  # a reshape that runs over the end of an axis
+    if view is None:  # a reshape that crosses the end of an axis
         view = axis_map((root.size,), itemsize, (shape, strides, offset))
         if view is None or axes is not None or not _is_linear(root):
             return None
@@ -41,14 +42,14 @@ def view_of(root: Node, shape: Shape, strides: Strides, offset: int) -> Node | N
 
 
 def _with_axes(view: AxisMap, axes: tuple[int, ...]) -> AxisMap:
-    """A view of an array whose axes lie in another order than C's."""
+    """Return a view of an array whose axes are not in C order."""
     order = [axes.index(axis) for axis in range(len(axes))]
     steps = tuple(tuple([along[axis] for axis in order]) for along in view.steps)
     return AxisMap(view.shape, tuple([view.starts[axis] for axis in order]), steps)
 
 
 def _is_linear(root: Node) -> bool:
-    """Whether all leaves of an expression are contiguous arrays of its shape."""
+    """Return whether all leaves of an expression are contiguous arrays of its shape."""
     return all(
         operand.shape == root.shape
         and (
@@ -62,7 +63,7 @@ def _is_linear(root: Node) -> bool:
 
 
 def _viewed(root: Node, view: AxisMap, is_linear: bool) -> Node:
-    """The expression of the leaves seen through a view; linear ones as of one dimension."""
+    """Return the expression of the leaves under a view; linear ones as one-dimensional."""
     copies: dict[Node, Node] = {}
     for node in pending_order([root]):
         parts: list[Node | Scalar] = []
@@ -82,13 +83,13 @@ def _viewed(root: Node, view: AxisMap, is_linear: bool) -> Node:
     whole = copies[root]
     if whole.shape == view.shape:
         return whole
-    # The view repeats elements: they are computed once.
+    # The view repeats elements, which are computed once.
     loop = (root.dtype, root.dtype)
     return Node(CONVERT, (whole,), loop, view.shape, prod(view.shape), root.queue, root.usm_type)
 
 
 def _offset_positions(leaf: Node, layout: Layout) -> Node:
-    """Positions that do not begin at 0, as a sum."""
+    """Return indices that do not begin at 0, as a sum."""
     start = Scalar(layout.offset // layout.dtype.itemsize)
     first = Node.leaf(layout._replace(offset=0), leaf.queue, leaf.usm_type)
     attributes = (first.shape, first.size, leaf.queue, leaf.usm_type)

@@ -1,7 +1,7 @@
-"""Conversions that make Numba compute the dtypes that NumPy 2 would.
+"""Conversions that make Numba compute with the dtypes of NumPy 2.
 
-Only operations with a dtype other than those of :data:`dparray._jit.inference.DEFAULT_DTYPES` are
-touched: there Numba and NumPy agree.
+Only operations with a dtype outside :data:`dparray._jit.inference.DEFAULT_DTYPES` are changed; for
+those dtypes Numba and NumPy agree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Casts(ast.NodeTransformer):
     """Rewrites the operations of a function.
 
     Attributes:
-        doubts: operations whose types are not known, so that Numba's typing decides.
+        doubts: operations with unknown types, for which Numba's typing decides.
     """
 
     def __init__(self, types: Inference) -> None:
@@ -36,7 +36,7 @@ class Casts(ast.NodeTransformer):
         return self._converted(node, left, right)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        """Make ``x op= y`` of a number an assignment, whose operation can be converted."""
+        """Convert ``x op= y`` for a number to an assignment, whose operation can be converted."""
         left, right = self.types.of(node.target), self.types.of(node.value)
         self.generic_visit(node)
         if isinstance(left, Value) and left.ndim:
@@ -54,7 +54,7 @@ class Casts(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], converted), node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Convert Python's numbers among the arguments of an element-wise function."""
+        """Convert the Python numbers among the arguments of an element-wise function."""
         result = self.types.of(node)
         values = [self.types.of(argument) for argument in node.args]
         ufunc = vars(np).get(self.types.called(node))
@@ -71,7 +71,7 @@ class Casts(ast.NodeTransformer):
         return node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        """Keep the dtype of a number, which Numba widens."""
+        """Keep the dtype of a number that Numba would widen."""
         value = self.types.of(node.operand)
         self.generic_visit(node)
         if not isinstance(value, Value) or value.ndim or value.is_weak or _is_default((value,)):
@@ -103,12 +103,12 @@ class Casts(ast.NodeTransformer):
 
 
 def check_literals(source: Source, types: Inference) -> None:
-    """Refuse integer literals that do not fit the integer arrays and elements they meet.
+    """Reject integer literals that do not fit the integer arrays and elements they are used with.
 
-    NumPy raises there; the compilers would wrap the number around.
+    NumPy raises; the compilers would wrap the number around.
 
     Raises:
-        OverflowError: with the line.
+        OverflowError: a literal does not fit; the message has the line.
     """
 
     def check(literal: ast.expr, other: Any) -> None:
@@ -141,10 +141,10 @@ def check_literals(source: Source, types: Inference) -> None:
 
 
 def _stays_in_range(node: ast.BinOp, values: tuple[Value, Value], dtype: np.dtype[Any]) -> bool:
-    """Whether integers of 64 bits give the value that an operation of narrow integers has.
+    """Return whether 64-bit integers give the same value as an operation of narrow integers.
 
-    Then no conversion is needed. Compilers make slower code of narrow numbers: a CRC takes 2.7
-    times as long.
+    In that case no conversion is needed. Compilers generate slower code for narrow numbers: a CRC
+    takes 2.7 times as long.
     """
     if any(value.ndim for value in values) or dtype.kind not in "iu" or dtype.itemsize == 8:
         return False
@@ -158,7 +158,7 @@ def _stays_in_range(node: ast.BinOp, values: tuple[Value, Value], dtype: np.dtyp
 
 
 def _fits(node: ast.expr, dtype: np.dtype[Any]) -> bool:
-    """Whether an integer is known to fit a dtype: a literal, or a number masked by one."""
+    """Return whether an integer surely fits a dtype: a literal, or a number masked by one."""
     number = _integer(node)
     if number is not None:
         limits = np.iinfo(dtype)
@@ -170,7 +170,7 @@ def _fits(node: ast.expr, dtype: np.dtype[Any]) -> bool:
 
 
 def _integer(node: ast.expr) -> int | None:
-    """The value of an integer literal."""
+    """Return the value of an integer literal."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _integer(node.operand)
         return None if inner is None else -inner
@@ -180,7 +180,7 @@ def _integer(node: ast.expr) -> int | None:
 
 
 def _may_be_view(node: ast.expr, value: Any) -> bool:
-    """Whether an expression may be an array that shares its memory with another."""
+    """Return whether an expression may be an array that shares its memory with another."""
     return isinstance(node, ast.Name | ast.Subscript | ast.Attribute) and (
         isinstance(value, Value) and value.ndim > 0
     )
@@ -191,7 +191,7 @@ def _is_default(values: Any) -> bool:
 
 
 def _as(node: ast.expr, value: Value, dtype: np.dtype[Any]) -> ast.expr:
-    """An operand of a type, converted to the dtype that the operation computes in."""
+    """Convert an operand to the dtype that the operation computes in."""
     if not value.ndim:
         return cast_to(node, dtype)
     if value.dtype == dtype:

@@ -1,8 +1,8 @@
-"""Drivers: the function itself, with its loops over elements taken out.
+"""Drivers: the function itself, with its loops over elements replaced.
 
-A driver runs in Python. Array statements are dparray's own operations, deferred and fused as
-anywhere; ``prange`` loops are calls of parallel regions; other loops over elements are calls of
-native regions. Everything else runs as the uncompiled function would.
+A driver runs in Python. Array statements are dparray operations, deferred and fused as usual;
+``prange`` loops are calls of parallel regions; other loops over elements are calls of native
+regions. Everything else runs as in the uncompiled function.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _SPECIAL = "__special__"
 
 
 class Driver:
-    """A function cut into regions.
+    """A function split into regions.
 
     Attributes:
         function: the generated Python function.
         regions: the regions, in the order of the source.
-        uncut: loops over elements that are no regions, because they return from the function.
+        uncut: loops over elements that cannot be regions, because they return from the function.
     """
 
     def __init__(self, source: Source, types: Inference, options: dict[str, Any]) -> None:
@@ -106,7 +106,7 @@ class NativeRegion:
         self._tasks: dict[Any, tuple[KernelFunction, dict[str, Any]]] = {}
 
     def call(self, name: str) -> ast.stmt:
-        """Return the statement that stands for the loop in the driver."""
+        """Return the statement that replaces the loop in the driver."""
         inputs: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.inputs]
         call = ast.Call(ast.Name(name, ast.Load()), inputs, [])
         statement: ast.stmt = ast.Expr(call)
@@ -188,12 +188,10 @@ class NativeRegion:
         definition = definition_of(name, self.inputs, body)
         return definition, Inference(definition, types, self.source.names)
 
-    # -- on a device that is not a CPU ----------------------------------------------------------
+    # -- devices other than CPUs ----------------------------------------------------------------
 
     def _task(self, types: Mapping[str, Any]) -> tuple[KernelFunction, dict[str, Any]]:
-        """The loop as a kernel for one work-item, which writes the results into arrays of one
-        element.
-        """
+        """Return the loop as a kernel for one work-item, with results in arrays of one element."""
         found = self._tasks.get(tuple(types.values()))
         if found is not None:
             return found
@@ -203,8 +201,8 @@ class NativeRegion:
             if not isinstance(kinds.get(name), Value) or kinds[name].ndim:
                 raise self.source.error(
                     self.node,
-                    f"this loop over elements assigns {name!r}, which is not a number, so a device "
-                    "that is not a CPU cannot run it",
+                    f"this loop over elements assigns {name!r}, which is not a number, so it "
+                    "can run on a CPU device only",
                     "write the loop with dp.prange or as a kernel, or move the arrays to a CPU "
                     "device",
                 )
@@ -309,7 +307,7 @@ class _Cutter:
         self.names: dict[str, Any] = {}
 
     def cut(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        """Return the statements with calls of regions in place of loops."""
+        """Return the statements with loops replaced by calls of regions."""
         return [self._one(statement) for statement in body]
 
     def _one(self, node: ast.stmt) -> ast.stmt:
@@ -361,7 +359,7 @@ class _Cutter:
     def _is_native(self, node: ast.For | ast.While) -> bool:
         if contains_prange(self.source, node) or not walks_elements(self.source, node, self.types):
             return False
-        # A return would have to leave the driver, too.
+        # The return would have to leave the driver, too.
         if any(isinstance(each, ast.Return) for each in ast.walk(node)):
             self.uncut.append(node)
             return False
@@ -377,16 +375,14 @@ class _Cutter:
         inputs = upward_exposed([node]) & self.local
         before = _assigned_before(self.source.definition, node)
         outputs = assigned & upward_exposed(_after(self.body, place or node, []) or [])
-        # A loop that does not run leaves its variables as they were.
+        # A loop without iterations leaves its variables unchanged.
         inputs |= outputs & before
         inputs -= {name for name in inputs - before if name in assigned}
         return kind(self.source, node, sorted(inputs), sorted(outputs), self.options)
 
 
 class _SpecialFunctions(ast.NodeTransformer):
-    """Functions that dpnp once had under its own name, as ``dpnp.erf``, are those of
-    ``dparray.special``.
-    """
+    """Maps functions from dpnp's old namespace, such as ``dpnp.erf``, to ``dparray.special``."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -411,9 +407,9 @@ def contains_prange(source: Source, tree: ast.AST) -> bool:
 
 
 def walks_elements(source: Source, tree: ast.AST, types: Inference) -> ast.stmt | None:
-    """Return the first loop of a tree, other than ``prange``, that reads or writes single elements.
+    """Return the first loop of a tree, except ``prange``, that reads or writes single elements.
 
-    A loop without any array counts, too.
+    A loop without any array also counts.
     """
     if source.is_prange(tree):
         return None
@@ -446,9 +442,9 @@ def _is_over_elements(loop: ast.For | ast.While, types: Inference) -> bool:
 def walked_lines(
     source: Source, tree: ast.FunctionDef, types: Inference
 ) -> dict[str, tuple[int, ...]] | None:
-    """Return the axes along which loops step through arrays line by line, by parameter.
+    """Return the axes along which loops traverse arrays line by line, by parameter.
 
-    A loop ``for j in range(n): x[:, j] = ...`` steps along axis 1. ``None`` where no loop does so.
+    A loop ``for j in range(n): x[:, j] = ...`` traverses axis 1. Returns ``None`` if no loop does.
     """
     found: dict[str, tuple[int, ...]] = {}
     has_loops = False
@@ -473,7 +469,7 @@ def walked_lines(
 
 
 def _steps(entry: ast.expr, variables: set[str]) -> bool:
-    """Whether an index, or both ends of a slice, move with the variables of a loop."""
+    """Return whether an index, or both ends of a slice, move with the variables of a loop."""
     if isinstance(entry, ast.Slice):
         ends = (entry.lower, entry.upper)
         return all(end is not None and bool(used_names(end) & variables) for end in ends)
@@ -483,9 +479,9 @@ def _steps(entry: ast.expr, variables: set[str]) -> bool:
 def _after(
     body: list[ast.stmt], node: ast.stmt, following: list[ast.stmt]
 ) -> list[ast.stmt] | None:
-    """The statements that can run after one of a function, or ``None`` where it is not in a body.
+    """Return the statements that can run after a given one, or ``None`` if it is not in a body.
 
-    After the end of a loop's body comes the loop again.
+    The end of a loop's body is followed by the loop itself.
     """
     for position, statement in enumerate(body):
         rest = body[position + 1 :] + following
@@ -500,7 +496,7 @@ def _after(
 
 
 def _assigned_before(tree: ast.FunctionDef, inside: ast.stmt) -> set[str]:
-    """The names that a function has assigned in lines before a statement, and its parameters."""
+    """Return the names assigned in lines before a statement, and the parameters."""
     found = {argument.arg for argument in tree.args.args}
     stored = (
         node
@@ -511,7 +507,7 @@ def _assigned_before(tree: ast.FunctionDef, inside: ast.stmt) -> set[str]:
 
 
 def _for_driver(value: Any) -> Any:
-    """A captured value as the driver uses it."""
+    """Return a captured value as the driver uses it."""
     library = sys.modules["dparray"]
     if isinstance(value, ModuleType):
         return library if value.__name__ in ("numpy", "dpnp") else value
@@ -520,7 +516,7 @@ def _for_driver(value: Any) -> Any:
     home = (getattr(value, "__module__", None) or type(value).__module__).partition(".")[0]
     if callable(value) and not isinstance(value, type) and home in ("numpy", "dpnp"):
         name = getattr(value, "__name__", "")
-        if not hasattr(library, name):  # dpnp's universal functions have the name of their class
+        if not hasattr(library, name):  # dpnp's universal functions are named after their class
             names = (each for each, known in vars(sys.modules[home]).items() if known is value)
             name = next(names, name)
         return getattr(library, name, None) or getattr(library.special, name, value)

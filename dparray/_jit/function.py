@@ -54,12 +54,12 @@ from dparray.memory import exchange
 
 __all__ = ["jit", "prange"]
 
-#: Up to this many elements of all arguments together, array code is one native region.
+#: Up to this many elements in all arguments together, array code is one native region.
 MAX_NATIVE_ELEMENTS = 1 << 16
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 _OPTIONS = ("fastmath", "parallel", "cache", "inline")
-# Options of Numba and numba-dpex that change nothing here.
+# Options of Numba and numba-dpex that have no effect here.
 _ACCEPTED = ("nopython", "nogil", "error_model", "boundscheck", "debug", "forceobj", "looplift")
 
 
@@ -67,10 +67,10 @@ class Plan:
     """How a function runs for arguments of one signature.
 
     Attributes:
-        labels: the types, in words.
-        reason: why the function, or part of it, runs as it does.
-        native: the function as one native region, once it has been compiled.
-        driver: the function cut into regions, once it has been needed.
+        labels: the types, as strings.
+        reason: the reason for the way in which the function, or part of it, runs.
+        native: the function as one native region, after it was compiled.
+        driver: the function split into regions, after it was needed.
     """
 
     def __init__(self, function: JitFunction, queue: Any, arguments: Sequence[Any]) -> None:
@@ -117,7 +117,7 @@ class Plan:
                 )
         elif has_placement(tree):
             self.is_native = self.may_be_native = False
-            self.reason = "its creation functions are told where their arrays go"
+            self.reason = "its creation functions choose a placement"
         elif not exact:
             self.is_native = self.may_be_native = False
             self.reason = "NumPy's dtypes are not known to Numba in line " + str(
@@ -128,9 +128,7 @@ class Plan:
             self.reason = "array code: native for small arrays, else dparray's operations"
 
     def runs_native(self, size: int, arguments: Sequence[Any]) -> bool:
-        """Return whether a call with these arguments, of ``size`` elements, is one native
-        region.
-        """
+        """Return whether a call with these arguments of ``size`` elements is one native region."""
         if self.is_native:
             return True
         if not self.may_be_native or self.refusal is not None:
@@ -140,7 +138,7 @@ class Plan:
         return bool(self.lines) and self._line_size(arguments) <= MAX_NATIVE_ELEMENTS
 
     def _line_size(self, arguments: Sequence[Any]) -> int:
-        """The number of elements that an iteration of a loop over lines works on."""
+        """Return the number of elements that an iteration of a loop over lines processes."""
         assert self.lines is not None
         sizes = []
         for name, x in zip(self.types.parameters, arguments, strict=True):
@@ -150,8 +148,7 @@ class Plan:
         return max(sizes)
 
     def ready_native(self, host: tuple[Any, ...]) -> Native | None:
-        """Return the native region, compiled for host arguments; ``None`` where a driver is as
-        good.
+        """Return the native region, compiled for host arguments; ``None`` if a driver is as good.
 
         Raises:
             KernelCompileError: Numba does not compile it, and the function loops over elements.
@@ -171,7 +168,7 @@ class Plan:
             return self.native
 
     def ready_driver(self) -> Driver:
-        """Return the function cut into regions."""
+        """Return the function split into regions."""
         with self._lock:
             if self.driver is None:
                 driver = Driver(self.source, self.types, self.options)
@@ -189,7 +186,7 @@ class Plan:
             return self.driver
 
     def report_tasks(self, name: str) -> None:
-        """Apply the fallback policy to loops that one work-item of a device runs."""
+        """Apply the fallback policy to loops that run in one work-item of a device."""
         if not self.in_cpu and self.driver is not None:
             for region in self.driver.regions:
                 if isinstance(region, NativeRegion) and not isinstance(region, Nest):
@@ -197,11 +194,11 @@ class Plan:
 
 
 class JitFunction:
-    """A function compiled by :func:`jit`; call it like the Python function.
+    """A function compiled by :func:`jit`; it is called like the Python function.
 
     Attributes:
         py_func: the Python function.
-        options: the options of the compiler.
+        options: the compiler options.
 
     Example:
         >>> import dparray as dp
@@ -231,8 +228,8 @@ class JitFunction:
                 or parameter.kind is parameter.VAR_POSITIONAL
             ):
                 raise KernelArgumentError(
-                    f"jit: parameter {name!r} of {self.__name__} takes any number of arguments; "
-                    "a compiled function has one named parameter for each argument"
+                    f"jit: parameter {name!r} of {self.__name__} accepts any number of arguments; "
+                    "a compiled function must have one named parameter per argument"
                 )
         self._parameters = tuple(self._signature.parameters)
         self._count = len(self._parameters)
@@ -247,7 +244,7 @@ class JitFunction:
         return f"<dparray jit function {self.__qualname__}>"
 
     def __reduce__(self) -> str:
-        return self.__qualname__  # as functions are pickled: by name
+        return self.__qualname__  # functions are pickled by name
 
     def _read(self) -> Source:
         with self._lock:
@@ -311,7 +308,7 @@ class JitFunction:
             return driver.function(*arguments)
 
     def _call_otherwise(self, arguments: tuple[Any, ...]) -> Any:
-        """A call with arguments other than arrays, integers and floats."""
+        """Handle a call with arguments other than arrays, integers and floats."""
         converted = tuple(
             self._checked(name, x) for name, x in zip(self._parameters, arguments, strict=True)
         )
@@ -340,8 +337,8 @@ class JitFunction:
         for name, x in zip(self._parameters, arguments, strict=True):
             if isinstance(x, ndarray) and is_bfloat16(x.dtype):
                 raise DTypeError(
-                    f"{self.__name__}: {name} is bfloat16, which compiled functions do not have; "
-                    f"give {name}.astype('float32')"
+                    f"{self.__name__}: {name} is bfloat16, not supported in compiled code; "
+                    f"pass {name}.astype('float32')"
                 )
         with self._lock:
             plan = self._plans.get(key)
@@ -352,12 +349,12 @@ class JitFunction:
             return plan
 
     def _checked(self, name: str, x: Any) -> Any:
-        """An argument that a compiled function takes, or an error with the fix."""
+        """Return an argument that a compiled function accepts, or raise with the fix."""
         if type(x) is ndarray or x is None or isinstance(x, (str, *_NUMBERS)):
             return x
         if isinstance(x, np.ndarray):
             raise HostConversionError(
-                f"{self.__name__}: argument {name!r} is a NumPy array, which is on no device; copy "
+                f"{self.__name__}: argument {name!r} is a NumPy array, not on a device; copy "
                 f"it to one first: {name} = dp.asarray({name})"
             )
         if isinstance(x, tuple):
@@ -372,7 +369,7 @@ class JitFunction:
             return x
         raise KernelArgumentError(
             f"{self.__name__}: argument {name!r} is a {type(x).__name__}; a compiled function "
-            "takes arrays, numbers, strings, None and tuples of them"
+            "accepts arrays, numbers, strings, None and tuples of them"
         )
 
     def _completed(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
@@ -397,7 +394,8 @@ class JitFunction:
         common_placement(self.__name__, arrays)
 
     def simulate(self, arguments: tuple[Any, ...], named: dict[str, Any], launch: Any) -> Any:
-        """Run a call with every index checked and its ``prange`` loops run by ``launch``;
+        """Run a call with checked indices, and run its ``prange`` loops with ``launch``.
+
         :func:`dparray.simulate` calls this.
         """
         token = launcher.set(launch)
@@ -407,11 +405,11 @@ class JitFunction:
         finally:
             launcher.reset(token)
 
-    # -- looking into it ------------------------------------------------------------------------
+    # -- inspection -----------------------------------------------------------------------------
 
     @property
     def signatures(self) -> list[tuple[str, ...]]:
-        """The argument types that it has been compiled for, in words."""
+        """The argument types for which it has been compiled, as strings."""
         return [plan.labels for plan in self._plans.values()]
 
     def inspect(self) -> str:
@@ -424,7 +422,7 @@ class JitFunction:
         return "\n".join(parts)
 
     def explain(self, *arguments: Any, **named: Any) -> JitExplanation:
-        """Tell how a call runs, without running it; :func:`dparray.explain` calls this."""
+        """Describe how a call runs, without running it; :func:`dparray.explain` calls this."""
         arguments = self._completed(arguments, named)
         converted = tuple(map(self._checked, self._parameters, arguments))
         arrays = [pair for n, x in zip(self._parameters, converted, strict=True)
@@ -488,21 +486,21 @@ def _arrays_in(name: str, x: Any) -> list[tuple[str, ndarray]]:
 
 
 def _needs_driver(x: Any) -> bool:
-    """Whether an argument is one that native regions cannot take."""
+    """Return whether an argument is unsuitable for native regions."""
     if isinstance(x, tuple):
         return bool(_arrays_in("", x)) or any(map(_needs_driver, x))
     return x is not None and not isinstance(x, (ndarray, str, *_NUMBERS))
 
 
 def _is_foreign(x: Any) -> bool:
-    """Whether an argument is an array of another library, as dpnp's."""
+    """Return whether an argument is an array of another library, such as dpnp."""
     return not isinstance(x, ndarray) and hasattr(x, "__sycl_usm_array_interface__")
 
 
 def _as_foreign(
     result: Any, foreign: Sequence[Any], converted: Sequence[Any], given: Sequence[Any]
 ) -> Any:
-    """A result of arguments of dpnp, as dpnp's array over the same memory."""
+    """Convert a result for dpnp arguments to a dpnp array over the same memory."""
     if isinstance(result, tuple):
         items = [_as_foreign(item, foreign, converted, given) for item in result]
         return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
@@ -547,7 +545,7 @@ def _has_arrays(types: Inference) -> bool:
 
 
 def _is_default(types: Inference) -> bool:
-    """Whether all dtypes of a function are those on which Numba and NumPy agree."""
+    """Return whether Numba and NumPy agree on all dtypes of a function."""
 
     def default(value: Any) -> bool:
         if isinstance(value, Items):
@@ -568,20 +566,20 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], JitFunction]: ...
 def jit(function: Any = None, /, **options: Any) -> Any:
     """Compile a whole function, loops included, for the types of its arguments.
 
-    The first call with arguments of new types compiles. Loops over :func:`prange` become kernels;
-    array statements are dparray's operations, fused as everywhere; loops over elements become
-    native code that runs on the calling thread in the memory of a CPU device. Small array functions
-    are native code as a whole. The function runs on the queue of its arrays.
+    The first call with arguments of new types compiles. Loops over :func:`prange` become kernels.
+    Array statements are dparray operations, fused as usual. Loops over elements become native code
+    that runs on the calling thread in the memory of a CPU device. Small array functions are native
+    code as a whole. The function runs on the queue of its arrays.
 
     Args:
-        function: the function, or nothing for a decorator with options.
-        options: ``fastmath=True`` lets native code reorder floating-point operations;
+        function: the function; omit it to get a decorator with options.
+        options: ``fastmath=True`` allows native code to reorder floating-point operations;
             ``cache=False`` keeps native code out of the disk cache; ``inline`` and ``parallel`` are
-            accepted as in Numba: a ``prange`` loop is always parallel.
+            accepted as in Numba, but a ``prange`` loop is always parallel.
 
     Raises:
-        KernelArgumentError: an unknown option.
-        KernelCompileError: on the first call, code that cannot be compiled.
+        KernelArgumentError: an option is unknown.
+        KernelCompileError: the code cannot be compiled, on the first call.
 
     Example:
         >>> import dparray as dp

@@ -1,8 +1,8 @@
-"""Types of a function's expressions under NumPy 2's rules.
+"""Types of a function's expressions under the rules of NumPy 2.
 
-Numba promotes as NumPy 1 did: a Python float makes float64 of a float32 array, and two int32
-scalars give an int64. This module infers the types that the uncompiled function would have, so
-that :mod:`dparray._jit.casts` can add the conversions which make Numba compute them. The inference
+Numba promotes as NumPy 1 did: a Python float turns a float32 array into float64, and two int32
+scalars give an int64. This module infers the types of the uncompiled function, so that
+:mod:`dparray._jit.casts` can add the conversions that make Numba compute them. The inference
 ignores the order of statements: a variable has the join of all its assignments. A type that is not
 known exactly is :data:`UNKNOWN`, never a guess.
 """
@@ -29,7 +29,7 @@ class Value(NamedTuple):
     Attributes:
         dtype: of the elements.
         ndim: the number of dimensions; 0 for a number.
-        is_weak: a number of Python, which takes the dtype of what it is combined with.
+        is_weak: whether it is a Python number, which takes the dtype of the other operand.
     """
 
     dtype: np.dtype[Any]
@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
 
 class Unknown:
-    """The type of an expression that the inference cannot tell."""
+    """The type of an expression that cannot be inferred."""
 
 
 UNKNOWN = Unknown()
@@ -89,7 +89,7 @@ _BOOLEAN_MATH = frozenset({"isnan", "isinf", "isfinite", "isclose"})
 
 
 def type_of(value: Any) -> Any:
-    """Return the type of an argument or of a value that a function captures."""
+    """Return the type of an argument or of a captured value."""
     weak = _WEAK.get(type(value))
     if weak is not None:
         return weak
@@ -135,9 +135,7 @@ def _operand(value: Value) -> Any:
 
 
 def resolve(ufunc: np.ufunc, operands: Sequence[Value]) -> tuple[Any, ...] | None:
-    """Return the dtypes of an operation's operands and result as NumPy chooses them, or
-    ``None``.
-    """
+    """Return NumPy's dtypes for the operands and the result of an operation, or ``None``."""
     if ufunc.nout != 1 or len(operands) != ufunc.nin:
         return None
     given: list[Any] = [_operand(value) for value in operands]
@@ -165,7 +163,7 @@ class Inference:
         self.names = names
         self.variables: dict[str, Any] = dict(parameters)
         self.parameters = dict(parameters)
-        self.mixed: set[str] = set()  # variables that are assigned values of several types
+        self.mixed: set[str] = set()  # variables with values of several types
         self.result: Any = None
         for _ in range(6):
             before = dict(self.variables)
@@ -223,7 +221,7 @@ class Inference:
                 self._assign(inner, item)
 
     def _item(self, node: ast.expr) -> Any:
-        """The type of an iteration's variable."""
+        """Return the type of an iteration variable."""
         if isinstance(node, ast.Call):
             name = self.called(node)
             if name in ("range", "prange", "ndindex"):
@@ -384,7 +382,7 @@ class Inference:
         return value._replace(ndim=ndim) if ndim >= 0 else UNKNOWN
 
     def called(self, node: ast.Call) -> str:
-        """Return the plain name of the function that is called; ``""`` where it is not a name."""
+        """Return the plain name of the called function; ``""`` if it is not a name."""
         if isinstance(node.func, ast.Name):
             return node.func.id
         return node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -525,7 +523,7 @@ class Inference:
         return Value(dtype, ndim)
 
     def _dtype(self, node: ast.expr | None, rest: Sequence[ast.expr]) -> Any:
-        """The dtype that an argument asks for: ``None`` where there is none."""
+        """Return the dtype that an argument requests, or ``None`` if there is no argument."""
         if node is None:
             if not rest:
                 return None
@@ -545,7 +543,7 @@ class Inference:
 
 
 class _Builtin(NamedTuple):
-    """A name that is neither assigned nor captured: one of Python's own."""
+    """Return the type of a name that is neither assigned nor captured: a Python builtin."""
 
     name: str
 
@@ -557,7 +555,7 @@ def _choice(condition: Value, first: Value, second: Value) -> Any:
 
 
 def _product(left: Value, right: Value) -> Any:
-    """The type of a product of matrices and vectors."""
+    """Return the type of a product of matrices and vectors."""
     ndim = {(1, 1): 0, (2, 1): 1, (1, 2): 1, (2, 2): 2}.get((left.ndim, right.ndim))
     return UNKNOWN if ndim is None else Value(np.result_type(left.dtype, right.dtype), ndim)
 

@@ -1,8 +1,8 @@
 """Native regions: code that Numba's public ``njit`` compiles, on views of USM memory.
 
-The text of a region is written to a file in dparray's cache directory, under a digest of everything
-it depends on, because Numba caches only functions that have a file. Line numbers are those of the
-user's function.
+The source of a region is written to a file in dparray's cache directory, named by a digest of
+everything it depends on, because Numba only caches functions that have a file. Line numbers are
+those of the user's function.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Native:
 
     Attributes:
         dispatcher: Numba's function.
-        source: where the code comes from.
+        source: the origin of the code.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Native:
         self.compile_types(tuple(numba.typeof(argument) for argument in arguments))
 
     def compile_types(self, types: tuple[Any, ...]) -> None:
-        """Compile for types of Numba.
+        """Compile for Numba types.
 
         Raises:
             KernelCompileError: Numba does not compile it.
@@ -82,7 +82,7 @@ class Native:
                 self.compile_types(types)
 
     def _leave_cache(self) -> bool:
-        """Go on without the disk cache, whose entry may be damaged; whether it was used."""
+        """Continue without the possibly damaged disk cache; return whether it was used."""
         definition, options, parallel = self._parts
         if not options.get("cache", True):
             return False
@@ -116,7 +116,7 @@ class Native:
         )
         if "readonly array" in text and "setitem" in text:
             reason = (
-                "an array that is written is read-only: it shows elements twice, or its owner "
+                "a written array is read-only: several indices share an element, or its owner "
                 "forbids writes"
             )
             fix = "pass a copy of the array: x.copy()"
@@ -125,7 +125,7 @@ class Native:
         return refused
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
-        """Call it; an exception shows the line of the user's function."""
+        """Call the region; an exception shows the line of the user's function."""
         copies = None
         if config.debug:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
@@ -134,7 +134,8 @@ class Native:
         except IndexError as error:
             if copies is None:
                 raise self.located(error) from None
-            # Numba tells no line of an index out of bounds; Python does, with the values of before.
+            # Numba reports no line for an index out of bounds; Python does, with the original
+            # values.
             try:
                 self.dispatcher.py_func(*copies)
             except IndexError as found:
@@ -152,11 +153,11 @@ class Native:
 
 
 def numba_type(kind: Any, order: str = "C") -> Any:
-    """Return Numba's type of an inferred type, or ``None`` where it is not known.
+    """Return Numba's type for an inferred type, or ``None`` if it is unknown.
 
     Args:
         kind: the inferred type.
-        order: of the elements of an array in memory, as in type keys.
+        order: the memory order of an array, as in type keys.
     """
     numba = importlib.import_module("numba")
     if isinstance(kind, Value):
@@ -168,7 +169,7 @@ def numba_type(kind: Any, order: str = "C") -> Any:
 
 
 def _user_traceback(error: BaseException, source: Source) -> TracebackType | None:
-    """The traceback with frames of the user's file instead of the generated one's."""
+    """Return the traceback with frames of the user's file instead of the generated one."""
     line = None
     trace = error.__traceback__
     while trace is not None:
@@ -189,7 +190,7 @@ def _user_traceback(error: BaseException, source: Source) -> TracebackType | Non
 
 
 class _ForNumba(ast.NodeTransformer):
-    """Names of dparray become NumPy's, and ``prange`` Numba's or ``range``."""
+    """Replaces dparray names by NumPy's, and ``prange`` by Numba's or ``range``."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -210,7 +211,7 @@ class _ForNumba(ast.NodeTransformer):
 
 
 def has_placement(tree: ast.AST) -> bool:
-    """Return whether a creation function is told where its array is to be."""
+    """Return whether a creation function has a placement argument."""
     return any(
         isinstance(node, ast.keyword)
         and node.arg in _PLACEMENT_KEYWORDS
@@ -244,7 +245,7 @@ def _build(
         chosen["parallel"] = True
     if config.debug:
         chosen["boundscheck"] = True
-        chosen.pop("parallel", None)  # exceptions do not leave Numba's threads
+        chosen.pop("parallel", None)  # exceptions cannot leave Numba's threads
     described.append(repr((sorted(chosen.items()), numba.__version__, np.__version__, sys.version)))
     # Numba cannot load a function that calls itself.
     file = _file_of(described, ast.unparse(tree)) if use_cache and not itself else None
@@ -264,14 +265,14 @@ def _build(
 
 def _function(tree: ast.FunctionDef, names: dict[str, Any], filename: str) -> FunctionType:
     module = ast.fix_missing_locations(ast.Module([tree], []))
-    names["__name__"] = __name__  # Numba looks its functions up in a module that exists
+    names["__name__"] = __name__  # Numba looks functions up in an existing module
     exec(compile(module, filename, "exec"), names)
     made: FunctionType = names[tree.name]
     return made
 
 
 def _for_numba(value: Any, options: dict[str, Any]) -> Any:
-    """A captured value as Numba takes it."""
+    """Return a captured value as Numba accepts it."""
     if isinstance(value, ModuleType):
         return np if value.__name__ in ("dparray", "dpnp") else value
     function: Any = getattr(value, "py_func", None)
@@ -319,7 +320,7 @@ def _description(value: Any) -> str:
 
 
 def _file_of(described: list[str], text: str) -> Path | None:
-    """The file of a region, which exists afterwards; ``None`` where there can be none."""
+    """Create and return the file of a region, or ``None`` if there can be none."""
     base = cache.base_directory()
     if base is None:
         return None
@@ -329,7 +330,7 @@ def _file_of(described: list[str], text: str) -> Path | None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         status = folder.parent.lstat()
-        # The entries are native code: nobody else may have written them.
+        # The entries are native code, so other users must not be able to write them.
         if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return None
         if not file.exists():

@@ -1,7 +1,7 @@
 """Parallel regions: ``prange`` loops as kernels.
 
-The body of a loop becomes a kernel whose work-items are the iterations. With reductions, each of a
-fixed number of work-items runs every n-th iteration and writes a partial result.
+The body of a loop becomes a kernel whose work-items are the iterations. For reductions, a fixed
+number of work-items each run every n-th iteration and write a partial result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from dparray._type_keys import code_of
 from dparray.exceptions import KernelArgumentError, KernelCompileError
 from dparray.kernel_api import Range
 
-#: How many work-items share the iterations of a loop with reductions.
+#: The number of work-items that share the iterations of a loop with reductions.
 _MAX_PARTIALS = 1024
 _IDENTITIES: dict[type, Any] = {
     ast.Add: 0, ast.Sub: 0, ast.Mult: 1, ast.BitOr: 0, ast.BitXor: 0, ast.BitAnd: -1
@@ -52,12 +52,12 @@ _FOLDS: dict[Any, tuple[str, np.ufunc]] = {
 }  # fmt: skip
 
 
-#: How kernels are launched: :func:`call_kernel`, or the simulator's way.
+#: The launch function: :func:`call_kernel`, or that of the simulator.
 launcher: ContextVar[Any] = ContextVar("launcher", default=call_kernel)
 
 
 class Reduction:
-    """A variable that the iterations of a loop combine into.
+    """A reduction variable of a loop.
 
     Attributes:
         name: the variable.
@@ -76,7 +76,7 @@ class ParallelRegion:
         node: the loop.
         loops: the collapsed loops, outermost first: variable, and the arguments of ``range``.
         captured: the variables of the function that the body reads.
-        reductions: the variables that the loop changes.
+        reductions: the reduction variables of the loop.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ParallelRegion:
         self.loops: list[tuple[str, list[ast.expr]]] = []
         body = self._collapse(node)
         self.reductions = self._find_reductions(body)
-        if self.reductions and len(self.loops) > 1:  # only the outer loop is cut into pieces
+        if self.reductions and len(self.loops) > 1:  # only the outer loop is divided
             del self.loops[1:]
             body = node.body
         self._check(body)
@@ -104,15 +104,17 @@ class ParallelRegion:
     # -- analysis -------------------------------------------------------------------------------
 
     def _collapse(self, node: ast.For) -> list[ast.stmt]:
-        """The body of a perfect nest of at most three loops."""
+        """Return the loops and the body of a perfect nest of at most three loops."""
         current: ast.stmt = node
         body: list[ast.stmt] = []
         while isinstance(current, ast.For) and self.source.is_prange(current):
             assert isinstance(current.iter, ast.Call)
             if current.orelse:
-                raise self.source.error(current, "a prange loop has no else branch")
+                raise self.source.error(current, "a prange loop must not have an else branch")
             if not isinstance(current.target, ast.Name):
-                raise self.source.error(current.target, "the variable of prange must be one name")
+                raise self.source.error(
+                    current.target, "the loop variable of prange must be a single name"
+                )
             arguments = current.iter.args
             if not 1 <= len(arguments) <= 3 or current.iter.keywords:
                 raise self.source.error(
@@ -170,10 +172,10 @@ class ParallelRegion:
                     "use range for this loop",
                 )  # fmt: skip
 
-    # -- the call in the driver -----------------------------------------------------------------
+    # -- call in the driver ---------------------------------------------------------------------
 
     def call(self, name: str) -> ast.stmt:
-        """Return the statement that stands for the loop in the driver."""
+        """Return the statement that replaces the loop in the driver."""
         arguments: list[ast.expr] = []
         for _, given in self.loops:
             bounds = list(given)
@@ -204,8 +206,8 @@ class ParallelRegion:
         ]
         if not arrays:
             raise KernelArgumentError(
-                f"{self.source.function.__name__}, line {self.line}: a prange loop needs at least "
-                "one array, whose queue decides where it runs"
+                f"{self.source.function.__name__}, line {self.line}: a prange loop requires "
+                "at least one array, whose queue decides where it runs"
             )
         common_placement(self.source.function.__name__, arrays)
         types = {name: type_of(value) for name, value in given.items()}
@@ -223,15 +225,15 @@ class ParallelRegion:
     def prepare(self, types: Inference, orders: Mapping[str, str], queue: Any) -> None:
         """Compile the loop for inferred types, so that errors are raised before anything runs.
 
-        A loop whose types are not known exactly is compiled when a call reaches it.
+        If a type is not known exactly, the loop is compiled when a call reaches it.
 
         Args:
-            types: of the whole function.
-            orders: the order of the elements of parameters that are arrays, as in type keys.
-            queue: where the loop will run.
+            types: the types of the whole function.
+            orders: the memory order of array parameters, as in type keys.
+            queue: the queue on which the loop will run.
 
         Raises:
-            KernelCompileError: it does not compile.
+            KernelCompileError: the loop does not compile.
         """
         given = {name: types.variables.get(name) for name in self.captured}
         reduced = {each.name for each in self.reductions}
@@ -255,14 +257,12 @@ class ParallelRegion:
                 raise
             self._native(given, orders, error)
 
-    # -- as a kernel ----------------------------------------------------------------------------
+    # -- kernels --------------------------------------------------------------------------------
 
     def _kernel_of(
         self, types: Mapping[str, Any], queue: Any
     ) -> tuple[KernelFunction, list[str], dict[str, Value]]:
-        """The kernel for captured variables of some types, the names of its arguments among them,
-        and the types of the reductions.
-        """
+        """Return the kernel for some types of variables, its arguments, and the reduction types."""
         reduced = {each.name: each for each in self.reductions}
         arguments, constants = [], {}
         for name, kind in types.items():
@@ -310,7 +310,7 @@ class ParallelRegion:
         if self.reductions:
             library = sys.modules["dparray"]
             total = space[0]
-            # The simulator finds races between iterations that are work-items of their own.
+            # The simulator finds races only between iterations that are separate work-items.
             space = (min(total, _MAX_PARTIALS) if launch is call_kernel else total,)
             partials = [
                 library.empty(space[0], dtype=accumulators[each.name].dtype, sycl_queue=queue)
@@ -331,7 +331,7 @@ class ParallelRegion:
         )
 
     def _accumulators(self, given: Mapping[str, Any]) -> dict[str, Value]:
-        """The types of the reductions, as the uncompiled loop would leave them."""
+        """Return the types of the reductions, as the uncompiled loop would leave them."""
         types = self._inferred(given)
         found = {}
         for each in self.reductions:
@@ -389,18 +389,18 @@ class ParallelRegion:
             body = [_Skips().visit(each) for each in body]
         return kernel_of(self.source, self.line, parameters + arguments, head, body, constants)
 
-    # -- as native code -------------------------------------------------------------------------
+    # -- native code ----------------------------------------------------------------------------
 
     def _native(
         self, types: Mapping[str, Any], orders: Mapping[str, str], error: KernelCompileError
     ) -> Native:
-        """The loop compiled by Numba, for bodies that the kernel language does not have."""
+        """Compile the loop with Numba, for bodies that the kernel language does not support."""
         parameters = [f"__{kind}{axis}" for axis in range(len(self.loops)) for kind in _BOUNDS]
         parameters += self.captured
         node = copy.deepcopy(self.node)
         current: Any = node
         for axis, (variable, _) in enumerate(self.loops):
-            # Numba's prange takes no step that is known at run time alone.
+            # Numba's prange does not accept a step that is only known at run time.
             position = f"{variable} = __start{axis} + {variable} * __step{axis}"
             current.iter.args = [ast.Name(f"__count{axis}", ast.Load())]
             inner = current.body[0]
@@ -485,11 +485,11 @@ def kernel_of(
 
     Args:
         source: the function.
-        line: the line that generated code belongs to.
+        line: the line to which generated code belongs.
         parameters: the names of the kernel's parameters.
         head: generated statements.
-        body: statements, some of them the user's.
-        constants: the values of further names.
+        body: statements, some of them from the user.
+        constants: the values of additional names.
     """
     for statement in head + body:
         for node in cast("Iterator[Any]", ast.walk(statement)):
@@ -523,7 +523,7 @@ def _is_array(kind: Any) -> bool:
 
 
 def _is_plain(bounds: list[ast.expr]) -> bool:
-    """Whether a range is known to start at 0 and to have the step 1."""
+    """Return whether a range is known to start at 0 with step 1."""
     numbers = [each.value if isinstance(each, ast.Constant) else None for each in bounds]
     return len(bounds) == 1 or (numbers[0] == 0 and numbers[2:] in ([], [1]))
 
@@ -534,7 +534,7 @@ def type_key(kind: Value, order: str) -> str:
 
 
 def _assignments(body: list[ast.stmt], name: str) -> list[ast.stmt]:
-    """The statements that assign a name."""
+    """Return the statements that assign a name."""
     found = []
     for statement in body:
         for node in ast.walk(statement):
@@ -549,7 +549,7 @@ def _assignments(body: list[ast.stmt], name: str) -> list[ast.stmt]:
 
 
 def _reduction_op(statement: ast.stmt, name: str) -> Any:
-    """The operator by which a statement combines into a name, or ``None``."""
+    """Return the operator by which a statement updates a reduction, or ``None``."""
     if isinstance(statement, ast.AugAssign) and name not in used_names(statement.value):
         kind = type(statement.op)
         kind = ast.Add if kind is ast.Sub else kind
@@ -574,7 +574,7 @@ def _reduction_op(statement: ast.stmt, name: str) -> Any:
 
 
 def _own_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The ``break`` and ``continue`` statements of a loop itself."""
+    """Return the ``break`` and ``continue`` statements of a loop itself."""
     found: list[ast.stmt] = []
     for statement in body:
         if isinstance(statement, ast.Break | ast.Continue):
@@ -585,7 +585,7 @@ def _own_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
 
 
 def _at_line(statements: list[ast.stmt], line: int) -> list[ast.stmt]:
-    """Generated statements, as if they stood in a line of the user's file."""
+    """Return generated statements with the location of a line in the user's file."""
     for statement in statements:
         for node in cast("Iterator[Any]", ast.walk(statement)):
             if hasattr(node, "lineno"):
@@ -594,10 +594,10 @@ def _at_line(statements: list[ast.stmt], line: int) -> list[ast.stmt]:
 
 
 class _Skips(ast.NodeTransformer):
-    """``continue`` of the parallel loop ends the work-item."""
+    """Replaces ``continue`` of the parallel loop by the end of the work-item."""
 
     def visit_For(self, node: ast.For) -> ast.AST:
-        """Leave the jumps of inner loops."""
+        """Skip the jumps of inner loops."""
         return node
 
     visit_While = visit_For  # type: ignore[assignment]
@@ -608,7 +608,7 @@ class _Skips(ast.NodeTransformer):
 
 
 class PlainLoops(ast.NodeTransformer):
-    """``prange`` loops inside a kernel are plain loops of a work-item."""
+    """Replaces ``prange`` loops inside a kernel by plain loops."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -622,7 +622,7 @@ class PlainLoops(ast.NodeTransformer):
 
 
 def _for_kernel(value: Any) -> Any:
-    """A captured value as kernels take it."""
+    """Return a captured value as kernels accept it."""
     if isinstance(value, ModuleType) and value.__name__ in ("dparray", "dpnp"):
         return np
     function = getattr(value, "py_func", None)
@@ -632,7 +632,7 @@ def _for_kernel(value: Any) -> Any:
 
 
 def _combined(reduction: Reduction, before: Any, partial: Any, kind: Value) -> Any:
-    """The value of a reduction after the loop."""
+    """Return the value of a reduction after the loop."""
     method, ufunc = _FOLDS[reduction.op]
     total = getattr(partial, method)() if method else ufunc.reduce(partial.asnumpy())
     if kind.is_weak or not method:
@@ -643,7 +643,7 @@ def _combined(reduction: Reduction, before: Any, partial: Any, kind: Value) -> A
             return max(before, total)
         return ufunc(before, total).item() if kind.is_weak else ufunc(before, total)
     if reduction.op in ("min", "max"):
-        return total  # every work-item began with the value from before the loop
+        return total  # every work-item started with the value from before the loop
     result = (
         ufunc(before, total)
         if not isinstance(before, int | float | complex)

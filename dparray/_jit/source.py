@@ -20,13 +20,13 @@ def prange(start: int, stop: int | None = None, step: int = 1) -> range:
     """Iterate like ``range``; in a function compiled by ``dp.jit``, in parallel.
 
     Each iteration becomes a work-item of a kernel on the queue of the arrays. Iterations must not
-    depend on each other, except for reductions (``total += x[i]``). Nested ``prange`` loops with
-    nothing between them become one range of up to three dimensions.
+    depend on each other, except for reductions (``total += x[i]``). Directly nested ``prange``
+    loops become one range of up to three dimensions.
 
     Args:
         start: the number of iterations, or the first value if ``stop`` is given.
         stop: the end of the values.
-        step: the distance of the values; not 0.
+        step: the difference between values; must not be 0.
 
     Example:
         >>> import dparray as dp
@@ -51,7 +51,7 @@ class Source:
         definition: its syntax tree, without decorators.
         file: the path of its file.
         lines: the text of the definition, and the number of its first line.
-        names: the values of its globals, captured variables and builtins that it refers to.
+        names: the values of the globals, captured variables and builtins that it refers to.
     """
 
     function: FunctionType
@@ -101,7 +101,7 @@ class Source:
 
 
 def is_prange_function(value: Any) -> bool:
-    """Return whether a value is ``dp.prange``, or Numba's, which counts as ours."""
+    """Return whether a value is ``dp.prange``, or Numba's, which is treated as the same."""
     home = (getattr(value, "__module__", None) or "").partition(".")[0]
     return getattr(value, "__name__", "") == "prange" and home in ("dparray", "numba")
 
@@ -134,7 +134,7 @@ def source_of(function: FunctionType) -> Source:
             node.end_col_offset += shift
     definition.decorator_list = []
     definition.returns = None
-    given = definition.args  # calls give every argument in order
+    given = definition.args  # calls pass every argument in order
     given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
     given.posonlyargs, given.kwonlyargs, given.defaults, given.kw_defaults = [], [], [], []
     for parameter in ast.walk(definition.args):
@@ -152,7 +152,7 @@ def _names_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # the variable has no value yet
+        except ValueError:  # the variable is not assigned yet
             continue
 
 
@@ -162,7 +162,7 @@ def used_names(node: ast.AST | list[ast.stmt]) -> set[str]:
 
 
 def assigned_names(node: ast.AST | list[ast.stmt]) -> set[str]:
-    """Return the names that code assigns, by loops and augmented assignments too."""
+    """Return the names that code assigns, including by loops and augmented assignments."""
     return {name.id for name in _names_in(node) if isinstance(name.ctx, ast.Store)}
 
 
@@ -181,7 +181,7 @@ def upward_exposed(statements: list[ast.stmt]) -> set[str]:
 
 
 def _expose(statements: list[ast.stmt], bound: set[str], exposed: set[str]) -> set[str]:
-    """Add to ``exposed``; return the names that are certainly bound behind the statements."""
+    """Add to ``exposed``; return the names that are certainly bound after the statements."""
     for statement in statements:
         if isinstance(statement, ast.If):
             exposed |= used_names(statement.test) - bound
@@ -227,7 +227,7 @@ def function_of(
     source: Source, name: str, parameters: list[str], body: list[ast.stmt], names: dict[str, Any],
     file: str,
 ) -> FunctionType:  # fmt: skip
-    """Make a function of statements that keep the line numbers of the source."""
+    """Create a function from statements that keep the line numbers of the source."""
     first = body[0]
     definition = definition_of(name, parameters, body)
     ast.copy_location(definition, first)
@@ -237,7 +237,7 @@ def function_of(
     exec(compile(module, file, "exec"), space)
     made: FunctionType = space[name]
     made.__module__ = source.function.__module__
-    # Its lines are those of the user's file, where checks and the simulator could not find it.
+    # Its lines are those of the user's file, where checks and the simulator would not find it.
     lines = [""] * (source.first_line - 1) + [line.rstrip("\n") for line in source.lines]
     setattr(made, GIVEN_SOURCE, CompilerSource(file, 1, lines, definition, 0))
     return made

@@ -1,6 +1,6 @@
-"""Arrays as native regions see them, and results of native regions as arrays.
+"""Host views of arrays for native regions, and conversion of their results to arrays.
 
-The only module of :mod:`dparray._jit` that touches the inside of arrays.
+The only module of :mod:`dparray._jit` that accesses the internals of arrays.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dparray._runtime import host_maps, queues
 from dparray.memory import copies
 from dparray.memory.blocks import is_read_only
 
-#: Up to this size a result stays where the host has computed it until a kernel needs it.
+#: Up to this size a result stays on the host until a kernel needs it.
 _MAX_HOST_RESULT = 1 << 15
 
 working = queues.working
 
 
 def host_view(x: ndarray) -> np.ndarray:
-    """Return a NumPy array over the memory of an array, for a region that reads and may write it.
+    """Return a NumPy array over the memory of an array, for a region that reads or writes it.
 
-    Pending values of the array, and those that read its memory, are computed first; work on the
-    memory is waited for.
+    Evaluates pending values of the array and pending readers of its memory first, and waits for
+    work on the memory.
     """
     view = x._host_view
     block = x._block
@@ -67,13 +67,13 @@ def result_of(
     queue: dpctl.SyclQueue,
     arrays: list[tuple[ndarray, np.ndarray]],
 ) -> Any:
-    """What a native region returned, as the uncompiled function would have returned it.
+    """Convert the result of a native region to that of the uncompiled function.
 
     Args:
         value: the result.
         expected: its inferred type.
-        queue: where new arrays go.
-        arrays: the arguments and their host views, whose memory a result may be.
+        queue: the queue for new arrays.
+        arrays: the arguments and their host views, whose memory a result may share.
     """
     if type(value) is np.ndarray:
         for x, view in arrays:
@@ -92,13 +92,13 @@ def result_of(
         ]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(expected, Value) and not expected.is_weak and not expected.ndim:
-        # The uncompiled function returns an element of an array, which is an array.
+        # For an element of an array, the uncompiled function returns an array.
         return ndarray._from_host_value(np.array(value, expected.dtype), queue, _usm_type(arrays))
     return value
 
 
 def _usm_type(arrays: list[tuple[ndarray, np.ndarray]]) -> str:
-    """The USM type of a new array: coerced from the arguments."""
+    """Return the USM type of a new array, coerced from the arguments."""
     found = "device"
     for position, (x, _) in enumerate(arrays):
         if not position:
@@ -114,13 +114,13 @@ def _address(view: np.ndarray) -> int:
 
 
 def _is_all_of(value: np.ndarray, view: np.ndarray) -> bool:
-    """Whether two host arrays show the same elements in the same way."""
+    """Return whether two host arrays are the same view of the same elements."""
     one, other = ((v.shape, v.strides, v.dtype, _address(v)) for v in (value, view))
     return one == other
 
 
 def _lies_in(value: np.ndarray, view: np.ndarray, x: ndarray) -> bool:
-    """Whether a result is a view of an argument's memory."""
+    """Return whether a result is a view of an argument's memory."""
     if not value.size or not view.size or value.flags.owndata:
         return False
     return bool(np.may_share_memory(value, view))

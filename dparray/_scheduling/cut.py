@@ -1,8 +1,8 @@
-"""An expression is cut into steps: what one device computes without asking another.
+"""Division of an expression into steps, each of which one device computes on its own.
 
-The steps are those that the scheduler of one queue makes, by its rules of fusion. Where that would
-put in one kernel what lies on several devices, or what several could compute side by side, there
-are further cuts with more steps: which of them is best, their schedules say.
+The steps are those of the scheduler for a single queue, by its rules of fusion. If one kernel would
+then combine data of several devices, or work that several devices could do in parallel, finer
+divisions are tried as well, and their schedules decide which is best.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from dparray.memory.blocks import planned_layout
 
 
 class CutStep(NamedTuple):
-    """A step, by numbers.
+    """A step, with nodes and arrays given by number.
 
     Attributes:
-        nodes: the operations, operands before users, by their positions in the expression.
-        results: those of them that are stored.
-        leaves: the arrays of the expression that it reads.
-        reads: the results of other steps that it reads.
+        nodes: the operations, operands before users, as positions in the expression.
+        results: the nodes that are stored.
+        leaves: the arrays of the expression that the step reads.
+        reads: the results of other steps that the step reads.
         kind: ``"fused"``, ``"contraction"`` or ``"library"``.
     """
 
@@ -48,15 +48,15 @@ def cut(
     numbers: Mapping[int, int],
     traits: Traits,
 ) -> tuple[CutStep, ...]:
-    """Return the steps of an expression; nothing is computed.
+    """Return the steps of an expression, without computing anything.
 
     Args:
-        order: its pending nodes, operands before users.
-        roots: what is asked for.
-        held: inner nodes that are stored where that is a part of the same work.
-        first: inner nodes that have a step of their own.
-        numbers: by id of a computed node the number of its array.
-        traits: those of a device.
+        order: the pending nodes, operands before users.
+        roots: the requested nodes.
+        held: inner nodes that are stored if this is part of the same work.
+        first: inner nodes that get their own step.
+        numbers: maps the id of a computed node to the number of its array.
+        traits: the traits of a device.
     """
     copies: dict[int, Node] = {}
     leaf_numbers: dict[int, int] = {}
@@ -135,16 +135,15 @@ def _steps(
 
 
 def branches(order: Sequence[Node], roots: Sequence[Node], least: float) -> list[Node]:
-    """Return the values that are worth a step of their own, because devices can compute them side
-    by side.
+    """Return the values that get their own step so that devices can compute them in parallel.
 
-    Those are the heavy operands of what has several, what is heavy and used more than once, and
-    the roots where there are several.
+    These are the expensive operands of nodes with several, expensive values that are used more than
+    once, and the roots if there are several.
 
     Args:
         order: the pending nodes of an expression, operands before users.
-        roots: what is asked for.
-        least: how many additions are worth a step.
+        roots: the requested nodes.
+        least: the minimum number of additions for a separate step.
     """
     users: dict[int, int] = {}
     for node in order:
@@ -177,7 +176,7 @@ def branches(order: Sequence[Node], roots: Sequence[Node], least: float) -> list
 
 
 def additions(node: Node) -> float:
-    """About how many additions an operation is worth."""
+    """Return the approximate cost of an operation in additions."""
     op = node.op
     assert op is not None
     walked = [part for part in node.operands if type(part) is Node]
@@ -191,13 +190,14 @@ def additions(node: Node) -> float:
 def apart(
     order: Sequence[Node], numbers: Mapping[int, int], homes: Sequence[int | None]
 ) -> list[Node]:
-    """Return the values that are worth a step of their own, because all that they need lies on one
-    device, and what else their users need on others.
+    """Return the values that get their own step because all of their inputs are on one device.
+
+    The other inputs of their users are on other devices.
 
     Args:
         order: the pending nodes of an expression, operands before users.
-        numbers: by id of a computed node the number of its array.
-        homes: the place of each array; ``None`` of what is in no memory.
+        numbers: maps the id of a computed node to the number of its array.
+        homes: the placement of each array; ``None`` for values that are not in memory.
     """
     places: dict[int, frozenset[int]] = {}
     found: dict[int, Node] = {}

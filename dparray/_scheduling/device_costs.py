@@ -1,8 +1,8 @@
-"""The costs of steps on devices, and of copies between them: measured once, kept on disk.
+"""The costs of steps on devices and of copies between them, measured once and cached on disk.
 
-A step is taken to cost a launch, and then what takes longest of its memory traffic and its
-arithmetic, by rates that are measured for each class of operation. Few elements on the host's own
-device are computed by the calling thread, whose costs :mod:`dparray._evaluate.cost_model` knows.
+The estimate for a step is a launch plus the maximum of its memory traffic and its arithmetic, by
+rates that are measured for each class of operation. On the host's own device, the calling thread
+computes small arrays; :mod:`dparray._evaluate.cost_model` estimates that cost.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _VERSION = 3
 
 
 class Speeds(NamedTuple):
-    """The rates of a device, per second; the defaults are a server processor's of two cores.
+    """The rates of a device per second; by default those of a server processor, two cores.
 
     Attributes:
-        launch: seconds that any step takes.
-        memory: bytes that an elementwise step reads and writes.
-        reduction: bytes that a reduction reads.
-        single, double: additions of float32 and float64, operands in registers.
-        single_function, double_function: the same of what exponentials, sines and the like are
-            counted as, which compilers make to very different code.
+        launch: the seconds of overhead per step.
+        memory: the bytes that an element-wise step reads and writes.
+        reduction: the bytes that a reduction reads.
+        single, double: additions in float32 and float64, with operands in registers.
+        single_function, double_function: the same, in the units in which exponentials, sines and
+            similar functions are counted; compilers generate very different code for them.
         single_product, double_product: multiplications in matrix products.
     """
 
@@ -62,7 +62,7 @@ class Speeds(NamedTuple):
     double_product: float = 10e9
 
     def times(self, factor: float) -> Speeds:
-        """Those of a device that is so many times as fast, launches apart."""
+        """Return the rates of a device that is faster by a factor, except for launches."""
         return Speeds(self.launch, *(factor * each for each in self[1:]))
 
 
@@ -70,14 +70,14 @@ class Declared(NamedTuple):
     """The description of a simulated device.
 
     Attributes:
-        name: by which messages call it.
-        speeds: its rates.
-        memory: its bytes.
-        aspects: those of ``"fp64"`` and ``"fp16"`` that it has.
-        link: gives the link to another queue.
-        is_there: whether it has not vanished.
-        slowdown: how many times as long as it is said to its steps take.
-        note_step: called when it has computed a step.
+        name: the name in messages.
+        speeds: the rates.
+        memory: the size of the memory in bytes.
+        aspects: its aspects among ``"fp64"`` and ``"fp16"``.
+        link: returns the link to another queue.
+        is_there: returns whether it has not been lost.
+        slowdown: the factor by which its steps take longer than its rates imply.
+        note_step: called after it computed a step.
         owner: the device itself.
     """
 
@@ -92,7 +92,7 @@ class Declared(NamedTuple):
     owner: Any = None
 
 
-#: Simulated devices by their queues.
+#: Simulated devices by queue.
 declared: dict[Any, Declared] = {}
 
 _lock = threading.RLock()
@@ -100,7 +100,7 @@ _known: dict[Any, Any] = {}
 
 
 def has_aspect(queue: Any, aspect: str) -> bool:
-    """Return whether a device computes in double (``"fp64"``) or half (``"fp16"``) precision."""
+    """Return whether a device supports double (``"fp64"``) or half (``"fp16"``) precision."""
     said = declared.get(queue)
     if said is not None:
         return aspect in said.aspects
@@ -108,18 +108,18 @@ def has_aspect(queue: Any, aspect: str) -> bool:
 
 
 def can_hold(dtype: np.dtype[Any], queue: Any) -> bool:
-    """Return whether a device computes in a dtype."""
+    """Return whether a device supports a dtype."""
     aspect = {"d": "fp64", "D": "fp64", "e": "fp16"}.get(dtype.char)
     return aspect is None or has_aspect(queue, aspect)
 
 
 def can_compute(nodes: Sequence[Node], queue: Any) -> bool:
-    """Return whether a device has what the dtypes of operations need."""
+    """Return whether a device supports the dtypes of operations."""
     return all(can_hold(dtype, queue) for dtype in {each for node in nodes for each in node.loop})
 
 
 def free_memory(queue: Any) -> float:
-    """Return the bytes that new arrays may take on a device."""
+    """Return the bytes that are available for new arrays on a device."""
     said = declared.get(queue)
     limit, in_use = pool.limit_and_use(queue)
     total = _total_memory(queue) if said is None else said.memory
@@ -139,12 +139,12 @@ def _total_memory(queue: Any) -> float:
 
 
 def speeds_of(queue: Any, measures: bool = True) -> Speeds:
-    """Return the rates of a device: declared, known, read from disk, or measured.
+    """Return the rates of a device: declared, cached in memory or on disk, or measured.
 
     Args:
-        queue: on the device.
-        measures: whether they may be measured, which takes about a second; if not, the defaults
-            stand in.
+        queue: a queue on the device.
+        measures: whether they may be measured, which takes about a second; otherwise the defaults
+            are used.
     """
     said = declared.get(queue)
     if said is not None:
@@ -164,7 +164,7 @@ def _key_of(queue: Any) -> tuple[Any, ...]:
 
 
 def _settled(key: Any, measures: bool, measure: Any, made: Any, is_refuted: Any) -> Any:
-    """The measurement of a key: known to this process, on disk, or taken now."""
+    """Return the measurement for a key, from memory, from disk, or taken now."""
     with _lock:
         found = _known.get(key)
         if found is None:
@@ -184,23 +184,23 @@ def _settled(key: Any, measures: bool, measure: Any, made: Any, is_refuted: Any)
             elif found is None:
                 return made()
             else:
-                return found  # not kept: it has not been checked
+                return found  # not cached, since it has not been checked
             _known[key] = found
         return found
 
 
-#: Rates on disk are measured again where the device is seen to be faster by so much. They were
-#: measured while other programs kept it busy.
+#: Rates from disk are measured again if the device turns out faster by this factor. They were then
+#: measured on a loaded machine.
 _REFUTING = 1.5
 
 _doubted: set[Any] = set()
 
 
 def doubt(queue: Any) -> bool:
-    """Measure the rates of a device again when they are needed next; return whether they will be.
+    """Discard the rates of a device so that they are measured again; return whether they were.
 
-    Called where steps took much longer or shorter than estimated. Happens once for a kind of
-    device in a process, since the device may be busy with other programs.
+    Called after steps took much longer or shorter than estimated. Happens once per process for each
+    kind of device, since the device may be busy with other programs.
     """
     if queue in declared:
         return False
@@ -214,7 +214,7 @@ def doubt(queue: Any) -> bool:
 
 
 def _is_refuted(queue: Any, speeds: Speeds) -> bool:
-    """Return whether a device is seen to be faster than rates from disk, which takes some 10 ms."""
+    """Return whether a device is measurably faster than rates from disk, which takes some 10 ms."""
     own = queues.beside(queue)
     single = np.dtype(np.float32)
     chain = _fastest(_run(own, _sum_of(own, _CHAINED, single, _CHAIN)), 0.0)
@@ -226,7 +226,7 @@ def _is_refuted(queue: Any, speeds: Speeds) -> bool:
 
 @lru_cache(maxsize=64)
 def _kind(queue: Any) -> tuple[Any, ...]:
-    """The kind of a device: devices of one kind are equally fast."""
+    """Return the kind of a device: devices of one kind are equally fast."""
     device = queue.sycl_device
     is_part = device.parent_device is not None
     units = int(device.max_compute_units)
@@ -263,8 +263,7 @@ def _measured(queue: Any) -> Speeds:
     return Speeds(launch, **rates)
 
 
-#: Each rate is the best of as many calls as take so long: what else the machine does only makes
-#: them longer.
+#: Each rate is the best of the calls within this time, since other load only makes them longer.
 _MEASURED_FOR, _MIN_CALLS = 0.25, 8
 
 
@@ -289,7 +288,7 @@ def _leaf(queue: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
 
 
 def _sum_of(queue: Any, count: int, dtype: np.dtype[Any], additions: int) -> Node:
-    """A vector to which numbers are added and by which it is multiplied, in turn."""
+    """Create a chain of alternating additions and multiplications on a vector."""
     node = _leaf(queue, (count,), dtype)
     for number in range(additions):
         op, value = OPS["multiply" if number % 2 else "add"], 0.999 if number % 2 else 0.001
@@ -303,7 +302,7 @@ _FUNCTIONS_WEIGHT = sum(OPS[name].weight for name in _FUNCTIONS)
 
 
 def _functions_of(queue: Any, dtype: np.dtype[Any]) -> Node:
-    """Functions of functions of a vector."""
+    """Create a chain of functions of a vector."""
     node = _leaf(queue, (_CHAINED,), dtype)
     for name in _FUNCTIONS:
         attributes = (_CHAINED,), _CHAINED, queue, "device"
@@ -316,7 +315,7 @@ def _run(queue: Any, node: Node) -> Any:
 
 
 def _product(queue: Any, dtype: np.dtype[Any]) -> Any:
-    """A matrix product as `x @ y` makes it, and a wait for it."""
+    """Compute a matrix product as `x @ y` does, and wait for it."""
     layouts = [_leaf(queue, (_ROWS, _ROWS), dtype).layout for _ in range(3)]
     device = queue.sycl_device
     views = copies.host_views(queue, *layouts) if device.parent_device is None else None  # type: ignore[arg-type]
@@ -342,7 +341,7 @@ class _Measured(NamedTuple):
 
 
 def link_of(source: Any, target: Any, measures: bool = True) -> Link:
-    """Return the way from the memory of one queue to that of another."""
+    """Return the link from the memory of one queue to that of another."""
     if source == target:
         return Link()
     for one, other in ((source, target), (target, source)):
@@ -373,9 +372,7 @@ _channels: dict[Any, int] = {}
 
 
 def channel_of(key: Any) -> int:
-    """Return the number of a channel; that of the host, through which what has no other goes, is
-    zero.
-    """
+    """Return the number of a channel; zero is that of the host, the default."""
     return _channels.setdefault(key, len(_channels) + 1)
 
 
@@ -404,15 +401,15 @@ def _seconds_of_copy(
 
 
 class Work(NamedTuple):
-    """The work of a step, on any device.
+    """The work of a step, independent of the device.
 
     Attributes:
-        traffic: bytes that are read and written.
-        reduced: those of them that reductions read.
-        single, double: additions in float32 or shorter, and in float64.
-        single_function, double_function: of functions as many as they are counted for.
+        traffic: the bytes that are read and written.
+        reduced: the bytes of these that reductions read.
+        single, double: additions in float32 or narrower, and in float64.
+        single_function, double_function: the cost of functions, in additions.
         single_product, double_product: multiplications in matrix products.
-        calls: operations, of those that are no kernel each a call.
+        calls: the number of library calls: operations that are not part of a kernel.
     """
 
     traffic: float = 0.0
@@ -426,19 +423,19 @@ class Work(NamedTuple):
     calls: int = 1
 
 
-#: From this weight on an operation is a function.
+#: From this weight on, an operation counts as a function.
 _WEIGHT_OF_FUNCTIONS = 8
 
 _WIDE = frozenset("dDFqQlL")
 
 
 def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> Work:
-    """Return the work of operations that are computed together, others being in memory.
+    """Return the work of operations that are computed together; other operands are in memory.
 
     Args:
         nodes: the operations.
-        results: those of them that are stored.
-        is_fused: they are one kernel; else each is one.
+        results: the nodes that are stored.
+        is_fused: whether they are one kernel; otherwise each is a separate one.
     """
     inside = set(map(id, nodes))
     read: dict[int, int] = {}
@@ -472,16 +469,14 @@ def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> W
 
 
 def seconds_of(work: Work, speeds: Speeds) -> float:
-    """Return the seconds of work at given speeds; ``inf`` if it needs fp64 and the device has
-    none.
-    """
+    """Return the seconds for work at given rates; ``inf`` if it requires fp64 that is missing."""
     share = 1.0 if work.traffic > CACHED_BYTES else FROM_CACHES
     arithmetic = 0.0
     for name in Work._fields[2:-1]:
         amount = getattr(work, name)
         if amount:
             rate = getattr(speeds, name)
-            if not rate:  # integers of 64 bits on a device without float64
+            if not rate:  # 64-bit integers on a device without float64
                 rate = getattr(speeds, name.replace("double", "single")) / 4
             arithmetic += amount / rate
     reading = min(work.reduced, work.traffic)
@@ -492,13 +487,13 @@ def seconds_of(work: Work, speeds: Speeds) -> float:
 def seconds_on(
     queue: Any, nodes: Sequence[Node], results: Sequence[Node], work: Work, measures: bool = True
 ) -> float:
-    """Return the seconds of a step on a device; ``inf`` if it cannot be computed there.
+    """Return the seconds of a step on a device; ``inf`` if the device cannot compute it.
 
     Args:
-        queue: of the device.
+        queue: a queue of the device.
         nodes: the operations.
-        results: those of them that are stored.
-        work: what they do.
+        results: the nodes that are stored.
+        work: the work of the step.
         measures: whether the device may be measured.
     """
     if not can_compute(nodes, queue):

@@ -1,7 +1,7 @@
-"""The steps of an expression are bound to devices, and computed there.
+"""Binding of an expression's steps to devices, and their execution.
 
-What is found for one expression is kept by its canonical form, the places of its arrays and what of
-the devices decides, as plans are. Nothing is moved that is not in the record of the run.
+Bindings are cached by the expression signature, the placements of its arrays and the relevant
+device facts, as plans are. The record of a run includes every copy.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ from dparray.memory.stats import format_bytes
 
 
 class Binding(NamedTuple):
-    """An expression's steps with their devices.
+    """The steps of an expression with their devices.
 
     Attributes:
         steps: the steps.
-        problem: the numbers by which they were scheduled.
+        problem: the numbers for scheduling.
         schedule: the schedule.
-        queues: of the places, those of devices first.
-        results: by value the number of the node that it is, after the leaves.
-        last: for each action the values, with their places, that nothing needs after it.
-        alone: what each device would take for everything.
-        names: for each step its operations.
-        planning: the seconds that finding this took.
+        queues: the queues of the places, those of devices first.
+        results: by value the number of its node, after the leaves.
+        last: for each action the values and places that nothing needs afterwards.
+        alone: the estimate for each device if it computed everything.
+        names: the operations of each step.
+        planning: the seconds that planning took.
     """
 
     steps: tuple[CutStep, ...]
@@ -71,19 +71,19 @@ class Binding(NamedTuple):
     planning: float
 
 
-#: Bindings by what decides them; all are dropped when there are many.
+#: Bindings by their cache keys; all are dropped if there are too many.
 bindings: dict[Any, Binding] = {}
 _MAX_BINDINGS = 1024
 _hooks.when_set("executor", bindings.clear)
 
 
 def compute(policy: Policy, roots: Sequence[Node]) -> bool:
-    """Compute pending nodes by a policy; false if the usual way does the same.
+    """Compute pending nodes by a policy; return false if the usual evaluation is equivalent.
 
     Raises:
-        DeviceError: a device has vanished that has what is needed, or that a policy chose.
+        DeviceError: a lost device holds required data, or a policy chose it.
         ExecutionPlacementError: no device can compute a step.
-        MemoryError: no device has the memory for a step.
+        MemoryError: no device has enough memory for a step.
     """
     roots = [root for root in dict.fromkeys(roots) if root.layout is None and root.size]
     retried: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ def compute(policy: Policy, roots: Sequence[Node]) -> bool:
 
 
 def planned(policy: Policy, roots: Sequence[Node]) -> PlacedExpression | None:
-    """How pending nodes would be computed by a policy; ``None`` where the usual way is taken."""
+    """Return how a policy would compute pending nodes; ``None`` for the usual evaluation."""
     asked = _asked(policy, [root for root in roots if root.layout is None and root.size])
     return None if asked is None else described(policy, asked, bound(policy, asked))
 
@@ -112,11 +112,11 @@ class Asked(NamedTuple):
 
     Attributes:
         order: its pending nodes, operands before users.
-        roots: what is asked for.
-        held: inner nodes that are stored where that is a part of the same work.
-        canonical: its canonical form.
-        homes: the queues of its arrays; ``None`` of what is in no memory.
-        devices: the queues that may be chosen.
+        roots: the requested nodes.
+        held: inner nodes that are stored if this is part of the same work.
+        canonical: its signature.
+        homes: the queues of its arrays; ``None`` for values that are not in memory.
+        devices: the candidate queues.
     """
 
     order: list[Node]
@@ -137,7 +137,7 @@ def _asked(policy: Policy, roots: Sequence[Node]) -> Asked | None:
         [None if each.block.memory is None else each.block.queue for each in canonical.arrays]
     )
     wanted = [node.queue for node in (*roots, *held)]
-    # Constants are in no memory, but of the queue that they were made for.
+    # Constants are not in memory, but belong to the queue for which they were created.
     made = [each.block.queue for each in canonical.arrays]
     used = dict.fromkeys([*made, *(node.queue for node in order), *wanted])
     devices = places.devices_of(policy, list(used), wanted)
@@ -147,7 +147,7 @@ def _asked(policy: Policy, roots: Sequence[Node]) -> Asked | None:
 
 
 def bound(policy: Policy, asked: Asked) -> Binding:
-    """Return the binding of an expression: the one that there is, or a new one."""
+    """Return the binding of an expression, cached or new."""
     order, roots, held, canonical, homes, devices = asked
     places.check_homes(homes, canonical.arrays)
     places.check_wanted(roots)
@@ -189,15 +189,15 @@ def bound(policy: Policy, asked: Asked) -> Binding:
     return best
 
 
-#: A branch is worth a step of its own if it takes so many times a launch.
+#: A branch gets its own step if it takes this many times the launch time.
 _LAUNCHES_OF_A_STEP = 4
 
-#: And a coarser cut has about so many steps for each device.
+#: A coarser division has about this many steps per device.
 _STEPS_OF_A_DEVICE = 4
 
 
 def _cuts(policy: Policy, asked: Asked, homes: Sequence[int | None]) -> Iterator[list[Node]]:
-    """The cuts that are tried, the simplest first: the nodes that get steps of their own."""
+    """Return the divisions to try, the simplest first, as the nodes that get their own steps."""
     order = asked.order
     measures = policy.choose == "fastest"
     if measures or len(asked.devices) == 1:
@@ -223,7 +223,7 @@ def _scheduled(
     wanted: dict[int, Any],
     machine: Machine,
 ) -> Binding:
-    """The steps, scheduled by a policy."""
+    """Return the steps, scheduled by a policy."""
     order, arrays = asked.order, asked.canonical.arrays
     devices = asked.devices
     at = {queue: place for place, queue in enumerate(queues)}
@@ -266,9 +266,9 @@ def _scheduled(
         dtypes = ", ".join(sorted({order[number].dtype.name for number in step.nodes}))
         raise ExecutionPlacementError(
             f"placement: no device can compute step {error.task + 1}, "
-            f"{_operations(step, order)} of {dtypes}: of {_listed(devices)} none that the policy "
-            "may choose has the precision (fp64, fp16); convert with x.astype('float32'), or "
-            "name a device that has it: dp.placement(..., devices=[...])"
+            f"{_operations(step, order)} of {dtypes}: none of {_listed(devices)} that the policy "
+            "may choose supports the precision (fp64, fp16); convert with x.astype('float32'), or "
+            "name a device that does: dp.placement(..., devices=[...])"
         ) from None
     alone = [heft.alone_on(problem, device) for device in range(len(devices))]
     return Binding(
@@ -285,7 +285,7 @@ def _scheduled(
 
 
 def _last_uses(problem: Problem, schedule: Schedule) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """For each action the values that no later action needs, and where.
+    """Return for each action the values, with places, that no later action needs.
 
     A value that the schedule drops to make room for others stays until then.
     """
@@ -306,11 +306,11 @@ def _last_uses(problem: Problem, schedule: Schedule) -> tuple[tuple[tuple[int, i
     return tuple(map(tuple, dropped))
 
 
-# Running.
+# Execution.
 
 
 def _run(policy: Policy, asked: Asked, binding: Binding, retried: tuple[str, ...]) -> None:
-    """Submit the actions of a binding; the nodes that it stores are completed at the end."""
+    """Submit the actions of a binding, then complete the nodes that it stores."""
     queues, steps, order = binding.queues, binding.steps, asked.order
     tasks, values, _ = binding.problem
     arrays = asked.canonical.arrays
@@ -392,7 +392,7 @@ def _computed(
     value_of: dict[int, int],
     arrays: Sequence[Layout],
 ) -> list[Layout]:
-    """Compute a step on a queue, by the plan that its expression has there."""
+    """Compute a step on a queue, by the plan of its expression there."""
     inside: dict[int, Node] = {}
     leaves: dict[int, Node] = {}
     reads = {id(order[number]): value_of[number] for number in step.reads}
@@ -416,7 +416,7 @@ def _computed(
         assert node.op is not None
         own = node.shape, node.size, queue, node.usm_type, node.axes
         inside[id(node)] = Node(node.op, tuple(parts), node.loop, *own)
-    if host_maps.holds:  # copies are on their way
+    if host_maps.holds:  # copies are in flight
         host_maps.before_read(*(leaf.layout for leaf in leaves.values() if leaf.layout is not None))
     results = [inside[id(order[number])] for number in step.results]
     pending = pending_order(results)
@@ -431,7 +431,7 @@ def _computed(
 
 
 def bring(policy: Policy, layout: Layout, queue: Any) -> Layout:
-    """Values on another queue, which a write needs there."""
+    """Return values on another queue, where a write needs them."""
     source = layout.block.queue
     places.check_there(source)
     note_call(policy, "a value that is written", layout, source, queue)
@@ -439,7 +439,7 @@ def bring(policy: Policy, layout: Layout, queue: Any) -> Layout:
 
 
 def note_call(policy: Policy, what: str, layout: Layout, source: Any, target: Any) -> None:
-    """Note in the records a copy that is no part of a schedule."""
+    """Add a copy to the records that is not part of a schedule."""
     nbytes = prod(layout.shape) * layout.dtype.itemsize
     seconds = device_costs.link_of(source, target, False).seconds(nbytes)
     what = f"{what}, {layout.dtype} of shape {layout.shape}"
@@ -451,7 +451,7 @@ def note_call(policy: Policy, what: str, layout: Layout, source: Any, target: An
 deferred_placement.binder = deferred_placement.Binder(compute, bring)
 
 
-# Texts.
+# Text.
 
 
 def described(
@@ -461,7 +461,7 @@ def described(
     clock: Clock | None = None,
     retried: tuple[str, ...] = (),
 ) -> PlacedExpression:
-    """Return the record of a binding, and of its run where there was one."""
+    """Return the record of a binding, and of its run if it was run."""
     queues, steps, order = binding.queues, binding.steps, asked.order
     names = [places.name_of(queue) for queue in queues]
     devices = tuple(names[: len(asked.devices)])
@@ -554,7 +554,7 @@ def _no_room(
     arrays: Sequence[Layout],
     queues: Sequence[Any],
 ) -> MemoryError:
-    """The error that names arrays, bytes and devices."""
+    """Return the error that names arrays, bytes and devices."""
     numbers = [number for step in steps for number in step.results]
     named = []
     for value in error.values:
@@ -567,14 +567,14 @@ def _no_room(
             assert node.op is not None
             named.append(f"the result of {node.op.name} ({node.dtype} of {node.shape}, {size})")
     free = ", ".join(
-        f"{places.name_of(queues[place])} has {_free(queues[place])} left"
+        f"{places.name_of(queues[place])} has {_free(queues[place])} free"
         for place in error.devices
     )
     need = int(sum(problem.values[value].nbytes for value in error.values))
     where = "a result" if error.task is None else f"step {error.task + 1} of {len(steps)}"
     return MemoryError(
-        f"placement: no device has the memory for {where}, which needs {format_bytes(need)} at "
-        f"once: {', '.join(named)}; {free}. `del` arrays that are not needed, work on parts of "
+        f"placement: no device has enough memory for {where}, which needs {format_bytes(need)}"
+        f": {', '.join(named)}; {free}. `del` arrays that are not needed, process parts of "
         "them, or name a device with more memory: dp.placement(..., devices=[...])",
         requested=need,
         device=_listed([queues[place] for place in error.devices]),

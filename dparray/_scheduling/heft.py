@@ -1,10 +1,10 @@
-"""Which device computes which task: list scheduling, then a local search while it pays.
+"""Assignment of tasks to devices: list scheduling, then a bounded local search.
 
-Tasks are taken by their upward rank, the longest way from a task to the end in mean times, each
-where it is finished first (HEFT: Topcuoglu, Hariri and Wu, 2002). The search then moves tasks that
-decide when all is finished to other devices. Its time is a share of what it plans, counted in
-schedules that it may build and not by a clock, so that equal graphs get equal plans on a machine
-that is slow or busy.
+Tasks are processed by upward rank, the longest path from a task to the end in mean times, and each
+goes to the device that finishes it first (HEFT: Topcuoglu, Hariri and Wu, 2002). The search then
+moves critical tasks to other devices. Its budget is a share of the planned time, counted in
+schedules that it may build instead of by a clock, so that equal graphs get equal plans on slow or
+loaded machines.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from math import inf
 from dparray._scheduling.problem import Machine, NoDevice, NoRoom, Problem, Schedule, Step
 from dparray._scheduling.timeline import build
 
-#: The longest that planning may take: seconds for each step, or a share of the time it plans.
+#: The maximum planning time: seconds per step, or a share of the planned time.
 SECONDS_OF_A_STEP = 20e-6
 MAX_SHARE = 0.05
 
-#: The time to build a schedule, in seconds for each task, on a fast processor (slow ones take three
-#: times as long), and where memory is limited. No clock is read: it would decide the plan.
+#: The time to build a schedule, in seconds per task, on a fast processor (slow ones take three
+#: times as long), and with limited memory. No clock is read, since it would affect the plan.
 _SECONDS_OF_A_TASK = 4e-6
 _SECONDS_OF_A_LIMITED_TASK = 10e-6
 
-#: Several devices are taken if they are faster by so much than one: costs are estimates.
+#: Several devices must be faster than one by this factor, since costs are estimates.
 MIN_GAIN = 0.05
 
 
 def solve(problem: Problem) -> Schedule:
-    """Return a schedule that is not worse than that of the best single device.
+    """Return a schedule that is at least as good as that of the best single device.
 
     Raises:
         NoDevice: no device can compute a task.
-        NoRoom: no device has the memory for one.
+        NoRoom: no device has enough memory for a task.
     """
     found, order = _solved(problem)
     return build(problem, order, found.assigned, True)
 
 
 def _solved(problem: Problem) -> tuple[Schedule, Sequence[int]]:
-    """The schedule, and the order in which its tasks were assigned."""
+    """Return the schedule, and the order in which its tasks were assigned."""
     tasks, _, machine = problem
     count, devices = len(tasks), len(machine.ready)
     alone = _best_alone(problem)
@@ -67,7 +67,7 @@ def _solved(problem: Problem) -> tuple[Schedule, Sequence[int]]:
 
 
 def round_robin(problem: Problem) -> Schedule:
-    """Each task on the next device that can compute it; what schedules are compared with."""
+    """Assign the tasks to capable devices in turn, as a baseline for comparisons."""
     devices = len(problem.machine.ready)
     fixed, device = [], -1
     for task in problem.tasks:
@@ -80,15 +80,15 @@ def round_robin(problem: Problem) -> Schedule:
 
 
 def alone_on(problem: Problem, device: int) -> Schedule | None:
-    """Return all tasks on one device; ``None`` if it cannot compute them, or has not the memory."""
+    """Assign all tasks to one device; ``None`` if it cannot compute them or lacks the memory."""
     return _built(problem, range(len(problem.tasks)), (device,) * len(problem.tasks))
 
 
 def by_rank(problem: Problem) -> list[int]:
-    """Return the tasks, those first from which the way to the end is longest."""
+    """Return the tasks in order of decreasing upward rank."""
     tasks, values, machine = problem
     latency, per_byte = _mean_link(machine)
-    readers: dict[int, float] = {}  # of each value the highest rank of what reads it
+    readers: dict[int, float] = {}  # for each value the highest rank of its readers
     ranks = [0.0] * len(tasks)
     for number in range(len(tasks) - 1, -1, -1):
         task = tasks[number]
@@ -108,7 +108,7 @@ def by_rank(problem: Problem) -> list[int]:
 
 
 def _mean_link(machine: Machine) -> tuple[float, float]:
-    """Mean latency, and mean seconds for a byte, between devices."""
+    """Return mean latency, and mean seconds per byte, between devices."""
     devices = range(len(machine.ready))
     links = [machine.links[a][b] for a in devices for b in devices if a != b]
     copying = [link for link in links if link.channel >= 0]
@@ -119,7 +119,7 @@ def _mean_link(machine: Machine) -> tuple[float, float]:
 
 
 def _best_alone(problem: Problem) -> int | None:
-    """The device that would compute everything first, copies of what it has not included."""
+    """Return the device that would compute everything first, including copies of its inputs."""
     tasks, values, machine = problem
     best, least = None, inf
     read = dict.fromkeys(value for task in tasks for value in task.reads)
@@ -151,7 +151,7 @@ def _built(
 
 
 def _searched(problem: Problem, order: Sequence[int], best: Schedule, trials: int) -> Schedule:
-    """The best of so many schedules that differ from one by moves, as long as they get better."""
+    """Return the best of a limited number of schedules, each a move away from the previous best."""
     seen = {best.assigned}
     is_better = True
     while is_better:
@@ -171,9 +171,7 @@ def _searched(problem: Problem, order: Sequence[int], best: Schedule, trials: in
 
 
 def _moves(problem: Problem, schedule: Schedule) -> Iterator[tuple[int, ...]]:
-    """Other assignments: of tasks without which all would be finished earlier, alone or together
-    with what reads them or what they read, to each other device.
-    """
+    """Yield other assignments of critical tasks, alone or with neighbors, to each other device."""
     tasks = problem.tasks
     assigned = schedule.assigned
     devices = range(len(problem.machine.ready))
@@ -213,8 +211,9 @@ def _with(assigned: tuple[int, ...], group: Sequence[int], device: int) -> tuple
 
 
 def _critical(problem: Problem, schedule: Schedule, writer: dict[int, int]) -> list[int]:
-    """The tasks that decide the end, the last first: each begins when the one before it, on its
-    device or of its operands, is done.
+    """Return the critical tasks, the last first: each starts when the one before it ends.
+
+    The task before is one on the same device or one that computes an operand.
     """
     steps = {step.task: step for step in schedule.steps}
     if not steps:

@@ -1,4 +1,4 @@
-"""The devices that a policy may choose, and what is known of them when a step is bound."""
+"""The candidate devices of a policy, and what is known of them when a step is bound."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dparray.memory.stats import format_bytes
 
 
 class Vanished(Exception):
-    """A device is not there any more, and what lay on it can be computed again.
+    """Raised when a device was lost, but the data on it can be computed again.
 
     Attributes:
-        name: of the device.
+        name: the name of the device.
     """
 
     def __init__(self, name: str) -> None:
@@ -34,7 +34,7 @@ class Vanished(Exception):
 
 
 def name_of(queue: Any) -> str:
-    """Return a device as people speak of it."""
+    """Return the name of a device for messages."""
     said = device_costs.declared.get(queue)
     if said is not None:
         return said.name
@@ -47,26 +47,26 @@ def _text_of(queue: Any) -> str:
 
 
 def is_there(queue: Any) -> bool:
-    """Return whether a device has not vanished."""
+    """Return whether a device has not been lost."""
     said = device_costs.declared.get(queue)
     return said is None or said.is_there()
 
 
 def check_there(queue: Any) -> None:
-    """Raise if a device has vanished.
+    """Raise if a device was lost.
 
     Raises:
-        Vanished: it has.
+        Vanished: it was lost.
     """
     if not is_there(queue):
         raise Vanished(name_of(queue))
 
 
 def check_homes(homes: Sequence[Any], arrays: Sequence[Layout]) -> None:
-    """Raise if arrays of an expression lie on a device that has vanished.
+    """Raise if arrays of an expression are on a lost device.
 
     Raises:
-        DeviceError: they do.
+        DeviceError: an array is on a lost device.
     """
     lost = [
         (number, array, home)
@@ -80,23 +80,23 @@ def check_homes(homes: Sequence[Any], arrays: Sequence[Layout]) -> None:
             for number, array, home in lost
         )
         raise DeviceError(
-            f"placement: a device has vanished with arrays that are needed: {named}; make them "
-            "anew on another device, from a copy or a file: x = dp.asarray(host, device=...)"
+            f"placement: a device was lost with arrays that are needed: {named}; create them "
+            "again on another device, from a copy or a file: x = dp.asarray(host, device=...)"
         )
 
 
 def check_wanted(roots: Sequence[Any]) -> None:
-    """Raise if what is asked for is to be on a device that has vanished.
+    """Raise if a requested value must be on a lost device.
 
     Raises:
-        DeviceError: it is.
+        DeviceError: the device was lost.
     """
     for node in roots:
         if not is_there(node.queue):
             raise DeviceError(
-                f"placement: a result ({node.dtype} of shape {node.shape}) is to be on "
-                f"{name_of(node.queue)}, which has vanished; build the expression again, from "
-                "arrays that are elsewhere, or say where results go: dp.placement(policy, "
+                f"placement: a result ({node.dtype} of shape {node.shape}) must be on "
+                f"{name_of(node.queue)}, which was lost; build the expression again, from "
+                "arrays on other devices, or choose a result device: dp.placement(policy, "
                 'result="cpu")'
             )
 
@@ -107,13 +107,13 @@ def _root_queues() -> tuple[Any, ...]:
 
 
 def devices_of(policy: Policy, used: Sequence[Any], wanted: Sequence[Any]) -> tuple[Any, ...]:
-    """Return the queues that steps may be bound to.
+    """Return the queues to which steps may be bound.
 
-    Those that the policy names; else those of the arrays and results, one for each device, and one
-    of each device of the machine of which no part is among them.
+    These are the queues that the policy names. By default, they are those of the arrays and
+    results, one for each device, and one for each other device of the machine.
 
     Raises:
-        DeviceError: all have vanished.
+        DeviceError: all devices were lost.
     """
     if policy.queues:
         found = list(dict.fromkeys(policy.queues))
@@ -131,8 +131,8 @@ def devices_of(policy: Policy, used: Sequence[Any], wanted: Sequence[Any]) -> tu
     if not there:
         names = ", ".join(map(name_of, found))
         raise DeviceError(
-            f"placement: no device is left that the policy may choose: {names} vanished; "
-            "dp.devices() lists those that there are"
+            f"placement: no device is left that the policy may choose: {names} were lost; "
+            "dp.devices() lists the available devices"
         )
     return there
 
@@ -153,24 +153,24 @@ _busy: dict[Any, float] = {}
 
 
 def note_busy(queue: Any, seconds: float) -> None:
-    """Note that a device will be busy for so many seconds from now on."""
+    """Record that a device will be busy for this many seconds from now."""
     _busy[queue] = max(_busy.get(queue, 0.0), time.perf_counter() + seconds)
 
 
-#: Shorter queues of work decide nothing.
+#: Shorter backlogs are ignored.
 _SHORT = 200e-6
 
 
-#: Work that no policy submitted has no estimate. It is taken to need this long, or as long again as
-#: it has been seen at work.
+#: Work that was not submitted by a policy has no estimate. It is assumed to need this long, or as
+#: long again as it has been running.
 _UNKNOWN = 1e-3
 
-# Since when queues have been seen at work that no policy submitted.
+# The time since when queues have been running work that was not submitted by a policy.
 _seen_at_work: dict[Any, float] = {}
 
 
 def _backlog(queue: Any) -> float:
-    """The seconds that a device is still busy, to a power of two, so that plans are found again."""
+    """Return how long a device is still busy, as a power of two so that plans are reused."""
     if queue in device_costs.declared:
         return 0.0
     now = time.perf_counter()
@@ -186,17 +186,17 @@ def _backlog(queue: Any) -> float:
     return float(2.0 ** round(log2(left)))
 
 
-#: Where so many times what an expression has in all is free, memory is no limit.
+#: If this many times the size of an expression is free, memory is not a limit.
 _AMPLE = 2.0
 
 
 def machine_of(queues: Sequence[Any], count: int, nbytes: float, measures: bool) -> Machine:
-    """Return the machine that an expression is scheduled on.
+    """Return the machine on which an expression is scheduled.
 
     Args:
-        queues: of the places, those of devices first.
-        count: how many are devices.
-        nbytes: of all arrays and values of the expression.
+        queues: the queues of the places, those of devices first.
+        count: the number of devices.
+        nbytes: the size of all arrays and values of the expression.
         measures: whether devices and links may be measured.
     """
     free = [device_costs.free_memory(queue) for queue in queues]
@@ -224,17 +224,17 @@ def _link(source: Any, target: Any, measures: bool) -> Link:
 
 @dataclass(frozen=True)
 class PolicyStep:
-    """A step, as a policy that is a function sees it.
+    """A step, as passed to a policy that is a function.
 
     Attributes:
         number: its position in the expression, from 1.
         operations: the names of its operations.
-        shape, dtype: of its result.
-        nbytes_read, nbytes_written: of its operands and results.
-        operands: for each operand the device where it lies by then.
-        devices: those that can be chosen.
-        seconds: for each of them what the step takes by the estimate, copies apart; ``inf`` where
-            it cannot be computed.
+        shape, dtype: those of its result.
+        nbytes_read, nbytes_written: the sizes of its operands and results.
+        operands: for each operand the device on which it is stored at that time.
+        devices: the candidate devices.
+        seconds: for each candidate the estimated time of the step without copies; ``inf`` if it
+            cannot be computed there.
 
     Example:
         >>> import dparray as dp
@@ -264,7 +264,7 @@ class PolicyStep:
 
 
 def _device_of(answer: Any, number: int) -> Any:
-    """The queue of the device that a policy gave for a step."""
+    """Return the queue of the device that a policy returned for a step."""
     if answer is None:
         raise DeviceError(
             f"placement: the policy returned None for step {number}; return one of step.devices"
@@ -273,7 +273,7 @@ def _device_of(answer: Any, number: int) -> Any:
         return Device(answer).sycl_queue
     except DeviceError as error:
         raise DeviceError(
-            f"placement: the policy chose no device for step {number}: {error}"
+            f"placement: the policy did not choose a device for step {number}: {error}"
         ) from None
 
 
@@ -287,7 +287,7 @@ def chosen(
     """Return the device of each step, by a policy that is a function.
 
     Raises:
-        DeviceError: it gave no device that can be chosen, or one that cannot compute the step.
+        DeviceError: it did not return a candidate, or returned one that cannot compute the step.
     """
     assert callable(policy.choose)
     values = problem.values
@@ -316,16 +316,16 @@ def chosen(
         answer = _device_of(policy.choose(given), number)
         if answer not in queues:
             raise DeviceError(
-                f"placement: the policy chose {name_of(answer)} for step {number}, which is none "
-                f"of {', '.join(map(name_of, queues))}; name it: dp.placement(policy, "
+                f"placement: the policy chose {name_of(answer)} for step {number}, which is not "
+                f"one of {', '.join(map(name_of, queues))}; name it: dp.placement(policy, "
                 "devices=[...])"
             )
         place = list(queues).index(answer)
         if task.seconds[place] == inf:
             raise DeviceError(
                 f"placement: the policy chose {name_of(answer)} for step {number} "
-                f"({', '.join(dict.fromkeys(names))} of {last.dtype}), which that device has not "
-                "the precision for; step.seconds says where a step can be computed"
+                f"({', '.join(dict.fromkeys(names))} of {last.dtype}), but that device does not "
+                "support the precision; step.seconds is finite for devices that can compute it"
             )
         for value in task.writes:
             lies[value] = place

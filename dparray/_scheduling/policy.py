@@ -1,4 +1,4 @@
-"""``dp.placement``: which device computes which step, and what was decided."""
+"""``dp.placement``: policies for placing steps on devices, and records of their decisions."""
 
 from __future__ import annotations
 
@@ -18,39 +18,38 @@ __all__ = ["PlacedExpression", "PlacementControl", "PolicyStep", "placement"]
 
 
 class PlacementControl:
-    """Policies of placement: called with one, a ``with`` block in which it is in force.
+    """Placement policies; a call returns a ``with`` block in which a policy is active.
 
-    Under ``"follow"``, the default, an operation runs where its inputs lie, and inputs on different
-    queues are an error. Under ``"fastest"`` they are none. What is recorded in the block is
-    computed when a value is asked for, as always; then each step (a kernel) goes to the device that
-    finishes it first. What it costs there is estimated from measured rates of devices and of copies
-    between them (``dparray info --speed``), copies that are needed are part of the plan, and the
-    steps are assigned by list scheduling with insertion (HEFT: Topcuoglu, Hariri and Wu, 2002) and
-    a bounded local search. One device is taken where several would not be faster by at least 5 %.
+    Under ``"follow"``, the default, an operation runs where its inputs are stored, and inputs on
+    different queues raise an error. Under ``"fastest"`` such inputs are allowed. Expressions in the
+    block are evaluated when a value is needed, as always; then each step (a kernel) goes to the
+    device that finishes it first. Costs are estimated from measured rates of devices and of copies
+    between them (``dparray info --speed``), the required copies are part of the plan, and the steps
+    are assigned by list scheduling with insertion (HEFT: Topcuoglu, Hariri and Wu, 2002) and a
+    bounded local search. A single device is used unless several are faster by at least 5 %.
 
-    A policy can be a function too: it is called with each :class:`PolicyStep`, in order, and gives
-    the device.
+    A policy can also be a function: it is called with each :class:`PolicyStep`, in order, and
+    returns the device.
 
-    Element-wise operations, reductions, ``matmul`` and contractions of Tile are steps. A function
-    is asked about each; ``"fastest"`` leaves small arrays of one CPU queue to NumPy. A policy is
-    not asked about anything else while all operands are on one queue. Functions that
-    make no expression (sorting, FFT, linear algebra except ``matmul``) and Tile functions run on
-    one device: operands on several queues are copied to one of them, for which the policy is
-    asked once. Kernels that users launch, indexing with an array and random generators follow
-    their data under every policy.
+    Element-wise operations, reductions, ``matmul`` and Tile contractions are steps. A function is
+    called for each; ``"fastest"`` leaves small arrays on one CPU queue to NumPy. While all operands
+    are on one queue, a policy is not used for anything else. Eager functions (sorting, FFT, linear
+    algebra except ``matmul``) and Tile functions run on one device: operands on several queues are
+    copied to one of them, for which the policy is called once. User-launched kernels, indexing with
+    an array and random generators follow their data under every policy.
 
     Args:
         policy: ``"follow"``, ``"fastest"``, or a function.
-        devices: those that may be chosen, whatever :class:`dparray.Device` takes; if not given,
-            those where the operands and results lie, and each further device of this machine.
-        result: where results lie: ``"follow"``, on the device of the first input, or a device.
+        devices: the candidates, whatever :class:`dparray.Device` accepts; by default those of the
+            operands and results, and each other device of this machine.
+        result: the placement of results: ``"follow"``, the device of the first input, or a device.
 
     Returns:
         A context manager.
 
     Raises:
-        ArgumentError: there is no such policy.
-        DeviceError: there is no such device.
+        ArgumentError: the policy is unknown.
+        DeviceError: the device is unknown.
 
     Example:
         >>> import dparray as dp
@@ -74,12 +73,12 @@ class PlacementControl:
     ) -> AbstractContextManager[None]:
         if not callable(policy) and policy not in config.WORDS["placement"]:
             raise ArgumentError(
-                f"placement: {policy!r} is no policy; give 'follow', 'fastest', or a function of "
-                "a step that gives a device"
+                f"placement: policy must be 'follow', 'fastest', or a function of a step "
+                f"that returns a device; got {policy!r}"
             )
         if isinstance(devices, str) or (devices is not None and not isinstance(devices, Iterable)):
             raise ArgumentError(
-                f"placement: devices={devices!r} is no list of devices: devices=[{devices!r}]"
+                f"placement: devices= must be a list of devices: devices=[{devices!r}]"
             )
         queues = tuple([Device(each).sycl_queue for each in devices or ()])
         wish = None if isinstance(result, str) and result == "follow" else Device(result).sycl_queue
@@ -87,15 +86,16 @@ class PlacementControl:
 
     @property
     def policy(self) -> str | Callable[[PolicyStep], Any]:
-        """The policy in force in this thread or task."""
+        """Return the active policy in this thread or task."""
         found = _placement.policy_in_force()
         return "follow" if found is None else found.choose
 
     def trace(self) -> list[PlacedExpression]:
-        """Return the last expressions that policies bound, at most 64, the latest at the end.
+        """Return the last expressions that policies bound, at most 64, the latest last.
 
-        Each has the steps with devices and alternatives, the copies with their bytes, estimates,
-        and what was measured: on simulated devices, and of kernels in a :func:`dparray.profile`.
+        Each record has the steps with devices and alternatives, the copies with their bytes,
+        estimates, and measurements: on simulated devices, and of kernels in a
+        :func:`dparray.profile`.
 
         Example:
             >>> import dparray as dp
@@ -105,7 +105,7 @@ class PlacementControl:
         return [each.read() for each in list(records)]
 
     def forget(self) -> None:
-        """Drop what :meth:`trace` gives.
+        """Clear the records of :meth:`trace`.
 
         Example:
             >>> import dparray as dp

@@ -1,7 +1,7 @@
-"""A scheduling problem in numbers: tasks and their values, devices, the links between places.
+"""A scheduling problem in numbers: tasks and their values, devices, links between places.
 
-A *place* is memory that values lie in, and the first places are those of the *devices*, which
-compute. Nothing here knows of SYCL, so schedules are found and tested on the host alone.
+A *place* is memory that holds values; the first places are those of the *devices*, which compute.
+This module does not use SYCL, so schedules are computed and tested on the host alone.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 
 class Link(NamedTuple):
-    """The way from one place to another.
+    """The link from one place to another.
 
     Attributes:
-        latency: seconds that any copy takes.
-        bandwidth: bytes per second after that.
-        channel: copies through one channel follow each other; below zero the memory is shared, and
-            nothing is copied.
+        latency: the fixed seconds per copy.
+        bandwidth: the bytes per second after that.
+        channel: copies through one channel run one after another; a negative number means that the
+            memory is shared and nothing is copied.
     """
 
     latency: float = 0.0
@@ -25,17 +25,17 @@ class Link(NamedTuple):
     channel: int = -1
 
     def seconds(self, nbytes: float) -> float:
-        """Return the seconds of a copy of so many bytes."""
+        """Return the seconds for a copy of this many bytes."""
         return 0.0 if self.channel < 0 else self.latency + nbytes / self.bandwidth
 
 
 class Machine(NamedTuple):
-    """Devices, and the places of values.
+    """Devices, and places for values.
 
     Attributes:
-        ready: for each device the time from which on it is free.
-        links: from each place (row) to each place.
-        memory: for each place the free bytes.
+        ready: for each device the time from which it is free.
+        links: from each place (row) to each place (column).
+        memory: the free bytes of each place.
     """
 
     ready: tuple[float, ...]
@@ -44,7 +44,7 @@ class Machine(NamedTuple):
 
     @property
     def is_limited(self) -> bool:
-        """Whether any place may get full."""
+        """Whether the memory of any place is limited."""
         return min(self.memory) < inf
 
 
@@ -53,8 +53,8 @@ class Value(NamedTuple):
 
     Attributes:
         nbytes: its size.
-        home: the place where it lies before; ``None`` for what a task writes.
-        wanted: the place where it is needed in the end, if any.
+        home: the place where it is stored initially; ``None`` for the result of a task.
+        wanted: the place where it is needed at the end, if any.
     """
 
     nbytes: float
@@ -67,7 +67,7 @@ class Task(NamedTuple):
 
     Attributes:
         reads, writes: the numbers of values.
-        seconds: what it takes on each device; ``inf`` where it cannot be computed.
+        seconds: its time on each device; ``inf`` if the device cannot compute it.
     """
 
     reads: tuple[int, ...]
@@ -76,7 +76,7 @@ class Task(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Tasks in an order in which each comes after those whose values it reads, and a machine."""
+    """Tasks in an order in which each follows the tasks whose values it reads, and a machine."""
 
     tasks: tuple[Task, ...]
     values: tuple[Value, ...]
@@ -88,10 +88,10 @@ class Step(NamedTuple):
 
     Attributes:
         task: its number.
-        device: where.
-        start, finish: when.
-        alternatives: for each device when the task would have been finished there, and its result
-            where it is needed in the end, when this one was chosen.
+        device: its device.
+        start, finish: its times.
+        alternatives: for each device, the time when the task would have been finished there, with
+            its result where it is needed at the end.
     """
 
     task: int
@@ -102,14 +102,15 @@ class Step(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """A value that goes to another place.
+    """A value that is copied to another place.
 
     Attributes:
         value: its number.
         source, target: places.
-        start, finish: when.
-        nbytes: how many; none where the memory is shared.
-        because: ``"operand"``, ``"result"``, or ``"room"`` for a value that makes room for others.
+        start, finish: its times.
+        nbytes: its size; 0 if the memory is shared.
+        because: ``"operand"``, ``"result"``, or ``"room"`` for a value that is moved to free
+            memory.
     """
 
     value: int
@@ -122,12 +123,12 @@ class Copy(NamedTuple):
 
 
 class Drop(NamedTuple):
-    """A value whose memory at a place is given back, because others need it.
+    """A value whose memory at a place is freed for others.
 
     Attributes:
         value: its number.
-        place: where; another place has it too.
-        start: when.
+        place: the place; another place has the value, too.
+        start: the time.
     """
 
     value: int
@@ -136,12 +137,12 @@ class Drop(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Steps, copies and drops in the order in which they are submitted.
+    """Steps, copies and drops in order of submission.
 
     Attributes:
         actions: all of them.
-        finish: when everything is done, the results where they are wanted.
-        assigned: for each task its device.
+        finish: the time when everything is done, with results at their final places.
+        assigned: the device of each task.
     """
 
     actions: tuple[Step | Copy | Drop, ...]
@@ -160,12 +161,12 @@ class Schedule(NamedTuple):
 
 
 class NoRoom(Exception):
-    """No device has the memory for a task.
+    """Raised if no device has enough memory for a task.
 
     Attributes:
-        task: its number; ``None`` for a result that does not fit where it is wanted.
+        task: its number; ``None`` for a result that does not fit in its final place.
         values: the numbers of the values that must be there together.
-        devices: those that could compute it.
+        devices: the devices that could compute it.
     """
 
     def __init__(self, task: int | None, values: tuple[int, ...], devices: tuple[int, ...]) -> None:
@@ -176,7 +177,7 @@ class NoRoom(Exception):
 
 
 class NoDevice(Exception):
-    """No device can compute a task, or a value lies at no place that can be reached.
+    """Raised if no device can compute a task, or a value is not reachable.
 
     Attributes:
         task: its number.

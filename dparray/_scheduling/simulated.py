@@ -1,4 +1,4 @@
-"""Simulated devices: arrays and steps are a CPU's, times and limits those of another machine."""
+"""Simulated devices: they compute on the CPU, with the times and limits of another machine."""
 
 from __future__ import annotations
 
@@ -17,38 +17,37 @@ _ASPECTS = frozenset({"fp64", "fp16"})
 
 
 class SimulatedDevice:
-    """A device that this machine does not have, for tests of programs and policies.
+    """A simulated device, to test programs and policies without the hardware.
 
-    It computes on the CPU device, on a queue of its own, so all values are right; what steps and
-    copies take is taken from what is said here, in virtual time. A policy sees its speeds, memory
-    and aspects as those of a device, so the schedule is the one that such a machine would get.
-    Virtual time and the limit of memory hold for steps that a policy places. Other work takes no
-    virtual time, and its arrays are the CPU's: small ones are host arrays that no pool counts.
+    It computes on the CPU device, on its own queue, so all values are correct; the durations of
+    steps and copies follow the arguments, in virtual time. A policy sees its speeds, memory and
+    aspects as those of a device, so the schedule is that of such a machine. Virtual time and the
+    memory limit apply to steps that a policy places. Other work takes no virtual time, and its
+    arrays are ordinary CPU arrays: small ones are host arrays that no pool counts.
 
     Args:
-        name: by which it is called in records and messages.
-        speeds: how many times as fast as a processor of two cores it is, or a dict of rates in a
-            second: ``memory`` and ``reduction`` in bytes, ``single`` and ``double`` in additions,
-            ``single_function`` and ``double_function`` in additions that exponentials and the like
-            are counted as, ``single_product`` and ``double_product`` in multiplications; and
-            ``launch`` in seconds.
-            Those that are not given are of the processor.
-        bandwidths: of copies to and from all other places, in bytes per second, or a dict by the
-            name of the other device, with ``"host"`` for all that are not in it.
-        memory: its bytes.
-        aspects: those of ``"fp64"`` and ``"fp16"`` that it has. Without one, arrays of its dtypes
-            are refused there, as on a real device, and floats are ``float32`` if nothing is said.
-        latency: seconds that any copy takes.
-        link: a name; copies to and from devices of one link follow each other. Without one, each
-            pair of devices has its own.
+        name: its name in records and messages.
+        speeds: the speedup over a processor of two cores, or a dict of rates per second: ``memory``
+            and ``reduction`` in bytes, ``single`` and ``double`` in additions, ``single_function``
+            and ``double_function`` in the additions that functions such as exponentials count as,
+            ``single_product`` and ``double_product`` in multiplications; and ``launch`` in seconds.
+            The defaults are those of the processor.
+        bandwidths: the bandwidth of copies to and from all other places, in bytes per second, or a
+            dict by the name of the other device, with ``"host"`` for all others.
+        memory: the size of its memory in bytes.
+        aspects: its aspects among ``"fp64"`` and ``"fp16"``. Without an aspect, arrays of its
+            dtypes raise an error there, as on a real device, and the default float is ``float32``.
+        latency: the fixed seconds per copy.
+        link: a name; copies to and from devices with the same link run one after another. Without a
+            link, each pair of devices has its own.
 
     Attributes:
         name: its name.
-        slowdown: how many times as long as its speeds say steps take in fact, 1.0 at first: what
-            is measured then differs from the estimate.
+        slowdown: the factor by which steps take longer than its speeds imply, 1.0 at first; the
+            measurements then differ from the estimate.
 
     Raises:
-        ArgumentError: there is no such rate or aspect, or a number is not positive.
+        ArgumentError: a rate or aspect is unknown, or a number is not positive.
 
     Example:
         >>> import dparray as dp
@@ -73,7 +72,7 @@ class SimulatedDevice:
         link: str | None = None,
     ) -> None:
         if not isinstance(name, str):
-            raise ArgumentError(f"SimulatedDevice: name is a text; got {name!r}")
+            raise ArgumentError(f"SimulatedDevice: name must be a string; got {name!r}")
         self.name = name
         self.slowdown = 1.0
         self._speeds = _checked_speeds(name, speeds)
@@ -85,13 +84,13 @@ class SimulatedDevice:
         for what, number in numbers.items():
             if not (isinstance(number, int | float) and number > 0):
                 raise ArgumentError(
-                    f"SimulatedDevice {name!r}: {what} is a positive number; got {number!r}"
+                    f"SimulatedDevice {name!r}: {what} must be a positive number; got {number!r}"
                 )
         found = frozenset(aspects)
         if not found <= _ASPECTS:
             raise ArgumentError(
-                f"SimulatedDevice {name!r}: {', '.join(sorted(found - _ASPECTS))} is no aspect; "
-                f"there are {', '.join(sorted(_ASPECTS))}"
+                f"SimulatedDevice {name!r}: unknown aspect {', '.join(sorted(found - _ASPECTS))}; "
+                f"expected {', '.join(sorted(_ASPECTS))}"
             )
         if "fp64" not in found:
             self._speeds = self._speeds._replace(
@@ -120,14 +119,14 @@ class SimulatedDevice:
 
     @property
     def busy_until(self) -> float:
-        """The virtual time, in seconds, until which it has had work."""
+        """The virtual time, in seconds, until which it has been busy."""
         return virtual.busy.get(self.sycl_queue, 0.0)
 
     def vanish(self, after: int = 0) -> None:
-        """Take the device away, as a driver that resets it: what lies on it is lost.
+        """Remove the device, as a driver reset does: the data on it is lost.
 
         Args:
-            after: how many further steps it computes before.
+            after: the number of steps that it computes before.
 
         Example:
             >>> import dparray as dp
@@ -158,25 +157,25 @@ def _checked_speeds(name: str, speeds: float | Mapping[str, float]) -> Speeds:
     if not isinstance(speeds, Mapping):
         if not (isinstance(speeds, int | float) and speeds > 0):
             raise ArgumentError(
-                f"SimulatedDevice {name!r}: speeds is a positive number, or one for each rate; got "
+                f"SimulatedDevice {name!r}: speeds must be a positive number, or one per rate; got "
                 f"{speeds!r}"
             )
         return Speeds().times(speeds)
     unknown = sorted(set(speeds) - set(Speeds._fields))
     if unknown:
         raise ArgumentError(
-            f"SimulatedDevice {name!r}: {', '.join(unknown)} is no rate; there are "
+            f"SimulatedDevice {name!r}: unknown rate {', '.join(unknown)}; expected "
             f"{', '.join(Speeds._fields)}"
         )
     for rate, number in speeds.items():
         if not (isinstance(number, int | float) and number > 0):
             raise ArgumentError(
-                f"SimulatedDevice {name!r}: {rate} is a positive number; got {number!r}"
+                f"SimulatedDevice {name!r}: {rate} must be a positive number; got {number!r}"
             )
     usual = Speeds()
     made = usual._replace(**{rate: float(number) for rate, number in speeds.items()})
     for rate in ("single", "double"):
-        if f"{rate}_function" not in speeds:  # as fast beside additions as they are usually
+        if f"{rate}_function" not in speeds:  # with the usual ratio to additions
             share = getattr(made, rate) / getattr(usual, rate)
             function = getattr(usual, f"{rate}_function") * share
             made = made._replace(**{f"{rate}_function": function})

@@ -1,11 +1,11 @@
-"""When each task runs, if tasks are assigned to devices one after the other.
+"""The schedule of tasks that are assigned to devices one after the other.
 
-A task goes where it is finished first, into the earliest gap that is long enough (the insertion of
+A task goes to the device that finishes it first, into the earliest sufficient gap (the insertion of
 Topcuoglu, Hariri and Wu, "Performance-effective and low-complexity task scheduling for
-heterogeneous computing", 2002). Copies wait for their channel as tasks do for their device. Where a
-place has a limit, tasks follow each other in it without gaps, and values that are needed later make
-room for those that are needed now: another copy of them is let go, or they are copied to where
-there is room.
+heterogeneous computing", 2002). Copies wait for their channel as tasks do for their device. At a
+place with limited memory, tasks run one after another without gaps, and values that are needed
+later make room for those needed now: a second copy is dropped, or they are copied to a place with
+free memory.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ def build(
     fixed: Sequence[int] | None = None,
     compares: bool = False,
 ) -> Schedule:
-    """Return the schedule of tasks taken in an order.
+    """Return the schedule of tasks in a given order.
 
     Args:
         problem: the tasks and the machine.
         order: the numbers of the tasks, each after those whose values it reads.
-        fixed: the device of each task; the one that finishes it first if not given.
-        compares: the others are tried too, for the alternatives of the steps.
+        fixed: the device of each task; by default the one that finishes it first.
+        compares: whether to also try the other devices, for the alternatives of the steps.
 
     Raises:
         NoDevice: no device can compute a task.
-        NoRoom: no device has the memory for it.
+        NoRoom: no device has enough memory for a task.
     """
     timeline = _Timeline(problem)
     for number in order:
@@ -53,7 +53,7 @@ def build(
 
 
 def earliest(busy: Busy, ready: float, seconds: float) -> float:
-    """Return the earliest begin, from ``ready`` on, of a gap of so many seconds."""
+    """Return the earliest start, from ``ready`` on, of a gap of this many seconds."""
     if not busy or busy[-1][1] <= ready:
         return ready
     at = bisect_left(busy, (ready,))
@@ -76,7 +76,7 @@ class _Trial(NamedTuple):
 
 
 class _Timeline:
-    """Devices and channels with what occupies them, and where values are, from when on."""
+    """Devices and channels with their occupancy, and the places of values with times."""
 
     def __init__(self, problem: Problem) -> None:
         tasks, values, machine = problem
@@ -89,7 +89,7 @@ class _Timeline:
             {} if value.home is None else {value.home: 0.0} for value in values
         ]
         self.actions: list[tuple[float, int, Step | Copy | Drop]] = []
-        # When a value was last dropped at a place: it comes back no sooner.
+        # The time when a value was last dropped at a place: it cannot return before.
         self.dropped: dict[tuple[int, int], float] = {}
         self.assigned = [0] * len(tasks)
         self.finish = 0.0
@@ -101,7 +101,7 @@ class _Timeline:
                     self.uses[value] += 1
 
     def add(self, number: int, device: int | None, compares: bool = False) -> None:
-        """Assign the next task: to a device, or to the best."""
+        """Assign the next task to a device, or to the best one."""
         task = self.tasks[number]
         every = range(len(self.ready))
         devices: Sequence[int] = every if device is None or compares else (device,)
@@ -120,7 +120,7 @@ class _Timeline:
         self._take(number, chosen, best, tuple(finishes))
 
     def finished(self) -> Schedule:
-        """Return the schedule, when all tasks have been added; results go where they are wanted."""
+        """Return the schedule after all tasks were added; results go to their final places."""
         for number, value in enumerate(self.values):
             wanted = value.wanted
             if wanted is None:
@@ -137,7 +137,7 @@ class _Timeline:
         )
 
     def _home(self, number: int, device: int) -> float:
-        """The seconds to copy a task's results from a device to where they are wanted."""
+        """Return the seconds to copy a task's results from a device to their final places."""
         seconds = 0.0
         for value in self.tasks[number].writes:
             nbytes, _, wanted = self.values[value]
@@ -179,7 +179,7 @@ class _Timeline:
     def _copy(
         self, value: int, target: int, floor: float, channels: dict[int, Busy], because: str
     ) -> Copy:
-        """The copy of a value that is there first, of those from the places that have it."""
+        """Return the earliest copy of a value, from any place that has it."""
         nbytes = self.values[value].nbytes
         floor = max(floor, self.dropped.get((value, target), 0.0))
         best: Copy | None = None
@@ -234,10 +234,10 @@ class _Timeline:
                     if value in place:
                         place[value][1] = place[value][2]
 
-    # Memory. What is held at a place has its bytes, when they are given back, and its last use.
+    # Memory. Each value at a place has its size, the time when it is freed, and its last use.
 
     def _need(self, number: int, device: int) -> float:
-        """The bytes that a task needs on a device beyond what is there."""
+        """Return the additional bytes that a task needs on a device."""
         task = self.tasks[number]
         read = [value for value in task.reads if self._must_be_copied(value, device)]
         return sum(self.values[value].nbytes for value in (*read, *task.writes))
@@ -247,7 +247,7 @@ class _Timeline:
         return device not in at and all(self.links[place][device].channel >= 0 for place in at)
 
     def _floor(self, place: int, need: float) -> float:
-        """From when on so many bytes are free at a place; ``inf`` if never."""
+        """Return the time from which this many bytes are free at a place; ``inf`` if never."""
         free = self.memory[place] - need
         held = sorted((release, nbytes) for nbytes, release, _ in self.held[place].values())
         used = sum(nbytes for _, nbytes in held)
@@ -265,7 +265,7 @@ class _Timeline:
             held[2] = max(held[2], until)
 
     def _with_room(self, number: int, devices: Sequence[int]) -> tuple[_Trial, int]:
-        """A device on which other values have made room for a task."""
+        """Return a device on which other values have made room for a task."""
         task = self.tasks[number]
         able = [each for each in devices if task.seconds[each] < inf]
         if not able:
@@ -280,7 +280,7 @@ class _Timeline:
         raise NoRoom(number, together, tuple(able))
 
     def _make_room(self, device: int, reads: Sequence[int]) -> bool:
-        """Let go of one value at a device, or copy it elsewhere; false if there is none."""
+        """Drop one value at a device, or copy it elsewhere; return false if there is none."""
         held = self.held[device]
         kept = [value for value, (_, release, _) in held.items() if release == inf]
         kept = [value for value in kept if value not in reads]

@@ -1,4 +1,4 @@
-"""Records of policies' decisions and their results: one for each expression that was bound."""
+"""Records of the decisions of policies and their results, one for each bound expression."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from dparray.memory.stats import format_bytes
 
 @dataclass(frozen=True)
 class PlacedWork:
-    """A step, a copy, or memory that is given back.
+    """A step, a copy, or freed memory.
 
     Attributes:
         kind: ``"step"``, ``"copy"`` or ``"drop"``.
-        device: the device that computes it, or to which it is copied.
-        source: of a copy, from where.
+        device: the device that computes it, or the target of a copy.
+        source: the source of a copy.
         what: the operations, or the values.
-        nbytes: of a step those of its results; of a copy those that are moved.
-        because: of a copy ``"operand"``, ``"result"`` or ``"room"``.
-        start, finish: when, in seconds from the beginning, by the estimate.
-        alternatives: of a step for each device when its results would be there had it been
-            computed on that one; ``inf`` where it cannot be.
-        measured: the seconds that it took, where they were measured: on a simulated device, or in
-            a profile.
-        measured_start: when it began, on a simulated device.
+        nbytes: for a step the size of its results; for a copy the bytes moved.
+        because: for a copy ``"operand"``, ``"result"`` or ``"room"``.
+        start, finish: the estimated times, in seconds from the beginning.
+        alternatives: for a step, the time for each device at which its results would have been
+            available if it had been computed there; ``inf`` if impossible.
+        measured: the seconds that it took, if measured: on a simulated device, or in a profile.
+        measured_start: the start time on a simulated device.
     """
 
     kind: str
@@ -55,7 +54,7 @@ class PlacedWork:
             beside = f"; else {others}" if others else ""
             return f"{self.device}: {self.what}, {size}, {when}{took}{beside}"
         if self.kind == "drop":
-            return f"{self.device}: {self.what}, {size}, is given back at {_ms(self.start)} ms"
+            return f"{self.device}: {self.what}, {size}, is freed at {_ms(self.start)} ms"
         if not self.nbytes:
             return f"{self.what} is used by {self.device}, which shares the memory"
         return (
@@ -77,18 +76,19 @@ def _ms(seconds: float) -> str:
 
 @dataclass(frozen=True, repr=False)
 class PlacedExpression:
-    """How the steps of an expression are, or were, spread over devices; printed, it is a text, in a
-    notebook a timeline.
+    """The distribution of an expression's steps over devices.
+
+    It prints as text, or as a timeline in a notebook.
 
     Attributes:
         policy: ``"fastest"``, or the name of the function.
-        devices: those that could be chosen.
-        work: steps, copies and drops, in the order in which they are submitted.
-        seconds: the estimate of it all.
+        devices: the candidate devices.
+        work: steps, copies and drops in order of submission.
+        seconds: the estimate for everything.
         alone: for each device the estimate if it computed everything; ``inf`` if it cannot.
-        planning: the seconds that finding this took; zero if it was known.
+        planning: the seconds that planning took; zero for a cached plan.
         measured: the seconds that it took, on simulated devices.
-        retried: the devices that vanished meanwhile, so that it was planned again.
+        retried: the devices that were lost meanwhile, after which it was planned again.
 
     Example:
         >>> import dparray as dp
@@ -116,17 +116,17 @@ class PlacedExpression:
 
     @property
     def copies(self) -> tuple[PlacedWork, ...]:
-        """The copies that move bytes."""
+        """The copies that move data."""
         return tuple(each for each in self.work if each.kind == "copy" and each.nbytes)
 
     @property
     def nbytes_copied(self) -> int:
-        """The bytes of all copies."""
+        """The size of all copies in bytes."""
         return sum(each.nbytes for each in self.copies)
 
     @property
     def times_estimate(self) -> float | None:
-        """How many times the estimate the measured steps took; ``None`` if none was measured."""
+        """The measured time of the steps divided by the estimate; ``None`` if not measured."""
         known = [(each.finish - each.start, each.measured) for each in self.steps]
         estimate = sum(seconds for seconds, took in known if took is not None)
         took = sum(took for _, took in known if took is not None)
@@ -150,7 +150,7 @@ class PlacedExpression:
             lines.append(f"the measured steps took {self.times_estimate:.2g} times the estimate")
         if alone:
             lines.append(f"one device alone: {alone}")
-        lines += [f"without {name}, which vanished" for name in self.retried]
+        lines += [f"without {name}, which was lost" for name in self.retried]
         lines += [f"  {each}" for each in self.work]
         return "\n".join(lines)
 
@@ -158,7 +158,7 @@ class PlacedExpression:
         return f"<{str(self).splitlines()[0]}>"
 
     def svg(self) -> str:
-        """Return the timeline as a picture: a row for each device, and one for copies."""
+        """Return the timeline as SVG: a row for each device, and one for copies."""
         rows = [*self.devices, *(["copies"] if self.copies else [])]
         end = max([self.seconds, *(each.finish for each in self.work), 1e-9])
         width, left, height = 640, 150, 26
@@ -196,19 +196,19 @@ class PlacedExpression:
         return f"{self.svg()}<pre>{escape(str(self))}</pre>"
 
 
-#: Steps that take so many times their estimate, or that part of it, refute the rates behind it.
+#: Steps that take this many times their estimate, or this fraction of it, refute the rates.
 _DISAGREEING = 4.0
 
-#: Shorter steps say little of rates, in seconds.
+#: Shorter steps are no evidence about rates, in seconds.
 _LONG = 1e-3
 
 
 class Measuring:
-    """Seconds that are known only when the work is done: they are read when they are asked for.
+    """Measurements that are available only after the work is done, and are read on demand.
 
     Args:
         found: the record.
-        seconds: by number of the work a function that reads them.
+        seconds: by number of the work, a function that reads its duration.
         doubt: called with the number of a step that took far more or less than its estimate.
     """
 
@@ -223,7 +223,7 @@ class Measuring:
         self._doubt = doubt
 
     def read(self) -> PlacedExpression:
-        """Return the record with what is known by now."""
+        """Return the record with the measurements available so far."""
         if self._seconds:
             work = list(self._found.work)
             for number, read in list(self._seconds.items()):
@@ -244,7 +244,7 @@ def _disagrees(work: PlacedWork, took: float) -> bool:
     return work.kind == "step" and took > _LONG and not is_near
 
 
-#: The last expressions that policies bound, the latest at the end.
+#: The last expressions that policies bound, the latest last.
 records: deque[Measuring] = deque(maxlen=64)
 
 
@@ -255,6 +255,6 @@ def seconds_of_events(events: list[Any]) -> float | None:
         try:
             event.wait()
             total += event.profiling_info_end - event.profiling_info_start
-        except Exception:  # a queue without profiling: drivers say so in several ways
+        except Exception:  # a queue without profiling; drivers report it in several ways
             return None
     return total * 1e-9

@@ -1,4 +1,4 @@
-"""Values go to other queues: copied, or lent where the memory is one device's in one context."""
+"""Transfer of values to other queues: copied, or lent within one device and context."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from dparray.memory.blocks import LentBlock, Positions
 
 
 def copied(layout: Layout, queue: Any) -> Layout:
-    """Return a copy on another queue with the axes in the same order in memory; waits for
-    nothing.
-    """
+    """Return a copy on another queue with the same memory order of axes, without waiting."""
     axes = None
     if len(layout.shape) > 1:
         axes = _layout.order_of_axes(layout.shape, layout.strides)
@@ -34,9 +32,7 @@ def copied(layout: Layout, queue: Any) -> Layout:
 
 
 def lent(layout: Layout, queue: Any) -> Layout:
-    """Return the same memory, for work on another queue of the device, which comes after what is
-    there.
-    """
+    """Return the same memory for another queue of the device, ordered after earlier work on it."""
     block = layout.block
     order_after(queue, block.queue)
     queues.note_work(queue)
@@ -44,7 +40,7 @@ def lent(layout: Layout, queue: Any) -> Layout:
 
 
 def ordered_after(queue: Any, read: Sequence[Layout | None]) -> None:
-    """Let later work on memory that was lent come after the work on the queue that used it."""
+    """Order later work on lent memory after the work on the queue that borrowed it."""
     for owner in {
         layout.block.owner.queue
         for layout in read
@@ -55,6 +51,6 @@ def ordered_after(queue: Any, read: Sequence[Layout | None]) -> None:
 
 
 def positions_on(layout: Layout, queue: Any) -> Layout:
-    """Positions along axes, which are counted and in no memory, as operands on another queue."""
+    """Return indices along axes, which are computed on the fly, as operands on another queue."""
     block = layout.block
     return layout._replace(block=Positions(queue, block.usm_type, block.nbytes // 8))

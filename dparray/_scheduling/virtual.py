@@ -1,4 +1,4 @@
-"""The virtual time of simulated devices: when actions happen that are submitted one by one."""
+"""The virtual time of simulated devices, for actions that are submitted one by one."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from dparray._scheduling import device_costs
 from dparray._scheduling.problem import Copy, Drop, Problem, Step
 
-#: By queue of a simulated device until when it is busy.
+#: For each queue of a simulated device the time until which it is busy.
 busy: dict[Any, float] = {}
 
 
 class Clock:
     """The times of one expression's actions, if any of its devices is simulated.
 
-    A device, and a channel, begins with an action when it has done the one before and the values
-    are there: first come, first served, as queues are, whatever the schedule had in mind.
+    A device or channel starts an action when its previous one is done and the values are available:
+    first come, first served, as in real queues, regardless of the schedule.
     """
 
     def __init__(self, queues: Sequence[Any], problem: Problem) -> None:
@@ -36,7 +36,7 @@ class Clock:
         return cls(queues, problem)
 
     def step(self, step: Step) -> None:
-        """Return a step has been submitted."""
+        """Record that a step has been submitted."""
         task = self.problem.tasks[step.task]
         ready = self._ready(step.device, task.reads, ("device", step.device))
         said = device_costs.declared.get(self.queues[step.device])
@@ -48,7 +48,7 @@ class Clock:
             self._there[value, step.device] = ready + seconds
 
     def copy(self, copy: Copy) -> None:
-        """Return a copy has been submitted."""
+        """Record that a copy has been submitted."""
         link = self.problem.machine.links[copy.source][copy.target]
         channel = ("channel", link.channel)
         seconds = link.seconds(copy.nbytes)
@@ -57,7 +57,7 @@ class Clock:
         self._there[copy.value, copy.target] = ready + seconds
 
     def times_of(self, action: Step | Copy | Drop) -> tuple[float | None, float | None]:
-        """How long an action took, and when it began."""
+        """Return how long an action took, and when it began."""
         found = self._times.get(action) if self.is_on else None
         return (None, None) if found is None else (found[1], found[0])
 

@@ -249,7 +249,7 @@ def where(condition: Any, a: Any, b: Any) -> Vector:
     """``vec_where``."""
     if not isinstance(condition, Vector) or condition.dtype != _BOOL:
         raise TypeError(
-            "vec_where: the condition is a vector of truth values, such as v > 0; got "
+            "vec_where: the condition must be a vector of Booleans, such as v > 0; got "
             f"{condition!r}"
         )
     vectors = [each for each in (a, b) if isinstance(each, Vector)]
@@ -282,10 +282,10 @@ def store(engine: Engine, array: Any, index: Any, vector: Any) -> None:
 
 def _places(engine: Engine, what: str, array: Any, index: Any, count: int) -> list[tuple[Any, ...]]:
     if not isinstance(array, SimulatedArray):
-        raise TypeError(f"{what}: takes an array of a kernel; got {array!r}")
+        raise TypeError(f"{what}: the first argument must be an array of the kernel; got {array!r}")
     if array.dtype.kind not in "biuf":
         raise TypeError(
-            f"{what}: takes an array of truth values, integers or floats; got {array.dtype}"
+            f"{what}: the array must have Booleans, integers or floats; got {array.dtype}"
         )
     indices = index if isinstance(index, tuple) else (index,)
     if len(indices) != array.ndim:

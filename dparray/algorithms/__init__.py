@@ -1,10 +1,10 @@
-"""Algorithms on arrays: host functions for the hand-written kernels of ``dparray.kernels``.
+"""Algorithms on arrays: the host functions that launch the hand-written kernels.
 
-Every function runs on the queue of its inputs and returns without waiting, unless its
-documentation says that it reads a result (the number of elements that ``compact`` keeps).
+Every function runs on the queue of its inputs and returns without waiting, unless its documentation
+says that it reads a result (such as the number of elements that ``compact`` keeps).
 
-In: arrays. Out: arrays on their queue. Imports arrays, launches of kernels and everything below,
-but no function of NumPy's names: those are made of these.
+Takes arrays; returns arrays on their queue. Imports arrays, kernel launches and the layers below
+them, but none of the NumPy functions, which are built from these.
 """
 
 from dparray.algorithms.clustering import kmeans_assign, kmeans_update

@@ -33,12 +33,12 @@ def _check(function: str, points: Any, centroids: Any) -> tuple[ndarray, ndarray
     centroids = check_array(function, "centroids", centroids)
     if points.ndim != 2 or centroids.ndim != 2 or points.shape[1] != centroids.shape[1]:
         raise ShapeError(
-            f"{function}: points (n, dimensions) and centroids (clusters, dimensions) are needed; "
+            f"{function}: points must be (n, dimensions) and centroids (clusters, dimensions); "
             f"got {points.shape} and {centroids.shape}"
         )
     if 0 in points.shape or 0 in centroids.shape:
         raise ShapeError(
-            f"{function}: there must be a point, a centroid and a dimension; got points of shape "
+            f"{function}: points and centroids must not be empty; got points of shape "
             f"{points.shape} and centroids of shape {centroids.shape}"
         )
     if points.dtype != centroids.dtype or points.dtype.name not in ("float32", "float64"):
@@ -50,22 +50,23 @@ def _check(function: str, points: Any, centroids: Any) -> tuple[ndarray, ndarray
 
 
 def kmeans_assign(points: ndarray, centroids: ndarray, /) -> ndarray:
-    """Return the number of the centroid nearest to each point, by Euclidean distance; of equals the
-    first.
+    """Return the index of the nearest centroid of each point, by Euclidean distance.
+
+    If several centroids are equally near, the first is returned.
 
     Args:
         points: shape ``(n, dimensions)``, float32 or float64. Points stored by columns (the
-            transpose of a ``(dimensions, n)`` array) are read fastest.
+            transpose of a ``(dimensions, n)`` array) are the fastest to read.
         centroids: shape ``(clusters, dimensions)``, of the same dtype.
 
     Returns:
-        An int32 array of shape ``(n,)`` on the queue of the arrays, with a USM type coerced from
-        theirs.
+        An int32 array of shape ``(n,)`` on the queue of the arrays, with the USM type coerced from
+        their USM types.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit, or there is no point or no centroid.
-        DTypeError: the dtypes differ or are not of floating point.
+        ShapeError: the shapes do not match, or there are no points or no centroids.
+        DTypeError: the dtypes differ or are not floating-point.
 
     Example:
         >>> import dparray as dp
@@ -93,27 +94,27 @@ def kmeans_update(
 ) -> ndarray:
     """Return the mean of the points with each label; a cluster without points keeps its centroid.
 
-    Sums are taken in a fixed order, so that the same call on the same device repeats bit for bit.
+    Sums are computed in a fixed order, so a repeated call on the same device gives identical bits.
 
     Args:
         points: shape ``(n, dimensions)``, float32 or float64, fastest if stored by columns.
-        labels: shape ``(n,)``, of an integer dtype, as :func:`kmeans_assign` gives them: from 0 to
-            ``clusters - 1``. Points with other labels must not occur; what becomes of them is
-            not defined, but no memory outside the arrays is touched.
+        labels: shape ``(n,)``, integers from 0 to ``clusters - 1``, as returned by
+            :func:`kmeans_assign`. Other labels are invalid: their effect on the result is
+            undefined, but no memory outside the arrays is accessed.
         centroids: shape ``(clusters, dimensions)``, of the points' dtype.
-        steps: round the means to multiples of ``1 / steps``, ties up; 0 does not round.
-            With points of whole numbers and a power of two, distances are then exact, so that ties
-            fall the same way on every device.
+        steps: the means are rounded to multiples of ``1 / steps``, with ties up; 0 turns rounding
+            off. If the points are integers and ``steps`` is a power of two, distances are exact, so
+            that ties are resolved in the same way on every device.
 
     Returns:
         The new centroids, with the shape and dtype of ``centroids``, on the queue of the arrays,
-        with a USM type coerced from theirs.
+        with the coerced USM type.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit, or there is no point or no centroid.
-        DTypeError: the dtypes of points and centroids differ or are not of floating point, or that
-            of the labels is no integer dtype.
+        ShapeError: the shapes do not match, or there are no points or no centroids.
+        DTypeError: the dtypes of points and centroids differ or are not floating-point, or the
+            labels are not integers.
         ValueError: ``steps`` is negative or not finite.
 
     Example:
@@ -138,17 +139,17 @@ def kmeans_update(
         raise DTypeError(f"kmeans_update: labels must be integers; got {labels.dtype}")
     if not 0 <= real_number("kmeans_update", "steps", steps) < math.inf:
         raise ValueError(f"kmeans_update: steps must be finite and not negative; got {steps!r}")
-    if labels.dtype.name == "uint64":  # which does not mix with signed numbers in a kernel
+    if labels.dtype.name == "uint64":  # kernels cannot mix uint64 with signed integers
         labels = labels.astype(_dtypes.int64)
     device = placement.queue.sycl_device
     dtype = points.dtype
     rows = clusters * (dimensions + 1)
     lanes = lanes_that_fit(device, 2 * rows * dtype.itemsize, GROUP // 2)
-    if lanes < 8:  # several passes over the points cost less than idle lanes
+    if lanes < 8:  # several passes over the points are cheaper than idle lanes
         lanes = min(8, lanes_that_fit(device, dtype.itemsize))
     capacity = min(rows, device.local_mem_size // 2 // (lanes * dtype.itemsize))
-    # A chain of additions as short as that of a pairwise sum, but no more groups than the last
-    # kernel adds up quickly; with few points, at least eight for each work-item.
+    # The chain of additions is as short as that of a pairwise sum, but there are no more groups
+    # than the last kernel can add quickly. With few points, each work-item has at least eight.
     groups = max(_MIN_GROUPS, min(n // (_LONGEST_CHAIN * lanes), _MAX_GROUPS))
     groups = min(groups, -(-n // (8 * lanes)))
     partials = empty_on(placement, (groups, rows), dtype)

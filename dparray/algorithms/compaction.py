@@ -1,4 +1,4 @@
-"""The selected elements of an array."""
+"""Selection of elements by a mask."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ __all__ = ["compact"]
 
 
 def compact(x: ndarray, mask: ndarray) -> ndarray:
-    """Return the elements of ``x`` where ``mask`` is true, in their order: ``x[mask]``.
+    """Return the elements of ``x`` where ``mask`` is true, in order: ``x[mask]``.
 
     Args:
         x: a 1-D array of shape ``(n,)``.
-        mask: a boolean array of shape ``(n,)`` on the same queue.
+        mask: a Boolean array of shape ``(n,)`` on the same queue.
 
     Returns:
-        A 1-D array with as many elements as ``mask`` has true ones. The host reads their number, so
-        it waits for ``mask``.
+        A 1-D array with one element for each true element of ``mask``. The host reads their number,
+        so it waits for ``mask``.
 
     Raises:
         ExecutionPlacementError: ``x`` and ``mask`` are on different queues.
-        ShapeError: the shapes differ, or have not one dimension.
-        DTypeError: ``mask`` is not boolean.
+        ShapeError: the shapes differ, or are not one-dimensional.
+        DTypeError: ``mask`` is not Boolean.
 
-    Placement: runs on the common queue; the result has the common USM type.
+    Placement: runs on the common queue; the result has the coerced USM type.
 
     Example:
         >>> import dparray as dp

@@ -1,4 +1,4 @@
-"""``x[index]`` on devices whose memory the host cannot reach, in one launch and one read."""
+"""``x[index]`` on devices whose memory the host cannot access, in one launch and one read."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from dparray.kernel_api import Range
 from dparray.kernels.gather import make_gather_kernel
 from dparray.memory.copies import host_view
 
-# Elements are copied as integers of their size, so that dtypes share kernels.
+# Elements are copied as integers of the same size, so that dtypes share kernels.
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.uint64}
 
 
 def can_gather(x: ndarray, positions: Sequence[ndarray]) -> bool:
-    """Return whether the kernel is the one for an array and for positions in it."""
+    """Return whether the kernel should be used for an array and index arrays into it."""
     return (
         not is_cpu(x.sycl_queue)
         and x.size > 0
@@ -38,14 +38,14 @@ def can_gather(x: ndarray, positions: Sequence[ndarray]) -> bool:
 
 
 def gather(x: ndarray, positions: Sequence[ndarray], axis: int, where: Placement) -> ndarray | None:
-    """Return the elements at positions along adjacent axes, the first of which is ``axis``.
+    """Return the elements at the given indices along adjacent axes.
 
-    The host waits for the kernel, which tells whether all positions are inside. ``None`` where one
-    is not.
+    The host waits for the kernel, which reports whether all indices are within bounds. Returns
+    ``None`` if one is not.
 
     Args:
-        x: C-contiguous.
-        positions: for each axis, of shapes that broadcast.
+        x: a C-contiguous array.
+        positions: one index array for each axis; their shapes must broadcast.
         axis: the first of the axes.
         where: the placement of the result.
     """
@@ -67,7 +67,7 @@ def gather(x: ndarray, positions: Sequence[ndarray], axis: int, where: Placement
 
 
 class _Fault:
-    """A number that a kernel sets: in host memory, where the device has such, without a copy."""
+    """Allocate a number that a kernel sets, in host memory if the device can write to it."""
 
     def __init__(self, queue: Any) -> None:
         self._view = None
@@ -81,7 +81,7 @@ class _Fault:
             self.array = from_host(np.zeros(1, np.int32), queue, "device")
 
     def is_set(self) -> bool:
-        """Wait for the kernel, and return whether it has set the number."""
+        """Wait for the kernel, and return whether it set the number."""
         if self._view is None:
             return bool(self.array.item())
         wait_to_read(materialize(self.array).block)
@@ -89,16 +89,16 @@ class _Fault:
 
 
 def _signed(positions: ndarray) -> ndarray:
-    """Positions as int32 or int64, whichever they fit."""
+    """Convert indices to int32 or int64, whichever is suitable."""
     if positions.dtype in (np.int32, np.int64):
         return positions
-    if positions.dtype == np.uint64:  # the largest would become negative
+    if positions.dtype == np.uint64:  # the largest values would become negative
         positions = apply(OPS["minimum"], positions, np.iinfo(np.int64).max)
     return astype_array(positions, _dtypes.int64)
 
 
 def _flattened(positions: Sequence[ndarray], extents: Sequence[int]) -> ndarray:
-    """Positions in the axes taken together; outside of them where one is outside its axis."""
+    """Combine the indices of several axes; out of range if one is outside its axis."""
     flat = None
     is_outside = None
     for each, extent in zip(positions, extents, strict=True):

@@ -1,4 +1,4 @@
-"""Counting of elements in bins of equal width and of small integers: behind NumPy's names."""
+"""Histograms with bins of equal width, and counts of small integers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from dparray.kernels.histogram import (
 
 __all__ = ["count_in_bins", "count_integers"]
 
-# The private rows of all items together have at most this many times the input's elements.
+# The private rows of all work-items have at most this many times the elements of the input.
 _ROWS_PER_ELEMENT = 0.5
 
 
@@ -44,21 +44,21 @@ def count_in_bins(
     """Count the elements in bins of equal width.
 
     Args:
-        x: a 1-D array of shape ``(n,)``, integers or reals.
-        bins: the number of bins. (`dp.histogram` takes edges, too.)
+        x: a 1-D array of shape ``(n,)``, integers or floats.
+        bins: the number of bins. (`dp.histogram` also accepts edges.)
         range: the lowest and the highest edge; by default the smallest and the largest element,
-            which the host reads (it waits for them). NaN and elements outside are not counted.
+            which the host waits for and reads. NaN and elements outside the range are not counted.
 
     Returns:
         ``(counts, edges)`` of shapes ``(bins,)`` and ``(bins + 1,)``; counts are int64, edges have
-        the dtype that NumPy gives them. The last bin includes its right edge.
+        NumPy's dtype for them. The last bin includes its right edge.
 
     Raises:
-        ShapeError: ``x`` has not one dimension.
-        DTypeError: ``x`` is boolean or complex.
-        ValueError: ``bins`` is not positive or too large for the range, or the range is not finite
-            and increasing, or its width cannot be divided in the dtype of the edges (as that of
-            the largest numbers and of the smallest, subnormal ones).
+        ShapeError: ``x`` is not one-dimensional.
+        DTypeError: ``x`` is Boolean or complex.
+        ValueError: ``bins`` is not positive or is too large for the range; the range is not finite
+            and increasing; or its width cannot be divided in the dtype of the edges, as with the
+            largest and the subnormal numbers.
 
     Placement: runs on the queue of ``x``; the results have its USM type.
 
@@ -88,7 +88,7 @@ def count_in_bins(
     edges = from_host(host_edges, where.queue, where.usm_type)
     if not x.size:
         return filled(number, np.int64(0), where), edges
-    # The rounding error of edges and distances at the most, in bins.
+    # The largest rounding error of edges and distances, in bins.
     rounding = 8 * float(np.finfo(scalar).eps)
     margin = rounding * (number + float(scale) * max(abs(float(low)), abs(float(high))))
     if tiles.counts_in_tiles(x):
@@ -102,7 +102,7 @@ def count_in_bins(
 def even_edges(
     function: str, x: ndarray, number: int, range: tuple[float, float] | None
 ) -> tuple[Any, Any, np.ndarray]:
-    """Lowest and highest edge, and those of so many bins, rounded as NumPy's."""
+    """Return the lowest and highest edge, and all edges, rounded as NumPy rounds them."""
     low, high = _outer_edges(x, range)
     dtype = np.result_type(low, high, np.empty(0, x.dtype))
     if dtype.kind != "f" or dtype.itemsize < 4:
@@ -110,7 +110,7 @@ def even_edges(
     with np.errstate(over="ignore", invalid="ignore"):
         edges = np.linspace(low, high, number + 1, dtype=dtype)
     if not (edges[1:] > edges[:-1]).all():
-        raise ValueError(f"{function}: {number} bins are too many between {low} and {high}")
+        raise ValueError(f"{function}: too many bins ({number}) between {low} and {high}")
     return low, high, edges
 
 
@@ -122,7 +122,7 @@ def _outer_edges(x: ndarray, range: tuple[float, float] | None) -> tuple[Any, An
         if real_number("histogram", "low", low) > real_number("histogram", "high", high):
             raise ArgumentError(f"histogram: the range must be increasing; got {range}")
     elif x.size:
-        # As scalars of the input's dtype, since NumPy computes the edges in it.
+        # Scalars of the input's dtype, since NumPy computes the edges in that dtype.
         low, high = (x.dtype.type(each.item()) for each in (x.min(), x.max()))
     else:
         low, high = 0.0, 1.0
@@ -132,19 +132,19 @@ def _outer_edges(x: ndarray, range: tuple[float, float] | None) -> tuple[Any, An
 
 
 def count_integers(x: ndarray, minlength: int = 0) -> ndarray:
-    """Count how often each of the integers from 0 occurs.
+    """Count the occurrences of each nonnegative integer.
 
     Args:
-        x: a 1-D array of shape ``(n,)`` of integers that are not negative.
-        minlength: the result has at least this many elements. The largest element of ``x`` is
-            read by the host (it waits for it) to find out whether it has more.
+        x: a 1-D array of shape ``(n,)`` of nonnegative integers.
+        minlength: the minimum length of the result. The host waits for the largest element of ``x``
+            to find the length.
 
     Returns:
         An int64 array of shape ``(max(minlength, x.max() + 1),)``.
 
     Raises:
-        ShapeError: ``x`` has not one dimension.
-        DTypeError: ``x`` has no integer dtype.
+        ShapeError: ``x`` is not one-dimensional.
+        DTypeError: ``x`` does not have an integer dtype.
         ValueError: an element or ``minlength`` is negative.
 
     Placement: runs on the queue of ``x``; the result has its USM type.
@@ -173,7 +173,7 @@ def count_integers(x: ndarray, minlength: int = 0) -> ndarray:
 
 
 def _rows(x: ndarray, bins: int, where: Placement) -> tuple[ndarray, Any, int]:
-    """A row of counts for each item that works on ``x``."""
+    """Allocate a row of counts for each work-item that processes ``x``."""
     smallest = max(2048, int(bins / _ROWS_PER_ELEMENT))
     index_space, count, chunk = chunks(where.queue, x.size, smallest)
     return new((count, bins), np.int64, where), index_space, chunk

@@ -1,7 +1,7 @@
 """Scans of the lines of an array along an axis, in kernels.
 
-Needs work-groups that make progress independently of each other, as those of CPUs do; on other
-devices the library scans.
+The kernels need work-groups that make progress independently of each other, as on CPUs; on other
+devices the dpnp backend scans.
 """
 
 from __future__ import annotations
@@ -29,25 +29,23 @@ from dparray.kernels.combine import OPERATIONS, identity
 if TYPE_CHECKING:
     import dpctl
 
-# Up to so many elements, NumPy scans an array on the host in the time of a launch.
+# Up to this many elements, NumPy scans an array on the host faster than a kernel is launched.
 MIN_ELEMENTS = 1 << 15
-# A tile and its results stay in the cache of a core.
+# A tile and its results fit in the cache of a core.
 _TILE_BYTES = 1 << 18
-# Work-items for each compute unit, at least, so that its threads share the work evenly.
+# The minimum number of work-items per compute unit, so that its threads share the work evenly.
 _ITEMS_A_UNIT = 8
-# A work-item takes so many bytes of neighboring lines across memory, at least.
+# A work-item reads at least this many bytes of adjacent lines.
 _MIN_COLUMN_BYTES = 256
 
 
 def runs_scans(queue: dpctl.SyclQueue) -> bool:
-    """Return whether the kernels of this module may run on a queue."""
+    """Return whether the kernels of this module can run on a queue."""
     return device_facts.is_cpu(queue)
 
 
 def has_scan(op: str, x: ndarray, loop: np.dtype[Any]) -> bool:
-    """Return whether kernels are there to scan ``x`` with numbers of ``loop``, and worth their
-    launch.
-    """
+    """Return whether the kernels can scan ``x`` in dtype ``loop``, and are worth a launch."""
     return (
         x.size >= MIN_ELEMENTS
         and op in OPERATIONS
@@ -70,15 +68,14 @@ def scan_lines(
     """Scan the lines of an array along an axis.
 
     Args:
-        op: the name of one of ``kernels.combine.OPERATIONS``.
-        x: an array of at least one dimension, of a real dtype but float16.
-        out: an array of the shape of ``x`` and the dtype to combine in, on the same
-            queue.
+        op: a name in ``kernels.combine.OPERATIONS``.
+        x: an array of at least one dimension, of a real dtype except float16.
+        out: an array with the shape of ``x`` and the dtype to combine in, on the same queue.
         axis: the axis, not negative.
-        initial: what comes before the first element of each line; the identity if ``None``. Only
-            for arrays of one dimension.
-        inclusive: whether each result includes the element at its position, as it must if there are
-            more dimensions than one.
+        initial: the value before the first element of each line; the identity if ``None``. Only for
+            1-D arrays.
+        inclusive: whether each result includes the element at its position; must be true for arrays
+            of more than one dimension.
     """
     if not x.size:
         return
@@ -119,7 +116,7 @@ def _scan_tiles(
 def chain_memory(
     queue: dpctl.SyclQueue, tiles: int, dtype: np.dtype[Any]
 ) -> tuple[ndarray, ndarray]:
-    """Return the arguments ``progress`` and ``carry`` of a launch whose tiles are chained."""
+    """Return the arguments ``progress`` and ``carry`` of a launch with chained tiles."""
     place = Placement(queue, "device")
     progress = empty_on(place, (tiles + 1,), _dtypes.int64)
     assign(progress, 0)
@@ -151,16 +148,16 @@ def _most_items(out: ndarray) -> int:
 
 
 def scalar_of(op: str, initial: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the initial value of a line, as a scalar for kernels; the identity if ``None``."""
+    """Return the initial value of a line as a kernel scalar; the identity if ``None``."""
     value = identity(op, dtype.type) if initial is None else dtype.type(initial)
-    # dpctl takes no scalars of 8 bits; the kernel takes the bits it needs.
+    # dpctl does not accept 8-bit scalars; the kernel uses the low bits.
     wide: Any = {"i": np.int64, "u": np.uint64}.get(dtype.kind)
     return value if wide is None else wide(value)
 
 
 @functools.cache
 def chain_of(op: str) -> DeviceFunction:
-    """Return the device function by which tiles hand on what they combine to."""
+    """Return the device function that passes the combined value of a tile to the next tile."""
     return device_func(scan.make_chain(device_func(OPERATIONS[op].combine)))
 
 

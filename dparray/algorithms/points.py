@@ -1,4 +1,4 @@
-"""Distances of points in space, each with each."""
+"""Pairwise distances of points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from dparray.kernels.distance import make_pairwise_distance_kernel, make_tiled_d
 
 __all__ = ["pairwise_distance"]
 
-# Points of x that a work-item of pairwise_distance has in registers; coordinates in local memory.
+# The points of x that a work-item of pairwise_distance keeps in registers; the coordinates in local
+# memory.
 _ROWS = 16
 _DEPTH = 32
 
@@ -33,23 +34,23 @@ def check_floats(function: str, **arrays: ndarray) -> None:
 
 
 def pairwise_distance(x: ndarray, y: ndarray, /, *, squared: bool = False) -> ndarray:
-    """Return the Euclidean distance of each point of ``x`` to each of ``y``.
+    """Return the Euclidean distance between each point of ``x`` and each point of ``y``.
 
-    Differences are squared and added, so that near points lose no digits.
+    Differences are squared and added, so nearby points lose no precision.
 
     Args:
         x: shape ``(n, dimensions)``, float32 or float64.
         y: shape ``(m, dimensions)``, of the same dtype.
-        squared: leave out the square root.
+        squared: whether to omit the square root.
 
     Returns:
-        Shape ``(n, m)``, of the same dtype, on the queue of the arrays, with a USM type coerced
-        from theirs.
+        Shape ``(n, m)``, of the same dtype, on the queue of the arrays, with the USM type coerced
+        from their USM types.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit.
-        DTypeError: the dtypes differ or are not of floating point.
+        ShapeError: the shapes do not match.
+        DTypeError: the dtypes differ or are not floating-point.
 
     Example:
         >>> import dparray as dp
@@ -64,7 +65,7 @@ def pairwise_distance(x: ndarray, y: ndarray, /, *, squared: bool = False) -> nd
     placement = common_placement(function, (("x", x), ("y", y)))
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
         raise ShapeError(
-            f"{function}: x (n, dimensions) and y (m, dimensions) are needed; got {x.shape} and "
+            f"{function}: x must be (n, dimensions) and y (m, dimensions); got {x.shape} and "
             f"{y.shape}"
         )
     check_floats(function, x=x, y=y)
@@ -72,7 +73,7 @@ def pairwise_distance(x: ndarray, y: ndarray, /, *, squared: bool = False) -> nd
     if result.size:
         is_gpu = uses_tiles(placement.queue)
         make = make_tiled_distance_kernel if is_gpu else make_pairwise_distance_kernel
-        bytes_of_a_lane = (_DEPTH + 1) * x.itemsize * 2 if is_gpu else 1  # two groups fit
+        bytes_of_a_lane = (_DEPTH + 1) * x.itemsize * 2 if is_gpu else 1  # so that two groups fit
         lanes = lanes_that_fit(placement.queue.sycl_device, bytes_of_a_lane)
         parts = [LocalAccessor(_ROWS * _DEPTH, x.dtype)]
         if is_gpu:

@@ -1,4 +1,4 @@
-"""Quantiles of sorted lines on devices whose memory the host cannot reach."""
+"""Quantiles of sorted lines on devices whose memory the host cannot access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dparray.kernels.quantile import make_quantile_kernel
 
 
 def can_pick(ordered: ndarray, dtype: np.dtype[Any]) -> bool:
-    """Return whether the kernel is the one for sorted lines and a result of ``dtype``."""
+    """Return whether the kernel should be used for sorted lines and a result of ``dtype``."""
     kinds = ordered.dtype.kind + dtype.kind
     return (
         not is_cpu(ordered.sycl_queue)
@@ -27,7 +27,7 @@ def can_pick(ordered: ndarray, dtype: np.dtype[Any]) -> bool:
 def write_quantile(
     ordered: ndarray, out: ndarray, low: int, high: int, weight: float, is_chosen: bool
 ) -> None:
-    """Write one quantile of each line to ``out``, C-contiguous, by one launch."""
+    """Write one quantile of each line to the C-contiguous array ``out``, in one launch."""
     dtype, count = out.dtype.type, ordered.shape[-1]
     kernel = kernel_of(make_quantile_kernel, dtype, is_chosen, ordered.dtype.kind == "f")
     call_kernel(

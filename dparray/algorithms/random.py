@@ -46,26 +46,25 @@ def philox_bits(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Random words of 32 bits, as the paper's reference implementation gives them.
+    """Generate 32-bit random words, as the reference implementation in the paper does.
 
     Args:
-        shape: extents of the result.
-        seed: the key, from 0 to ``2**64 - 1``. Seeds give sequences that have nothing to do with
-            each other.
-        counter: the block of four words to start with, from 0 to ``2**64 - 1``: block c gives the
-            elements from ``4 * c`` on, so long sequences can be made piece by piece. Block 0
-            follows the last.
-        stream: the high 64 bits of the counter, as large: further sequences of one seed.
-        device, usm_type, sycl_queue: where the result is, as for ``dp.empty``.
+        shape: the shape of the result.
+        seed: the key, from 0 to ``2**64 - 1``. Different seeds give independent sequences.
+        counter: the first block of four words, from 0 to ``2**64 - 1``. Block c gives the elements
+            from ``4 * c`` on, so long sequences can be generated piece by piece. Block 0 follows
+            the last block.
+        stream: the high 64 bits of the counter, with the same limits: more sequences for one seed.
+        device, usm_type, sycl_queue: the placement of the result, as for ``dp.empty``.
 
     Returns:
         A uint32 array of ``shape``. The same arguments give the same words on every device.
 
     Raises:
-        ShapeError, DeviceError, UsmTypeError: as ``dp.empty``.
-        ArgumentError: ``seed``, ``counter`` or ``stream`` is no integer of that size.
+        ShapeError, DeviceError, UsmTypeError: see ``dp.empty``.
+        ArgumentError: ``seed``, ``counter`` or ``stream`` is not an integer within its limits.
 
-    Placement: a creation function: runs on the named queue, or on the default device's.
+    Placement: a creation function: runs on the given queue, or on that of the default device.
 
     Example:
         >>> import dparray as dp
@@ -91,26 +90,27 @@ def philox_uniform(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Random reals, uniformly distributed in ``[low, high)``.
+    """Generate random floats, uniformly distributed in ``[low, high)``.
 
     Args:
-        shape, seed, stream, device, usm_type, sycl_queue: as for :func:`philox_bits`.
-        low, high: the bounds. (Rounding may give ``high`` itself when it is large against the
-            width, as with NumPy.)
-        dtype: ``float32`` (24 random bits, four elements in a block) or ``float64`` (53, two).
-        counter: the block to start with.
+        shape, seed, stream, device, usm_type, sycl_queue: see :func:`philox_bits`.
+        low, high: the bounds. As in NumPy, rounding may give ``high`` itself if it is large
+            compared with the width.
+        dtype: ``float32`` (24 random bits, four elements per block) or ``float64`` (53 bits, two
+            elements).
+        counter: the first block.
 
     Returns:
         An array of ``shape`` and ``dtype``.
 
     Raises:
         DTypeError: ``dtype`` is neither float32 nor float64.
-        ArgumentError: the bounds are no numbers, decrease, or have no finite difference in
-            ``dtype``.
-        UnsupportedDeviceError: ``dtype`` is float64 and the device has none.
-        DparrayError: as :func:`philox_bits` otherwise.
+        ArgumentError: the bounds are not numbers, are in decreasing order, or have no finite
+            difference in ``dtype``.
+        UnsupportedDeviceError: ``dtype`` is float64 and the device does not support it.
+        DparrayError: any other error of :func:`philox_bits`.
 
-    Placement: as :func:`philox_bits`.
+    Placement: see :func:`philox_bits`.
 
     Example:
         >>> from dparray.algorithms import philox_uniform
@@ -147,23 +147,23 @@ def philox_normal(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """Random reals, normally distributed.
+    """Generate random floats that are normally distributed.
 
     Args:
-        shape, seed, stream, device, usm_type, sycl_queue: as for :func:`philox_bits`.
-        mean, deviation: of the distribution.
-        dtype: ``float32`` (four elements in a block) or ``float64`` (two).
-        counter: the block to start with.
+        shape, seed, stream, device, usm_type, sycl_queue: see :func:`philox_bits`.
+        mean, deviation: the mean and the standard deviation.
+        dtype: ``float32`` (four elements per block) or ``float64`` (two).
+        counter: the first block.
 
     Returns:
         An array of ``shape`` and ``dtype``. Its last bits depend on the device's ``log``, ``sin``
         and ``cos``.
 
     Raises:
-        ArgumentError: ``deviation`` is negative or NaN, or one of the two is no number.
-        DparrayError: as :func:`philox_uniform` otherwise.
+        ArgumentError: ``deviation`` is negative or NaN, or one of the two is not a number.
+        DparrayError: any other error of :func:`philox_uniform`.
 
-    Placement: as :func:`philox_bits`.
+    Placement: see :func:`philox_bits`.
 
     Example:
         >>> from dparray.algorithms import philox_normal
@@ -187,7 +187,7 @@ def _real(function: str, dtype: Any) -> Any:
 
 
 def _start(function: str, seed: Any, counter: Any, stream: Any) -> tuple[np.uint64, ...]:
-    """The start of a sequence, as the kernels take it: counter, stream, key."""
+    """Return the start of a sequence as kernel arguments: counter, stream, key."""
     named = (("counter", counter), ("stream", stream), ("seed", seed))
     return tuple(
         np.uint64(whole_number(function, name, value, 0, _LARGEST_WORD)) for name, value in named
@@ -195,14 +195,14 @@ def _start(function: str, seed: Any, counter: Any, stream: Any) -> tuple[np.uint
 
 
 def _uniform(words: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Numbers in [0, 1), as the kernel makes them of random words."""
+    """Convert random words to numbers in [0, 1), exactly as the kernel does."""
     if dtype.itemsize == 4:
         return (words >> np.uint32(8)).astype(dtype) * dtype.type(2.0**-24)
     return (words.view(np.uint64) >> np.uint64(11)).astype(dtype) * 2.0**-53
 
 
 def _normal(words: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
-    """Normally distributed numbers, as the kernel makes them of random words."""
+    """Convert random words to normally distributed numbers, exactly as the kernel does."""
     numbers = _uniform(words, dtype)
     pairs = numbers.reshape(-1, 2)
     radius = np.sqrt(dtype.type(-2) * np.log(dtype.type(1) - pairs[:, 0]))
@@ -212,8 +212,8 @@ def _normal(words: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
     return numbers
 
 
-#: What the host makes of few random words, by the kernel that makes it of many; and what a number
-#: costs, in operations of one element.
+#: The host function for short sequences that corresponds to each kernel, and the cost of a number
+#: in element operations.
 _BY_NUMPY: dict[Callable[..., Any], tuple[Callable[..., np.ndarray], int]] = {
     make_bits_kernel: (lambda words, dtype: words, 2),
     make_uniform_kernel: (_uniform, 4),
@@ -236,7 +236,7 @@ def _random(
     blocks = -(-size // per_block)
     placement = chosen_placement(**where)
     by_numpy, weight = _BY_NUMPY[factory]
-    # Of other parameters a kernel may round once where NumPy rounds twice.
+    # With other parameters a kernel may round once where NumPy rounds twice.
     is_plain = parameters in ((), (0, 1))
     if is_plain and fastpath.module is not None and is_made_by_host(weight * size, *placement):
         words = np.empty(4 * blocks, np.uint32)
@@ -244,7 +244,7 @@ def _random(
         made = by_numpy(words, np.dtype(dtype))[:size]
         return ndarray._from_host_value(np.array(made.reshape(extents)), *placement)
     blocks = rounded_up(blocks)
-    # Kernels write whole blocks; the result is a view of as much as was asked for.
+    # Kernels write whole blocks; the result is a view of the requested elements.
     whole = empty_on(placement, (blocks * per_block,), np.dtype(dtype))
     if size > 0:
         random = kernel_of(factory, _BLOCK, *key)

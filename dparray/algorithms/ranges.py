@@ -1,4 +1,4 @@
-"""Shared by the host functions: kernels by factory, ranges by device, checks of operands."""
+"""Helpers of the host functions: kernels by factory, ranges by device, checks of operands."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from dparray.kernels.combine import OPERATIONS, Operation
 if TYPE_CHECKING:
     import dpctl
 
-# An item works through at least this many elements, and a device gets this many items for each
-# of its compute units: enough for its threads to share the work evenly.
+# A work-item processes at least this many elements, and a device gets this many work-items per
+# compute unit, so that its threads share the work evenly.
 _SMALLEST_CHUNK = 2048
 _ITEMS_PER_UNIT = 32
 _GPU_LOCAL_SIZE = 32
 
 
 def kernel_of(factory: Callable[..., Callable[..., None]], *key: Any) -> KernelFunction:
-    """Return the kernel that ``factory(*key)`` makes, the same one for the same key."""
+    """Return the kernel that ``factory(*key)`` makes, cached by key."""
     return _kernel_of(factory, key)
 
 
@@ -43,7 +43,7 @@ def _kernel_of(factory: Callable[..., Callable[..., None]], key: tuple[Any, ...]
 
 
 def operation(function: str, op: str) -> Operation:
-    """Return the operation called ``op``, with device functions for kernels to call."""
+    """Return the operation named ``op``, with the device functions that kernels call."""
     if not isinstance(op, str) or op not in OPERATIONS:
         raise ValueError(f"{function}: op must be one of {', '.join(OPERATIONS)}; got {op!r}")
     return _device_operation(str(op))
@@ -58,7 +58,7 @@ def _device_operation(op: str) -> Operation:
 def chunks(
     queue: dpctl.SyclQueue, size: int, smallest: int = _SMALLEST_CHUNK
 ) -> tuple[NdRange, int, int]:
-    """Return a range of items with one chunk each: the range, the number of chunks, their size."""
+    """Return a range with one chunk per work-item, the number of chunks, and their size."""
     device = queue.sycl_device
     items = max(1, min(-(-size // smallest), _ITEMS_PER_UNIT * device.max_compute_units))
     chunk = -(-size // items)
@@ -69,7 +69,7 @@ def chunks(
 
 
 def placement_of(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
-    """Return the common placement of the operands, all of them arrays."""
+    """Return the common placement of the operands, which must all be arrays."""
     for name, operand in operands:
         if not isinstance(operand, ndarray):
             raise HostConversionError(
@@ -80,37 +80,35 @@ def placement_of(function: str, operands: Sequence[tuple[str, Any]]) -> Placemen
 
 
 def check_1d(function: str, name: str, x: ndarray) -> None:
-    """Refuse an array of other than one dimension."""
+    """Raise unless an array has one dimension."""
     if x.ndim != 1:
         raise ShapeError(
-            f"{function}: {name} must have 1 dimension; its shape is {x.shape}. "
+            f"{function}: {name} must have 1 dimension, not shape {x.shape}. "
             f"Use dp.reshape({name}, -1)"
         )
 
 
 def check_kind(function: str, name: str, x: ndarray, kinds: str, what: str) -> None:
-    """Refuse a dtype whose kind is not one of ``kinds``, called ``what`` in the message."""
+    """Raise unless the kind of a dtype is one of ``kinds``; ``what`` describes them."""
     if x.dtype.kind not in kinds:
-        raise DTypeError(f"{function}: {name} must have {what} dtype; it has {x.dtype}")
+        raise DTypeError(f"{function}: {name} must have {what} dtype, not {x.dtype}")
 
 
 def whole_number(function: str, name: str, value: Any, lowest: int, highest: int) -> int:
-    """Return an argument that must be an integer between bounds, as an ``int``."""
+    """Return an integer argument as an ``int`` after checking its bounds."""
     try:
         number = operator.index(value)
     except TypeError:
         number = None
     if number is None or isinstance(value, ndarray) or not lowest <= number <= highest:
         raise ArgumentError(
-            f"{function}: {name} must be a whole number from {lowest} to {highest}; got {value!r}"
+            f"{function}: {name} must be an integer from {lowest} to {highest}; got {value!r}"
         )
     return number
 
 
 def real_number(function: str, name: str, value: Any) -> float:
-    """Return an argument that must be a number of Python's or NumPy's, not an array, as a
-    ``float``.
-    """
+    """Return a Python or NumPy number as a ``float``; raise for arrays."""
     if not isinstance(value, int | float | np.integer | np.floating):
         read = f"; read it first: {name}.item()" if isinstance(value, ndarray) else ""
         raise ArgumentError(
@@ -120,26 +118,26 @@ def real_number(function: str, name: str, value: Any) -> float:
 
 
 def check_width(function: str, name: str, x: ndarray) -> None:
-    """Refuse half precision."""
+    """Raise for float16 operands."""
     if x.dtype == np.float16:
         raise DTypeError(
-            f"{function}: {name} has dtype float16, which kernels do not take; convert it: "
+            f"{function}: {name} has dtype float16, which kernels do not support; convert it: "
             f"{name}.astype('float32')"
         )
 
 
 def new(shape: int | tuple[int, ...], dtype: Any, where: Placement) -> ndarray:
-    """Return an uninitialized array at a placement."""
+    """Return an uninitialized array with a placement."""
     return empty_on(where, check_shape(shape), np.dtype(dtype))
 
 
 def accumulator(op: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that NumPy accumulates in: 64 bits for sums and products of integers."""
+    """Return NumPy's accumulator dtype: 64 bits for sums and products of integers."""
     return _dtypes.accumulator(dtype) if op in ("add", "multiply") else dtype
 
 
 def filled(size: int, value: Any, where: Placement) -> ndarray:
-    """Return a 1-D array with ``value``, a NumPy scalar, everywhere."""
+    """Return a 1-D array filled with ``value``, a NumPy scalar."""
     result = empty_on(where, (size,), value.dtype)
     assign(result, value)
     return result

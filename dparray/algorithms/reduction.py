@@ -1,4 +1,4 @@
-"""Reductions in kernels that are always compiled, so that a result repeats bit for bit."""
+"""Reductions that always run in compiled kernels, so that results are bitwise reproducible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dparray.kernels.combine import identity
 
 __all__ = ["reduce"]
 
-# The host and the library would combine in another order.
+# The host and dpnp would combine the elements in another order.
 _ROWS = {name: replace(row, has_library=False) for name, row in REDUCTIONS.items()}
 _NAMES = {"add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max"}
 _NAMES_OF_BOOLEANS = {"minimum": "all", "maximum": "any"}
@@ -34,26 +34,26 @@ def reduce(
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
 ) -> ndarray:
-    """Combine the elements along axes, in blocks: sums are about as exact as pairwise ones.
+    """Reduce the elements along axes, in blocks; sums are about as accurate as pairwise sums.
 
-    The order of operations depends on the shape and the device's limits alone, so a result repeats
-    bit for bit.
+    The order of operations depends only on the shape and the device's limits, so results are
+    bitwise reproducible.
 
     Args:
         x: an array of a real dtype other than float16.
-        op: ``"add"``, ``"multiply"``, ``"minimum"`` or ``"maximum"``. The last two give NaN if an
+        op: ``"add"``, ``"multiply"``, ``"minimum"`` or ``"maximum"``. The last two return NaN if an
             element is NaN.
         axis: the axis or axes to reduce; all of them if ``None``.
-        keepdims: keep the reduced axes, with length 1.
+        keepdims: whether to keep the reduced axes, with length 1.
 
     Returns:
         An array without the reduced axes, on the queue of ``x``, with its USM type. The dtype is
-        that of ``x``, or of 64 bits for sums and products of integers and booleans.
+        that of ``x``, or 64 bits wide for sums and products of integers and Booleans.
 
     Raises:
-        ValueError: there is no such operation.
-        AxisError: there is no such axis.
-        ShapeError: a minimum or maximum of no elements.
+        ValueError: the operation is unknown.
+        AxisError: an axis is out of range.
+        ShapeError: a minimum or maximum over no elements.
         DTypeError: ``x`` is complex or float16.
 
     Example:
@@ -66,7 +66,7 @@ def reduce(
     """
     x = check_array("reduce", "x", x)
     if x.dtype.kind not in "biuf" or x.dtype.name == "float16":
-        raise DTypeError(f"reduce: x must be real and of at least float32; it is {x.dtype}")
+        raise DTypeError(f"reduce: x must have a real dtype other than float16, not {x.dtype}")
     operation("reduce", op)
     dtype = accumulator(op, x.dtype)
     axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes("reduce", axis, x.ndim)
@@ -86,14 +86,14 @@ def _combined(
 
 
 def _nothing(op: str, x: ndarray, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> ndarray:
-    """The reduction of an array without elements."""
+    """Return the reduction of an array without elements."""
     shape = _layout.reduced_shape(x.shape, axes, keepdims)
     result = empty_on(placement_of(x), shape, dtype)
     if result.size:
         if op in ("minimum", "maximum"):
             raise ShapeError(
-                f"reduce: the {op} of an array of shape {x.shape} along axes {axes} has no element "
-                "to come from"
+                f"reduce: the {op} of an array of shape {x.shape} along axes {axes} is undefined "
+                "because there are no elements; give an array that is not empty"
             )
         result[...] = identity(op, dtype.type)
     return result

@@ -23,10 +23,10 @@ __all__ = ["exclusive_scan", "inclusive_scan"]
 
 
 def inclusive_scan(x: ndarray, op: str = "add", *, dtype: Any = None) -> ndarray:
-    """Return the running result of an operation: ``out[i]`` combines ``x[0]`` to ``x[i]``.
+    """Compute an inclusive scan: ``out[i]`` combines ``x[0]`` to ``x[i]``.
 
     Args:
-        x: a 1-D array of shape ``(n,)``, of real or boolean dtype.
+        x: a 1-D array of shape ``(n,)``, of real or Boolean dtype.
         op: ``"add"``, ``"multiply"``, ``"minimum"`` or ``"maximum"``.
         dtype: the dtype to combine in. By default sums and products of integers have 64 bits, as in
             NumPy; everything else keeps the dtype of ``x``.
@@ -35,10 +35,10 @@ def inclusive_scan(x: ndarray, op: str = "add", *, dtype: Any = None) -> ndarray
         An array of shape ``(n,)``. ``minimum`` and ``maximum`` are NaN from the first NaN on.
 
     Raises:
-        ShapeError: ``x`` has not one dimension.
-        DTypeError: ``x`` or ``dtype`` is complex, or ``dtype`` is boolean.
-        ValueError: ``op`` is none of the four.
-        HostConversionError: ``x`` is no dparray array.
+        ShapeError: ``x`` is not one-dimensional.
+        DTypeError: ``x`` or ``dtype`` is complex, or ``dtype`` is Boolean.
+        ValueError: ``op`` is not one of the four.
+        HostConversionError: ``x`` is not a dparray array.
 
     Placement: runs on the queue of ``x``; the result has its USM type.
 
@@ -54,19 +54,19 @@ def inclusive_scan(x: ndarray, op: str = "add", *, dtype: Any = None) -> ndarray
 def exclusive_scan(
     x: ndarray, op: str = "add", *, initial: Any = None, dtype: Any = None
 ) -> ndarray:
-    """Return the running result before each element: ``out[i]`` combines ``x[0]`` to ``x[i - 1]``.
+    """Compute an exclusive scan: ``out[i]`` combines ``x[0]`` to ``x[i - 1]``.
 
     Args:
-        x: a 1-D array of shape ``(n,)``, of real or boolean dtype.
+        x: a 1-D array of shape ``(n,)``, of real or Boolean dtype.
         op: ``"add"``, ``"multiply"``, ``"minimum"`` or ``"maximum"``.
-        initial: the value of ``out[0]``, combined with all later ones; by default the
-            operation's identity (0, 1, the largest and the smallest value of the dtype).
-        dtype: as for :func:`inclusive_scan`.
+        initial: the value of ``out[0]``, which is combined with all later ones; by default the
+            identity of the operation (0, 1, the largest or the smallest value of the dtype).
+        dtype: see :func:`inclusive_scan`.
 
     Returns:
         An array of shape ``(n,)``.
 
-    Raises: as :func:`inclusive_scan`.
+    Raises: see :func:`inclusive_scan`.
 
     Placement: runs on the queue of ``x``; the result has its USM type.
 
@@ -85,7 +85,7 @@ def _scan(
     operation(function, op)
     where = placement_of(function, [("x", x)])
     check_1d(function, "x", x)
-    check_kind(function, "x", x, "biuf", "a real or boolean")
+    check_kind(function, "x", x, "biuf", "a real or Boolean")
     check_width(function, "x", x)
     out_dtype = accumulator(op, x.dtype) if dtype is None else np.dtype(dtype)
     if out_dtype.kind == "b":

@@ -1,4 +1,4 @@
-"""Reductions over segments, and products with sparse matrices."""
+"""Reductions over segments, and sparse matrix-vector products."""
 
 from __future__ import annotations
 
@@ -49,30 +49,30 @@ _SMALLEST_CHUNK = 256
 
 
 def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
-    """Combine the elements of each segment of an array.
+    """Reduce each segment of an array.
 
     Args:
-        x: a 1-D array of shape ``(n,)``, of real or boolean dtype.
-        offsets: integers of shape ``(segments + 1,)`` that do not decrease, from 0 to n: segment s
-            has the elements ``x[offsets[s]:offsets[s + 1]]``. Others are found under
-            ``dp.config.debug`` only; without it they give meaningless results, but touch no memory
-            outside of the arrays.
+        x: a 1-D array of shape ``(n,)``, of real or Boolean dtype.
+        offsets: nondecreasing integers of shape ``(segments + 1,)``, from 0 to n. Segment s has the
+            elements ``x[offsets[s]:offsets[s + 1]]``. Invalid offsets are detected only under
+            ``dp.config.debug``; without it the results are undefined, but no memory outside the
+            arrays is accessed.
         op: ``"add"``, ``"multiply"``, ``"minimum"`` or ``"maximum"``.
 
     Returns:
         An array of shape ``(segments,)``. Sums and products of integers have 64 bits, as in NumPy.
-        An empty segment gives the operation's identity (0, 1, the largest and the smallest value
-        of the dtype).
+        An empty segment gives the identity of the operation (0, 1, the largest or the smallest
+        value of the dtype).
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: an array has not one dimension, or there are no offsets.
-        DTypeError: ``x`` is complex, or ``offsets`` are no integers.
-        ValueError: ``op`` is none of the four.
-        ArgumentError: the offsets decrease or lie outside (under ``dp.config.debug``, where the
-            host reads them).
+        ShapeError: an array is not one-dimensional, or there are no offsets.
+        DTypeError: ``x`` is complex, or ``offsets`` are not integers.
+        ValueError: ``op`` is not one of the four.
+        ArgumentError: the offsets decrease or are out of range (checked under ``dp.config.debug``,
+            where the host reads them).
 
-    Placement: runs on the common queue; the result has the common USM type.
+    Placement: runs on the common queue; the result has the coerced USM type.
 
     Example:
         >>> import dparray as dp
@@ -84,7 +84,7 @@ def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
     combine = operation("segmented_reduce", op)
     where = placement_of("segmented_reduce", [("x", x), ("offsets", offsets)])
     check_1d("segmented_reduce", "x", x)
-    check_kind("segmented_reduce", "x", x, "biuf", "a real or boolean")
+    check_kind("segmented_reduce", "x", x, "biuf", "a real or Boolean")
     check_width("segmented_reduce", "x", x)
     _check_offsets("segmented_reduce", offsets, x.size)
     total = accumulator(op, x.dtype)
@@ -105,30 +105,30 @@ def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
 
 
 def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) -> ndarray:
-    """Multiply a sparse matrix in compressed row form (CSR) by a vector.
+    """Multiply a sparse matrix in CSR format by a vector.
 
     Args:
         data: the stored elements row by row, of shape ``(stored,)`` and a real dtype.
-        indices: the column of each, integers of shape ``(stored,)``, as SciPy calls them. They
-            must be from 0 to ``x.size - 1``. Others are found under ``dp.config.debug`` only;
-            without it an element in such a column counts as one of the last.
+        indices: the column of each stored element, integers of shape ``(stored,)``, as in SciPy.
+            They must be from 0 to ``x.size - 1``. Invalid indices are detected only under
+            ``dp.config.debug``; without it they are treated as the last column.
         offsets: integers of shape ``(rows + 1,)``, SciPy's ``indptr``: row r has the stored
-            elements from ``offsets[r]`` up to ``offsets[r + 1]``. Wrong ones are treated as by
+            elements from ``offsets[r]`` up to ``offsets[r + 1]``. For invalid offsets see
             :func:`segmented_reduce`.
         x: the vector, of shape ``(columns,)`` and a real dtype.
 
     Returns:
-        An array of shape ``(rows,)`` of the dtype that the product has.
+        An array of shape ``(rows,)`` with the dtype of the product.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: an array has not one dimension, ``data`` and ``indices`` differ in size, or
-            there are stored elements and ``x`` has none.
-        DTypeError: ``data`` or ``x`` is boolean or complex, or the others are no integers.
-        ArgumentError: indices or offsets are wrong (under ``dp.config.debug``, where the host
-            reads them).
+        ShapeError: an array is not one-dimensional, ``data`` and ``indices`` differ in size, or
+            there are stored elements but ``x`` is empty.
+        DTypeError: ``data`` or ``x`` is Boolean or complex, or the others are not integers.
+        ArgumentError: indices or offsets are invalid (checked under ``dp.config.debug``, where the
+            host reads them).
 
-    Placement: runs on the common queue; the result has the common USM type.
+    Placement: runs on the common queue; the result has the coerced USM type.
 
     Example:
         >>> import dparray as dp
@@ -152,12 +152,12 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
             f"csr_matvec: data has shape {data.shape} and indices has shape {indices.shape}"
         )
     if data.size and not x.size:
-        raise ShapeError(f"csr_matvec: x has no element, and data has {data.size}")
+        raise ShapeError(f"csr_matvec: x is empty, but data has {data.size} elements")
     if config.debug and data.size:
         smallest, largest = indices.min().item(), indices.max().item()
         if smallest < 0 or largest >= x.size:
             raise ArgumentError(
-                f"csr_matvec: indices must be from 0 to {x.size - 1}, positions in x; they are "
+                f"csr_matvec: indices must be from 0 to {x.size - 1}, positions in x; got values "
                 f"from {smallest} to {largest}"
             )
     dtype: Any = np.result_type(data.dtype, x.dtype).type
@@ -214,6 +214,6 @@ def _check_offsets(function: str, offsets: ndarray, size: int) -> None:
         found = offsets.asnumpy()
         if found[0] < 0 or found[-1] > size or (found[1:] < found[:-1]).any():
             raise ArgumentError(
-                f"{function}: offsets must not decrease and be from 0 to {size}, the number of "
-                f"elements; they are {found}"
+                f"{function}: offsets must be nondecreasing, from 0 to {size}, the number of "
+                f"elements; got {found}"
             )

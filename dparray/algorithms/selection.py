@@ -1,7 +1,7 @@
-"""Selection by masks of large arrays: elements, their positions, and new values for them.
+"""Selection by masks in large arrays: elements, their indices, and masked assignment.
 
-In kernels whose tiles are chained, as those of :mod:`dparray.algorithms.line_scans`: on the devices
-that run them.
+The kernels use chained tiles, as those of :mod:`dparray.algorithms.line_scans`, and run on the same
+devices.
 """
 
 from __future__ import annotations
@@ -30,33 +30,29 @@ from dparray.algorithms.ranges import kernel_of
 from dparray.kernel_api import NdRange
 from dparray.kernels import compact
 
-# In additions of NumPy's: what it takes to look at an element of a mask and to go wrong at one, and
-# what a kernel takes for an element, its chain of tiles included.
+# Costs in NumPy additions: of reading a mask element, of a branch misprediction, and of an element
+# in a kernel including its chained tiles.
 _WALKING, _UNEXPECTED, _CHAINING = 2, 40, 10
 
-# Elements of a mask whose changes are counted, in parts of so many.
+# The number of mask elements whose changes are counted, and of those in one sample.
 _LOOKED_AT, _PART = 1 << 16, 1 << 12
 
-# Elements of a tile: the mask and what it selects stay in the cache of a core.
+# The number of elements of a tile: the mask and the selected elements fit in the cache of a core.
 _TILE = 1 << 15
 
 
 def is_large_mask(x: ndarray, mask: ndarray) -> bool:
-    """Return whether a mask fits the first axes of ``x``, and selecting is worth a launch."""
+    """Return whether a mask fits the first axes of ``x``, and selection is worth a launch."""
     return mask.size >= MIN_ELEMENTS and mask.shape == x.shape[: mask.ndim]
 
 
 def can_locate(x: ndarray) -> bool:
-    """Return whether kernels are there for the positions of elements of ``x``, and worth their
-    launch.
-    """
+    """Return whether the kernels can find indices in ``x``, and are worth a launch."""
     return x.size >= MIN_ELEMENTS and runs_scans(x.sycl_queue)
 
 
 def can_select(x: ndarray, mask: ndarray) -> bool:
-    """Return whether kernels are there for what ``mask`` selects of ``x``, and worth their
-    launch.
-    """
+    """Return whether the kernels can select the elements of ``x`` by ``mask``, worth a launch."""
     return (
         is_large_mask(x, mask)
         and mask.ndim == x.ndim
@@ -66,9 +62,9 @@ def can_select(x: ndarray, mask: ndarray) -> bool:
 
 
 def selected(x: ndarray, mask: ndarray, placement: Placement) -> ndarray:
-    """Return the elements of ``x`` where ``mask`` is true, in their order, in one dimension.
+    """Return the elements of ``x`` where ``mask`` is true, in order, as a 1-D array.
 
-    The host waits for the mask, which decides who selects.
+    The host waits for the mask, since the mask determines the size.
     """
     later = _Later.of(x.dtype, placement) if limits.compiles_in_background() else None
     lost = _lost_by_numpy(mask, is_asked=later is not None)
@@ -84,18 +80,19 @@ def selected(x: ndarray, mask: ndarray, placement: Placement) -> ndarray:
 
 
 class _Later:
-    """The kernel that selects elements of a dtype, while it is not there yet.
+    """The selection kernel for a dtype, while it is being compiled.
 
     Attributes:
-        lost: seconds that NumPy, which selects meanwhile, took longer than it would have.
+        lost: the seconds that selecting with NumPy in the meantime has cost more than the kernel.
     """
 
-    #: By dtype and queue; ``None`` once the kernel is there. A fork has no thread that it comes by.
+    #: By dtype and queue; ``None`` once the kernel is ready. A forked process has no compile
+    #: thread.
     _all: ClassVar[dict[Any, _Later | None]] = {}
 
     @classmethod
     def of(cls, dtype: np.dtype[Any], placement: Placement) -> _Later | None:
-        """That of a dtype, or ``None`` where the kernel is there."""
+        """Return the kernel being compiled for a dtype, or ``None`` if it is ready."""
         key = os.getpid(), dtype, placement.queue
         if key not in cls._all:
             cls._all[key] = cls(key, placement)
@@ -107,9 +104,7 @@ class _Later:
         self.lost = 0.0
 
     def is_worth_more(self, lost: float) -> bool:
-        """Return whether one more selection by NumPy, which loses so many seconds, beats the
-        wait.
-        """
+        """Return whether another selection by NumPy, which loses these seconds, beats waiting."""
         if limits.is_worth_waiting(lost, self.lost):
             return False
         self.lost += lost
@@ -132,20 +127,20 @@ class _Later:
 
 
 def is_for_numpy(mask: ndarray) -> bool:
-    """Return whether NumPy selects by a mask in less time than a kernel; waits for the mask."""
+    """Return whether NumPy selects by a mask faster than a kernel; waits for the mask."""
     return _lost_by_numpy(mask) <= 0
 
 
 def _lost_by_numpy(mask: ndarray, is_asked: bool = False) -> float:
-    """The seconds by which NumPy selects by a mask more slowly than a kernel; waits for the mask.
+    """Return the seconds that NumPy loses against a kernel for a mask; waits for the mask.
 
-    It walks the mask on one core, and each change from false to true or back is a branch that the
-    processor did not expect.
+    NumPy traverses the mask on one core, and each change between false and true is a mispredicted
+    branch.
 
     Args:
-        mask: in memory, or pending.
-        is_asked: whether more is wanted than whether there are any: where a kernel is faster in any
-            case, the mask is not looked at otherwise.
+        mask: evaluated or pending.
+        is_asked: whether the exact loss is needed, not only its sign. Otherwise the mask is not
+            read if a kernel is faster in any case.
     """
     if not limits.chooses():
         return math.inf
@@ -156,7 +151,7 @@ def _lost_by_numpy(mask: ndarray, is_asked: bool = False) -> float:
     if views is None:
         return math.inf
     flat = views[0].reshape(-1)
-    # Of a large mask, parts of it tell enough: all of it would take as long as the selection.
+    # Samples of a large mask are enough: reading all of it would take as long as the selection.
     step = max(1, flat.size // _LOOKED_AT)
     parts = [flat[at : at + _PART] for at in range(0, flat.size, step * _PART)]
     changes = sum(int(np.count_nonzero(part[1:] != part[:-1])) for part in parts)
@@ -164,7 +159,7 @@ def _lost_by_numpy(mask: ndarray, is_asked: bool = False) -> float:
 
 
 def positions(mask: ndarray) -> ndarray:
-    """Return the positions in the flattened array where ``mask`` is true, as int64."""
+    """Return the flat indices where ``mask`` is true, as int64."""
     flat, count = _flat(mask)
     out = empty_on(placement_of(mask), (count,), _dtypes.int64)
     if count:
@@ -173,10 +168,10 @@ def positions(mask: ndarray) -> ndarray:
 
 
 def put_selected(x: ndarray, mask: ndarray, value: ndarray, function: str) -> None:
-    """Write ``value``, one element after another or the same one, where ``mask`` is true.
+    """Write ``value``, a sequence or a single element, where ``mask`` is true.
 
     Raises:
-        ShapeError: its shape is not that of the selected elements, nor broadcast to it.
+        ShapeError: ``value`` does not broadcast to the shape of the selected elements.
     """
     target = x if x.flags.c_contiguous else x.copy()
     if mask.block is x.block:
@@ -191,7 +186,7 @@ def put_selected(x: ndarray, mask: ndarray, value: ndarray, function: str) -> No
 
 
 def _flat(mask: ndarray) -> tuple[ndarray, int]:
-    """A mask in memory, in one dimension, and how many of its elements are true."""
+    """Return a mask in memory as a 1-D array, and the number of its true elements."""
     flat = mask.reshape(-1)
     materialize(flat)
     views = host_views(flat) if limits.chooses() else None
@@ -218,6 +213,6 @@ def _launch(
 
 
 def _with_claims(factory: Callable[..., Any]) -> Callable[..., None]:
-    """A factory's kernel, given the device function that claims positions in the result."""
+    """Return a factory's kernel with the device function that reserves indices in the result."""
     made: Callable[..., None] = factory(device_func(compact.make_claim(chain_of("add"))))
     return made

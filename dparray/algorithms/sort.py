@@ -38,29 +38,29 @@ from dparray.memory.exchange import later
 __all__ = ["sort_by_key", "stable_argsort"]
 
 _DIGIT_BITS = 8
-# Fewer elements than this in a chunk and the 256 counts of a chunk cost more than its elements.
+# Below this many elements, the 256 counts of a chunk cost more than its elements.
 _SMALLEST_CHUNK = 4096
 
 
 def sort_by_key(
     keys: ndarray, values: ndarray | None = None, *, descending: bool = False
 ) -> tuple[ndarray, ndarray | None]:
-    """Sort keys, and values with them; equal keys keep their order.
+    """Sort keys, and values along with them; equal keys keep their order.
 
     Args:
-        keys: a 1-D array of shape ``(n,)``, of boolean, integer or real dtype. NaN come last.
-        values: an array of shape ``(n,)`` on the same queue, moved as the keys are.
-        descending: the largest key first. Equal keys keep their order in this case, too.
+        keys: a 1-D array of shape ``(n,)``, of Boolean, integer or float dtype. NaN is sorted last.
+        values: an array of shape ``(n,)`` on the same queue, reordered with the keys.
+        descending: whether the largest key comes first. Equal keys also keep their order then.
 
     Returns:
-        ``(sorted_keys, sorted_values)``, new arrays; the second is ``None`` without values.
+        ``(sorted_keys, sorted_values)``, new arrays; the second is ``None`` if no values are given.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes differ, or have not one dimension.
+        ShapeError: the shapes differ, or are not one-dimensional.
         DTypeError: the keys are complex.
 
-    Placement: runs on the common queue; the results have the common USM type.
+    Placement: runs on the common queue; the results have the coerced USM type.
 
     Example:
         >>> import dparray as dp
@@ -72,7 +72,7 @@ def sort_by_key(
     operands = [("keys", keys)] + ([] if values is None else [("values", values)])
     where = placement_of("sort_by_key", operands)
     check_1d("sort_by_key", "keys", keys)
-    check_kind("sort_by_key", "keys", keys, "biuf", "a boolean, integer or real")
+    check_kind("sort_by_key", "keys", keys, "biuf", "a Boolean, integer or real")
     if values is not None:
         check_width("sort_by_key", "values", values)
     if values is not None and values.shape != keys.shape:
@@ -83,16 +83,16 @@ def sort_by_key(
 
 
 def stable_argsort(keys: ndarray, *, descending: bool = False) -> ndarray:
-    """Return the positions that sort an array: ``keys[stable_argsort(keys)]`` is in order.
+    """Return the indices that sort an array: ``keys[stable_argsort(keys)]`` is sorted.
 
     Args:
-        keys: as for :func:`sort_by_key`.
-        descending: the largest key first.
+        keys: see :func:`sort_by_key`.
+        descending: whether the largest key comes first.
 
     Returns:
         An int64 array of shape ``(n,)``.
 
-    Raises: as :func:`sort_by_key`.
+    Raises: see :func:`sort_by_key`.
 
     Placement: runs on the queue of ``keys``; the result has its USM type.
 
@@ -104,12 +104,12 @@ def stable_argsort(keys: ndarray, *, descending: bool = False) -> ndarray:
     """
     where = placement_of("stable_argsort", [("keys", keys)])
     check_1d("stable_argsort", "keys", keys)
-    check_kind("stable_argsort", "keys", keys, "biuf", "a boolean, integer or real")
+    check_kind("stable_argsort", "keys", keys, "biuf", "a Boolean, integer or real")
     if keys.size and uses_tiles(where.queue):
         order = _order_by_library(keys, descending)
         if order is not None:
             return order
-    # Positions of 32 bits halve the memory moved in every pass.
+    # 32-bit indices halve the memory traffic of every pass.
     small = keys.size <= np.iinfo(np.int32).max
     counted = positions(where, (keys.size,)).astype(np.int32 if small else np.int64)
     result: ndarray = _sorted(keys, counted, descending, where)[1].astype(np.int64, copy=False)
@@ -152,11 +152,11 @@ def _sorted(
 
 
 def _order_by_library(keys: ndarray, descending: bool) -> ndarray | None:
-    """The positions in order by dpnp's stable sort; ``None`` where another backend is forced.
+    """Return the sorting indices by dpnp's stable sort; ``None`` if another backend is forced.
 
-    Our radix sort counts the digits of a chunk in one work-item, and places all chunks' counts by
-    one: that is for CPUs. What reverses an order without moving NaN or equal keys is a sign, or the
-    complement of integers.
+    dparray's radix sort counts the digits of a chunk in one work-item and places the counts of all
+    chunks in another, which suits CPUs. To reverse the order without moving NaN or equal keys, the
+    keys are negated, or complemented if they are integers.
     """
     if descending:
         keys = ~keys if keys.dtype.kind in "biu" else -keys
@@ -172,6 +172,6 @@ def _digit_of(kind: str, bits: int, descending: bool) -> DeviceFunction:
 
 
 def _reinterpreted(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
-    """The same memory as another dtype of the same size."""
+    """Return a view of the memory as another dtype of the same size."""
     layout = materialize(x)
     return ndarray._from_layout(layout.block, layout.offset, x.shape, layout.strides, dtype)

@@ -1,4 +1,4 @@
-"""Stencils and convolutions over signals, images and volumes."""
+"""Stencils and convolutions of signals, images and volumes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dparray.kernels.stencil import (
 
 __all__ = ["convolve_dense", "convolve_separable"]
 
-# Tiles without their halos: (depth, height, width), the largest for each number of dimensions; and
+# Tile sizes without halos (depth, height, width), the largest for each number of dimensions; and
 # the work-items of a group.
 _TILES = {1: (1, 1, 1024), 2: (1, 16, 64), 3: (4, 8, 64)}
 _LANES = 64
@@ -32,7 +32,7 @@ _TILE_HEIGHTS = (32, 16, 8, 4, 2, 1)
 
 
 def _tile(device: Any, radius: int, itemsize: int) -> tuple[int, int] | None:
-    """Height and width of a tile that fits into local memory with its halo and row sums."""
+    """Return the height and width of a tile that fits in local memory with halo and row sums."""
     width = min(_TILE_WIDTH, 1 << (device.max_work_group_size.bit_length() - 1))
     for height in _TILE_HEIGHTS:
         elements = (height + 2 * radius) * (2 * width + 2 * radius)
@@ -42,25 +42,25 @@ def _tile(device: Any, radius: int, itemsize: int) -> tuple[int, int] | None:
 
 
 def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
-    """Weigh the neighbors of each element along the last two axes with the same weights.
+    """Filter along the last two axes with the same weights.
 
-    The edges are repeated outside the image. The weights are not flipped (a correlation, which is
-    the same for symmetric weights): what SciPy's ``correlate1d(..., mode="nearest")`` gives when it
-    is applied along the last axis and then along the one before it.
+    The image is extended by its edge values. The weights are not flipped (a correlation, which is
+    the same for symmetric weights). The result equals SciPy's ``correlate1d(..., mode="nearest")``
+    along the last axis and then along the axis before it.
 
     Args:
         x: shape ``(..., height, width)``, float32 or float64.
         weights: an odd number of weights, one-dimensional, of the same dtype.
 
     Returns:
-        A new array with the shape and dtype of ``x`` on the queue of the arrays, with a USM type
-        coerced from theirs.
+        A new array with the shape and dtype of ``x`` on the queue of the arrays, with the USM type
+        coerced from their USM types.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: ``x`` has fewer than two dimensions, or the number of weights is even.
-        DTypeError: the dtypes differ or are not of floating point.
-        KernelRangeError: the neighborhood does not fit into the device's local memory.
+        DTypeError: the dtypes differ or are not floating-point.
+        KernelRangeError: the neighborhood does not fit in the device's local memory.
 
     Example:
         >>> import dparray as dp
@@ -76,10 +76,10 @@ def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
     weights = check_array(function, "weights", weights)
     placement = common_placement(function, (("x", x), ("weights", weights)))
     if x.ndim < 2:
-        raise ShapeError(f"{function}: x needs two or more dimensions; got shape {x.shape}")
+        raise ShapeError(f"{function}: x must have at least 2 dimensions; got shape {x.shape}")
     if weights.ndim != 1 or weights.size % 2 == 0:
         raise ShapeError(
-            f"{function}: weights must be an odd number in one dimension, so that one is in the "
+            f"{function}: weights must be 1-D with an odd length, so that one is in the "
             f"middle; got shape {weights.shape}"
         )
     _check_dtypes(function, x, weights)
@@ -91,7 +91,7 @@ def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
     tile = _tile(device, radius, x.dtype.itemsize)
     if tile is None:
         raise KernelRangeError(
-            f"{function}: the neighbourhood of {weights.size} weights does not fit into the "
+            f"{function}: the neighborhood of {weights.size} weights does not fit in the "
             f"{device.local_mem_size} bytes of local memory of {device.name}; use fewer weights"
         )
     height, width = tile
@@ -110,28 +110,29 @@ def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
 
 
 def convolve_dense(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -> ndarray:
-    """Convolution of a signal, an image or a volume with a small window of weights.
+    """Convolve a signal, an image or a volume with a small window of weights.
 
-    Any linear stencil is one: a Laplacian has the weights ``[[0, 1, 0], [1, -4, 1], [0, 1, 0]]``.
-    The result has the size of ``x``. The middle of the window lies on the element it is for, and
-    the window is flipped, as the definition has it: the first weight belongs to the last neighbor.
+    Any linear stencil is a convolution: a Laplacian has the weights ``[[0, 1, 0], [1, -4, 1], [0,
+    1, 0]]``. The result has the shape of ``x``. The window is centered on each element and flipped,
+    as in the definition of convolution: the first weight applies to the last neighbor.
 
     Args:
-        x: one to three dimensions, float32 or float64.
-        weights: as many dimensions, of the same dtype, an odd number of weights along each.
-        boundary: what is outside of ``x``: ``"edge"``, its edges repeated (SciPy's ``"nearest"``),
-            or ``"zero"``.
+        x: an array of one to three dimensions, float32 or float64.
+        weights: an array with as many dimensions, of the same dtype, with an odd length along each
+            axis.
+        boundary: the values outside ``x``: ``"edge"`` for repeated edge values (SciPy's
+            ``"nearest"``), or ``"zero"``.
 
     Returns:
-        A new array with the shape and dtype of ``x`` on the queue of the arrays, with a USM type
-        coerced from theirs.
+        A new array with the shape and dtype of ``x`` on the queue of the arrays, with the USM type
+        coerced from their USM types.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ValueError: there is no such boundary.
-        ShapeError: the numbers of dimensions do not fit, or that of weights along one is even.
-        DTypeError: the dtypes differ or are not of floating point.
-        KernelRangeError: the window does not fit into the device's local memory.
+        ValueError: the boundary is unknown.
+        ShapeError: the numbers of dimensions differ, or a length of ``weights`` is even.
+        DTypeError: the dtypes differ or are not floating-point.
+        KernelRangeError: the window does not fit in the device's local memory.
 
     Example:
         >>> import dparray as dp
@@ -155,7 +156,7 @@ def convolve_dense(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -
         )
     if any(extent % 2 == 0 for extent in weights.shape):
         raise ShapeError(
-            f"{function}: weights must have an odd extent along each axis, so that one is in the "
+            f"{function}: weights must have an odd length along each axis, so that one is in the "
             f"middle; got {weights.shape}"
         )
     _check_dtypes(function, x, weights)
@@ -184,7 +185,7 @@ def convolve_dense(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -
 def _volume_tile(
     function: str, device: Any, x: ndarray, window: tuple[int, ...]
 ) -> tuple[int, int, int]:
-    """A tile that fits into local memory with its halo: fewer planes, then rows, then columns."""
+    """Return a tile that fits in local memory with its halo; planes shrink first, then rows."""
     depth, height, width = _TILES[x.ndim]
     while (
         prod(
@@ -201,7 +202,7 @@ def _volume_tile(
             width //= 2
         else:
             raise KernelRangeError(
-                f"{function}: the neighbourhood of {prod(window)} weights does not fit into the "
+                f"{function}: the neighborhood of {prod(window)} weights does not fit in the "
                 f"{device.local_mem_size} bytes of local memory of {device.name}; use fewer weights"
             )
     return depth, height, width

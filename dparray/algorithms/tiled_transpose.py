@@ -1,8 +1,8 @@
 """Copies of transposed matrices on GPUs, by tiles in local memory.
 
-A copy that reads one side of a transposition across its rows touches a cache line for each element.
-A group reads a tile by rows, and writes it by columns of local memory, so that both sides are
-contiguous in memory.
+Copying a transposed matrix directly accesses one side across its rows, with a cache line per
+element. Instead, a group reads a tile by rows and writes it by columns of local memory, so that
+both sides are accessed contiguously.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from dparray.algorithms.ranges import kernel_of, new
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.matrix import make_transpose_kernel
 
-# The sides of a tile.
+# The side lengths of a tile.
 _LANES = 32
-# Fewer elements are in the caches, however they are read; shorter sides leave tiles empty.
+# Smaller arrays fit in the caches in any access order; shorter sides leave tiles partly empty.
 _FEWEST = 1 << 14
 _SHORTEST = 8
-# Elements are copied as integers of their size, so that dtypes share kernels.
+# Elements are copied as integers of the same size, so that dtypes share kernels.
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def can_transpose(x: ndarray) -> bool:
-    """Return whether ``x`` is transposed matrices that the kernel copies."""
+    """Return whether ``x`` is a stack of transposed matrices that the kernel copies."""
     if is_cpu(x.sycl_queue) or x.size < _FEWEST or x.ndim < 2 or x.itemsize not in _WORDS:
         return False
     facts = machine_facts(x.sycl_queue)

@@ -1,8 +1,8 @@
-"""Scans, compaction and counting on GPUs: the launches of the kernels in ``kernels/tiles.py``.
+"""Scans, compaction and counting on GPUs: launches of the kernels in ``kernels/tiles.py``.
 
-A GPU holds tens of thousands of work-items, and the sub-groups read memory well where their lanes
-read neighboring elements. The kernels of CPU devices, which give each work-item a chunk of
-thousands of consecutive elements, have neither.
+A GPU runs tens of thousands of work-items, and its memory accesses are efficient if adjacent lanes
+access adjacent elements. The kernels for CPUs, which give each work-item a chunk of thousands of
+consecutive elements, satisfy neither.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from dparray.kernels.tiles import (
 if TYPE_CHECKING:
     import dpctl
 
-# Work-items of a group, where the device has groups of so many.
+# The work-items of a group, if the device supports groups of this size.
 _LOCAL = 256
-# The counts of a group take at most this share of the local memory, so that two groups fit.
+# The counts of a group use at most this share of the local memory, so that two groups fit.
 _LOCAL_MEMORY_SHARE = 2
 # The kernels count in 32 bits.
 _MAX_COUNTED = (1 << 31) - 1
 
 
 def uses_tiles(queue: dpctl.SyclQueue) -> bool:
-    """Return whether the kernels of this module are the ones for a queue's device."""
+    """Return whether the kernels of this module should be used on a queue's device."""
     return not is_cpu(queue)
 
 
 def local_size(facts: MachineFacts) -> int:
-    """The work-items of a group: a multiple of the sub-group sizes, which are powers of two."""
+    """Return the size of a group: a multiple of the sub-group sizes, which are powers of two."""
     most = min(_LOCAL, facts.group)
     return max(most // facts.sub_group, 1) * facts.sub_group
 
 
 def scan(op: str, x: ndarray, out: ndarray, initial: Any, inclusive: bool) -> None:
-    """Scan an array of one dimension, of any size but 0, in three launches."""
+    """Scan a nonempty 1-D array in three launches."""
     start = scalar_of(op, initial, out.dtype)
     index_space, carry, scratch = _carries(op, x, out.dtype, start)
     kind: Any = out.dtype.type
@@ -65,7 +65,7 @@ def scan(op: str, x: ndarray, out: ndarray, initial: Any, inclusive: bool) -> No
 
 
 def select(x: ndarray, mask: ndarray, where: Placement) -> ndarray:
-    """Return the selected elements; one number is read back, the size of the result."""
+    """Return the selected elements; the host reads only the size of the result."""
     index_space, carry, scratch = _carries("add", mask, np.dtype(np.int64), np.int64(0))
     out = new(int(carry[-1:].item()), x.dtype, where)
     if out.size:
@@ -76,7 +76,7 @@ def select(x: ndarray, mask: ndarray, where: Placement) -> ndarray:
 
 
 def _carries(op: str, x: ndarray, dtype: np.dtype[Any], start: Any) -> tuple[Any, ndarray, Any]:
-    """The range over all tiles, the result before each of them and in all, and the scratch."""
+    """Return the range over all tiles, the prefix of each tile, the total and the scratch."""
     queue = x.sycl_queue
     local = local_size(machine_facts(queue))
     tiles = -(-x.size // (local * ELEMENTS))
@@ -94,7 +94,7 @@ def _carries(op: str, x: ndarray, dtype: np.dtype[Any], start: Any) -> tuple[Any
 
 @functools.cache
 def _functions(op: str, dtype: type) -> tuple[DeviceFunction, DeviceFunction]:
-    """The device functions that combine two values and scan those of a group."""
+    """Return the device functions that combine two values and scan the values of a group."""
     combine = device_func(OPERATIONS[op].combine)
     return combine, device_func(make_group_scan(combine, dtype))
 
@@ -109,12 +109,12 @@ _bin_of_integer = device_func(bin_of_integer)
 
 
 def counts_in_tiles(x: ndarray) -> bool:
-    """Return whether an array is counted by the kernels of this module."""
+    """Return whether the kernels of this module should count an array."""
     return uses_tiles(x.sycl_queue) and x.size <= _MAX_COUNTED
 
 
 def count_in_bins(x: ndarray, edges: ndarray, scale: Any, margin: Any, where: Placement) -> ndarray:
-    """Return the counts of the elements in bins of equal width, as int64."""
+    """Count the elements in bins of equal width, as int64."""
     index_space, out, counts, is_local = _counters(x, edges.size - 1, where)
     kind: Any = edges.dtype.type
     counting = kernel_of(make_local_count_kernel, bin_between_edges(kind), is_local)
@@ -123,7 +123,7 @@ def count_in_bins(x: ndarray, edges: ndarray, scale: Any, margin: Any, where: Pl
 
 
 def count_integers(x: ndarray, bins: int, where: Placement) -> ndarray:
-    """Return how often each of the integers from 0 occurs, as int64."""
+    """Count the occurrences of each integer from 0 on, as int64."""
     index_space, out, counts, is_local = _counters(x, bins, where)
     counting = kernel_of(make_local_count_kernel, _bin_of_integer, is_local)
     call_kernel(counting, index_space, x, out, counts, x, 0, 0)

@@ -36,7 +36,7 @@ class LocalCluster(SpecCluster):
 
     Raises:
         ArgumentError: no devices, or a limit that is none.
-        DeviceError: there is no such device, or it exists in this process only.
+        DeviceError: the device is unknown, or it exists in this process only.
 
     Example:
         >>> import dparray.dask

@@ -57,7 +57,7 @@ def check_devices(wanted: Any) -> list[Device]:
     """Return the devices of a cluster.
 
     Raises:
-        ArgumentError: there is none, or it is no list.
+        ArgumentError: there is none, or it is not a list.
         DeviceError: one of them is no device.
     """
     if wanted is None:

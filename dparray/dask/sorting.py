@@ -64,8 +64,8 @@ def sort(x: Any) -> Any:
         ``compute_chunk_sizes()``.
 
     Raises:
-        ShapeError: it has not one dimension.
-        ArgumentError: its chunks are no arrays of dparray.
+        ShapeError: it is not one-dimensional.
+        ArgumentError: its chunks are not arrays of dparray.
 
     Example:
         >>> import dask.array

@@ -1,9 +1,9 @@
-"""The kernel language: what kernels are written with, under the names of SYCL 2020.
+"""The kernel language: the names that kernels use, which are those of SYCL 2020.
 
-What a work-item is given or refers to (:class:`Item`, :class:`AtomicRef`, :func:`group_barrier`,
-...) has a meaning in kernels only; :func:`dparray.simulate` gives it one in plain Python.
-:class:`Range`, :class:`NdRange` and :class:`LocalAccessor`, which the launch sees, check what they
-are given. Importing this module does not import Numba.
+The classes and functions for a work-item (:class:`Item`, :class:`AtomicRef`, :func:`group_barrier`,
+...) work only inside kernels; :func:`dparray.simulate` implements them in plain Python. The classes
+for a launch, :class:`Range`, :class:`NdRange` and :class:`LocalAccessor`, check their arguments.
+Importing this module does not import Numba.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ __all__ = [
 ]
 
 _MAX_DIMENSIONS = 3
-_UNPACKED = "; each dimension is an argument of its own, as in dp.Range(*x.shape)"
+_UNPACKED = "; pass each dimension as a separate argument, as in dp.Range(*x.shape)"
 _LOCAL_DTYPES = frozenset({"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"})
 
 
@@ -106,7 +106,7 @@ class MemoryOrder(enum.IntEnum):
 
 
 class MemoryScope(enum.IntEnum):
-    """Which work-items an atomic operation, a fence or a barrier is ordered for.
+    """The work-items for which an atomic operation, a fence or a barrier is ordered.
 
     Example:
         >>> import dparray as dp
@@ -127,7 +127,7 @@ class MemoryScope(enum.IntEnum):
 
 
 class AddressSpace(enum.IntEnum):
-    """Which memory an array is in.
+    """The memory that holds an array.
 
     Example:
         >>> import dparray as dp
@@ -151,12 +151,12 @@ class AddressSpace(enum.IntEnum):
 
 
 class PrivateArray:
-    """An array of one work-item.
+    """A private array of one work-item.
 
     Args:
-        shape: a positive integer or a tuple of them, as constants.
-        dtype: of the elements.
-        fill_zeros: whether the elements are zero at first; they have no value otherwise.
+        shape: a positive integer or a tuple of positive integers, as constants.
+        dtype: the dtype of the elements.
+        fill_zeros: whether the elements start as zero; otherwise they are undefined.
 
     Example:
         >>> import dparray as dp
@@ -174,15 +174,15 @@ class PrivateArray:
 
 
 class LocalArray:
-    """Local memory for each work-group, made in the kernel: one array for all of its work-items.
+    """Local memory of a work-group, allocated in the kernel: one array for all of its work-items.
 
-    Each call in the kernel's text makes one array, however often it is reached. The values are
+    Each call in the source allocates one array, however often it is executed. The values are
     undefined until a work-item writes them.
 
     Args:
-        shape: a positive integer or a tuple of them, as constants; a :class:`LocalAccessor` has the
-            shape that the launch gives it.
-        dtype: of the elements.
+        shape: a positive integer or a tuple of positive integers, as constants. For a shape chosen
+            at launch, use a :class:`LocalAccessor`.
+        dtype: the dtype of the elements.
 
     Example:
         >>> import dparray as dp
@@ -203,18 +203,18 @@ class LocalArray:
 
 
 class AtomicRef:
-    """An element of an array that several work-items change.
+    """An array element that several work-items update atomically.
 
-    Each method is one operation that no other comes in between of. Outside of kernels it works on
-    arrays of the host, where operations come one after another anyway.
+    Each method is one atomic operation. Outside of kernels it works on host arrays, one operation
+    after another.
 
     Args:
         ref: the array, in global or local memory, of int32, int64, uint32, uint64, float32 or
             float64.
-        index: of the element: an integer, or a tuple of integers.
-        memory_order: how the operations order what comes before and after them.
-        memory_scope: the work-items they are ordered for.
-        address_space: the memory that the array is in, which is known without it.
+        index: the index of the element: an integer, or a tuple of integers.
+        memory_order: how the operations order the reads and writes before and after them.
+        memory_scope: the work-items for which they are ordered.
+        address_space: the memory of the array; inferred by default.
 
     Example:
         >>> import dparray as dp
@@ -237,7 +237,7 @@ class AtomicRef:
         address_space: AddressSpace | None = None,
     ) -> None:
         if not hasattr(ref, "__getitem__"):
-            raise TypeError(f"AtomicRef: refers to an element of an array; got {ref!r}")
+            raise TypeError(f"AtomicRef: ref must be an array; got {ref!r}")
         self.ref = ref
         self.memory_order = memory_order
         self.memory_scope = memory_scope
@@ -253,13 +253,13 @@ class AtomicRef:
         self.ref[self._index] = val
 
     def exchange(self, val: Any) -> Any:
-        """Assign a value; returns the one before."""
+        """Assign a value; return the previous one."""
         return self._change(lambda before: val)
 
     def compare_exchange(self, expected_ref: Any, desired: Any, expected_idx: Any = 0) -> bool:
-        """Assign ``desired`` if the value is ``expected_ref[expected_idx]``; whether it was.
+        """Assign ``desired`` if the value is ``expected_ref[expected_idx]``; return whether it was.
 
-        If it was not, ``expected_ref[expected_idx]`` becomes the value.
+        Otherwise, store the value in ``expected_ref[expected_idx]``.
         """
         before = self.load()
         if before == expected_ref[expected_idx]:
@@ -269,7 +269,7 @@ class AtomicRef:
         return False
 
     def fetch_add(self, val: Any) -> Any:
-        """Add a value; returns the one before, as all ``fetch`` methods."""
+        """Add a value; return the previous one, as all ``fetch`` methods do."""
         return self._change(lambda before: before + val)
 
     def fetch_sub(self, val: Any) -> Any:
@@ -277,23 +277,23 @@ class AtomicRef:
         return self._change(lambda before: before - val)
 
     def fetch_min(self, val: Any) -> Any:
-        """Assign the smaller one."""
+        """Assign the minimum of the element and a value."""
         return self._change(lambda before: min(before, val))
 
     def fetch_max(self, val: Any) -> Any:
-        """Assign the larger one."""
+        """Assign the maximum of the element and a value."""
         return self._change(lambda before: max(before, val))
 
     def fetch_and(self, val: Any) -> Any:
-        """Combine with a value by ``&``; integers only."""
+        """Combine with a value by ``&``, for integers only."""
         return self._change(lambda before: before & val)
 
     def fetch_or(self, val: Any) -> Any:
-        """Combine with a value by ``|``; integers only."""
+        """Combine with a value by ``|``, for integers only."""
         return self._change(lambda before: before | val)
 
     def fetch_xor(self, val: Any) -> Any:
-        """Combine with a value by ``^``; integers only."""
+        """Combine with a value by ``^``, for integers only."""
         return self._change(lambda before: before ^ val)
 
     def _change(self, change: Callable[[Any], Any]) -> Any:
@@ -305,11 +305,11 @@ class AtomicRef:
 def group_barrier(
     group: Group | SubGroup, fence_scope: MemoryScope = MemoryScope.WORK_GROUP
 ) -> None:
-    """Wait until all work-items of a group have come here; they see what was written before.
+    """Wait until all work-items of a group reach this call; earlier writes are then visible.
 
     Args:
         group: ``item.get_group()`` or ``item.get_sub_group()``.
-        fence_scope: the work-items that see what was written.
+        fence_scope: the work-items to which the earlier writes are visible.
 
     Example:
         >>> import dparray as dp
@@ -326,13 +326,14 @@ def group_barrier(
 
 
 def printf(format: str, *values: Any) -> None:
-    r"""Print numbers in a format of C's, from a kernel.
+    r"""Print numbers from a kernel, in a C format.
 
     Args:
-        format: written out in the call. ``%d``, ``%i``, ``%u``, ``%x``, ``%X``, ``%o`` and ``%c``
-            of integers, ``%f``, ``%e``, ``%g`` (and in capitals) of floats, with flags, width and
-            precision; ``%%`` is a percent sign. Nothing is added at the end: write ``\n``.
-        values: a number for each conversion; Booleans and integers are integers.
+        format: a string literal. Conversions are ``%d``, ``%i``, ``%u``, ``%x``, ``%X``, ``%o`` and
+            ``%c`` for integers and ``%f``, ``%e``, ``%g`` (and their capitals) for floats, with
+            flags, width and precision; ``%%`` is a percent sign. No newline is added: write ``
+            ``.
+        values: one number for each conversion; Booleans count as integers.
 
     Example:
         >>> import dparray as dp
@@ -346,7 +347,7 @@ def printf(format: str, *values: Any) -> None:
 
 
 def atomic_fence(memory_order: MemoryOrder, memory_scope: MemoryScope) -> None:
-    """Order the reads and writes of the work-item before and after, for a scope of others.
+    """Order the reads and writes of the work-item before and after the fence, within a scope.
 
     Example:
         >>> import dparray as dp
@@ -369,7 +370,7 @@ _MAX_ITEMS = 2**63
 
 
 def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
-    """``extents`` as one to three positive Python integers, or an error naming ``what``."""
+    """Return one to three positive Python integers, or raise an error that names ``what``."""
     given = tuple(extents)
     if not 1 <= len(given) <= _MAX_DIMENSIONS:
         raise KernelRangeError(
@@ -388,19 +389,19 @@ def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
             ) from None
         if number <= 0:
             raise KernelRangeError(
-                f"{what}: dimension {dimension} must be positive; got {number}. An empty range "
-                "has nothing to run: test the size before the launch"
+                f"{what}: dimension {dimension} must be positive; got {number}. An empty range"
+                " has no work-items: check the size before the launch"
             )
         if number >= _MAX_ITEMS:
             raise KernelRangeError(
-                f"{what}: dimension {dimension} has {number} work-items; indices have 64 bits and "
-                f"end at {_MAX_ITEMS - 1}. Let each work-item do several elements"
+                f"{what}: dimension {dimension} has {number} work-items; a 64-bit index ends"
+                f" at {_MAX_ITEMS - 1}. Let each work-item process several elements"
             )
         checked.append(number)
     if (total := prod(checked)) >= _MAX_ITEMS:
         raise KernelRangeError(
-            f"{what}: {' x '.join(map(str, checked))} are {total} work-items; indices have 64 bits "
-            f"and end at {_MAX_ITEMS - 1}. Let each work-item do several elements"
+            f"{what}: {' x '.join(map(str, checked))} are {total} work-items; a 64-bit index"
+            f" ends at {_MAX_ITEMS - 1}. Let each work-item process several elements"
         )
     return tuple(checked)
 
@@ -412,7 +413,7 @@ class Range(tuple[int, ...]):
         dim0, dim1, dim2: positive integers (NumPy integers too).
 
     Raises:
-        KernelRangeError: an extent is not a positive integer, or there are more than three.
+        KernelRangeError: a size is not a positive integer, or there are more than three.
 
     Example:
         >>> import dparray as dp
@@ -421,7 +422,7 @@ class Range(tuple[int, ...]):
     """
 
     def __new__(cls, *extents: Any) -> Range:
-        """Return a range of one to three extents."""
+        """Create a range of one to three sizes."""
         if len(extents) == 1 and type(extents[0]) is int and 0 < extents[0] < _MAX_ITEMS:
             return tuple.__new__(cls, extents)  # the common case, without the checks
         while len(extents) > 1 and extents[-1] is None:
@@ -429,22 +430,23 @@ class Range(tuple[int, ...]):
         return tuple.__new__(cls, _extents("Range", extents))
 
     def __getnewargs__(self) -> tuple[int, ...]:
-        """Return the extents, of which copies and pickles make it anew."""
+        """Return the sizes, from which copying and unpickling recreate the range."""
         return tuple(self)
 
     @classmethod
     def like(cls, array: Any) -> Range:
-        """One work-item for each element of ``array``, in its shape.
+        """Create a range with one work-item for each element of ``array``, in its shape.
 
-        A 0-d array gives one work-item; more than three dimensions are an error.
+        A 0-d array gives one work-item; more than three dimensions raise an error.
 
         Raises:
-            KernelRangeError: the array is empty or has more than three dimensions, or it is none.
+            KernelRangeError: the argument is not an array, is empty, or has more than three
+                dimensions.
         """
         shape = getattr(array, "shape", None)
         if not isinstance(shape, tuple):
             raise KernelRangeError(
-                f"Range.like: takes an array; got a {type(array).__name__}. For sizes write "
+                f"Range.like: array must be an array, not {type(array).__name__}. For sizes write "
                 "dp.Range(rows, columns)"
             )
         return cls(*(_extents("Range.like", shape) if shape else (1,)))
@@ -456,21 +458,21 @@ class Range(tuple[int, ...]):
 
     @property
     def dim0(self) -> int:
-        """The extent of the first dimension."""
+        """The size of the first dimension."""
         return self[0]
 
     @property
     def dim1(self) -> int:
-        """The extent of the second dimension; -1 if there is none."""
+        """The size of the second dimension; -1 if there is none."""
         return self[1] if len(self) > 1 else -1
 
     @property
     def dim2(self) -> int:
-        """The extent of the third dimension; -1 if there is none."""
+        """The size of the third dimension; -1 if there is none."""
         return self[2] if len(self) > 2 else -1
 
     def get(self, index: int) -> int:
-        """Return the extent of a dimension."""
+        """Return the size of a dimension."""
         return self[index]
 
     def size(self) -> int:
@@ -486,11 +488,11 @@ class NdRange:
 
     Args:
         global_size: a :class:`Range`, an integer or a tuple of one to three integers.
-        local_size: the same, with as many dimensions; each must divide its global extent.
+        local_size: the same, with as many dimensions; each size must divide the global one.
 
     Raises:
-        KernelRangeError: extents that are no positive integers, that differ in number of
-            dimensions, or that do not divide.
+        KernelRangeError: a size is not a positive integer, the numbers of dimensions differ, or a
+            local size does not divide the global one.
 
     Example:
         >>> import dparray as dp
@@ -516,25 +518,25 @@ class NdRange:
                 rounded = -(-extent // local) * local
                 raise KernelRangeError(
                     f"NdRange: the local size {local} does not divide the global size {extent} in "
-                    f"dimension {dimension}; use {rounded} and test the index in the kernel"
+                    f"dimension {dimension}; use {rounded} and check the index in the kernel"
                 )
 
     @property
     def global_range(self) -> Range:
-        """The extents of all work-items."""
+        """The number of work-items in each dimension."""
         return self._global_range
 
     @property
     def local_range(self) -> Range:
-        """The extents of a work-group."""
+        """The size of a work-group in each dimension."""
         return self._local_range
 
     def get_global_range(self) -> Range:
-        """Return the extents of all work-items."""
+        """Return the number of work-items in each dimension."""
         return self._global_range
 
     def get_local_range(self) -> Range:
-        """Return the extents of a work-group."""
+        """Return the size of a work-group in each dimension."""
         return self._local_range
 
     def __eq__(self, other: object) -> bool:
@@ -552,16 +554,16 @@ class NdRange:
 class LocalAccessor:
     """Local memory for each work-group of a launch over an :class:`NdRange`.
 
-    It is passed to the launch and indexed in the kernel. Its values are undefined until a
-    work-item writes them.
+    Pass it to the launch and index it in the kernel. Its values are undefined until a work-item
+    writes them.
 
     Args:
-        shape: a positive integer or one to three of them.
+        shape: a positive integer, or one to three of them.
         dtype: an integer dtype, float16, float32 or float64.
 
     Raises:
-        KernelRangeError: a shape that is none.
-        KernelArgumentError: a dtype that local memory cannot have.
+        KernelRangeError: the shape is invalid.
+        KernelArgumentError: local memory does not support the dtype.
 
     Example:
         >>> import numpy as np

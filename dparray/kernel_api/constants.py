@@ -1,4 +1,4 @@
-"""Parameters whose values are constants of the kernel."""
+"""Kernel parameters whose values are compile-time constants."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dparray.exceptions import KernelArgumentError
 
 
 class constexpr:
-    """Annotates a parameter whose value is a constant: the kernel is compiled for each value.
+    """Annotation for a parameter whose value is a constant: the kernel is compiled for each value.
 
-    Such a parameter may be what only constants may be: the shape of a :class:`PrivateArray` or a
-    :class:`LocalArray`, a dtype, the name of a group operation, a condition whose other branch is
-    not compiled. Values are Booleans, integers, floats, texts, ``None``, dtypes and tuples of
-    these. What SYCL calls specialization constants.
+    Such a parameter can be used wherever a constant is required: as the shape of a
+    :class:`PrivateArray` or a :class:`LocalArray`, a dtype, the name of a group operation, or a
+    condition whose other branch is not compiled. Its value is a Boolean, integer, float, string,
+    ``None``, dtype or a tuple of these. SYCL calls these specialization constants.
 
     Example:
         >>> import dparray as dp
@@ -33,7 +33,7 @@ class constexpr:
 
 
 class Constant:
-    """The value of such a parameter, for a launch."""
+    """The value of a constant parameter, for a launch."""
 
     __slots__ = ("value",)
 
@@ -47,7 +47,8 @@ def constant_parameters(function: Callable[..., Any]) -> frozenset[str]:
     for name, annotation in getattr(function, "__annotations__", {}).items():
         if isinstance(annotation, str) and annotation.rpartition(".")[2] == "constexpr":
             try:
-                annotation = eval(annotation, function.__globals__)  # as Python would have, earlier
+                # as Python itself would have done when it defined the function
+                annotation = eval(annotation, function.__globals__)
             except Exception:
                 continue
         if annotation is constexpr and name != "return":
@@ -56,10 +57,10 @@ def constant_parameters(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def checked(kernel: str, parameter: str, value: Any) -> Constant:
-    """Return the value of a parameter that is a constant.
+    """Return the value of a constant parameter.
 
     Raises:
-        KernelArgumentError: it cannot be one.
+        KernelArgumentError: the value cannot be a constant.
     """
     try:
         text_of(value)

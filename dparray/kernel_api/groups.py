@@ -1,7 +1,7 @@
-"""Group algorithms: what the work-items of a work-group or a sub-group compute together.
+"""Group algorithms: results that the work-items of a work-group or a sub-group compute together.
 
-The names with ``group_`` in front are this package's first; those with ``_over_group`` and
-``_of_group`` are SYCL 2020's.
+Names that begin with ``group_`` were dparray's first; SYCL 2020 uses ``_over_group`` and
+``_of_group``.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-# Operations that are given by name; the other way to give one is a device function.
+# # Operations that are named by a string; a device function is the alternative.
 GROUP_OPERATIONS = ("add", "mul", "min", "max", "and", "or", "xor")
 
 
 def neutral_of(operation: str, dtype: np.dtype[Any]) -> int | float:
-    """Return the number that changes nothing when it is combined with another of a dtype."""
+    """Return the identity of an operation for a dtype."""
     if operation in ("min", "max"):
         if dtype.kind == "f":
             return float("inf") if operation == "min" else float("-inf")
@@ -28,26 +28,24 @@ def neutral_of(operation: str, dtype: np.dtype[Any]) -> int | float:
 
 def _only_in_kernels(name: str) -> NoReturn:
     raise NotImplementedError(
-        f"{name} combines the values of all work-items of a group, so it runs only in a kernel; "
+        f"{name} combines the values of all work-items of a group, so it works only in a kernel; "
         "dparray.simulate runs kernels in plain Python"
     )
 
 
 def group_reduce(group: Any, value: Any, operation: str = "add") -> Any:
-    """Return the values of all work-items of a work-group combined; every work-item gets the
-    result.
+    """Combine the values of all work-items of a work-group; every work-item gets the result.
 
-    All work-items of the group must reach the call. It also is a barrier among them.
+    All work-items of the group must reach the call, which is also a barrier.
 
     Args:
-        group: ``item.get_group()``, of one to three dimensions, or ``item.get_sub_group()``.
+        group: ``item.get_group()``, with one to three dimensions, or ``item.get_sub_group()``.
         value: an integer or a float.
         operation: ``"add"``, ``"mul"``, ``"min"``, ``"max"``, and for integers ``"and"``, ``"or"``,
-            ``"xor"``, written out in the call; or a device function of two values that is
-            associative.
+            ``"xor"``, as a string literal; or an associative device function of two values.
 
     Returns:
-        A scalar of the type of ``value``; integers wrap around.
+        A scalar of the type of ``value``; integers wrap around on overflow.
 
     Example:
         >>> import dparray as dp
@@ -66,14 +64,14 @@ def group_reduce(group: Any, value: Any, operation: str = "add") -> Any:
 
 
 def group_broadcast(group: Any, value: Any, local_id: int = 0) -> Any:
-    """Return the value of one work-item, for all work-items of a work-group.
+    """Return the value of one work-item to all work-items of a work-group.
 
     All work-items of the group must reach the call, with the same ``local_id``.
 
     Args:
-        group: ``item.get_group()``, of one to three dimensions, or ``item.get_sub_group()``.
+        group: ``item.get_group()``, with one to three dimensions, or ``item.get_sub_group()``.
         value: an integer or a float.
-        local_id: whose value, in row-major order: ``item.get_local_linear_id()`` of that item.
+        local_id: the work-item whose value is returned, as its ``item.get_local_linear_id()``.
 
     Returns:
         A scalar of the type of ``value``.
@@ -93,20 +91,19 @@ def group_broadcast(group: Any, value: Any, local_id: int = 0) -> Any:
 
 
 def group_inclusive_scan(group: Any, value: Any, operation: str = "add") -> Any:
-    """Return the values of a work-group combined up to and including each work-item's own.
+    """Combine the values of a work-group up to and including that of each work-item.
 
-    The order is row-major, that of ``item.get_local_linear_id()``. All work-items of the group
-    must reach the call.
+    The order is row-major, that of ``item.get_local_linear_id()``. All work-items of the group must
+    reach the call.
 
     Args:
-        group: ``item.get_group()``, of one to three dimensions, or ``item.get_sub_group()``.
+        group: ``item.get_group()``, with one to three dimensions, or ``item.get_sub_group()``.
         value: an integer or a float.
         operation: ``"add"``, ``"mul"``, ``"min"``, ``"max"``, and for integers ``"and"``, ``"or"``,
-            ``"xor"``, written out in the call; or a device function of two values that is
-            associative.
+            ``"xor"``, as a string literal; or an associative device function of two values.
 
     Returns:
-        A scalar of the type of ``value``; integers wrap around.
+        A scalar of the type of ``value``; integers wrap around on overflow.
 
     Example:
         >>> import dparray as dp
@@ -125,20 +122,20 @@ def group_inclusive_scan(group: Any, value: Any, operation: str = "add") -> Any:
 def exclusive_scan_over_group(
     group: Any, value: Any, operation: Any = "add", initial: Any = None
 ) -> Any:
-    """Return the values of the work-items before each work-item combined.
+    """Combine the values of the work-items before each work-item.
 
     The order is row-major, that of ``item.get_local_linear_id()``. All work-items of the group
     must reach the call.
 
     Args:
-        group: ``item.get_group()``, of one to three dimensions, or ``item.get_sub_group()``.
+        group: ``item.get_group()``, with one to three dimensions, or ``item.get_sub_group()``.
         value: an integer or a float.
-        operation: as of :func:`group_reduce`.
-        initial: what the first work-item gets, and what all others are combined with; the number
-            that changes nothing if not given. A device function needs it.
+        operation: see :func:`group_reduce`.
+        initial: the result of the first work-item, which is combined with all later ones; by
+            default the identity of the operation. Required for a device function.
 
     Returns:
-        A scalar of the type of ``value``; integers wrap around.
+        A scalar of the type of ``value``; integers wrap around on overflow.
 
     Example:
         >>> import dparray as dp
@@ -157,11 +154,11 @@ def exclusive_scan_over_group(
 def any_of_group(group: Any, predicate: Any) -> Any:
     """Return whether the predicate holds for at least one work-item of a work-group.
 
-    All work-items of the group must reach the call. It also is a barrier among them.
+    All work-items of the group must reach the call, which is also a barrier.
 
     Args:
-        group: ``item.get_group()``, of one to three dimensions, or ``item.get_sub_group()``.
-        predicate: a Boolean or a number, which is true if it is not 0.
+        group: ``item.get_group()``, with one to three dimensions, or ``item.get_sub_group()``.
+        predicate: a Boolean or a number; nonzero is true.
 
     Example:
         >>> import dparray as dp
@@ -178,8 +175,9 @@ def any_of_group(group: Any, predicate: Any) -> Any:
 
 
 def all_of_group(group: Any, predicate: Any) -> Any:
-    """Return whether the predicate holds for all work-items of a work-group; as
-    :func:`any_of_group`.
+    """Return whether the predicate holds for all work-items of a work-group.
+
+    See :func:`any_of_group`.
 
     Example:
         >>> import dparray as dp
@@ -196,7 +194,7 @@ def all_of_group(group: Any, predicate: Any) -> Any:
 
 
 def none_of_group(group: Any, predicate: Any) -> Any:
-    """Return whether the predicate holds for no work-item of a work-group; as :func:`any_of_group`.
+    """Return whether the predicate holds for no work-item; see :func:`any_of_group`.
 
     Example:
         >>> import dparray as dp
@@ -213,15 +211,15 @@ def none_of_group(group: Any, predicate: Any) -> Any:
 
 
 def select_from_group(group: Any, value: Any, remote_local_id: Any) -> Any:
-    """Return the value of another work-item of a sub-group, which each may choose for itself.
+    """Return the value of another work-item of a sub-group; each work-item chooses which.
 
     All work-items of the sub-group must reach the call.
 
     Args:
         group: ``item.get_sub_group()``.
         value: an integer or a float.
-        remote_local_id: whose value, by ``group.get_local_id()`` of that item. Where the sub-group
-            has no such item, it is the work-item's own value.
+        remote_local_id: the ``group.get_local_id()`` of the work-item whose value is returned. If
+            the sub-group has no such work-item, the call returns the caller's own value.
 
     Returns:
         A scalar of the type of ``value``.
@@ -242,9 +240,9 @@ def select_from_group(group: Any, value: Any, remote_local_id: Any) -> Any:
 
 
 def shift_group_left(group: Any, value: Any, delta: Any = 1) -> Any:
-    """Return the value of the work-item that comes ``delta`` after each in a sub-group.
+    """Return the value of the work-item ``delta`` positions later in the sub-group.
 
-    As :func:`select_from_group`: the last ones get their own value.
+    The last work-items get their own value; see :func:`select_from_group`.
 
     Example:
         >>> import dparray as dp
@@ -261,9 +259,9 @@ def shift_group_left(group: Any, value: Any, delta: Any = 1) -> Any:
 
 
 def shift_group_right(group: Any, value: Any, delta: Any = 1) -> Any:
-    """Return the value of the work-item that comes ``delta`` before each in a sub-group.
+    """Return the value of the work-item ``delta`` positions earlier in the sub-group.
 
-    As :func:`select_from_group`: the first ones get their own value.
+    The first work-items get their own value; see :func:`select_from_group`.
 
     Example:
         >>> import dparray as dp
@@ -280,9 +278,9 @@ def shift_group_right(group: Any, value: Any, delta: Any = 1) -> Any:
 
 
 def permute_group_by_xor(group: Any, value: Any, mask: Any) -> Any:
-    """Return the value of the work-item of a sub-group whose id differs in the bits of ``mask``.
+    """Return the value of the work-item whose id differs in the bits of ``mask``.
 
-    As :func:`select_from_group`: where there is no such item, it is the own value.
+    If there is no such work-item, return the caller's own value; see :func:`select_from_group`.
 
     Example:
         >>> import dparray as dp
@@ -299,7 +297,7 @@ def permute_group_by_xor(group: Any, value: Any, mask: Any) -> Any:
 
 
 def reduce_over_group(group: Any, value: Any, operation: str = "add") -> Any:
-    """As :func:`group_reduce`; this is SYCL's name.
+    """Call :func:`group_reduce` under its SYCL name.
 
     Example:
         >>> import dparray as dp
@@ -316,7 +314,7 @@ def reduce_over_group(group: Any, value: Any, operation: str = "add") -> Any:
 
 
 def inclusive_scan_over_group(group: Any, value: Any, operation: str = "add") -> Any:
-    """As :func:`group_inclusive_scan`; this is SYCL's name.
+    """Call :func:`group_inclusive_scan` under its SYCL name.
 
     Example:
         >>> import dparray as dp

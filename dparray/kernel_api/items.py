@@ -1,4 +1,4 @@
-"""Work-items and their groups: what kernels ask for ids and sizes."""
+"""Work-items and groups, which tell a kernel its ids and sizes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NoReturn
 
 
 def only_in_kernels(name: str) -> NoReturn:
-    """Refuse what has a meaning in kernels only."""
+    """Raise the error for a name that works only inside kernels."""
     raise NotImplementedError(
-        f"{name} has a meaning in kernels only; dparray.simulate runs kernels in plain Python"
+        f"{name} works only in a kernel; dparray.simulate runs kernels in plain Python"
     )
 
 
@@ -35,15 +35,15 @@ class Item:
         only_in_kernels("Item.dimensions")
 
     def get_id(self, dim: int) -> int:
-        """Return the index of the work-item in a dimension."""
+        """Return the index of the work-item in one dimension."""
         only_in_kernels("Item.get_id")
 
     def get_linear_id(self) -> int:
-        """Return the index of the work-item in all of them, the last counting fastest."""
+        """Return the row-major index of the work-item over all dimensions."""
         only_in_kernels("Item.get_linear_id")
 
     def get_range(self, dim: int) -> int:
-        """Return the extent of the range in a dimension."""
+        """Return the size of the range in one dimension."""
         only_in_kernels("Item.get_range")
 
     def get_linear_range(self) -> int:
@@ -74,25 +74,23 @@ class NdItem:
         only_in_kernels("NdItem.dimensions")
 
     def get_global_id(self, dim: int) -> int:
-        """Return the index of the work-item in a dimension."""
+        """Return the index of the work-item in one dimension."""
         only_in_kernels("NdItem.get_global_id")
 
     def get_global_linear_id(self) -> int:
-        """Return the index of the work-item in all of them, the last counting fastest."""
+        """Return the row-major index of the work-item over all dimensions."""
         only_in_kernels("NdItem.get_global_linear_id")
 
     def get_local_id(self, dim: int) -> int:
-        """Return the index of the work-item within its group, in a dimension."""
+        """Return the index of the work-item within its group, in one dimension."""
         only_in_kernels("NdItem.get_local_id")
 
     def get_local_linear_id(self) -> int:
-        """Return the index of the work-item within its group, the last dimension counting
-        fastest.
-        """
+        """Return the row-major index of the work-item within its group."""
         only_in_kernels("NdItem.get_local_linear_id")
 
     def get_global_range(self, dim: int) -> int:
-        """Return the extent of the global range in a dimension."""
+        """Return the size of the global range in one dimension."""
         only_in_kernels("NdItem.get_global_range")
 
     def get_global_linear_range(self) -> int:
@@ -100,7 +98,7 @@ class NdItem:
         only_in_kernels("NdItem.get_global_linear_range")
 
     def get_local_range(self, dim: int) -> int:
-        """Return the extent of a group in a dimension."""
+        """Return the size of a group in one dimension."""
         only_in_kernels("NdItem.get_local_range")
 
     def get_local_linear_range(self) -> int:
@@ -117,7 +115,7 @@ class NdItem:
 
 
 class Group:
-    """The work-group of a work-item; :meth:`NdItem.get_group` gives it.
+    """The work-group of a work-item, returned by :meth:`NdItem.get_group`.
 
     Example:
         >>> import dparray as dp
@@ -144,15 +142,15 @@ class Group:
         only_in_kernels("Group.leader")
 
     def get_group_id(self, dim: int) -> int:
-        """Return the index of the group in a dimension."""
+        """Return the index of the group in one dimension."""
         only_in_kernels("Group.get_group_id")
 
     def get_group_linear_id(self) -> int:
-        """Return the index of the group in all of them, the last counting fastest."""
+        """Return the row-major index of the group over all dimensions."""
         only_in_kernels("Group.get_group_linear_id")
 
     def get_group_range(self, dim: int) -> int:
-        """Return the number of groups in a dimension."""
+        """Return the number of groups in one dimension."""
         only_in_kernels("Group.get_group_range")
 
     def get_group_linear_range(self) -> int:
@@ -160,7 +158,7 @@ class Group:
         only_in_kernels("Group.get_group_linear_range")
 
     def get_local_range(self, dim: int) -> int:
-        """Return the extent of a group in a dimension."""
+        """Return the size of a group in one dimension."""
         only_in_kernels("Group.get_local_range")
 
     def get_local_linear_range(self) -> int:
@@ -169,12 +167,12 @@ class Group:
 
 
 class SubGroup:
-    """The sub-group of a work-item; :meth:`NdItem.get_sub_group` gives it.
+    """The sub-group of a work-item, returned by :meth:`NdItem.get_sub_group`.
 
-    The device divides each work-group into sub-groups, whose work-items it runs in step: the lanes
-    of a vector on a CPU, a warp on a GPU. Which work-items they are, and how many, it decides; the
-    last one may be smaller. All group functions take one, and only sub-groups exchange values
-    directly (:func:`select_from_group`, :func:`shift_group_left`).
+    The device divides each work-group into sub-groups whose work-items run in lockstep: the lanes
+    of a vector on a CPU, a warp on a GPU. The device chooses their size and members; the last
+    sub-group may be smaller. All group functions accept a sub-group, and only sub-groups exchange
+    values directly (:func:`select_from_group`, :func:`shift_group_left`).
 
     Example:
         >>> import dparray as dp
@@ -207,7 +205,7 @@ class SubGroup:
         only_in_kernels("SubGroup.get_local_id")
 
     def get_local_linear_id(self) -> int:
-        """Return the same."""
+        """Return the index of the work-item in its sub-group, as :meth:`get_local_id`."""
         only_in_kernels("SubGroup.get_local_linear_id")
 
     def get_local_range(self) -> int:
@@ -215,7 +213,7 @@ class SubGroup:
         only_in_kernels("SubGroup.get_local_range")
 
     def get_local_linear_range(self) -> int:
-        """Return the same."""
+        """Return the number of work-items in this sub-group, as :meth:`get_local_range`."""
         only_in_kernels("SubGroup.get_local_linear_range")
 
     def get_max_local_range(self) -> int:
@@ -227,7 +225,7 @@ class SubGroup:
         only_in_kernels("SubGroup.get_group_id")
 
     def get_group_linear_id(self) -> int:
-        """Return the same."""
+        """Return the index of the sub-group in its work-group, as :meth:`get_group_id`."""
         only_in_kernels("SubGroup.get_group_linear_id")
 
     def get_group_range(self) -> int:
@@ -235,5 +233,5 @@ class SubGroup:
         only_in_kernels("SubGroup.get_group_range")
 
     def get_group_linear_range(self) -> int:
-        """Return the same."""
+        """Return the number of sub-groups in the work-group, as :meth:`get_group_range`."""
         only_in_kernels("SubGroup.get_group_linear_range")

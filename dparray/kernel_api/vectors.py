@@ -1,7 +1,7 @@
-"""Vectors of kernels: a few numbers that are read, computed with and written together.
+"""Vectors in kernels: a few numbers that are loaded, computed and stored together.
 
-What OpenCL has as ``vloadn`` and ``vstoren`` and SYCL as ``vec``. The rules of their types, which
-are NumPy's of arrays, are here for the compiler and the simulator.
+They correspond to ``vloadn`` and ``vstoren`` in OpenCL and ``vec`` in SYCL. The type rules, which
+are those of NumPy arrays, are shared by the compiler and the simulator.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import numpy as np
 
 from dparray.kernel_api.items import only_in_kernels
 
-#: The numbers of elements that a vector may have.
+#: The supported vector widths.
 WIDTHS = (2, 3, 4, 8, 16)
-#: The attributes of the first elements.
+#: The attributes for the first elements.
 FIELDS = "xyzw"
 ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
 BITWISE = ("and", "or", "xor")
 SHIFTS = ("lshift", "rshift")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-#: Functions of ``math`` that work on vectors of floats, element by element; those of integers are
-#: computed in float64.
+#: Functions of ``math`` that work on vectors of floats, element-wise; integers are computed in
+#: float64.
 UNARY = (
     *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cos", "cosh", "degrees", "erf"),
     *("erfc", "exp", "exp2", "expm1", "fabs", "gamma", "lgamma", "log", "log10", "log1p", "log2"),
@@ -35,18 +35,18 @@ PREDICATES = ("isfinite", "isinf", "isnan")
 class vec:
     """A vector of 2, 3, 4, 8 or 16 numbers in the registers of a work-item.
 
-    ``dp.vec(a, b, c, d)`` makes one of numbers, in their common dtype; :func:`vec_load` reads one
-    from an array. Arithmetic, comparisons, ``min``, ``max``, ``abs`` and the functions of ``math``
-    work element by element, in the types that NumPy has for arrays: int8 beside int8 is int8 and
-    wraps around, int32 beside float32 is float64. A number beside a vector takes the vector's
-    dtype, and a float beside integers makes float64. Comparisons give a vector of Booleans, for
-    ``&``, ``|``, ``^``, ``~`` and :func:`vec_where`.
+    ``dp.vec(a, b, c, d)`` creates one from numbers, in their common dtype; :func:`vec_load` reads
+    one from an array. Arithmetic, comparisons, ``min``, ``max``, ``abs`` and the functions of
+    ``math`` work element-wise, with the dtypes of NumPy arrays: int8 with int8 is int8 and wraps
+    around, int32 with float32 is float64. A Python number takes the vector's dtype, and a float
+    with integers gives float64. Comparisons give a vector of Booleans for ``&``, ``|``, ``^``,
+    ``~`` and :func:`vec_where`.
 
-    ``v[k]`` is an element, and so are ``v.x``, ``v.y``, ``v.z`` and ``v.w``; ``len(v)`` is their
-    number and ``v.dtype`` their dtype. A vector does not change: another one is made.
+    ``v[k]`` is an element, as are ``v.x``, ``v.y``, ``v.z`` and ``v.w``; ``len(v)`` is the width
+    and ``v.dtype`` the dtype. A vector is immutable; each operation returns a new one.
 
     Args:
-        elements: as many integers, floats or Booleans.
+        elements: 2, 3, 4, 8 or 16 integers, floats or Booleans.
 
     Example:
         >>> import dparray as dp
@@ -65,46 +65,46 @@ class vec:
         only_in_kernels("vec")
 
     def astype(self, dtype: Any) -> vec:
-        """Return the elements in another dtype, as a cast of each: SYCL's ``convert``."""
+        """Return the elements cast to another dtype; SYCL's ``convert``."""
         raise NotImplementedError
 
     def sum(self) -> Any:
-        """Return the sum of the elements, as NumPy types it; neighbors are added first.
+        """Return the sum of the elements in NumPy's dtype for a sum; neighbors are added first.
 
-        It is int64 or uint64 of integers and Booleans.
+        Sums of integers and Booleans are int64 or uint64.
         """
         raise NotImplementedError
 
     def min(self) -> Any:
-        """Return the least of the elements."""
+        """Return the smallest element."""
         raise NotImplementedError
 
     def max(self) -> Any:
-        """Return the greatest of the elements."""
+        """Return the largest element."""
         raise NotImplementedError
 
     def any(self) -> bool:
-        """Return whether an element is true, or not zero."""
+        """Return whether any element is nonzero."""
         raise NotImplementedError
 
     def all(self) -> bool:
-        """Return whether all elements are true, or not zero."""
+        """Return whether all elements are nonzero."""
         raise NotImplementedError
 
 
 def vec_load(array: Any, index: Any, width: int) -> vec:
     """Read consecutive elements of an array as a vector: ``array[index:index + width]``.
 
-    One instruction of the device, where the elements lie side by side; they need not begin at a
-    multiple of the width. The index is that of the first element, where OpenCL's ``vloadn`` and
-    SYCL's ``vec.load`` count vectors: write ``index * width`` for theirs.
+    This is one device instruction if the elements are contiguous; they need not be aligned to the
+    width. The index counts elements, whereas ``vloadn`` in OpenCL and ``vec.load`` in SYCL count
+    vectors: write ``index * width`` to port those calls.
 
     Args:
-        array: of Booleans, integers or floats, in any memory; of several dimensions, the elements
-            follow each other in the last one. float16 values are read as float32.
-        index: of the first element: an integer, or a tuple of integers, one for each dimension.
-            Negative ones count from the end.
-        width: 2, 3, 4, 8 or 16, as a constant.
+        array: an array of Booleans, integers or floats in any memory. In several dimensions, the
+            elements follow each other along the last axis. float16 values are read as float32.
+        index: the index of the first element: an integer, or a tuple with one integer per
+            dimension. Negative indices count from the end.
+        width: 2, 3, 4, 8 or 16, a constant.
 
     Example:
         >>> import dparray as dp
@@ -124,10 +124,9 @@ def vec_store(array: Any, index: Any, vector: vec) -> None:
     """Write a vector into consecutive elements: ``array[index:index + width] = vector``.
 
     Args:
-        array: as of :func:`vec_load`; the elements are converted to its dtype, as one that is
-            assigned.
-        index: of the first element.
-        vector: what is written.
+        array: see :func:`vec_load`; the elements are converted to its dtype, as by an assignment.
+        index: the index of the first element.
+        vector: the vector to write.
 
     Example:
         >>> import dparray as dp
@@ -143,12 +142,12 @@ def vec_store(array: Any, index: Any, vector: vec) -> None:
 
 
 def vec_full(width: int, value: Any, dtype: Any) -> vec:
-    """Return a vector that has one value everywhere.
+    """Return a vector with one value in all elements.
 
     Args:
-        width: 2, 3, 4, 8 or 16, as a constant.
+        width: 2, 3, 4, 8 or 16, a constant.
         value: a number.
-        dtype: of the elements.
+        dtype: the dtype of the elements.
 
     Example:
         >>> import dparray as dp
@@ -167,11 +166,11 @@ def vec_full(width: int, value: Any, dtype: Any) -> vec:
 
 
 def vec_where(condition: vec, a: Any, b: Any) -> vec:
-    """Return the elements of ``a`` where a condition holds, and those of ``b`` where it does not.
+    """Return the elements of ``a`` where a condition is true, and those of ``b`` elsewhere.
 
     Args:
-        condition: a vector of Booleans, as comparisons give it.
-        a, b: vectors of the same width, or numbers; at least one is a vector.
+        condition: a vector of Booleans, the result of a comparison.
+        a, b: vectors of the same width, or numbers; at least one must be a vector.
 
     Example:
         >>> import dparray as dp
@@ -193,36 +192,35 @@ _DOUBLE = np.dtype("float64")
 
 
 def width_of(what: str, width: Any) -> int:
-    """Return a width, if it is one.
+    """Return a vector width, or raise if it is invalid.
 
     Raises:
-        TypeError: it is none.
+        TypeError: the width is not supported.
     """
     if width not in WIDTHS:
-        raise TypeError(f"{what}: the width is 2, 3, 4, 8 or 16, as a constant; got {width}")
+        raise TypeError(f"{what}: width must be the constant 2, 3, 4, 8 or 16; got {width}")
     return int(width)
 
 
 def common_dtype(
     operation: str, first: Any, second: Any, *, vectors: tuple[bool, bool] = (True, True)
 ) -> Any:
-    """Return the dtype in which two operands are combined, of which one at least is a vector.
+    """Return the dtype in which two operands are combined; at least one is a vector.
 
     Args:
-        operation: a name of those above.
-        first, second: the dtypes of the operands, of NumPy.
+        operation: one of the operation names above.
+        first, second: the NumPy dtypes of the operands.
         vectors: which of the operands are vectors.
 
     Returns:
-        A dtype; ``None`` where integers are compared, one of them unsigned, that no integer type
-        holds.
+        A dtype, or ``None`` for a comparison of integers that no single integer type can hold.
 
     Raises:
-        TypeError: vectors of such elements have no such operation.
+        TypeError: vectors of these dtypes do not support the operation.
     """
     for dtype in (first, second):
         if dtype.kind not in "biuf":
-            raise TypeError(f"vec: the elements are truth values, integers or floats; got {dtype}")
+            raise TypeError(f"vec: elements must be Booleans, integers or floats; got {dtype}")
     exact = operation in COMPARISONS and first.kind in "iu" and second.kind in "iu"
     if all(vectors) or exact:
         common = np.promote_types(first, second)
@@ -245,19 +243,19 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", 
 
 
 def checked_dtype(operation: str, dtype: Any) -> Any:
-    """``dtype``, if vectors of it have an operation.
+    """Return ``dtype`` if vectors of it support an operation.
 
     Raises:
-        TypeError: they have not.
+        TypeError: they do not.
     """
     sign = _SIGNS.get(operation, operation)
     if operation in (*BITWISE, *SHIFTS, "invert") and dtype.kind == "f":
-        raise TypeError(f"vec: {sign} combines integers; got {dtype}: convert with .astype(...)")
+        raise TypeError(f"vec: {sign} requires integers; got {dtype}; convert with .astype(...)")
     if operation in ROUNDING and dtype.kind != "f":
-        raise TypeError(f"vec: {sign} is of floats; got {dtype}")
+        raise TypeError(f"vec: {sign} requires floats; got {dtype}")
     if dtype.kind == "b" and operation not in (*BITWISE, *COMPARISONS, "invert", "where"):
         raise TypeError(
-            f"vec: {sign} is not of truth values, which &, |, ^ and ~ combine and .sum() counts: "
+            f"vec: {sign} does not work on Booleans; use &, |, ^, ~ or .sum(), or "
             "convert with .astype(...)"
         )
     return dtype
@@ -267,15 +265,14 @@ def same_width(first: int, second: int) -> int:
     """Return the width of two vectors that are combined.
 
     Raises:
-        TypeError: they differ.
+        TypeError: the widths differ.
     """
     if first != second:
-        raise TypeError(f"vec: both operands have as many elements; got {first} and {second}")
+        raise TypeError(f"vec: both operands must have the same width; got {first} and {second}")
     return first
 
 
-NO_TRUTH = "vec: several elements have no one truth value: take .any() or .all() of them"
+NO_TRUTH = "vec: the truth value of several elements is ambiguous; use .any() or .all()"
 NO_ASSIGNMENT = (
-    "vec: a vector is a value, whose elements are not assigned: make another with dp.vec(...) or "
-    "dp.vec_where(...)"
+    "vec: a vector is immutable; create another one with dp.vec(...) or dp.vec_where(...)"
 )

@@ -278,7 +278,7 @@ def _on_host_in_dpnp(name: str, a: Any) -> Any:
 
 
 def eigvals(x: Any, /) -> ndarray:
-    """Return the eigenvalues of square matrices; errors as of :func:`eig`.
+    """Return the eigenvalues of square matrices; for errors see :func:`eig`.
 
     Example:
         >>> import dparray as dp

@@ -147,7 +147,7 @@ def vector_norm(
 
     Raises:
         ArgumentError: ``ord`` is no real number.
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
 
     Example:
         >>> import dparray as dp
@@ -191,7 +191,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarr
 
     Raises:
         ShapeError: ``x`` has fewer than two dimensions.
-        ValueError: there is no such norm.
+        ValueError: the norm is unknown.
 
     Example:
         >>> import dparray as dp
@@ -233,15 +233,15 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> n
 
     Args:
         x: an array.
-        ord: as of :func:`vector_norm` or :func:`matrix_norm`; ``None`` is 2 for vectors and
+        ord: see :func:`vector_norm` or :func:`matrix_norm`; ``None`` is 2 for vectors and
             ``"fro"`` for matrices.
         axis: one axis for vectors, two for matrices; ``None`` flattens ``x`` where ``ord`` is not
             given.
         keepdims: keep the axes, with extent 1.
 
     Raises:
-        AxisError: there is no such axis.
-        ValueError: there is no such norm.
+        AxisError: an axis is out of range.
+        ValueError: the norm is unknown.
 
     Example:
         >>> import dparray as dp

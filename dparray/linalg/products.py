@@ -39,7 +39,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
     """Return the cross product of vectors of three elements along an axis.
 
     Raises:
-        AxisError: there is no such axis.
+        AxisError: an axis is out of range.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the extent along ``axis`` is not 3, or the shapes do not broadcast.
 
@@ -63,7 +63,7 @@ def outer(x1: Any, x2: Any, /) -> ndarray:
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: one of them is no vector.
+        ShapeError: one of them is not a vector.
 
     Example:
         >>> import dparray as dp
@@ -119,11 +119,11 @@ def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarra
 
     Args:
         arrays: two matrices or more; the first and the last may be vectors.
-        out: an array for the result.
+        out: an array to write the result to.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit.
+        ShapeError: the shapes do not match.
 
     Example:
         >>> import dparray as dp

@@ -117,7 +117,7 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
         LinAlgError: a matrix is singular.
-        ShapeError: the shapes do not fit.
+        ShapeError: the shapes do not match.
 
     Example:
         >>> import dparray as dp
@@ -147,7 +147,7 @@ def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit.
+        ShapeError: the shapes do not match.
 
     Example:
         >>> import dparray as dp
@@ -246,7 +246,7 @@ def tensorsolve(x1: Any, x2: Any, axes: Sequence[int] | None = None) -> ndarray:
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
         LinAlgError: there is no solution.
-        ShapeError: the shapes do not fit.
+        ShapeError: the shapes do not match.
 
     Example:
         >>> import dparray as dp

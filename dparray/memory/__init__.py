@@ -13,7 +13,7 @@ released is kept and reused. The policy:
   allocation. Small blocks are split from slabs of 2 MiB. Adjacent free blocks are merged when a
   request needs it.
 * **Limits.** The memory of a device's pools, in use and cached, stays below the limit, the device's
-  memory and the free memory of the host. Only when a request would exceed that are cached blocks of
+  memory and the free host memory. Only when a request would exceed that are cached blocks of
   other queues reused or released to the driver, after their queue's work is complete. If that is
   not enough, :class:`dparray.exceptions.MemoryError` is raised; no data is lost.
 

@@ -1,4 +1,4 @@
-"""Allocate segments with SYCL, and measure the free memory of the host."""
+"""Allocate segments with SYCL, and measure the free host memory."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ __all__ = [
 ALIGNMENT = 64  # a cache line, and the widest vector register
 
 
-LARGE = 1 << 20  # From this size on, the free memory of the host is checked.
+LARGE = 1 << 20  # From this size on, the free host memory is checked.
 
 
 LOOK_AGAIN = 32  # number of segments with held memory objects that each request checks again

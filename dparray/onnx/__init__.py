@@ -1,8 +1,9 @@
 """ONNX models in array programs: inputs and outputs are arrays, on any SYCL device.
 
-``model = dp.onnx.load("m.onnx")`` checks a model and folds its constants; ``model(x)`` computes it
-on the queue of its weights. It is for models within array programs (prepare, infer, and go on on
-one queue), not for serving or for language models. Needs the packages ``onnx`` and ``ml_dtypes``.
+``model = dp.onnx.load("m.onnx")`` checks a model and folds its constants; ``model(x)`` runs it on
+the queue of its weights. It is meant for models within array programs (preprocessing, inference and
+postprocessing on one queue), not for serving or for language models. Requires the packages ``onnx``
+and ``ml_dtypes``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dparray.onnx.model import Model, ValueInfo, load
     from dparray.onnx.operators import SupportedOperator, supported
 
-#: Imported when first asked for, since they need packages that dparray does not depend on.
+#: Imported lazily, since they need packages that dparray does not depend on.
 _LATER = {
     "Model": "model",
     "ValueInfo": "model",
@@ -36,7 +37,7 @@ def __getattr__(name: str) -> Any:
             importlib.import_module(needed)
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                f"dparray.onnx.{name} needs the package {needed!r}: "
+                f"dparray.onnx.{name} requires the package {needed!r}: "
                 "pip install 'onnx>=1.21' ml_dtypes",
                 name=error.name,
             ) from None

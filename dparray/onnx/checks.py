@@ -1,4 +1,4 @@
-"""Check a model before it is computed, and inputs before they meet it."""
+"""Checks of a model before it is run, and of inputs before they are used."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dparray.onnx.graph import Graph, Node, standard_function
 from dparray.onnx.registry import standard_domain
 from dparray.onnx.tensors import check_external, numpy_dtype
 
-#: How deep graphs may lie within each other.
+#: The maximum depth of nested graphs.
 MAX_DEPTH = 100
 
 
 def opsets(proto: Any) -> dict[str, int]:
-    """Return the version of each domain; raise for one that the standard does not have yet."""
+    """Return the version of each domain; raise for versions newer than the installed standard."""
     if not proto.HasField("graph"):
         raise OnnxError("this is not an ONNX model: it has no graph")
     made = {standard_domain(each.domain): int(each.version) for each in proto.opset_import}
@@ -27,7 +27,7 @@ def opsets(proto: Any) -> dict[str, int]:
     newest = onnx.defs.onnx_opset_version()
     if not 1 <= made[""] <= newest:
         raise OnnxError(
-            f"the model is written for opset {made['']}; onnx {onnx.__version__} knows "
+            f"the model is written for opset {made['']}; onnx {onnx.__version__} supports "
             f"opsets 1 to {newest}: install a newer one, or export the model for opset {newest}"
         )
     return made
@@ -59,7 +59,7 @@ def functions(proto: Any) -> dict[tuple[str, str, str], Any]:
 
 def _nodes(nodes: Any, depth: int = 0) -> Iterator[Any]:
     if depth > MAX_DEPTH:
-        raise OnnxError(f"graphs lie within each other more than {MAX_DEPTH} deep")
+        raise OnnxError(f"graphs are nested more than {MAX_DEPTH} deep")
     for node in nodes:
         yield node
         for attribute in node.attribute:
@@ -81,7 +81,7 @@ def _tensors(graph: Any) -> Iterator[Any]:
 
 
 def weights(proto: Any, folder: Path | None, max_bytes: int) -> int:
-    """Return the bytes of the weights, after a check of where their data is."""
+    """Return the size of the weights in bytes, after checking the location of their data."""
     total = 0
     for each in _tensors(proto.graph):
         if each.data_location == onnx.TensorProto.EXTERNAL:
@@ -93,7 +93,7 @@ def weights(proto: Any, folder: Path | None, max_bytes: int) -> int:
     if total > max_bytes:
         raise OnnxError(
             f"the weights have {total:,} bytes, more than max_bytes, {max_bytes:,}; pass a larger "
-            "max_bytes to dp.onnx.load if that is meant"
+            "max_bytes to dp.onnx.load if this is intended"
         )
     return total
 
@@ -117,7 +117,7 @@ def names(graph: Graph, outer: frozenset[str] = frozenset()) -> None:
 
 
 def supported(graph: Graph, model: Any) -> None:
-    """Raise for the operators that dparray does not have, all in one message."""
+    """Raise one error that lists all operators that dparray does not have."""
     missing = [node for node in graph.all_nodes() if not _is_supported(node, model)]
     for function in model.functions.values():
         opset = {standard_domain(each.domain): each.version for each in function.opset_import}
@@ -144,7 +144,7 @@ def _is_supported(node: Node, model: Any) -> bool:
 
 
 def inputs(given: Mapping[str, Any], declared: Sequence[Any]) -> None:
-    """Check inputs against the declared dtypes, ranks and sizes; one name is one size."""
+    """Check inputs against the declared dtypes, ranks and sizes; a size name has one value."""
     sizes: dict[str, tuple[int, str]] = {}
     for info in declared:
         if info.name not in given or info.dtype is None:

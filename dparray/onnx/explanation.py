@@ -1,4 +1,4 @@
-"""How a model is computed, by node."""
+"""The explanation of how each node of a model is computed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class NodePlan:
-    """How one node is computed.
+    """The way in which one node is computed.
 
     Attributes:
         number: its position in the model, from 0.
         operator, name: as in the model.
         how: ``"folded"`` (at load), ``"merged"`` (into another node's weights), ``"constant"``
-            (when the plan was recorded, as its value follows from shapes), ``"view"`` (no
+            (when the plan was recorded, since the value follows from shapes), ``"view"`` (without
             computation), ``"host"``, or ``"device"``.
         calls: the functions that the plan calls for it.
         devices: under a policy of :func:`dparray.placement`, the devices that computed it, each
@@ -42,14 +42,14 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class ModelExplanation:
-    """How a model is computed; printed, it is a table of the nodes.
+    """The way in which a model is computed; prints as a table of the nodes.
 
     Attributes:
         nodes: how each node is computed.
-        is_recorded: whether later calls replay a plan. If not, values that inputs decide are read
-            on the host, and each node is run anew.
-        nbytes: the bytes of the weights.
-        outputs: :func:`dparray.explain` of each output that is pending: its kernels.
+        is_recorded: whether later calls replay a plan. Otherwise, values that depend on inputs are
+            read on the host, and each call runs all nodes again.
+        nbytes: the size of the weights in bytes.
+        outputs: :func:`dparray.explain` of each pending output: its kernels.
     """
 
     nodes: tuple[NodePlan, ...]
@@ -75,7 +75,7 @@ def explained(
     outputs: Any = (),
     devices: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
 ) -> ModelExplanation:
-    """Return the explanation of a model whose calls a recorder noted."""
+    """Return the explanation of a model from the calls that a recorder recorded."""
     folded = {node.number for node in model.folded}
     rows = []
     for node in model.nodes:

@@ -10,7 +10,7 @@ from dparray.onnx.graph import Graph, Node
 
 
 def merge_batch_norms(graph: Graph, model: Any) -> None:
-    """Scale the filters of each Conv whose only reader is a BatchNormalization, and drop that."""
+    """Scale the filters of each Conv that is read only by a BatchNormalization, and remove that."""
     readers: dict[str, list[Node]] = {}
     for node in graph.all_nodes():
         for name in node.inputs:

@@ -1,6 +1,7 @@
-"""The functions that rows compute with: dparray's, under their public names.
+"""The functions that operators use: dparray's, under their public names.
 
-Gathered from the chapters, since nothing below the package's own ``__init__`` may import it.
+They are imported from the chapters, since nothing below the package's own ``__init__`` may import
+it.
 """
 
 from dparray import exceptions, fft, lib, linalg, random, special, tilelang

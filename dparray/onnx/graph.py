@@ -1,4 +1,4 @@
-"""Nodes and graphs of a model, decoded once, and the pass that computes them."""
+"""Nodes and graphs of a model, decoded once, and the pass that runs them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from dparray.onnx.recorder import NeedsHostValue, Recorder, Traced
 from dparray.onnx.registry import HOST, ROWS, Call, Row, is_traced, standard_domain
 from dparray.onnx.tensors import dense, tensor
 
-#: Constants that were folded at load and are larger than this are computed at each call instead.
+#: Constants that are folded at load and are larger than this are computed at each call instead.
 MAX_FOLDED_BYTES = 1 << 20
 
 
 class TooLargeToFold(Exception):
-    """A constant that is computed at the first call instead of at load."""
+    """Raised for a constant that is computed at the first call instead of at load."""
 
 
 class Node:
-    """A node, its attributes decoded once.
+    """A node with decoded attributes.
 
     Attributes:
-        operator, domain, version: which operator it is, of which opset.
-        inputs, outputs: names of values; ``""`` for one that is absent.
+        operator, domain, version: the operator and its opset.
+        inputs, outputs: names of values; ``""`` for absent ones.
         attributes: by name; graphs are `Graph` objects.
         number: its position in the model's graph; -1 in inner graphs, whose work counts for the
-            node around them.
-        cache: what rows made of its constants.
+            outer node.
+        cache: values that the implementation derived from constants.
     """
 
     def __init__(self, proto: Any, opsets: Mapping[str, int], model: Any) -> None:
@@ -61,14 +61,14 @@ class Node:
         return [value for value in self.attributes.values() if isinstance(value, Graph)]
 
     def row(self) -> Row | None:
-        """Return the row that computes this node; a function of the model comes first."""
+        """Return the implementation of this node; a function of the model takes precedence."""
         if self.model.function_of(self) is not None:
             return None
         key = (self.domain, self.operator)
         found = self.model.own_rows.get(key) or ROWS.get(key)
         if found is None or found.is_users:
             return found if found is None or found.since <= self.version else None
-        # The standard's operators exist from one opset on.
+        # The standard's operators exist from some opset on.
         return found if onnx.defs.has(self.operator, self.version, "") else None
 
 
@@ -115,7 +115,7 @@ class Graph:
         return used - own - {""}
 
     def fold(self) -> int:
-        """Compute the nodes that depend on constants alone; return how many there are."""
+        """Compute the nodes that depend on constants only; return their number."""
         run = Run(self.model, Recorder(self.model.device, self.model.placed), folding=True)
         left: list[Node] = []
         for node in self.nodes:
@@ -145,18 +145,18 @@ class Graph:
         return len(self.model.folded)
 
     def last_use(self) -> dict[str, int]:
-        """Return by name the position of the last node that reads the value."""
+        """Return for each name the position of the last node that reads the value."""
         if self._last_use is None:
             self._last_use = {i: k for k, node in enumerate(self.nodes) for i in _reads(node)}
         return self._last_use
 
     def run(self, run: Run, inputs: Mapping[str, Any], scope: Any = None) -> list[Any]:
-        """Compute the graph.
+        """Run the graph.
 
         Args:
             run: the pass through the model.
             inputs: the values of the inputs.
-            scope: the values of the graphs around; None for the outermost, whose values are
+            scope: the values of the outer graphs; None for the outermost graph, whose values are
                 dropped after their last use.
         """
         own = {**self.constants, **inputs}
@@ -178,13 +178,13 @@ def _reads(node: Node) -> list[str]:
 
 
 class Run:
-    """One pass through a model: rows compute its nodes, and a recorder notes the device's calls."""
+    """One pass through a model: implementations compute its nodes, and a recorder records calls."""
 
     def __init__(self, model: Any, recorder: Recorder, folding: bool = False) -> None:
         self.model, self.device, self._folding = model, recorder, folding
 
     def node(self, node: Node, values: list[Any], scope: Any) -> tuple[Any, ...]:
-        """Compute a node; an error names it."""
+        """Compute a node; errors name it."""
         outer = self.device.label
         if outer < 0:
             self.device.label = node.number
@@ -205,7 +205,7 @@ class Run:
         ) as error:  # fmt: skip
             row = node.row()
             if row is not None and row.is_users:
-                raise  # an error of a user's function is the user's
+                raise  # an error of a user function belongs to the user
             raise self._located(node, values, error) from error
         finally:
             self.device.label = outer
@@ -241,25 +241,25 @@ class Run:
 
     @staticmethod
     def is_device_dtype(dtype: Any) -> bool:
-        """Whether arrays on the device may have a dtype."""
+        """Return whether arrays on the device can have a dtype."""
         return np.dtype(dtype) in DEVICE_DTYPES
 
     def check_size(self, shape: Any, dtype: Any) -> None:
-        """Raise if an array would be too large: of the model, or to be folded at load."""
+        """Raise if an array would exceed the limit of the model, or of folding at load."""
         if any(size < 0 for size in shape):
             raise OnnxError(f"the shape {tuple(shape)} has a negative size")
         count = math.prod(int(size) for size in shape) * np.dtype(dtype).itemsize
         if count > self.model.max_bytes:
             raise OnnxError(
                 f"an array of {count:,} bytes is larger than max_bytes, {self.model.max_bytes:,}; "
-                "pass a larger max_bytes to dp.onnx.load if that is meant"
+                "pass a larger max_bytes to dp.onnx.load if this is intended"
             )
         if self._folding and count > MAX_FOLDED_BYTES:
             raise TooLargeToFold
 
 
 def _only_on_host(value: Any) -> bool:
-    """Whether no device has the dtype of a value: text, and numbers narrower than 8 bits."""
+    """Return whether devices do not support the dtype of a value: strings and sub-byte numbers."""
     dtype = getattr(value, "dtype", None)
     return isinstance(value, np.ndarray) and dtype not in DEVICE_DTYPES
 
@@ -277,7 +277,7 @@ DEVICE_DTYPES = SUPPORTED
 
 
 class FunctionGraph:
-    """A function of the model or of the standard, its attributes filled in for one node."""
+    """A function of the model or of the standard, with the attributes of one node."""
 
     def __init__(self, function: Any, node: Node, model: Any) -> None:
         given = {each.name: each for each in node.proto.attribute}
@@ -296,14 +296,14 @@ class FunctionGraph:
         self.graph = Graph(proto, {**model.opset, **opsets}, model)
 
     def run(self, run: Run, values: list[Any]) -> tuple[Any, ...]:
-        """Compute the function; inputs that are not given are absent."""
+        """Run the function; inputs that are not given are absent."""
         names = self.graph.inputs
         values = [*values, *[None] * (len(names) - len(values))]
         return tuple(self.graph.run(run, dict(zip(names, values, strict=True))))
 
 
 def _filled(node: Any, given: Mapping[str, Any]) -> Any:
-    """Return a node of a function with the attributes of its caller in place of references."""
+    """Return a node of a function with references replaced by the attributes of its caller."""
     made = onnx.NodeProto()
     made.CopyFrom(node)
     del made.attribute[:]
@@ -322,16 +322,17 @@ def _filled(node: Any, given: Mapping[str, Any]) -> Any:
 
 
 def standard_function(node: Node, values: list[Any] | None) -> Any:
-    """Return the body that the standard gives for a node's operator, or None.
+    """Return the standard's function body for a node's operator, or None.
 
-    ``values`` are the inputs, on whose types some bodies depend; None asks whether there is one.
+    ``values`` are the inputs, on whose types some bodies depend; None tests whether there is a
+    body.
     """
     if not onnx.defs.has(node.operator, node.domain):
         return None
     try:
         schema: Any = onnx.defs.get_schema(node.operator, node.version, node.domain)
     except Exception:
-        return None  # an operator that this opset has not yet
+        return None  # an operator that this opset does not have yet
     if schema.has_function:
         return schema.function_body
     if not schema.has_context_dependent_function or values is None:

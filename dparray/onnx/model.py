@@ -1,4 +1,4 @@
-"""Models: checked and placed at load, called with arrays, computed by recorded plans."""
+"""Models: checked and placed at load, called with arrays, run by recorded plans."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dparray.onnx.recorder import NeedsHostValue, Recorder, Traced
 from dparray.onnx.registry import Row, standard_domain
 from dparray.onnx.tensors import numpy_dtype
 
-#: Plans are kept for as many combinations of shapes and dtypes.
+#: The maximum number of plans, one per combination of shapes and dtypes.
 MAX_PLANS = 32
-#: Inputs on the host with at most as many elements may select a plan by their values.
+#: Host inputs with at most this many elements may select a plan by their values.
 MAX_PINNED_ELEMENTS = 16
 
 Plan = Callable[..., list[Any]]
@@ -59,15 +59,15 @@ class Model:
     """A loaded model. Call it with arrays in the order of ``inputs``, or by name with `run`.
 
     The first call with new shapes records a plan; later calls replay it. Results are pending where
-    dparray's functions leave them pending.
+    the dparray functions leave them pending.
 
     Attributes:
         inputs, outputs: as the model declares them; inputs with a default are not required.
         operators: names of the operators and the number of their nodes.
         weights: the constants of the model by name, as NumPy arrays on the host.
-        nbytes: the bytes of the weights.
-        opset: the version of each domain that the model was written for.
-        device: where weights, and inputs from the host, are placed; None is the default device.
+        nbytes: the size of the weights in bytes.
+        opset: the version of each domain for which the model was written.
+        device: the placement of weights and of inputs from the host; None is the default device.
     """
 
     def __init__(
@@ -114,10 +114,10 @@ class Model:
         self._pinned: set[str] = set()
         self._lock = threading.RLock()
 
-    # -- what rows and graphs ask ------------------------------------------------------------------
+    # -- interface for operators and graphs --------------------------------------------------------
 
     def producer_of(self, name: str) -> str:
-        """Return which node computes a value, for messages."""
+        """Return the node that computes a value, for messages."""
         return f" (from {self._producers[name]})" if name in self._producers else ""
 
     def function_of(self, node: Node) -> Any:
@@ -127,7 +127,7 @@ class Model:
         return self.functions.get((node.domain, node.operator, getattr(node.proto, "overload", "")))
 
     def function_graph(self, node: Node, values: list[Any]) -> FunctionGraph:
-        """Return the function of a node, its attributes filled in."""
+        """Return the function of a node, with its attributes."""
         key = ("function", *(None if x is None else str(getattr(x, "dtype", "")) for x in values))
         if key not in node.cache:
             function = self.function_of(node) or standard_function(node, values)
@@ -140,17 +140,17 @@ class Model:
     # -- calls -------------------------------------------------------------------------------------
 
     def __call__(self, *arrays: Any) -> Any:
-        """Compute the outputs for inputs in their order; one output, or a tuple of several."""
+        """Run the model on inputs in order; return one output, or a tuple of several."""
         if len(arrays) != len(self.inputs):
             raise OnnxError(
                 f"the model has {len(self.inputs)} inputs ({', '.join(map(str, self.inputs))}), "
-                f"and {len(arrays)} were given"
+                f"but {len(arrays)} were given"
             )
         made = self._compute(dict(zip([each.name for each in self.inputs], arrays, strict=True)))
         return made[0] if len(made) == 1 else tuple(made)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Compute the outputs by name for inputs by name.
+        """Run the model on inputs by name; return the outputs by name.
 
         Args:
             inputs: dparray arrays on the model's queue, or host data, which is copied there.
@@ -197,7 +197,7 @@ class Model:
         return is_small and x.dtype.kind in "iub" and x.dtype in DEVICE_DTYPES
 
     def _placed(self, name: str, x: Any) -> Any:
-        """Copy an input from the host to the device; a pinned one stays."""
+        """Copy an input from the host to the device, unless it is pinned to the host."""
         if not isinstance(x, np.ndarray) or x.dtype not in DEVICE_DTYPES:
             return x
         if name in self._pinned and self._may_pin(x):
@@ -205,7 +205,7 @@ class Model:
         return dp.asarray(x, device=self.device)
 
     def _first(self, inputs: dict[str, Any]) -> list[Any]:
-        """Compute with inputs of new shapes, and keep the plan."""
+        """Run the model on inputs of new shapes, and keep the plan."""
         checks.inputs(inputs, (*self.inputs, *self._optional))
         with self._lock:
             while True:
@@ -247,7 +247,7 @@ class Model:
         return plan, [_plain(x) for x in outputs]
 
     def explain(self, *arrays: Any, **named: Any) -> ModelExplanation:
-        """Return how the model is computed for inputs, by node; the inputs are computed with.
+        """Return how the model is computed for inputs, by node; the model is run.
 
         Called by :func:`dparray.explain`.
         """
@@ -285,8 +285,8 @@ class Model:
         return {number: tuple(devices) for number, devices in found.items()}
 
     def profiled(self, inputs: dict[str, Any], watch: Callable[[int, Any], Any]) -> Plan | None:
-        """Return a plan that calls ``watch(number of the node, value)`` for each result."""
-        self.run(inputs)  # finds the pinned inputs, and compiles kernels
+        """Return a plan that calls ``watch(node_number, value)`` for each result."""
+        self.run(inputs)  # determines the pinned inputs, and compiles kernels
         inputs = {n: x if isinstance(x, dp.ndarray) else _on_host(n, x) for n, x in inputs.items()}
         placed = [self._placed(name, x) for name, x in inputs.items()]
         plan = self._pass(inputs, Recorder(self.device, self.placed), True, watch)[0]
@@ -307,23 +307,23 @@ def load(
 ) -> Model:
     """Load an ONNX model.
 
-    The model is checked, constants are folded, and batch normalization is merged into the weights
-    before it. Weights are copied to the device when a call first uses them, and stay there.
+    The model is checked, constants are folded, and batch normalization is merged into the preceding
+    weights. Weights are copied to the device at their first use, and stay there.
 
     Args:
         model: a path, the bytes of a model, or an ``onnx.ModelProto``.
         device: a device, queue or filter string; None is the default device.
-        operators: functions for operators of this model alone, by ``"Name"`` or
-            ``"domain::Name"``; see :func:`dparray.onnx.operator`.
-        max_bytes: the most bytes that the weights, or one array that a size in the model asks for,
-            may have. Defaults to the memory of the device.
+        operators: functions for operators of this model only, by ``"Name"`` or ``"domain::Name"``;
+            see :func:`dparray.onnx.operator`.
+        max_bytes: the maximum size of the weights, or of one array whose size the model specifies.
+            Defaults to the memory of the device.
 
     Returns:
         A :class:`Model`, which is called with arrays.
 
     Raises:
-        OnnxError: the file is not a model, or not a valid one, or has operators that dparray does
-            not have (all of them are named).
+        OnnxError: the file is not a valid model, or has operators that dparray does not have (all
+            are listed).
 
     Example:
         >>> import dparray as dp
@@ -408,7 +408,7 @@ def _on_host(name: str, x: Any) -> Any:
 
 
 def _output(recorder: Recorder, x: Any) -> Any:
-    """Return a result as the caller gets it: on the device, and in memory of its own."""
+    """Return a result for the caller: on the device, and not sharing memory."""
     if isinstance(x, list):
         return [_output(recorder, each) for each in x]
     if isinstance(x, np.ndarray | np.generic):

@@ -1,4 +1,4 @@
-"""The table of the operators that models may have."""
+"""The public table of supported operators."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class SupportedOperator(NamedTuple):
     """An operator that dparray computes.
 
     Attributes:
-        name: its name, with its domain if that is not the standard's.
+        name: its name, with its domain unless that is the standard's.
         opsets: the first and the last opset.
-        dtypes: of its first input, as far as the standard has them.
-        how: ``"row"`` by dparray's functions, ``"function"`` by the body that the standard gives,
-            ``"user"`` by a function given to :func:`operator`.
+        dtypes: the dtypes of its first input, as far as the standard lists them.
+        how: ``"row"`` by dparray functions, ``"function"`` by the standard's function body,
+            ``"user"`` by a function registered with :func:`operator`.
     """
 
     name: str
@@ -27,7 +27,7 @@ class SupportedOperator(NamedTuple):
 
 
 def supported() -> list[SupportedOperator]:
-    """Return the operators that models may have, by name.
+    """Return the supported operators, by name.
 
     Example:
         >>> import dparray as dp

@@ -1,9 +1,10 @@
 """Record the calls that a model makes on device arrays, and replay them.
 
-The rows of the operators compute with :class:`Traced` values. A first pass through a model computes
-as usual and notes every call whose arguments depend on an input; the calls are then compiled into
-one straight Python function, the plan. Sizes and attributes are constants of the plan, so a replay
-has no node to look at: it makes the calls, and dparray defers and fuses them as in array code.
+The implementations of operators compute with :class:`Traced` values. A first pass through a model
+computes as usual and records every call whose arguments depend on an input; the calls are then
+compiled into one straight-line Python function, the plan. Sizes and attributes are constants of the
+plan, so a replay does not look at nodes: it makes the calls, and dparray defers and fuses them as
+in array code.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import numpy as np
 
 from dparray.onnx import functions as dp
 
-#: A plan with more calls than this is not recorded: loops would make it grow without end.
+#: Larger plans are not recorded: loops would make them grow without bound.
 MAX_CALLS = 20_000
 
-#: Functions whose operands of one element may be scalars, which need no memory on the device.
+#: Functions whose one-element operands may be scalars, which need no device memory.
 _ELEMENTWISE = {
     *("add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "where"),
     *("equal", "not_equal", "greater", "less", "greater_equal", "less_equal"),
@@ -31,7 +32,7 @@ _VIEWS = (dp.reshape, dp.transpose, dp.broadcast_to, dp.expand_dims, operator.ge
 
 
 class NeedsHostValue(Exception):
-    """A row reads an input's value on the host; the pass is repeated with the input kept there."""
+    """Raised if an operator reads an input on the host; the pass is repeated with it there."""
 
     def __init__(self, names: frozenset[str]) -> None:
         super().__init__(sorted(names))
@@ -43,13 +44,13 @@ class Traced:
 
     Attributes:
         value: the array.
-        name: the variable of the plan, or None for a constant.
+        name: its variable in the plan, or None for a constant.
         sources: the inputs of the model that it depends on.
-        shares: whether it is in the memory of an input or a constant, as a view of it.
+        shares: whether it shares the memory of an input or a constant, as a view does.
     """
 
     __slots__ = ("_untransposed", "name", "recorder", "shares", "sources", "value")
-    __array_ufunc__ = None  # NumPy's operators leave the operation to this class
+    __array_ufunc__ = None  # NumPy's operators defer to this class
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(
@@ -97,7 +98,7 @@ class Traced:
         return made
 
     def astype(self, dtype: Any, copy: bool = True) -> Traced:
-        """Convert to a dtype; the array itself if it has it."""
+        """Convert to a dtype; return the array itself if it has that dtype."""
         dtype = np.dtype(dtype)
         if dtype == self.dtype:
             return self
@@ -122,7 +123,7 @@ def _astype(x: Any, dtype: Any) -> Any:
 
 
 def _operators() -> None:
-    """Give `Traced` the operators of arrays."""
+    """Define the operators of arrays for `Traced`."""
     names = {
         "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "power",
         "floordiv": "floor_divide", "mod": "remainder", "and": "logical_and", "or": "logical_or",
@@ -139,14 +140,14 @@ _operators()
 
 
 class Recorder:
-    """Computes with `Traced` values and notes the calls.
+    """Computes with `Traced` values and records the calls.
 
-    It stands where rows expect a module: ``recorder.add(x, y)`` is ``dp.add``, recorded.
+    It replaces the module in operators: ``recorder.add(x, y)`` is ``dp.add``, recorded.
 
     Attributes:
-        is_recording: False once a value was read that the plan cannot know.
-        label: the number of the node whose calls are being made.
-        calls: by label the names of the functions called, for `explain`.
+        is_recording: False after a value was read that the plan cannot know.
+        label: the number of the node whose calls are recorded.
+        calls: the names of the called functions by label, for `explain`.
     """
 
     def __init__(self, device: Any, placed: dict[int, tuple[Any, Any]], sources: Any = ()) -> None:
@@ -171,7 +172,7 @@ class Recorder:
         return call
 
     def input(self, name: str, value: Any) -> Traced:
-        """Return a value of the plan's argument ``name``, the next one."""
+        """Return a value for the plan's next argument, ``name``."""
         traced = Traced(self, value, f"t{self._number}", frozenset((name,)), True)
         self._number += 1
         return traced
@@ -182,12 +183,12 @@ class Recorder:
             return x
         entry = self.placed.get(id(x))
         if entry is None or entry[0] is not x:
-            # The entry keeps the host array, so that its id stays its own.
+            # The entry keeps the host array alive, so that its id stays unique.
             entry = self.placed[id(x)] = (x, dp.asarray(np.asarray(x), device=self.device))
         return Traced(self, entry[1], shares=True)
 
     def read(self, x: Traced) -> Any:
-        """Return a value on the host; the plan then holds for these values alone."""
+        """Return a value on the host; the plan is then valid for these values only."""
         if x.name is not None:
             if self.is_recording and x.sources and x.sources <= self._pinnable:
                 raise NeedsHostValue(x.sources)
@@ -219,7 +220,7 @@ class Recorder:
         shares = function in _VIEWS and isinstance(first, Traced) and first.shares
 
         def plain(x: Any) -> Any:
-            """Return the value of an argument, and collect the names of those that have one."""
+            """Return the value of an argument, and collect the names of variables in it."""
             if isinstance(x, Traced):
                 sources.update(x.sources)
                 if x.name is not None:
@@ -261,7 +262,7 @@ class Recorder:
         return made
 
     def _written(self, given: Any, value: Any) -> str:
-        """Write an argument as the plan passes it: by variable, or as a constant."""
+        """Return the source of an argument in the plan: a variable or a constant."""
         if isinstance(given, Traced) and given.name is not None:
             return given.name
         if type(given) is tuple and any(map(_varies, given)):
@@ -295,7 +296,7 @@ class Recorder:
             read = _variables(right)
             last = sorted((read | set(results)) - needed)
             needed |= read
-            if last:  # nothing after this line reads them: their memory is free for the next
+            if last:  # nothing reads them after this line: their memory can be reused
                 lines.append(f"    del {', '.join(last)}")
             if watch is not None:
                 lines.append(f"    watch({label}, {results[0]})")

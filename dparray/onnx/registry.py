@@ -1,4 +1,4 @@
-"""Keep the table of operators: by domain and name the function that computes a node."""
+"""The table of operators: the function for each domain and name."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Row:
-    """How an operator is computed.
+    """The implementation of an operator.
 
     Attributes:
-        function: takes the call and the inputs; returns a value, or a tuple of them.
-        since: the first opset that it computes.
-        is_on_device: computes constants on the device, too: NumPy has no function for it.
-        reads_graphs: runs graphs of its node (If, Loop, Scan).
-        is_random: gives other values at each call.
-        is_users: takes and returns dparray's arrays, and is recorded as one call.
+        function: accepts the call and the inputs; returns a value, or a tuple of values.
+        since: the first supported opset.
+        is_on_device: whether constants are also computed on the device, since NumPy has no
+            function.
+        reads_graphs: whether it runs graphs of its node (If, Loop, Scan).
+        is_random: whether each call returns different values.
+        is_users: whether it is a user function on dparray arrays, recorded as one call.
     """
 
     function: Function
@@ -40,7 +41,7 @@ ROWS: dict[tuple[str, str], Row] = {}
 
 
 def row(*names: str, **facts: Any) -> Callable[[Function], Function]:
-    """Enter a function as the row of the standard operators ``names``."""
+    """Register a function for the standard operators ``names``."""
 
     def enter(function: Function) -> Function:
         for name in names:
@@ -51,11 +52,11 @@ def row(*names: str, **facts: Any) -> Callable[[Function], Function]:
 
 
 def operator(name: str, *, domain: str = "", since: int = 1) -> Callable[[Function], Function]:
-    """Compute nodes of a kind by a function of your own.
+    """Register your own function for an operator.
 
-    The function takes the node, which has its attributes (``node["alpha"]``,
-    ``node.get("alpha", 0.5)``), and a dparray array for each input, None for one that is absent.
-    It returns an array, or a tuple of arrays. It may launch kernels.
+    The function receives the node, with its attributes (``node["alpha"]``, ``node.get("alpha",
+    0.5)``), and one dparray array per input, None for absent ones. It returns an array, or a tuple
+    of arrays. It may launch kernels.
 
     Args:
         name: the operator's name, as in the model.
@@ -79,12 +80,12 @@ def operator(name: str, *, domain: str = "", since: int = 1) -> Callable[[Functi
 
 
 def standard_domain(domain: str) -> str:
-    """Return a domain by one spelling: the standard has two names."""
+    """Return the canonical spelling of a domain: the standard has two names."""
     return "" if domain == "ai.onnx" else domain
 
 
 class _Host:
-    """NumPy, with the names that rows use of `Recorder`."""
+    """NumPy, extended by the names that operators use of `Recorder`."""
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(np, name)
@@ -105,14 +106,13 @@ HOST = _Host()
 
 @dataclass
 class Call:
-    """One computation of a node, as a row sees it.
+    """One computation of a node, as passed to its implementation.
 
     Attributes:
         node: the node, with its decoded attributes.
-        xp: the functions to compute with: NumPy's where all inputs are on the host, else dparray's,
-            recorded.
+        xp: the functions to use: NumPy's if all inputs are on the host, else dparray's, recorded.
         run: the pass through the model.
-        scope: the values of the graphs around, by name.
+        scope: the values of the outer graphs, by name.
     """
 
     node: Any
@@ -132,12 +132,12 @@ class Call:
 
     @property
     def opset(self) -> int:
-        """The version of the node's domain."""
+        """The opset version of the node's domain."""
         return int(self.node.version)
 
     @property
     def outputs(self) -> int:
-        """The number of outputs that the node names."""
+        """The number of outputs of the node."""
         return len(self.node.outputs)
 
     @property
@@ -161,13 +161,13 @@ class Call:
         return None if axes is None else tuple(checked_axis(int(axis), rank) for axis in axes)
 
     def check_size(self, shape: Any, dtype: Any) -> None:
-        """Raise if an array would be larger than the model allows."""
+        """Raise if an array would exceed the limit of the model."""
         self.run.check_size(shape, dtype)
 
     def cached(self, key: Any, make: Callable[[], Any], of: Any = None) -> Any:
-        """Return what was made of constants for this node, made once.
+        """Return a value derived from constants of this node, computed once.
 
-        ``of`` is the value it was made of: another value makes another.
+        ``of`` is the value it was derived from: another value triggers a new computation.
         """
         known = self.node.cache.get(key)
         if known is None or known[0] is not of:
@@ -188,7 +188,7 @@ def module_of(x: Any) -> Any:
 
 
 def is_traced(x: Any) -> bool:
-    """Whether a value, or one of a sequence, is on the device."""
+    """Return whether a value, or one in a sequence, is on the device."""
     return isinstance(x, Traced) or (isinstance(x, list) and any(map(is_traced, x)))
 
 

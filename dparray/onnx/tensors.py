@@ -1,4 +1,4 @@
-"""Decode the tensors of a model, and check those whose data is in other files."""
+"""Decoding of a model's tensors, and checks of those with external data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dparray.exceptions import OnnxError
 
 
 def numpy_dtype(code: int) -> np.dtype[Any]:
-    """Return the NumPy dtype of one of ONNX's numbers for dtypes."""
+    """Return the NumPy dtype for an ONNX dtype number."""
     try:
         return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
     except (KeyError, ValueError, TypeError):
@@ -74,12 +74,12 @@ def dense(proto: Any, folder: Path | None) -> np.ndarray:
 
 
 def external_entries(proto: Any) -> dict[str, str]:
-    """Return where the data of a tensor is, as the model writes it."""
+    """Return the location of a tensor's data, as the model specifies it."""
     return {entry.key: entry.value for entry in proto.external_data}
 
 
 def check_external(proto: Any, folder: Path | None) -> tuple[Path, int, int]:
-    """Check where the data of a tensor is; return file, offset and length.
+    """Check the location of a tensor's data; return file, offset and length.
 
     The file must be a regular file within the folder of the model, and long enough.
     """
@@ -87,7 +87,7 @@ def check_external(proto: Any, folder: Path | None) -> tuple[Path, int, int]:
     location = entries.get("location", "")
     if folder is None:
         raise OnnxError(
-            f"{label}: its data is in the file {location!r}, and a model from bytes has no folder; "
+            f"{label}: its data is in the file {location!r}, but a model from bytes has no folder; "
             "load the model by its path"
         )
     if not location or os.path.isabs(location) or "\0" in location or "\\" in location:

@@ -1,10 +1,11 @@
-"""Random numbers: generators whose numbers are made on the device, the same on every device.
+"""Random numbers: generators that run on the device and give the same numbers on every device.
 
-The generator is Philox-4x32-10, a function of a seed and a position, so a sequence does not depend
-on how it is cut into calls: ``random(10)`` twice gives the numbers of ``random(20)``.
+The generator is Philox-4x32-10, a function of a seed and a position. A sequence therefore does not
+depend on how many numbers each call draws: two calls of ``random(10)`` give the numbers of one
+``random(20)``.
 
-In: a seed and parameters. Out: arrays on the generator's queue. Imports the functions of NumPy's
-names, ``algorithms`` and what is below.
+Takes a seed and parameters; returns arrays on the generator's queue. Imports the NumPy functions,
+``algorithms`` and the layers below them.
 """
 
 import sys as _sys
@@ -25,12 +26,12 @@ _ABSENT = {
     "SeedSequence": "write np.random.SeedSequence(seed); dp.random.default_rng takes NumPy's",
     **dict.fromkeys(
         ("BitGenerator", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"),
-        "all numbers are of Philox; write dp.random.default_rng(seed)",
+        "Philox is the only bit generator; write dp.random.default_rng(seed)",
     ),
 }
 
 
-if not _typing.TYPE_CHECKING:  # so that type checkers find misspelt names
+if not _typing.TYPE_CHECKING:  # so that type checkers report misspelled names
 
     def __getattr__(name: str) -> _typing.Any:
         because = f": {_ABSENT[name]}" if name in _ABSENT else ""

@@ -1,4 +1,4 @@
-"""The generator: Philox's counters turned into NumPy's distributions, in kernels."""
+"""The generator: kernels that turn Philox's random words into NumPy's distributions."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ __all__ = [
 
 
 class Generator(Sampling):
-    """Random numbers on one queue; made by :func:`default_rng`.
+    """Random numbers on one queue, created by :func:`default_rng`.
 
-    The state is a seed and a position in its sequence; numbers of 64 bits take two positions. Calls
-    from several threads get different numbers.
+    The state is a seed and a position in its sequence; a 64-bit number takes two positions. Calls
+    from several threads draw different numbers.
 
     Example:
         >>> import dparray as dp
@@ -69,15 +69,15 @@ class Generator(Sampling):
         True
     """
 
-    #: Bounds of ``high - low``, as of :func:`check_bounds`.
+    #: #: Bounds of ``high - low``, in the format of :func:`check_bounds`.
     _WIDTHS: tuple[float, float, bool, bool] = 0.0, math.inf, False, True
 
-    # -- distributions ----------------------------------------------------------------------------
+    # -- distributions ---------------------------------------------------------------------------
 
     def uniform(
         self, low: Any = 0.0, high: Any = 1.0, size: Size = None, *, dtype: Any = None
     ) -> ndarray:
-        """Numbers from ``low`` up to ``high``, which may be arrays on the generator's queue."""
+        """Draw numbers from ``low`` to ``high``, which may be arrays on the generator's queue."""
         (low, high), shape = self._arguments("uniform", size, low=low, high=high)
         width = apply(OPS["subtract"], high, low) if isinstance(high, ndarray) else high - low
         check_bounds("uniform", **{"high - low": (width, *self._WIDTHS)})
@@ -87,20 +87,20 @@ class Generator(Sampling):
     def standard_normal(
         self, size: Size = None, dtype: Any = None, out: ndarray | None = None
     ) -> ndarray:
-        """Normally distributed numbers with mean 0 and deviation 1."""
+        """Draw numbers from the standard normal distribution (mean 0, standard deviation 1)."""
         return self._into("standard_normal", philox_normal, size, dtype, out)
 
     def normal(
         self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None, *, dtype: Any = None
     ) -> ndarray:
-        """Normally distributed numbers with mean ``loc`` and deviation ``scale``."""
+        """Draw from a normal distribution with mean ``loc``, standard deviation ``scale``."""
         (loc, scale), shape = self._arguments("normal", size, loc=loc, scale=scale)
         check_bounds("normal", scale=(scale, 0, math.inf))
         numbers = self.standard_normal(shape, dtype)
         return apply(OPS["add"], apply(OPS["multiply"], numbers, scale), loc)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> ndarray:
-        """Numbers whose logarithms are normally distributed."""
+        """Draw from a log-normal distribution: the logarithms are normally distributed."""
         check_bounds("lognormal", sigma=(sigma, 0, math.inf))
         return apply(OPS["exp"], self.normal(mean, sigma, size))
 
@@ -111,20 +111,20 @@ class Generator(Sampling):
         method: str = "inv",
         out: ndarray | None = None,
     ) -> ndarray:
-        """Exponentially distributed numbers with mean 1; the method is always ``"inv"``."""
+        """Draw from the exponential distribution with mean 1; the method is always ``"inv"``."""
         numbers = self._into("standard_exponential", philox_uniform, size, dtype, out)
         return apply(OPS["negative"], apply(OPS["log1p"], apply(OPS["negative"], numbers)), out=out)
 
     def exponential(self, scale: Any = 1.0, size: Size = None, *, dtype: Any = None) -> ndarray:
-        """Exponentially distributed numbers with mean ``scale``."""
+        """Draw numbers from an exponential distribution with mean ``scale``."""
         (scale,), shape = self._arguments("exponential", size, scale=scale)
         check_bounds("exponential", scale=(scale, 0, math.inf))
         return apply(OPS["multiply"], self.standard_exponential(shape, dtype), scale)
 
-    # -- distributions by the inverse of their distribution function ------------------------------
+    # -- distributions by inverting their cumulative distribution function ------------------------
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
-        """Numbers with a peak at ``loc`` that falls off exponentially to both sides."""
+        """Draw from a Laplace distribution: a peak at ``loc``, exponential decay on both sides."""
         (loc, scale), shape = self._arguments("laplace", size, loc=loc, scale=scale)
         check_bounds("laplace", scale=(scale, 0, math.inf))
         centred = self.random(shape) - 0.5
@@ -132,7 +132,7 @@ class Generator(Sampling):
         return self._scaled(apply(OPS["copysign"], tail, centred), scale, loc)
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
-        """Numbers of the logistic distribution."""
+        """Draw numbers from a logistic distribution."""
         (loc, scale), shape = self._arguments("logistic", size, loc=loc, scale=scale)
         check_bounds("logistic", scale=(scale, 0, math.inf))
         numbers = self._inside(shape)
@@ -140,43 +140,43 @@ class Generator(Sampling):
         return self._scaled(odds, scale, loc)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
-        """Numbers as the largest of many are distributed."""
+        """Draw numbers from a Gumbel distribution, that of the maximum of many samples."""
         (loc, scale), shape = self._arguments("gumbel", size, loc=loc, scale=scale)
         check_bounds("gumbel", scale=(scale, 0, math.inf))
         exponential = -apply(OPS["log"], self._inside(shape))
         return self._scaled(-apply(OPS["log"], exponential), scale, loc)
 
     def weibull(self, a: Any, size: Size = None) -> ndarray:
-        """Numbers of the Weibull distribution of shape ``a``."""
+        """Draw numbers from a Weibull distribution of shape ``a``."""
         (a,), shape = self._arguments("weibull", size, a=a)
         check_bounds("weibull", a=(a, 0, math.inf))
         return _power_of(self.standard_exponential(shape), a)
 
     def pareto(self, a: Any, size: Size = None) -> ndarray:
-        """Numbers of the Pareto II (Lomax) distribution of shape ``a``."""
+        """Draw numbers from a Pareto II (Lomax) distribution of shape ``a``."""
         (a,), shape = self._arguments("pareto", size, a=a)
         check_bounds("pareto", a=(a, 0, math.inf, True))
         return apply(OPS["expm1"], apply(OPS["divide"], self.standard_exponential(shape), a))
 
     def power(self, a: Any, size: Size = None) -> ndarray:
-        """Numbers in [0, 1] whose density goes with the power ``a - 1``."""
+        """Draw numbers x in [0, 1] with a density proportional to ``x**(a - 1)``."""
         (a,), shape = self._arguments("power", size, a=a)
         check_bounds("power", a=(a, 0, math.inf, True))
         return _power_of(1.0 - self.random(shape), a)
 
     def rayleigh(self, scale: Any = 1.0, size: Size = None) -> ndarray:
-        """Lengths of vectors of two normally distributed numbers."""
+        """Draw from a Rayleigh distribution: lengths of vectors of two normal numbers."""
         (scale,), shape = self._arguments("rayleigh", size, scale=scale)
         check_bounds("rayleigh", scale=(scale, 0, math.inf))
         return self._scaled(apply(OPS["sqrt"], 2.0 * self.standard_exponential(shape)), scale)
 
     def standard_cauchy(self, size: Size = None) -> ndarray:
-        """Numbers of the Cauchy distribution, which has no mean."""
+        """Draw numbers from the Cauchy distribution, which has no mean."""
         shape = () if size is None else _layout.check_shape(size)
         return apply(OPS["tan"], (self.random(shape) - 0.5) * math.pi)
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Size = None) -> ndarray:
-        """Numbers from ``left`` to ``right`` whose density is a triangle, highest at ``mode``."""
+        """Draw numbers from ``left`` to ``right``; their triangular density peaks at ``mode``."""
         (left, mode, right), shape = self._arguments(
             "triangular", size, left=left, mode=mode, right=right
         )
@@ -192,7 +192,7 @@ class Generator(Sampling):
         return where(numbers * width < rise, lower, upper)
 
     def geometric(self, p: Any, size: Size = None) -> ndarray:
-        """Return how many trials it takes to the first success, which has the chance ``p``."""
+        """Draw the number of trials up to the first success, which has probability ``p``."""
         (p,), shape = self._arguments("geometric", size, p=p)
         check_bounds("geometric", p=(p, 0, 1, True))
         trials = apply(OPS["divide"], -self.standard_exponential(shape), _log1p(-p))
@@ -200,9 +200,9 @@ class Generator(Sampling):
         return astype_array(apply(OPS["maximum"], whole, 1.0), _dtypes.int64)
 
     def standard_t(self, df: Any, size: Size = None) -> ndarray:
-        """Numbers of Student's distribution with ``df`` degrees of freedom.
+        """Draw numbers from Student's t-distribution with ``df`` degrees of freedom.
 
-        R. Bailey, "Polar Generation of Random Variates with the t-Distribution" (1994).
+        Algorithm: R. Bailey, "Polar Generation of Random Variates with the t-Distribution" (1994).
         """
         (df,), shape = self._arguments("standard_t", size, df=df)
         check_bounds("standard_t", df=(df, 0, math.inf, True))
@@ -212,10 +212,10 @@ class Generator(Sampling):
         return radius * apply(OPS["cos"], second * (2 * math.pi))
 
     def wald(self, mean: Any, scale: Any, size: Size = None) -> ndarray:
-        """Numbers of the inverse Gaussian distribution.
+        """Draw numbers from an inverse Gaussian (Wald) distribution.
 
-        J. Michael, W. Schucany and R. Haas, "Generating Random Variates Using Transformations with
-        Multiple Roots" (1976).
+        Algorithm: J. Michael, W. Schucany and R. Haas, "Generating Random Variates Using
+        Transformations with Multiple Roots" (1976).
         """
         (mean, scale), shape = self._arguments("wald", size, mean=mean, scale=scale)
         check_bounds("wald", mean=(mean, 0, math.inf, True), scale=(scale, 0, math.inf, True))
@@ -223,15 +223,15 @@ class Generator(Sampling):
         cosine = apply(OPS["cos"], second * (2 * math.pi))
         squared = apply(OPS["log1p"], -first) * -2.0 * cosine * cosine * mean
         root = apply(OPS["sqrt"], squared * (squared + 4.0 * scale))
-        # The smaller root, without taking the difference of two numbers that are almost equal.
+        # # The smaller root, computed without subtracting two numbers that are almost equal.
         smaller = mean * 2.0 * scale / (2.0 * scale + squared + root)
         return where(third * (mean + smaller) <= mean, smaller, mean * mean / smaller)
 
     def logseries(self, p: Any, size: Size = None) -> ndarray:
-        """Integers of the logarithmic series distribution.
+        """Draw integers from a logarithmic series distribution.
 
-        A. Kemp, "Efficient Generation of Logarithmically Distributed Pseudo-Random Variables"
-        (1981), algorithm LK.
+        Algorithm LK of A. Kemp, "Efficient Generation of Logarithmically Distributed Pseudo-Random
+        Variables" (1981).
         """
         (p,), shape = self._arguments("logseries", size, p=p)
         check_bounds("logseries", p=(p, 0, 1, False, True))
@@ -256,7 +256,7 @@ class Generator(Sampling):
     def standard_gamma(
         self, shape: Any, size: Size = None, dtype: Any = None, out: ndarray | None = None
     ) -> ndarray:
-        """Numbers of the gamma distribution of a shape and of scale 1."""
+        """Draw numbers from a gamma distribution with a given shape and scale 1."""
         if out is not None:
             size = out.shape if size is None else size
             placed = check_array("standard_gamma", "out", out)
@@ -269,13 +269,13 @@ class Generator(Sampling):
         return write_out("standard_gamma", result, out)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> ndarray:
-        """Numbers of the gamma distribution of a shape and a scale."""
+        """Draw numbers from a gamma distribution with a given shape and scale."""
         (shapes, scale), extents = self._arguments("gamma", size, shape=shape, scale=scale)
         check_bounds("gamma", shape=(shapes, 0, math.inf), scale=(scale, 0, math.inf))
         return self._scaled(apply(OPS["exp"], self._log_gamma(extents, shapes)), scale)
 
     def chisquare(self, df: Any, size: Size = None) -> ndarray:
-        """Sums of the squares of ``df`` normally distributed numbers."""
+        """Draw from a chi-square distribution: sums of ``df`` squared normal numbers."""
         (df,), shape = self._arguments("chisquare", size, df=df)
         check_bounds("chisquare", df=(df, 0, math.inf, True))
         return 2.0 * apply(OPS["exp"], self._log_gamma(shape, df * 0.5))
@@ -285,21 +285,21 @@ class Generator(Sampling):
         return self._log_gamma(shape, a, first, 2), self._log_gamma(shape, b, first + 1, 2)
 
     def beta(self, a: Any, b: Any, size: Size = None) -> ndarray:
-        """Numbers in [0, 1] of the beta distribution."""
+        """Draw numbers in [0, 1] from a beta distribution."""
         (a, b), shape = self._arguments("beta", size, a=a, b=b)
         check_bounds("beta", a=(a, 0, math.inf, True), b=(b, 0, math.inf, True))
         one, other = self._two_log_gammas(shape, a, b)
         return 1.0 / (1.0 + apply(OPS["exp"], other - one))
 
     def f(self, dfnum: Any, dfden: Any, size: Size = None) -> ndarray:
-        """Numbers of Fisher's distribution, ratios of two :meth:`chisquare` per degree."""
+        """Draw from an F distribution: the ratio of two scaled :meth:`chisquare` numbers."""
         (dfnum, dfden), shape = self._arguments("f", size, dfnum=dfnum, dfden=dfden)
         check_bounds("f", dfnum=(dfnum, 0, math.inf, True), dfden=(dfden, 0, math.inf, True))
         one, other = self._two_log_gammas(shape, dfnum * 0.5, dfden * 0.5)
         return apply(OPS["exp"], one - other) * dfden / dfnum
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Size = None) -> ndarray:
-        """Sums of the squares of ``df`` normally distributed numbers whose means are not 0."""
+        """Draw from a noncentral chi-square distribution: the normals have nonzero means."""
         (df, nonc), shape = self._arguments("noncentral_chisquare", size, df=df, nonc=nonc)
         check_bounds("noncentral_chisquare", df=(df, 0, math.inf, True), nonc=(nonc, 0, math.inf))
         first = self._streams(math.prod(shape), 2)
@@ -308,13 +308,13 @@ class Generator(Sampling):
     def _noncentral(
         self, shape: tuple[int, ...], df: Any, nonc: Any, first: int, step: int
     ) -> ndarray:
-        """A central one whose degrees of freedom are raised by twice a Poisson number."""
+        """Draw central chi-square numbers after adding Poisson-distributed degrees of freedom."""
         raised = self._variates(make_poisson_kernel, shape, [nonc * 0.5], first=first, step=step)
         degrees = apply(OPS["add"], apply(OPS["multiply"], raised, 2.0), df)
         return 2.0 * apply(OPS["exp"], self._log_gamma(shape, degrees * 0.5, first + 1, step))
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> ndarray:
-        """Numbers as of :meth:`f` with a noncentral numerator."""
+        """Draw numbers from an F distribution (see :meth:`f`) with a noncentral numerator."""
         (dfnum, dfden, nonc), shape = self._arguments(
             "noncentral_f", size, dfnum=dfnum, dfden=dfden, nonc=nonc
         )
@@ -330,26 +330,26 @@ class Generator(Sampling):
         return above * dfden / (below * dfnum)
 
     def vonmises(self, mu: Any, kappa: Any, size: Size = None) -> ndarray:
-        """Angles from -pi to pi about ``mu``, the more concentrated the larger ``kappa``."""
+        """Draw angles from -pi to pi around ``mu``; a larger ``kappa`` concentrates them more."""
         (mu, kappa), shape = self._arguments("vonmises", size, mu=mu, kappa=kappa)
         check_bounds("vonmises", kappa=(kappa, 0, math.inf))
         angle = self._variates(make_vonmises_kernel, shape, [kappa], is_integer=False) + mu
         return apply(OPS["remainder"], angle + math.pi, 2 * math.pi) - math.pi
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> ndarray:
-        """Return how many of many rare events happen, ``lam`` on average."""
+        """Draw the number of rare events in an interval that has ``lam`` of them on average."""
         (lam,), shape = self._arguments("poisson", size, lam=lam)
         check_bounds("poisson", lam=(lam, 0, 2.0**62))
         return self._variates(make_poisson_kernel, shape, [lam])
 
     def binomial(self, n: Any, p: Any, size: Size = None) -> ndarray:
-        """Return how many of ``n`` trials succeed, each with the chance ``p``."""
+        """Draw the number of successes in ``n`` trials, each with probability ``p``."""
         (n, p), shape = self._arguments("binomial", size, n=n, p=p)
         check_bounds("binomial", n=(n, 0, 2.0**62), p=(p, 0, 1))
         return self._variates(make_binomial_kernel, shape, [_whole(n), p])
 
     def negative_binomial(self, n: Any, p: Any, size: Size = None) -> ndarray:
-        """Return how many trials fail before ``n`` succeed, each with the chance ``p``."""
+        """Draw the number of failures before ``n`` successes, each with probability ``p``."""
         (n, p), shape = self._arguments("negative_binomial", size, n=n, p=p)
         check_bounds("negative_binomial", n=(n, 0, math.inf, True), p=(p, 0, 1, True))
         first = self._streams(math.prod(shape), 2)
@@ -357,7 +357,7 @@ class Generator(Sampling):
         return self._variates(make_poisson_kernel, shape, [means], first=first + 1, step=2)
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> ndarray:
-        """Return how many of ``nsample`` elements drawn without replacement are good ones."""
+        """Draw the number of good elements among ``nsample`` drawn without replacement."""
         (ngood, nbad, nsample), shape = self._arguments(
             "hypergeometric", size, ngood=ngood, nbad=nbad, nsample=nsample
         )
@@ -372,15 +372,15 @@ class Generator(Sampling):
         return self._variates(make_hypergeometric_kernel, shape, whole)
 
     def zipf(self, a: Any, size: Size = None) -> ndarray:
-        """Integers from 1 whose chances go with the power ``-a``."""
+        """Draw positive integers whose probabilities are proportional to the power ``-a``."""
         (a,), shape = self._arguments("zipf", size, a=a)
         check_bounds("zipf", a=(a, 1, math.inf, True))
         return self._variates(make_zipf_kernel, shape, [a])
 
-    # -- distributions of vectors -----------------------------------------------------------------
+    # -- multivariate distributions ----------------------------------------------------------------
 
     def _weights(self, function: str, name: str, value: Any) -> ndarray:
-        """A vector of parameters on the generator's queue."""
+        """Convert a vector of parameters to an array on the generator's queue."""
         if isinstance(value, list | tuple):
             value = from_host(np.asarray(value), self._queue, self._usm_type)
         value = check_array(function, name, value)
@@ -390,7 +390,7 @@ class Generator(Sampling):
         return astype_array(value, _dtypes.default_float(self._queue.sycl_device), copy=False)
 
     def dirichlet(self, alpha: Any, size: Size = None) -> ndarray:
-        """Vectors of positive numbers whose sum is 1, along the last axis."""
+        """Draw vectors of positive numbers that sum to 1 along the last axis."""
         alpha = self._weights("dirichlet", "alpha", alpha)
         check_bounds("dirichlet", alpha=(alpha, 0, math.inf, True))
         shape = () if size is None else _layout.check_shape(size)
@@ -399,7 +399,7 @@ class Generator(Sampling):
         return shares / sum_of(shares, -1, keepdims=True)
 
     def multinomial(self, n: Any, pvals: Any, size: Size = None) -> ndarray:
-        """Return how often each outcome happens in ``n`` trials, along the last axis."""
+        """Draw how often each outcome occurs in ``n`` trials, along the last axis."""
         chances = self._weights("multinomial", "pvals", pvals)
         check_bounds("multinomial", pvals=(chances, 0, 1))
         values = chances.asnumpy().astype(np.float64)
@@ -426,13 +426,13 @@ class Generator(Sampling):
     def multivariate_hypergeometric(
         self, colors: Any, nsample: int, size: Size = None, method: str = "marginals"
     ) -> ndarray:
-        """Return how many of each color are drawn without replacement, along the last axis."""
+        """Draw the number of elements of each color, without replacement, along the last axis."""
         numbers = self._weights("multivariate_hypergeometric", "colors", colors)
         check_bounds("multivariate_hypergeometric", colors=(numbers, 0, 10**9))
         values = [int(value) for value in numbers.asnumpy()]
         if not 0 <= nsample <= sum(values):
             raise ArgumentError(
-                f"multivariate_hypergeometric: nsample {nsample} is outside 0 ... {sum(values)}"
+                f"multivariate_hypergeometric: nsample {nsample} must be from 0 to {sum(values)}"
             )
         shape = () if size is None else _layout.check_shape(size)
         count = len(values)
@@ -460,21 +460,22 @@ class Generator(Sampling):
         *,
         method: str = "svd",
     ) -> ndarray:
-        """Normally distributed vectors with a mean and a covariance matrix, along the last axis.
+        """Draw normal vectors with a mean and a covariance matrix, along the last axis.
 
         Args:
-            mean: a vector.
-            cov: a symmetric matrix without negative eigenvalues.
-            size: how many vectors, as a shape.
-            check_valid: ``"warn"``, ``"raise"`` or ``"ignore"`` a matrix that is none.
-            tol: how far the matrix may be from one.
-            method: ``"svd"``, ``"eigh"`` or ``"cholesky"``, without effect: the matrix is split by
-                its eigenvectors.
+            mean: the mean, a vector.
+            cov: the covariance, a symmetric matrix without negative eigenvalues.
+            size: the number of vectors, as a shape.
+            check_valid: ``"warn"``, ``"raise"`` or ``"ignore"`` if ``cov`` is not a valid
+                covariance matrix.
+            tol: the tolerance of that check.
+            method: ``"svd"``, ``"eigh"`` or ``"cholesky"``; ignored, since the matrix is always
+                factored by its eigenvectors.
 
         Raises:
-            ArgumentError: there is no such method, or the matrix has a negative eigenvalue and
+            ArgumentError: the method is unknown, or the matrix has a negative eigenvalue and
                 ``check_valid`` is ``"raise"``.
-            ShapeError: the shapes do not fit.
+            ShapeError: the shapes of ``mean`` and ``cov`` do not match.
         """
         for name, given, known in (
             ("method", method, ("svd", "eigh", "cholesky")),
@@ -482,7 +483,7 @@ class Generator(Sampling):
         ):
             if given not in known:
                 raise ArgumentError(
-                    f"multivariate_normal: {name} {given!r} is none of {', '.join(known)}"
+                    f"multivariate_normal: {name} must be one of {', '.join(known)}; got {given!r}"
                 )
         mean = self._weights("multivariate_normal", "mean", mean)
         if isinstance(cov, list | tuple):
@@ -509,7 +510,7 @@ class Generator(Sampling):
     # -- integers, order, choice ------------------------------------------------------------------
 
     def spawn(self, n_children: int) -> list[Generator]:
-        """Generators on the same queue whose numbers have nothing to do with each other."""
+        """Return independent generators on the same queue."""
         children = np.random.SeedSequence(self._key).spawn(operator.index(n_children))
         return [
             Generator(int(child.generate_state(1, np.uint64)[0]), self._queue, self._usm_type)
@@ -525,19 +526,19 @@ class Generator(Sampling):
         axis: int = 0,
         shuffle: bool = True,
     ) -> ndarray:
-        """Random elements along an axis of an array, or of the integers 0 ... ``a`` - 1.
+        """Draw random elements along an axis of an array, or from the integers 0 to ``a`` - 1.
 
         Args:
             a: an array on the generator's queue, or a positive integer.
-            size: how many, as a shape; a single one if not given.
-            replace: an element may be chosen again.
-            p: the probability of each: a list or a vector; equal ones if not given.
-            axis: the axis.
-            shuffle: without effect: the order is always random.
+            size: the number of elements, as a shape; a single one by default.
+            replace: whether an element may be drawn more than once.
+            p: the probability of each element, a list or a vector; all equal by default.
+            axis: the axis to draw along.
+            shuffle: ignored; the order is always random.
 
         Raises:
-            ArgumentError: there is nothing to choose from, or ``p`` are no probabilities.
-            ShapeError: ``p`` does not fit, or there are not as many elements to choose.
+            ArgumentError: there is nothing to choose from, or ``p`` does not hold probabilities.
+            ShapeError: ``p`` has the wrong shape, or there are not enough elements to choose.
         """
         if isinstance(a, list | tuple):
             a = from_host(np.asarray(a), self._queue, self._usm_type)
@@ -584,14 +585,15 @@ class Generator(Sampling):
             levels = apply(OPS["multiply"], self.random(count), heights[-1])
             found = searchsorted(heights, levels, side="right")
             return apply(OPS["minimum"], found, population - 1)
-        # The largest of log(p) + Gumbel noise are a sample without replacement.
+        # # The indices of the largest values of log(p) + Gumbel noise are a sample without
+        # replacement.
         noise = apply(OPS["log"], self.exponential(size=population))
         keys = apply(OPS["subtract"], noise, apply(OPS["log"], p))
         return argsort(where(apply(OPS["greater"], p, 0), keys, math.inf))[:count]
 
 
 def _whole(value: Any) -> Any:
-    """A count, rounded down as NumPy does."""
+    """Return a count as an integer, rounded down as in NumPy."""
     if isinstance(value, ndarray):
         return apply(OPS["floor"], value)
     return math.floor(value)
@@ -604,7 +606,7 @@ def _log1p(value: Any) -> Any:
 
 
 def _power_of(numbers: ndarray, a: Any) -> ndarray:
-    """``numbers`` to the power ``1 / a``, and 0 where ``a`` is 0."""
+    """Return ``numbers`` to the power ``1 / a``, and 0 where ``a`` is 0."""
     exponent = 1.0 / a if isinstance(a, ndarray) else (1.0 / a if a else math.inf)
     if isinstance(exponent, float) and exponent == math.inf:
         return apply(OPS["multiply"], numbers, 0.0)
@@ -612,7 +614,7 @@ def _power_of(numbers: ndarray, a: Any) -> ndarray:
 
 
 def key_of(seed: Any) -> int:
-    """Return the key that a seed stands for."""
+    """Return the Philox key for a seed."""
     if seed is None:
         return secrets.randbits(64)
     if isinstance(seed, np.random.SeedSequence):
@@ -623,9 +625,9 @@ def key_of(seed: Any) -> int:
         key = operator.index(seed)
     except TypeError:
         raise ArgumentError(
-            f"default_rng: a seed is an integer or a list of integers; got {type(seed).__name__}"
+            f"default_rng: seed must be an integer or a list of integers; got {type(seed).__name__}"
         ) from None
     if key < 0:
-        raise ArgumentError(f"default_rng: seed {seed} is negative; give an integer from 0")
-    # As for lists, NumPy's way to make one word of many.
+        raise ArgumentError(f"default_rng: seed must be at least 0, not {seed}")
+    # NumPy's hash also turns a list into a single word.
     return key if key < 1 << 64 else key_of(np.random.SeedSequence(key))

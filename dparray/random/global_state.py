@@ -1,4 +1,4 @@
-"""NumPy's older interface: one generator for each queue, and functions that draw from it."""
+"""NumPy's legacy interface: one generator for each queue, and functions that draw from it."""
 
 from __future__ import annotations
 
@@ -79,18 +79,18 @@ def default_rng(
     usm_type: str | None = None,
     sycl_queue: Any = None,
 ) -> Generator:
-    """Return a generator of random numbers.
+    """Create a random number generator.
 
     Args:
-        seed: an integer, a list of integers or a ``numpy.random.SeedSequence``; a random one if not
-            given. The same seed gives the same numbers on every device. A generator is given back.
-        device: where the numbers are made; the default device if not given.
+        seed: an integer, a list of integers or a ``numpy.random.SeedSequence``; random by default.
+            The same seed gives the same numbers on every device. A generator is returned unchanged.
+        device: the device to generate on; the default device if not given.
         usm_type: ``"device"`` (the default), ``"shared"`` or ``"host"``.
-        sycl_queue: the queue; may be given instead of ``device``.
+        sycl_queue: the queue, as an alternative to ``device``.
 
     Raises:
-        ArgumentError: the seed is negative or no integer.
-        DeviceError: there is no such device, or ``device`` and ``sycl_queue`` disagree.
+        ArgumentError: the seed is negative or not an integer.
+        DeviceError: the device does not exist, or ``device`` and ``sycl_queue`` disagree.
 
     Example:
         >>> import dparray as dp
@@ -106,13 +106,12 @@ def default_rng(
 
 
 class RandomState(Generator):
-    """A generator with the methods that NumPy's programs used before ``default_rng``.
+    """A generator with the methods that NumPy programs used before ``default_rng``.
 
     Args:
-        seed: as of :func:`default_rng`.
-        device, usm_type, sycl_queue: as of :func:`default_rng`.
+        seed, device, usm_type, sycl_queue: see :func:`default_rng`.
 
-    The numbers are those of :class:`Generator`, not those of NumPy.
+    It draws the numbers of :class:`Generator`, not those of NumPy.
 
     Example:
         >>> import dparray as dp
@@ -121,7 +120,7 @@ class RandomState(Generator):
         (2, 3)
     """
 
-    #: NumPy's older interface lets numbers go down from ``low`` to ``high``.
+    #: #: NumPy's legacy interface allows a ``high`` below ``low``.
     _WIDTHS = -math.inf, math.inf, True, True
 
     def __init__(
@@ -136,7 +135,7 @@ class RandomState(Generator):
         super().__init__(key_of(seed), queue_of(device, sycl_queue), kind)
 
     def seed(self, seed: Any = None) -> None:
-        """Start anew."""
+        """Restart the sequence from a seed."""
         key = key_of(seed)
         with self._lock:
             self._key, self._position = key, 0
@@ -146,31 +145,31 @@ class RandomState(Generator):
         return "Philox", self._key, self._position
 
     def set_state(self, state: tuple[str, int, int]) -> None:
-        """Go on from where :meth:`get_state` was called."""
+        """Continue from the position at which :meth:`get_state` was called."""
         with self._lock:
             _, self._key, self._position = state
 
     def rand(self, *shape: int) -> ndarray:
-        """Numbers from 0 up to, not including, 1, in the shape given by the arguments."""
+        """Draw numbers from 0 up to but excluding 1; the arguments are the shape."""
         return self.random(shape)
 
     def randn(self, *shape: int) -> ndarray:
-        """Normally distributed numbers in the shape given by the arguments."""
+        """Draw normally distributed numbers; the arguments are the shape."""
         return self.standard_normal(shape)
 
     def randint(
         self, low: Any, high: Any = None, size: Size = None, dtype: Any = "int64"
     ) -> ndarray:
-        """Integers from ``low`` up to, not including, ``high``; see :meth:`Generator.integers`."""
+        """Draw integers from ``low`` up to, excluding, ``high``; see :meth:`Generator.integers`."""
         return self.integers(low, high, size, dtype)
 
     def random_integers(self, low: Any, high: Any = None, size: Size = None) -> ndarray:
-        """Integers from ``low`` up to and including ``high``, or from 1 to ``low``."""
+        """Draw integers from ``low`` up to and including ``high``, or from 1 to ``low``."""
         low, high = (1, low) if high is None else (low, high)
         return self.integers(low, high, size, endpoint=True)
 
     def random_sample(self, size: Size = None) -> ndarray:
-        """Numbers from 0 up to, not including, 1."""
+        """Draw numbers from 0 up to but excluding 1."""
         return self.random(size)
 
     ranf = sample = random_sample
@@ -181,7 +180,7 @@ _shared_seed: list[int] = []
 
 
 def _shared_generator(queue: Any) -> RandomState:
-    """The generator behind the module's functions on a queue."""
+    """Return the generator that the module's functions use on a queue."""
     if not _shared_seed:
         _shared_seed.append(secrets.randbits(64))
     generator = _shared.get(queue)
@@ -191,7 +190,7 @@ def _shared_generator(queue: Any) -> RandomState:
 
 
 def seed(seed: Any = None) -> None:
-    """Start the numbers of the module's functions anew.
+    """Seed the generator that the module's functions use.
 
     Example:
         >>> import dparray as dp
@@ -207,7 +206,7 @@ def seed(seed: Any = None) -> None:
 
 
 def get_state() -> tuple[str, int, int]:
-    """Return the state of the module's functions on the default device.
+    """Return the state of the module's generator on the default device.
 
     Example:
         >>> import dparray as dp
@@ -221,7 +220,7 @@ def get_state() -> tuple[str, int, int]:
 
 
 def set_state(state: tuple[str, int, int]) -> None:
-    """Go on from a state that :func:`get_state` gave.
+    """Continue from a state that :func:`get_state` returned.
 
     Example:
         >>> import dparray as dp
@@ -237,7 +236,7 @@ _PLACEMENT = tuple(
 
 _TEMPLATE = """{summary}
 
-    The method of :class:`Generator` on a generator that all callers share: the one of the queue
+    Calls the method of :class:`Generator` on a generator that all callers share: that of the queue
     that ``device`` or ``sycl_queue`` names, of the arrays among the arguments, or of the default
     device. ``usm_type`` is that of the result.
 
@@ -249,13 +248,13 @@ _TEMPLATE = """{summary}
 
 
 def _shared_function(name: str, arguments: str) -> Callable[..., ndarray]:
-    """A function that is a method of a generator on the default device.
+    """Return a function that calls a method of the shared generator on the default device.
 
-    With arrays among the arguments it is the generator on their queue.
+    If an argument is an array, the generator of its queue is used.
 
     Args:
-        name: the method.
-        arguments: those of the example.
+        name: the name of the method.
+        arguments: the arguments of the example in the docstring.
     """
     method = getattr(RandomState, name)
 
@@ -338,7 +337,7 @@ zipf = _shared_function("zipf", "2.0, 4")
 
 
 def bytes(length: int) -> builtins.bytes:
-    """``length`` random bytes, on the host.
+    """Return ``length`` random bytes, on the host.
 
     Example:
         >>> import dparray as dp
@@ -349,7 +348,7 @@ def bytes(length: int) -> builtins.bytes:
 
 
 def shuffle(x: Any) -> None:
-    """Bring an array into random order along its first axis, or a list.
+    """Shuffle an array along its first axis, or a list, in place.
 
     Example:
         >>> import dparray as dp

@@ -32,10 +32,10 @@ from dparray.random.streams import (
 
 
 class Sampling(Streams):
-    """Draws from finite sets."""
+    """The methods that draw from finite sets."""
 
     def bytes(self, length: int) -> builtins.bytes:
-        """``length`` random bytes, on the host."""
+        """Return ``length`` random bytes, on the host."""
         count = operator.index(length)
         return self._integers64(-(-count // 8)).asnumpy().tobytes()[:count]
 
@@ -47,22 +47,23 @@ class Sampling(Streams):
         dtype: Any = "int64",
         endpoint: bool = False,
     ) -> ndarray:
-        """Integers from ``low`` up to ``high``, or from 0 up to ``low`` if that is all.
+        """Draw integers from ``low`` up to ``high``, or from 0 up to ``low``.
 
         Args:
-            low: the least value: an integer, or an array on the generator's queue.
-            high: where they end.
-            size: the result's shape; a single number if not given.
+            low: the lowest value: an integer, or an array on the generator's queue.
+            high: the end of the range, excluded unless ``endpoint`` is true.
+            size: the shape of the result; a single number by default.
             dtype: an integer dtype, or ``bool``.
-            endpoint: ``high`` itself is included.
+            endpoint: whether ``high`` itself is included.
 
         Raises:
-            DTypeError: the dtype is no integer.
-            ArgumentError: there is no integer in the range, or the dtype cannot hold all.
+            DTypeError: the dtype is not an integer dtype.
+            ArgumentError: the range contains no integer, or the dtype cannot hold all of its
+                integers.
         """
         chosen = _dtypes.as_dtype(dtype)
         if chosen.kind not in "biu":
-            raise DTypeError(f"integers: dtype {chosen} is no integer")
+            raise DTypeError(f"integers: dtype must be an integer dtype, not {chosen}")
         low, high = (0, low) if high is None else (low, high)
         if any(isinstance(bound, ndarray | list | tuple) for bound in (low, high)):
             return self._integers_between(low, high, size, chosen, endpoint)
@@ -71,7 +72,8 @@ class Sampling(Streams):
         limits = (0, 1) if chosen.kind == "b" else (np.iinfo(chosen).min, np.iinfo(chosen).max)
         if last < first or first < limits[0] or last > limits[1]:
             raise ArgumentError(
-                f"integers: there is no range {first} ... {last} within {limits[0]} ... {limits[1]}"
+                f"integers: the range from {first} to {last} is empty or not within "
+                f"{limits[0]} to {limits[1]}, the range of {chosen}"
             )
         shape = () if size is None else _layout.check_shape(size)
         words = self._integers64(math.prod(shape))
@@ -81,14 +83,14 @@ class Sampling(Streams):
             return small
         if count < 1 << 64:
             words = apply(OPS["remainder"], words, count)
-        # Addition wraps around in 64 bits, so it does for negative first values too.
+        # # Addition wraps around in 64 bits, so negative first values are correct too.
         offset = from_host(np.asarray(first % (1 << 64), np.uint64), self._queue, self._usm_type)
         return reshape(astype_array(apply(OPS["add"], words, offset), chosen), shape)
 
     def _integers_between(
         self, low: Any, high: Any, size: Size, dtype: np.dtype[Any], endpoint: bool
     ) -> ndarray:
-        """Integers between bounds of which one at least is an array."""
+        """Draw integers between bounds, at least one of which is an array."""
         (low, high), shape = self._arguments("integers", size, low=low, high=high)
         count = apply(OPS["subtract"], high, low) + int(endpoint)
         if count.dtype.kind not in "iu":
@@ -99,9 +101,7 @@ class Sampling(Streams):
         return astype_array(apply(OPS["add"], astype_array(rest, _dtypes.int64), low), dtype)
 
     def permutation(self, x: Any, axis: int = 0) -> ndarray:
-        """Return the integers 0 ... ``x`` - 1, or a copy of an array, in random order along an
-        axis.
-        """
+        """Return 0 to ``x`` - 1, or a copy of an array, in random order along an axis."""
         if isinstance(x, int | np.integer):
             return argsort(self._integers64(max(int(x), 0)))
         if isinstance(x, list | tuple):
@@ -113,7 +113,7 @@ class Sampling(Streams):
         return x[_layout.at_axis(axis, order)]
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        """Bring an array into random order along an axis in its own memory, or a list."""
+        """Shuffle an array along an axis, or a list, in place."""
         if isinstance(x, list):
             x[:] = [x[position] for position in self.permutation(len(x)).tolist()]
             return
@@ -121,9 +121,9 @@ class Sampling(Streams):
         assign(x, self.permutation(x, axis), "shuffle")
 
     def permuted(self, x: Any, *, axis: int | None = None, out: ndarray | None = None) -> ndarray:
-        """Return a copy of an array, each line along an axis in a random order of its own.
+        """Return a copy of an array in which each line along an axis is shuffled independently.
 
-        Without ``axis`` all elements are brought into random order.
+        Without ``axis``, all elements are shuffled together.
         """
         if isinstance(x, list | tuple):
             x = from_host(np.asarray(x), self._queue, self._usm_type)
@@ -146,7 +146,7 @@ class Sampling(Streams):
 def _between(
     words: np.ndarray, first: int, count: int, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Integers from ``first`` on, so many, of random words; as :meth:`Sampling.integers`."""
+    """Turn random words into ``count`` possible integers starting at ``first``."""
     if count < 1 << 64:
         words = words % np.uint64(count)
     return (words + np.uint64(first % (1 << 64))).astype(dtype).reshape(shape)

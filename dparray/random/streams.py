@@ -1,4 +1,4 @@
-"""Streams of random words: each draw takes its own part of Philox's counters."""
+"""Streams of random words: each draw takes its own range of Philox's counters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _WORDS_IN_BLOCK = 4
 
 
 class Streams:
-    """The state of every draw: a key, a counter, a placement, and numbers of a kernel's own."""
+    """The state of every draw: a key, a counter, a placement, and streams for kernels."""
 
     def __init__(self, key: int, queue: Any, usm_type: str) -> None:
         self._key = key
@@ -58,18 +58,18 @@ class Streams:
 
     @property
     def device(self) -> Device:
-        """The queue that the numbers are made on."""
+        """The queue on which the numbers are generated."""
         return Device(self._queue)
 
     def __repr__(self) -> str:
         return f"Generator(Philox, seed={self._key}, position={self._position}, on {self.device})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Streams:
-        """Return a generator on the same queue that gives the same numbers from here on."""
+        """Return a generator on the same queue that continues with the same numbers."""
         return _restored(type(self), self._key, self._position, self._queue, self._usm_type)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the state, and the names of the device and of the sub-device."""
+        """Return the state, and the names of the device and the sub-device, for pickling."""
         device = self._queue.sycl_device
         place = self.device.filter_string, sub_device_path(device)
         return _unpickled, (type(self), self._key, self._position, *place, self._usm_type)
@@ -78,10 +78,11 @@ class Streams:
         return {"sycl_queue": self._queue, "usm_type": self._usm_type}
 
     def _take(self, count: int, words: int) -> tuple[int, int, int]:
-        """Take positions for ``count`` numbers of so many words.
+        """Reserve positions for ``count`` numbers of ``words`` 32-bit words each.
 
         Returns:
-            The first block, how many numbers of it were taken before, and how many numbers to make.
+            The first block, the numbers in it that are taken already, and that number plus
+            ``count``.
         """
         with self._lock:
             start = -(-self._position // words) * words
@@ -106,7 +107,7 @@ class Streams:
         return reshape(numbers[skip:], shape) if small is None else small
 
     def _integers64(self, count: int) -> ndarray:
-        """Words of 64 bits."""
+        """Draw 64-bit words."""
         block, skip, total = self._take(count, 2)
         words = philox_bits(2 * total, self._key, counter=block, **self._placement())
         small = compute_small(_words_of_64_bits, words, skip)
@@ -117,7 +118,7 @@ class Streams:
     def _arguments(
         self, function: str, size: Size, **named: Any
     ) -> tuple[list[Any], tuple[int, ...]]:
-        """Parameters of a distribution, and the shape of the result."""
+        """Return the parameters of a distribution, and the shape of the result."""
         values = {name: scalar_value(value) for name, value in named.items()}
         for name, value in values.items():
             if isinstance(value, list | tuple):
@@ -137,12 +138,12 @@ class Streams:
         return list(values.values()), shape
 
     def _uniforms(self, shape: tuple[int, ...], count: int) -> list[ndarray]:
-        """``count`` uniform numbers for each element of a shape, next to each other in sequence."""
+        """Draw ``count`` consecutive uniform numbers for each element of a shape."""
         numbers = self._floats(philox_uniform, (*shape, count), self._float(None))
         return [numbers[..., position] for position in range(count)]
 
     def _streams(self, count: int, each: int = 1) -> int:
-        """The number of the first of ``each * count`` streams that no other element has."""
+        """Reserve ``each * count`` unused streams; return the number of the first."""
         block, skip, _ = self._take(each * count, 2)
         return 2 * block + skip + 1
 
@@ -156,15 +157,15 @@ class Streams:
         first: int | None = None,
         step: int = 1,
     ) -> ndarray:
-        """Numbers that a kernel of ``kernels.variates`` makes, each from a stream of its own.
+        """Draw numbers with a kernel of ``kernels.variates``, one stream for each element.
 
-        Args:
-            factory: makes the kernel.
+        factory: the function that makes the kernel.
+            shape: the shape of the result.
             shape: the result's shape.
             parameters: arrays that broadcast to it, or scalars.
-            is_integer: the numbers are integers.
-            first: the first element's stream; new ones are taken if not given.
-            step: from one element's stream to the next's.
+            is_integer: whether the numbers are integers.
+            first: the stream of the first element; new streams are reserved by default.
+            step: the difference between the streams of consecutive elements.
         """
         count = math.prod(shape)
         first = self._streams(count) if first is None else first
@@ -183,7 +184,9 @@ class Streams:
         return reshape(result, shape)
 
     def _vector(self, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
-        """A parameter for each element; a scalar is one number that all of them read."""
+        """Return an array with the parameter of each element; a scalar has one element that all
+        read.
+        """
         count = math.prod(shape)
         if not isinstance(value, ndarray):
             value = from_host(np.asarray(value, dtype), self._queue, "host")
@@ -193,23 +196,23 @@ class Streams:
         return reshape(astype_array(broadcast_to(value, shape), dtype, copy=False), (count,))
 
     def random(self, size: Size = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
-        """Numbers from 0 up to, not including, 1.
+        """Draw numbers from 0 up to but excluding 1.
 
         Args:
-            size: the result's shape; a single number if not given.
-            dtype: ``float64`` or ``float32``; the device's default float if not given.
-            out: an array for the result.
+            size: the shape of the result; a single number by default.
+            dtype: ``float64`` or ``float32``; the default float of the device if not given.
+            out: an array to write to.
 
         Raises:
-            DTypeError: there is no such dtype of random floats.
-            ShapeError: ``size`` is no shape.
+            DTypeError: the dtype is not a float dtype that can be drawn.
+            ShapeError: ``size`` is not a shape.
         """
         return self._into("random", philox_uniform, size, dtype, out)
 
     def _into(
         self, function: str, make: Any, size: Size, dtype: Any, out: ndarray | None
     ) -> ndarray:
-        """Floats, in a new array or in ``out``."""
+        """Draw floats into a new array or into ``out``."""
         if out is not None:
             placed = (("generator", Placed(self)), ("out", check_array(function, "out", out)))
             common_placement(function, placed)
@@ -226,7 +229,7 @@ class Streams:
         return apply(OPS["add"], apply(OPS["multiply"], standard, scale), loc)
 
     def _inside(self, shape: tuple[int, ...]) -> ndarray:
-        """Uniform numbers without 0, whose logarithms are finite."""
+        """Draw uniform numbers that exclude 0, so that their logarithms are finite."""
         numbers = self.random(shape)
         return apply(OPS["maximum"], numbers, float(np.finfo(numbers.dtype).eps) / 2)
 
@@ -240,7 +243,7 @@ def _words_of_64_bits(words: np.ndarray, skip: int) -> np.ndarray:
 
 
 def _restored(kind: type[Streams], key: int, position: int, queue: Any, usm_type: str) -> Streams:
-    """A generator with the state of another."""
+    """Create a generator with the state of another."""
     made = kind.__new__(kind)
     Streams.__init__(made, key, queue, usm_type)
     made._position = position
@@ -250,13 +253,13 @@ def _restored(kind: type[Streams], key: int, position: int, queue: Any, usm_type
 def _unpickled(
     kind: type[Streams], key: int, position: int, filter_string: str, path: Any, usm_type: str
 ) -> Streams:
-    """A generator from a pickle, on the device it came from or the next best that is here."""
+    """Restore a pickled generator, on its original device or the closest available one."""
     device = unpickled_device("generator", filter_string, path)
     return _restored(kind, key, position, device.sycl_queue, usm_type)
 
 
 class Placed:
-    """A generator as the placement checker sees arrays; it decides no USM type."""
+    """Describe a generator to the placement check; it does not affect the USM type."""
 
     def __init__(self, generator: Streams) -> None:
         self.sycl_queue = generator._queue
@@ -265,10 +268,10 @@ class Placed:
 
 
 def check_bounds(function: str, **bounds: tuple[Any, ...]) -> None:
-    """Refuse parameters outside their range; the host waits for the values of arrays.
+    """Raise if a parameter is outside its range; the host waits for the values of arrays.
 
-    A bound is the parameter, its least and its greatest value, and whether the least is excluded
-    and the greatest is.
+    A bound is the parameter, its lowest and highest value, whether the lowest is excluded, and
+    whether the highest is excluded.
     """
     for name, (value, low, high, *excluded) in bounds.items():
         least, greatest = (*excluded, False, False)[:2]
@@ -290,7 +293,7 @@ def check_bounds(function: str, **bounds: tuple[Any, ...]) -> None:
 
 
 def integer_bound(name: str, value: Any) -> int:
-    """Return a bound of integers; a float stands for one where it is whole."""
+    """Return a bound as an integer; a float must have an integer value."""
     try:
         return operator.index(value)
     except TypeError:
@@ -300,7 +303,7 @@ def integer_bound(name: str, value: Any) -> int:
 
 
 def _of_distribution(factory: Any, dtype: np.dtype[Any]) -> Any:
-    """The kernel of a distribution for a device's default float, before it is made one."""
+    """Specialize the kernel of a distribution for the device's default float dtype."""
     reals, log_poisson, log_binomial = _device_functions(dtype)
     if factory is make_hypergeometric_kernel:
         return factory(reals, log_binomial, dtype.type)
@@ -311,7 +314,7 @@ def _of_distribution(factory: Any, dtype: np.dtype[Any]) -> Any:
 
 @functools.cache
 def _device_functions(dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
-    """The device functions that kernels of distributions call."""
+    """Return the device functions that the kernels of distributions call."""
     reals = device_func(make_reals(device_func(philox), dtype.type))
     log_poisson = device_func(make_log_poisson(dtype.type))
     return reals, log_poisson, device_func(make_log_binomial(log_poisson))

@@ -1,9 +1,10 @@
-"""Arrays over several devices: cut into shards, each on a queue of its own.
+"""Arrays sharded over several devices, with each shard on its own queue.
 
-In: an array, devices and the axis to cut (:func:`dparray.distribute`). Out: arrays whose operations
-run on every device on what lies there. ``layout`` says how an array is cut and what another cut
-would move, ``operands`` finds what each device needs or raises, ``functions`` computes, ``kernels``
-launches. It may import all that computes on one device, and is imported by tools alone.
+Takes an array, devices and the axis to shard (:func:`dparray.distribute`); returns arrays whose
+operations run on every device on its own shard. ``layout`` describes how an array is sharded and
+the cost of another layout, ``operands`` finds the operands for each device or raises, ``functions``
+computes, and ``kernels`` launches. The package may import everything for a single device, and only
+tools import it.
 """
 
 from dparray.sharding import blocks as blocks

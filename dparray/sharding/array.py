@@ -1,4 +1,4 @@
-"""The array in shards: its parts, its halo, its views, and the way to one device."""
+"""The sharded array: its shards, halo and views, and its conversion to a single device."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from dparray.sharding.layout import Sharding, bounds_of, bytes_to_move, overlap,
 
 
 def library() -> Any:
-    """Return the public functions, as they are called for each shard."""
+    """Return the public functions, in the form that is called for each shard."""
     return sys.modules["dparray"]
 
 
 @contextlib.contextmanager
 def failures(function: str, sharding: Sharding, number: int, nbytes: int = 0) -> Iterator[None]:
-    """Errors of work on one shard say which, where, and what is left of the others.
+    """Make errors of work on one shard name the shard, its device and the intact shards.
 
     Raises:
-        MemoryError: its device has not enough memory.
-        DeviceError: its device failed or is gone.
+        MemoryError: the device does not have enough memory.
+        DeviceError: the device failed or was lost.
     """
     where = f"{function}: shard {number + 1} of {len(sharding.devices)}"
     device = sharding.devices[number]
@@ -58,21 +58,21 @@ def failures(function: str, sharding: Sharding, number: int, nbytes: int = 0) ->
         raise DeviceError(
             f"{where}, {what} on {device}: the device failed ({error}). "
             + (
-                f"Shards {others} are whole: x.shards[i]; with its values at hand, go on without "
+                f"Shards {others} are intact: x.shards[i]; with all values, continue without "
                 f"the device: dp.distribute(values, [d for d in x.devices if d != x.devices"
                 f"[{number}]])"
                 if others
-                else "There is no other shard"
+                else "There are no other shards"
             )
         ) from error
 
 
 class ShardedArray:
-    """An array in parts, each on a device or queue of its own; made by :func:`dparray.distribute`.
+    """An array sharded over devices or queues, created by :func:`dparray.distribute`.
 
-    Operations run on each part where it lies. Arrays that are cut at the same positions need no
-    copies; others raise a :class:`dparray.ShardingError` with the line that copies. What reduces
-    the axis that is cut exchanges one part-result for each device.
+    Operations run on each shard on its own device. Arrays sharded at the same positions need no
+    copies; others raise a :class:`dparray.ShardingError` with the line that copies. A reduction
+    along the sharded axis exchanges one partial result per device.
 
     Attributes:
         sharding: the :class:`Sharding`.
@@ -98,18 +98,18 @@ class ShardedArray:
         blocks: Sequence[ndarray] | None = None,
     ) -> None:
         self.sharding = sharding
-        #: Without a halo; of copies they are made of ``_whole`` when they are asked for.
+        #: The shards without halos; for replicated arrays they are made from ``_whole`` on access.
         self._own = None if shards is None else list(shards)
         self._whole = whole
-        #: With room for the halo, whose middle parts are the shards.
+        #: The blocks with room for the halo, whose middle parts are the shards.
         self._blocks = None if blocks is None else list(blocks)
         self._halo_is_current = False
 
-    # -- what it is -----------------------------------------------------------------------------
+    # -- properties -----------------------------------------------------------------------------
 
     @property
     def shards(self) -> tuple[ndarray, ...]:
-        """The part of each device, without the halo; they share the memory."""
+        """The shard of each device, without the halo; they share the memory of the array."""
         if self._own is None:
             whole = self._whole
             assert whole is not None
@@ -123,7 +123,7 @@ class ShardedArray:
 
     @property
     def is_replicated(self) -> bool:
-        """Whether each device has a copy of all."""
+        """Whether each device has a copy of the whole array."""
         return self.sharding.axis is None
 
     @property
@@ -135,7 +135,7 @@ class ShardedArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents of the whole array."""
+        """The shape of the whole array."""
         axis, shape = self.sharding.axis, list(self._first.shape)
         if axis is not None:
             shape[axis] = self.sharding.bounds[-1]
@@ -143,7 +143,7 @@ class ShardedArray:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the elements."""
+        """The dtype of the elements."""
         return self._first.dtype
 
     @property
@@ -163,12 +163,12 @@ class ShardedArray:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The size of an element in bytes."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements, counted once where each device has a copy."""
+        """The size of all elements in bytes, counted once even if every device has a copy."""
         return self.size * self.itemsize
 
     def __len__(self) -> int:
@@ -179,10 +179,10 @@ class ShardedArray:
     def __repr__(self) -> str:
         return f"ShardedArray(shape {self.shape}, {self.dtype}, {self.sharding})"
 
-    # -- to one device --------------------------------------------------------------------------
+    # -- conversion to one device ---------------------------------------------------------------
 
     def eval(self) -> ShardedArray:
-        """Hand pending work to all queues; nothing is waited for.
+        """Submit pending work to all queues, without waiting.
 
         Example:
             >>> import dparray as dp
@@ -198,7 +198,7 @@ class ShardedArray:
         return self
 
     def wait(self) -> ShardedArray:
-        """Hand pending work to all queues, and wait for all of them."""
+        """Submit pending work to all queues, and wait for all of them."""
         self.eval()
         for number, shard in enumerate(self.shards):
             with failures("wait", self.sharding, number, shard.nbytes):
@@ -209,10 +209,10 @@ class ShardedArray:
         """Return all elements as an array on one device.
 
         Args:
-            device: where; on that of the first shard if not given.
+            device: the device of the result; that of the first shard by default.
 
         Raises:
-            MemoryError: the device has not enough memory.
+            MemoryError: the device does not have enough memory.
             DeviceError: a device failed.
 
         Example:
@@ -258,15 +258,13 @@ class ShardedArray:
         return result
 
     def item(self) -> Any:
-        """Return the one element as a Python scalar.
+        """Return the only element as a Python scalar.
 
         Raises:
-            ShapeError: there is not exactly one.
+            ShapeError: the array does not have exactly one element.
         """
         if self.size != 1:
-            raise ShapeError(
-                f"item: only an array of one element becomes a scalar; this has shape {self.shape}"
-            )
+            raise ShapeError(f"item: the array must have one element; it has shape {self.shape}")
         return self.asnumpy().item()
 
     def __float__(self) -> float:
@@ -288,19 +286,18 @@ class ShardedArray:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise exceptions.HostConversionError(
-            "an array over several devices does not become a NumPy array by itself; write "
-            "x.asnumpy()"
+            "a sharded array is not converted to a NumPy array implicitly; write x.asnumpy()"
         )
 
     # -- the halo -------------------------------------------------------------------------------
 
     @property
     def halo(self) -> int:
-        """How many elements of each neighbor a block has beside its own."""
+        """The number of elements from each neighboring shard in a block."""
         return self.sharding.halo
 
     def _margins(self, number: int) -> tuple[int, int]:
-        """How many elements of the halo are before and behind a shard."""
+        """The number of halo elements before and after a shard."""
         if self.is_replicated:
             return 0, 0
         bounds, halo = self.sharding.bounds, self.halo
@@ -311,14 +308,14 @@ class ShardedArray:
 
     @property
     def first_own(self) -> list[int]:
-        """Where in each block its own part begins; a kernel takes it as an argument."""
+        """The offset of a shard within its block, to pass to a kernel."""
         return [self._margins(number)[0] for number in range(len(self.devices))]
 
     @property
     def blocks(self) -> tuple[ndarray, ...]:
-        """The part of each device with its halo, which is brought up to date.
+        """The shard of each device with its halo, which is updated on access.
 
-        At the ends of the array there is no halo. What is written there is lost at the next
+        There is no halo at the ends of the array. Values written to the halo are lost at the next
         exchange.
         """
         if not self.halo or self.is_replicated:
@@ -329,15 +326,15 @@ class ShardedArray:
         return tuple(self._blocks)
 
     def _exchange(self) -> None:
-        """Copy the elements beside each cut from the neighbor."""
+        """Copy the elements next to each shard boundary from the neighboring shard."""
         axis, halo = self.sharding.axis, self.halo
         assert axis is not None
         if min(self.sharding.sizes) < halo:
             smallest = int(np.argmin(self.sharding.sizes))
             raise ArgumentError(
-                f"halo: {halo} elements beside each cut, and shard {smallest + 1} of shape "
+                f"halo: {halo} elements are needed per neighbor, but shard {smallest + 1} of shape "
                 f"{self.shards[smallest].shape} has {min(self.sharding.sizes)} along axis {axis}; "
-                "take fewer devices or a smaller halo"
+                "use fewer devices or a smaller halo"
             )
         self.eval()
         if self._blocks is None:
@@ -378,10 +375,10 @@ class ShardedArray:
         self._blocks, self._own = blocks, own
 
     def note_written(self) -> None:
-        """Say that the shards were written to: copies in the halos are out of date."""
+        """Mark the halos as out of date, after the shards were written to."""
         self._halo_is_current = False
 
-    # From other modules.
+    # Defined in other modules.
     map_blocks: Callable[..., ShardedArray]
     __setitem__: Callable[[Any, Any, Any], None]
     __dparray_function__: Callable[..., Any]
@@ -393,8 +390,10 @@ class ShardedArray:
     # -- views ----------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Any:
-        """Views of the shards: of slices and integers. A row along the cut axis is an array on its
-        device; positions in an array or a list would need copies and raise.
+        """Return views of the shards, for slices and integers.
+
+        An integer along the sharded axis returns an array on its device. Integer arrays and lists
+        would require copies and raise.
         """
         entries = _basic_entries(self, index)
         axis = self.sharding.axis
@@ -412,14 +411,16 @@ class ShardedArray:
         if not isinstance(entry, slice):
             element = entry + extent if entry < 0 else entry
             if not 0 <= element < extent:
-                raise IndexError(f"index {entry} is outside axis {axis} of extent {extent}")
+                raise IndexError(
+                    f"index {entry} is out of range for axis {axis} of length {extent}"
+                )
             number = next(n for n, stop in enumerate(self.sharding.bounds[1:]) if element < stop)
             local: Any = (*entries[:at], element - self.sharding.bounds[number], *entries[at + 1 :])
             return self.shards[number][local]
         start, stop, step = entry.indices(extent)
         if step < 0:
             raise ShardingError(
-                f"x[...]: a step of {step} along axis {axis}, which is cut, would move "
+                f"x[...]: a step of {step} along axis {axis}, which is sharded, would copy "
                 f"{self.nbytes} bytes between devices; gather first: x.gather()[...]",
                 nbytes=self.nbytes,
                 remedy="x.gather()[...]",
@@ -437,7 +438,7 @@ class ShardedArray:
         return ShardedArray(self.sharding.moved(new_axis, bounds_of(sizes)), shards)
 
     def transpose(self, *axes: Any) -> ShardedArray:
-        """Return the view with its axes in another order; no copies.
+        """Return a view with permuted axes, without copies.
 
         Example:
             >>> import dparray as dp
@@ -461,26 +462,26 @@ class ShardedArray:
 
 
 def slices(box: Sequence[tuple[int, int]]) -> tuple[slice, ...]:
-    """Return a box as an index."""
+    """Convert a box to an index."""
     return tuple(slice(start, stop) for start, stop in box)
 
 
 def along(axis: int, entry: Any) -> tuple[Any, ...]:
-    """Return an index of one axis."""
+    """Convert a range along one axis to an index."""
     return (*(slice(None),) * axis, entry)
 
 
 def _basic_entries(x: ShardedArray, index: Any) -> tuple[Any, ...]:
-    """An index of integers, slices and ``None`` with an entry for every axis.
+    """Expand an index of integers, slices and ``None`` to one entry per axis.
 
     Raises:
-        ShardingError: an array or a list is in it.
+        ShardingError: the index contains an array or a list.
     """
     given = index if isinstance(index, tuple) else (index,)
     entries: list[Any] = []
     used = sum(1 for entry in given if entry is not None and entry is not Ellipsis)
     if used > x.ndim:
-        raise IndexError(f"{used} indices for an array of {x.ndim} dimensions")
+        raise IndexError(f"too many indices: {used} for an array of {x.ndim} dimensions")
     for entry in given:
         if entry is Ellipsis:
             entries += [slice(None)] * (x.ndim - used)
@@ -491,8 +492,8 @@ def _basic_entries(x: ShardedArray, index: Any) -> tuple[Any, ...]:
             entries.append(int(entry))
         else:
             raise ShardingError(
-                f"x[...]: an index of type {type(entry).__name__} picks elements, which would be "
-                f"copied between devices ({x.nbytes} bytes at the most); gather first: "
+                f"x[...]: an index of type {type(entry).__name__} selects elements that would be "
+                f"copied between devices (up to {x.nbytes} bytes); gather first: "
                 "x.gather()[...]. Along the other axes: x.map_blocks(lambda block: block[...])",
                 nbytes=x.nbytes,
                 remedy="x.gather()[...]",
@@ -501,9 +502,7 @@ def _basic_entries(x: ShardedArray, index: Any) -> tuple[Any, ...]:
 
 
 def recut(x: ShardedArray, sharding: Sharding) -> ShardedArray:
-    """Return the array cut in another way; what is where it belongs already is shared, not
-    copied.
-    """
+    """Return the array with another sharding; data already in place is shared, not copied."""
     x.eval()
     shards = []
     for number, device in enumerate(sharding.devices):
@@ -515,7 +514,7 @@ def recut(x: ShardedArray, sharding: Sharding) -> ShardedArray:
 
 def _part(x: ShardedArray, device: Device, wanted: tuple[tuple[int, int], ...]) -> ndarray:
     sources = [(x.sharding.box(number, x.shape), shard) for number, shard in enumerate(x.shards)]
-    sources.sort(key=lambda source: source[1].device != device)  # what is here comes first
+    sources.sort(key=lambda source: source[1].device != device)  # local data comes first
     for box, shard in sources:
         if overlap(wanted, box) == wanted:
             return shard[_inside(wanted, box)].to_device(device)

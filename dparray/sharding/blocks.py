@@ -1,4 +1,4 @@
-"""Functions of blocks, and writing to parts: methods that look at further operands."""
+"""Functions of blocks and assignment: methods that have further operands."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def map_blocks(
     axis: int | None = None,
     **options: Any,
 ) -> ShardedArray:
-    """Apply a function of arrays to each block where it lies.
+    """Apply a function of arrays to the block of each device.
 
-    A block has its halo, if the array has one; a result of the block's extent loses it again.
-    So a step of a stencil is written as for one device.
+    A block includes its halo, if the array has one; if the result has the length of the block, the
+    halo is removed. A stencil step can therefore be written as for a single device.
 
     Args:
-        function: takes a block, and those of the others, and returns an array on its queue.
-        others: further arrays cut at the same positions, copies, or scalars.
-        axis: the axis of the results along which they are parts of one; that of the array if
-            not given.
-        options: for the function.
+        function: accepts a block, and those of the other arrays, and returns an array on its queue.
+        others: more arrays sharded at the same positions, replicated arrays, or scalars.
+        axis: the axis along which the results are shards of one array; that of the array by
+            default.
+        options: keyword arguments for the function.
 
     Returns:
-        An array of the results, cut where they are.
+        A sharded array of the results.
 
     Raises:
-        ShardingError: the others are cut in another way, or a result is on another queue.
-        ShapeError: the results do not form an array.
+        ShardingError: the other arrays are sharded differently, or a result is on another queue.
+        ShapeError: the results do not form one array.
 
     Example:
         >>> import dparray as dp
@@ -53,7 +53,7 @@ def map_blocks(
     """
     if not callable(function):
         raise ArgumentError(
-            f"map_blocks: {function!r} of type {type(function).__name__} cannot be called; give a "
+            f"map_blocks: function must be callable, not {type(function).__name__}; give a "
             "function of a block"
         )
     arrays = (self, *others)
@@ -81,19 +81,19 @@ def map_blocks(
 def _joined(
     self: ShardedArray, results: list[ndarray], sharding: Sharding, axis: int
 ) -> ShardedArray:
-    """The results of blocks as one array."""
+    """Combine the results of blocks to one sharded array."""
     ndim = results[0].ndim
     if not -ndim <= axis < ndim:
         raise ShapeError(
-            f"map_blocks: the results of shape {results[0].shape} have no axis {axis} along "
-            "which they were parts of one array; give axis=, or keep it in the function"
+            f"map_blocks: the results of shape {results[0].shape} have no axis {axis} to "
+            "join; give axis=, or keep the axis in the function"
         )
     axis %= ndim
     rest = {x.shape[:axis] + x.shape[axis + 1 :] for x in results}
     if len(rest) != 1 or len({x.dtype for x in results}) != 1:
         raise ShapeError(
             f"map_blocks: the results of shapes {[x.shape for x in results]} and dtypes "
-            f"{sorted({str(x.dtype) for x in results})} are no parts of one array along axis "
+            f"{sorted({str(x.dtype) for x in results})} do not form one array along axis "
             f"{axis}"
         )
     extents = [x.shape[axis] for x in results]

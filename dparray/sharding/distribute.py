@@ -1,4 +1,4 @@
-"""Arrays cut into shards, or cut in another way."""
+"""Sharding of arrays, and changes of the sharding."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ def distribute(
     sizes: Sequence[int] | None = None,
     like: ShardedArray | None = None,
 ) -> ShardedArray:
-    """Cut an array into parts, each on a device or queue of its own.
+    """Shard an array over devices or queues.
 
-    This is where data move: to each device its part, also of an array that is cut already in
-    another way. Afterwards operations run on each device on what is there.
+    This function copies data: each device gets its shard, also if the array is already sharded in
+    another way. Afterwards operations run on each device on its shard.
 
     Args:
-        x: an array, one over shards, a NumPy array or a sequence.
-        devices: whatever :class:`dparray.Device` takes, for each shard one: sub-devices, devices,
-            queues.
-        axis: the axis to cut, or ``None`` for a copy on each device.
-        halo: how many elements of each neighbor a shard keeps beside its own, for
-            :meth:`ShardedArray.map_blocks` and kernels; brought up to date when it is read.
-        sizes: the extents of the shards along the axis; equal ones if not given.
-        like: another array over shards, instead of the other arguments: cut to go with it. Where
-            it broadcasts along the axis that is cut there, each device gets a copy.
+        x: a dparray, sharded or NumPy array, or a sequence.
+        devices: one entry per shard, each whatever :class:`dparray.Device` accepts: sub-devices,
+            devices, queues.
+        axis: the axis to shard, or ``None`` for a copy on each device.
+        halo: the number of elements that a shard keeps from each neighbor, for
+            :meth:`ShardedArray.map_blocks` and kernels; updated when it is read.
+        sizes: the lengths of the shards along the axis; equal by default.
+        like: another sharded array to match, instead of the other arguments. If the array
+            broadcasts along the sharded axis, each device gets a copy.
 
     Returns:
-        A :class:`ShardedArray` that shares no memory with an array of one device. Of one that is
-        cut already, parts that stay on their device are shared.
+        A :class:`ShardedArray`, which does not share memory with an array on one device. If the
+        array is already sharded, data that stays on its device is shared.
 
     Raises:
-        ArgumentError: no devices, one of them twice, or sizes that do not fit.
-        AxisError: there is no such axis.
-        DeviceError: there is no such device, or one failed.
-        MemoryError: a device has not enough memory for its part.
+        ArgumentError: there are no devices, a device occurs twice, or the sizes do not match.
+        AxisError: an axis is out of range.
+        DeviceError: a device is unknown or failed.
+        MemoryError: a device does not have enough memory for its shard.
 
     Example:
         >>> import dparray as dp
@@ -68,11 +68,13 @@ def distribute(
         x = check_array("distribute", "x", x)
     if like is not None:
         if devices is not None or sizes is not None or halo or axis != 0:
-            raise ArgumentError("distribute: give like= alone, or devices, axis, halo and sizes")
+            raise ArgumentError(
+                "distribute: give either like= alone, or devices, axis, halo and sizes"
+            )
         if not isinstance(like, ShardedArray):
             raise ArgumentError(
-                f"distribute: like is a {type(like).__name__}; give an array that dp.distribute "
-                "has made, or devices"
+                f"distribute: like must be a sharded array, not {type(like).__name__}; give one "
+                "that dp.distribute returned, or devices"
             )
         sharding = sharding_like(x.shape, like)
     else:
@@ -105,14 +107,18 @@ def _sharding(
 ) -> Sharding:
     halo = operator.index(halo)
     if halo < 0:
-        raise ArgumentError(f"distribute: halo is {halo}; it is a number of elements")
+        raise ArgumentError(
+            f"distribute: halo must be a nonnegative number of elements; got {halo}"
+        )
     if axis is None:
         if halo or sizes is not None:
-            raise ArgumentError("distribute: axis=None makes copies, which have no halo and sizes")
+            raise ArgumentError(
+                "distribute: axis=None replicates the array, so halo= and sizes= must be omitted"
+            )
         return Sharding(devices, None)
     if not shape:
         raise ShapeError(
-            "distribute: an array of 0 dimensions has no axis to cut; axis=None makes copies"
+            "distribute: a 0-d array has no axis to shard; use axis=None to replicate it"
         )
     axis = _layout.normalize_axis("distribute", axis, len(shape))
     if sizes is None:
@@ -121,6 +127,6 @@ def _sharding(
     if len(counts) != len(devices) or sum(counts) != shape[axis] or min(counts) < 0:
         raise ArgumentError(
             f"distribute: sizes {list(counts)} for {len(devices)} devices and axis {axis} of "
-            f"extent {shape[axis]}; give one size a device, which add up to the extent"
+            f"length {shape[axis]}; give one size per device, which add up to the length"
         )
     return Sharding(devices, axis, bounds_of(counts), halo)

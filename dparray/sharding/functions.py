@@ -1,8 +1,8 @@
-"""Functions over shards: elementwise ones, reductions, products, and NumPy's protocols.
+"""Functions of sharded arrays: element-wise functions, reductions, products, NumPy's protocols.
 
-Each is the function of the same name on every part. What reduces the axis that is cut combines one
-part-result for each device on the first of them; every device gets a copy of the result when it
-needs one.
+Each calls the function of the same name on every shard. A reduction along the sharded axis combines
+one partial result per device on the first device; other devices get a copy of the result when they
+need it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dparray.sharding.array import ShardedArray, failures, library
 from dparray.sharding.layout import Sharding
 from dparray.sharding.operands import localised, refuse_cut
 
-#: Functions whose result has an element for each element of the operands.
+#: Functions whose result has one element per element of the operands.
 _ELEMENTWISE = frozenset(
     {name for op in OPS.values() for name in (op.name, *op.aliases)}
     | {"rint", "angle", "clip", "imag", "real", "rsqrt", "where"}
@@ -30,7 +30,7 @@ _ELEMENTWISE = frozenset(
     | {"zeros_like", "ones_like", "full_like", "empty_like", "divmod", "modf", "frexp"}
 )
 
-#: Reductions, and what combines the results of the parts.
+#: Reductions, and the functions that combine the results of the shards.
 _REDUCTIONS = {
     **{name: name for name in ("sum", "prod", "max", "min", "any", "all")},
     "amax": "max",
@@ -44,7 +44,7 @@ _REDUCTIONS = {
     **{name: name for name in ("mean", "var", "std", "argmax", "argmin")},
 }
 
-#: Functions along one axis, with the axis that is meant where none is given.
+#: Functions along one axis, with the default axis.
 _ALONG_AXIS: dict[str, int | None] = {
     **dict.fromkeys(("sort", "argsort", "diff", "cumulative_sum", "cumulative_prod"), -1),
     **dict.fromkeys(("cumsum", "cumprod", "median", "quantile", "percentile"), None),
@@ -53,11 +53,11 @@ _ALONG_AXIS: dict[str, int | None] = {
 
 
 def call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
-    """Return a public function of arrays over shards.
+    """Return a public function for sharded arrays.
 
     Raises:
         ShardingError: it would have to copy between devices.
-        UnsupportedFeatureError: it is none of those that work on parts.
+        UnsupportedFeatureError: sharded arrays do not support the function.
     """
     if name in _ELEMENTWISE:
         return elementwise_call(name, args, options)
@@ -69,13 +69,13 @@ def call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
     if name in _ALONG_AXIS:
         return along_axis(name, getattr(library(), name), _ALONG_AXIS[name], args, options)
     raise UnsupportedFeatureError(
-        f"{name}: arrays over several devices are not taken; apply it to each part, "
+        f"{name}: sharded arrays are not supported; apply it to each shard, "
         f"x.map_blocks(...), or on one device, x.gather()"
     )
 
 
 def elementwise_call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
-    """Return an elementwise function on the parts of each device."""
+    """Return an element-wise function on the shards of each device."""
     keys = [key for key, value in options.items() if isinstance(value, ShardedArray)]
     operands = [*args, *(options[key] for key in keys)]
     names = [*(f"x{at + 1}" for at in range(len(args))), *keys]
@@ -100,14 +100,14 @@ def elementwise_call(name: str, args: Sequence[Any], options: dict[str, Any]) ->
 
 
 def replicate(whole: ndarray, like: Sharding) -> ShardedArray:
-    """Return an array of one device with a copy on the others, made when they need it."""
+    """Return an array on one device that is copied to the others when they need it."""
     return ShardedArray(Sharding(like.devices, None), None, whole=whole)
 
 
 def reduce(
     name: str, x: ShardedArray, axis: Any = None, *args: Any, keepdims: bool = False, **options: Any
 ) -> ShardedArray:
-    """Return a reduction: of the parts alone, or combined where the axis is cut."""
+    """Return a reduction: of each shard alone, or combined if the sharded axis is reduced."""
     if name in ("mean", "var", "std"):
         return _moments(name, x, axis, *args, keepdims=keepdims, **options)
     if name in ("argmax", "argmin"):
@@ -126,7 +126,7 @@ def reduce(
 def partial_results(
     name: str, x: ShardedArray, axes: tuple[int, ...], options: dict[str, Any]
 ) -> list[ndarray]:
-    """Return the reduction of each part that has elements, handed to all queues."""
+    """Return the reduction of each nonempty shard, submitted to all queues."""
     function = getattr(library(), name)
     parts = []
     for number, shard in enumerate(x.shards):
@@ -145,7 +145,7 @@ def combine(
     axes: tuple[int, ...],
     keepdims: bool,
 ) -> ShardedArray:
-    """Results of the parts, with their axes kept, as one result."""
+    """Combine the results of the shards, with their axes kept, to one result."""
     axis = sharding.axis
     assert axis is not None
     first = sharding.devices[0]
@@ -169,7 +169,7 @@ def _axes(name: str, x: ShardedArray, axis: Any) -> tuple[int, ...]:
 def _reduce_parts(
     name: str, x: ShardedArray, axes: tuple[int, ...], keepdims: bool, options: dict[str, Any]
 ) -> ShardedArray:
-    """A reduction of other axes than the one that is cut."""
+    """Reduce axes other than the sharded one."""
     function = getattr(library(), name)
     results = []
     for number, shard in enumerate(x.shards):
@@ -195,7 +195,7 @@ def _moments(
     ddof: float = 0,
     dtype: Any = None,
 ) -> ShardedArray:
-    """Mean, variance or deviation, of the means and variances of the parts."""
+    """Compute a mean, variance or standard deviation from those of the shards."""
     axes = _axes(name, x, axis)
     options = {} if dtype is None else {"dtype": dtype}
     degrees = correction or ddof
@@ -241,7 +241,7 @@ def _weighted(parts: Sequence[ndarray], weights: Sequence[float]) -> Any:
 def _arg_extreme(
     name: str, x: ShardedArray, axis: Any = None, *, keepdims: bool = False
 ) -> ShardedArray:
-    """The position of the first largest or smallest element."""
+    """Return the index of the first maximum or minimum."""
     sharded = x.sharding.axis
     if axis is not None:
         axis = _layout.normalize_axis(name, axis, x.ndim)
@@ -267,7 +267,7 @@ def _position_of_extreme(
 ) -> Any:
     dp, first = library(), sharding.devices[0]
     if not any(part.shape[axis] for part in parts):
-        raise ShapeError(f"{name}: there is no element along axis {axis}")
+        raise ShapeError(f"{name}: x must not be empty along axis {axis}")
     positions, values = [], []
     for part, start in zip(parts, starts, strict=True):
         if part.shape[axis]:
@@ -285,14 +285,14 @@ def along_axis(
     args: Sequence[Any],
     options: dict[str, Any],
 ) -> Any:
-    """Return a function along axes, ``default`` if not given, of each shard alone.
+    """Return a function along axes, by default ``default``, that runs on each shard alone.
 
     Raises:
         ShardingError: the array is sharded along one of these axes.
     """
     x = args[0] if args else None
     if not isinstance(x, ShardedArray):
-        raise ShardingError(f"{name}: give the array over several devices as the first argument")
+        raise ShardingError(f"{name}: the sharded array must be the first argument")
     given = inspect.signature(function).bind(*args, **options).arguments
     axis = given.get("axes" if "axes" in given else "axis", default)
     sharded = x.sharding.axis
@@ -308,11 +308,12 @@ def along_axis(
 
 
 def matmul(x1: Any, x2: Any, /) -> ShardedArray:
-    """Return the matrix product of arrays over shards.
+    """Return the matrix product of sharded arrays.
 
-    Rows of the first by a copy of the second, a copy of the first by columns of the second, or
-    stacks cut alike: no copies. The summed axis cut alike in both: one part-product a device, added
-    on the first. Anything else raises.
+    These layouts need no copies: sharded rows of ``x1`` with a replicated ``x2``, a replicated
+    ``x1`` with sharded columns of ``x2``, and stacks sharded alike. If the summed axis is sharded
+    alike in both, each device computes a partial product, and the first device adds them. Any other
+    layout raises.
     """
     for value in (x1, x2):
         if not isinstance(value, ShardedArray):
@@ -320,7 +321,7 @@ def matmul(x1: Any, x2: Any, /) -> ShardedArray:
     first, second = x1.sharding.axis, x2.sharding.axis
     summed1, summed2 = x1.ndim - 1, max(x2.ndim - 2, 0)
     if x1.shape[summed1] != x2.shape[summed2]:
-        raise ShapeError(f"matmul: the shapes {x1.shape} and {x2.shape} do not fit together")
+        raise ShapeError(f"matmul: shapes {x1.shape} and {x2.shape} do not match")
     dp, devices = library(), x1.devices
     pairs = list(zip(x1.shards, x2.shards, strict=False))
     if devices == x2.devices:
@@ -376,12 +377,12 @@ def _unequal_product(x1: ShardedArray, x2: ShardedArray) -> ShardingError:
         "x2",
         nbytes,
         x2.nbytes,
-        "x2 = dp.distribute(x2, x1.devices, axis=None), with the rows of x1 cut",
+        "x2 = dp.distribute(x2, x1.devices, axis=None), with the rows of x1 sharded",
     )
 
 
 def _joined(arrays: Sequence[Any], /, axis: int = 0) -> ShardedArray:
-    """Arrays joined along an axis that is not cut."""
+    """Join arrays along an axis that is not sharded."""
     local, sharding = localised("concatenate", arrays)
     axis = _layout.normalize_axis("concatenate", axis, local[0][0].ndim)
     if axis == sharding.axis:
@@ -391,7 +392,7 @@ def _joined(arrays: Sequence[Any], /, axis: int = 0) -> ShardedArray:
     return ShardedArray(sharding, [library().concat(parts, axis=axis) for parts in local])
 
 
-#: Functions with a way of their own.
+#: Functions with their own implementation.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul": matmul,
     "dot": matmul,
@@ -413,19 +414,19 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def _dparray_function(
     self: ShardedArray, name: str, args: Sequence[Any], options: dict[str, Any]
 ) -> Any:
-    """A public function of dparray of which an argument is this array."""
+    """Call a public function of dparray with this array as an argument."""
     return call(name, args, options)
 
 
 def _array_ufunc(
     self: ShardedArray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
 ) -> Any:
-    """NumPy's ufuncs are our functions of the same name."""
+    """Call the dparray function with the name of a NumPy ufunc."""
     name = ufunc.__name__
     if method != "__call__" or not hasattr(library(), name):
         raise UnsupportedFeatureError(
-            f"numpy.{name}{'' if method == '__call__' else '.' + method}: arrays over several "
-            "devices are not taken; use x.map_blocks or x.gather()"
+            f"numpy.{name}{'' if method == '__call__' else '.' + method}: sharded "
+            "arrays are not supported; use x.map_blocks or x.gather()"
         )
     out = options.get("out")
     if isinstance(out, tuple) and len(out) == 1:
@@ -436,7 +437,7 @@ def _array_ufunc(
 def _array_function(
     self: ShardedArray, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
 ) -> Any:
-    """NumPy's functions are our functions of the same name."""
+    """Call the dparray function with the name of a NumPy function."""
     given = {key: value for key, value in kwargs.items() if value is not np._NoValue}
     return call(function.__name__, args, given)
 
@@ -466,7 +467,7 @@ def _method(name: str) -> Callable[..., Any]:
         return call(name, (self, *args), options)
 
     method.__name__, method.__qualname__ = name, f"ShardedArray.{name}"
-    method.__doc__ = f"As :func:`dparray.{name}` of this array."
+    method.__doc__ = f"Call :func:`dparray.{name}` with this array."
     return method
 
 

@@ -1,4 +1,4 @@
-"""Kernels over shards: one launch on each device, with what lies there."""
+"""Kernels over shards: one launch on each device, with its own shards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ShardedEvent:
     """The events of the launches on all shards.
 
     Attributes:
-        events: one for each shard that has work-items.
+        events: one for each nonempty shard.
 
     Example:
         >>> import dparray as dp
@@ -49,16 +49,16 @@ class ShardedEvent:
 
 
 class ShardedRange:
-    """A work-item for each element of an array over shards; the range of :func:`call_kernel`.
+    """A range with one work-item per element of a sharded array, for :func:`call_kernel`.
 
-    On each device the kernel runs over the device's own part, whose ids begin at 0. Arrays over
-    shards are passed as the device's block: with a halo, the own part begins at ``x.first_own``. A
-    list has a value for each shard.
+    On each device the kernel runs over its own shard, with ids from 0. Sharded arrays are passed as
+    the device's block: if they have a halo, the shard begins at ``x.first_own``. A list has one
+    value per shard.
 
     Args:
-        array: the array.
-        dimensions: of how many leading dimensions; all of them, three at the most, if not given.
-        local_range: for work-groups of that size, which must divide each part.
+        array: the sharded array.
+        dimensions: the number of leading dimensions of the range; by default all, at most three.
+        local_range: the work-group size, which must divide each shard.
 
     Example:
         >>> import dparray as dp
@@ -79,23 +79,23 @@ class ShardedRange:
     ) -> None:
         if not isinstance(array, ShardedArray):
             raise KernelRangeError(
-                f"a sharded range is that of an array which dp.distribute has made; got a "
+                f"a sharded range requires an array from dp.distribute; got a "
                 f"{type(array).__name__}"
             )
         count = array.ndim if dimensions is None else dimensions
         if not 1 <= count <= min(3, array.ndim):
             raise KernelRangeError(
-                f"a sharded range of {count} dimensions for an array of shape {array.shape}; give "
+                f"a sharded range of {count} dimensions does not match shape {array.shape}; give "
                 f"dimensions= from 1 to {min(3, array.ndim)}"
             )
         self._array = array
-        #: The extents on each device.
+        #: The range on each device.
         self.sizes = tuple(shard.shape[:count] for shard in array.shards)
         self._local_range = local_range
 
     @property
     def sharding(self) -> Sharding:
-        """That of the array."""
+        """The sharding of the array."""
         return self._array.sharding
 
     def __repr__(self) -> str:
@@ -105,9 +105,9 @@ class ShardedRange:
         """Launch a kernel on each device.
 
         Raises:
-            ShardingError: an array is cut in another way than the range.
-            ArgumentError: a list has not one value for each shard.
-            KernelArgumentError: what is in ``depends_on`` is no event.
+            ShardingError: an array is sharded differently from the range.
+            ArgumentError: a list does not have one value per shard.
+            KernelArgumentError: ``depends_on`` contains an object that is not an event.
         """
         before = checked_events(depends_on)
         count = len(self.sizes)
@@ -116,7 +116,7 @@ class ShardedRange:
             if len(arguments[at]) != count:
                 raise ArgumentError(
                     f"kernel {kernel.__name__}: argument {kernel._parameters[at]!r} is a list of "
-                    f"{len(arguments[at])} values for {count} shards; give one for each"
+                    f"{len(arguments[at])} values for {count} shards; give one per shard"
                 )
         plain = [None if at in lists else value for at, value in enumerate(arguments)]
         named = zip(kernel._parameters, arguments, strict=False)

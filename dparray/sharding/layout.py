@@ -1,4 +1,4 @@
-"""How an array is cut: on which devices, along which axis, and where."""
+"""The sharding of an array: its devices, its axis, and the shard boundaries."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Box = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Sharding:
-    """Which device has which part of an array.
+    """The assignment of parts of an array to devices.
 
     Attributes:
         devices: one for each shard, in order.
-        axis: the axis that is cut; ``None`` where each device has a copy of all.
-        bounds: where each shard begins along the axis, and where the last ends; empty of copies.
-        halo: how many elements of each neighbor a shard has beside its own.
+        axis: the sharded axis; ``None`` if each device has a copy of the whole array.
+        bounds: the start of each shard along the axis, and the end of the last; empty for copies.
+        halo: the number of elements from each neighbor in a block.
 
     Example:
         >>> import dparray as dp
@@ -37,22 +37,22 @@ class Sharding:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The extents of the shards along the axis."""
+        """The lengths of the shards along the axis."""
         return tuple(
             stop - start for start, stop in zip(self.bounds, self.bounds[1:], strict=False)
         )
 
     def box(self, number: int, shape: Sequence[int]) -> Box:
-        """Begin and end of a shard along each axis of an array of that shape."""
+        """Return the start and end of a shard along each axis of an array with the given shape."""
         return tuple(
             (self.bounds[number], self.bounds[number + 1]) if at == self.axis else (0, extent)
             for at, extent in enumerate(shape)
         )
 
     def is_like(self, other: Sharding, ndim: int, other_ndim: int) -> bool:
-        """Return whether two arrays of so many dimensions are cut at the same positions.
+        """Return whether two arrays with these dimensions are sharded at the same positions.
 
-        Axes are compared from the last on, as they broadcast.
+        Axes are compared from the last one, as in broadcasting.
         """
         if self.devices != other.devices or (self.axis is None) != (other.axis is None):
             return False
@@ -61,7 +61,7 @@ class Sharding:
         return self.bounds == other.bounds and self.axis - ndim == other.axis - other_ndim
 
     def moved(self, axis: int | None, bounds: tuple[int, ...] | None = None) -> Sharding:
-        """Return the same cuts along another axis; without a halo if the bounds change."""
+        """Return the same bounds along another axis; without a halo if the bounds change."""
         if axis is None:
             return Sharding(self.devices, None)
         same = bounds is None or bounds == self.bounds
@@ -78,7 +78,7 @@ class Sharding:
 
 
 def balanced(extent: int, count: int) -> tuple[int, ...]:
-    """Bounds of ``count`` parts of nearly one size, the larger ones first.
+    """Return the bounds of ``count`` nearly equal shards, the longer ones first.
 
     Example:
         >>> balanced(7, 3)
@@ -89,7 +89,7 @@ def balanced(extent: int, count: int) -> tuple[int, ...]:
 
 
 def bounds_of(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Where parts of these sizes begin, and where the last ends."""
+    """Return the start of each shard of these sizes, and the end of the last."""
     bounds = [0]
     for size in sizes:
         bounds.append(bounds[-1] + size)
@@ -112,7 +112,7 @@ def volume(box: Box) -> int:
 
 
 def bytes_to_move(shape: Sequence[int], itemsize: int, source: Sharding, target: Sharding) -> int:
-    """Bytes that must pass from one device to another for an array to be cut in another way."""
+    """Return the number of bytes that a change of the sharding copies between devices."""
     moved = 0
     for number, device in enumerate(target.devices):
         wanted = target.box(number, shape)
@@ -125,11 +125,11 @@ def bytes_to_move(shape: Sequence[int], itemsize: int, source: Sharding, target:
 
 
 def check_devices(function: str, devices: Any) -> tuple[Device, ...]:
-    """Devices, each of them once.
+    """Return devices after checking that each occurs once.
 
     Raises:
-        ArgumentError: there is none, or one is named twice.
-        DeviceError: one of them is none.
+        ArgumentError: there are no devices, or a device occurs twice.
+        DeviceError: an entry is not a device.
     """
     if isinstance(devices, str | Device) or not hasattr(devices, "__iter__"):
         devices = (devices,)
@@ -139,7 +139,7 @@ def check_devices(function: str, devices: Any) -> tuple[Device, ...]:
     for at, device in enumerate(found):
         if device in found[:at]:
             raise ArgumentError(
-                f"{function}: {device} is in devices twice; a further queue on it is another place:"
+                f"{function}: {device} is in devices twice; another queue on it counts as another:"
                 f" dp.Device(dpctl.SyclQueue({device.filter_string!r}))"
             )
     return found
@@ -153,22 +153,22 @@ def unequal(
     whole: int,
     remedy: str,
 ) -> ShardingError:
-    """Return the error for arrays that are cut in different ways.
+    """Return the error for arrays that are sharded in different ways.
 
     Args:
-        function: the public function.
+        function: the name of the public function.
         rows: the name and the sharding of each array.
-        moved: the array that would be copied.
-        nbytes: how much of it.
-        whole: how much it has.
-        remedy: the line that does it.
+        moved: the name of the array that would be copied.
+        nbytes: the bytes that would be copied.
+        whole: the bytes of the whole array.
+        remedy: the line that copies.
     """
     width = max(len(name) for name, _ in rows)
     lines = "\n".join(f"  {name:<{width}}  {text}" for name, text in rows)
     return ShardingError(
-        f"{function}: the arrays are cut in different ways:\n{lines}\nTo compute on the devices of "
-        f"the first, {nbytes} bytes of {moved} ({whole} bytes) would be copied between devices, "
-        f"and nothing is copied unasked: {remedy}",
+        f"{function}: the arrays are sharded in different ways:\n{lines}\nTo "
+        f"compute on the devices of the first, {nbytes} bytes of {moved} ({whole} bytes) would be "
+        f"copied between devices, which never happens implicitly: {remedy}",
         function=function,
         operands=tuple((name, text, "") for name, text in rows),
         remedy=remedy,

@@ -1,4 +1,4 @@
-"""Operands of an operation over shards: for each device what lies there, or the error."""
+"""Operands of an operation on shards: the local operand for each device, or an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dparray.exceptions import HostConversionError, ShardingError
 from dparray.sharding.array import ShardedArray, along
 from dparray.sharding.layout import Sharding, bytes_to_move, unequal
 
-#: Values that are the same for every shard.
+#: Types of values that are the same for every shard.
 _PLAIN = (bool, int, float, complex, str, np.generic, type(None), np.dtype, type, slice)
 
 
@@ -23,16 +23,16 @@ def localised(
     *,
     whole_blocks: bool = False,
 ) -> tuple[list[list[Any]], Sharding]:
-    """Return the operands of each shard, and how the result is cut, if it broadcasts as they do.
+    """Return the operands of each shard, and the sharding of the broadcast result.
 
     Args:
         function: the public function.
-        operands: arrays over shards, at least one, and scalars.
-        names: of the parameters, for messages; ``x1``, ``x2``, ... if not given.
-        whole_blocks: with their halos.
+        operands: sharded arrays, at least one, and scalars.
+        names: the parameter names for messages; ``x1``, ``x2``, ... by default.
+        whole_blocks: whether operands include their halos.
 
     Raises:
-        ShardingError: arrays are cut in different ways, or one is on one device only.
+        ShardingError: arrays are sharded differently, or one is on a single device.
         HostConversionError: an operand is a NumPy array.
     """
     names = names or [f"x{at + 1}" for at in range(len(operands))]
@@ -67,13 +67,13 @@ def localised(
 
 
 def _slice_of_copy(x: ShardedArray, leader: ShardedArray, axis: int, number: int) -> ndarray:
-    """The part of an array, whole on each device, that one shard of another array needs."""
+    """Return the part of a replicated array that one shard of another array needs."""
     shard = x.shards[number]
     if x.ndim < -axis or x.shape[axis] == 1:
         return shard
     start, stop = leader.sharding.bounds[number : number + 2]
     if x.shape[axis] != leader.sharding.bounds[-1]:
-        return shard  # it does not broadcast, which the operation itself says
+        return shard  # it does not broadcast, which the operation itself reports
     return shard[along(x.ndim + axis, slice(start, stop))]
 
 
@@ -113,12 +113,12 @@ def _check(function: str, leading: tuple[str, ShardedArray], name: str, value: A
         )
     if isinstance(value, np.ndarray):
         raise HostConversionError(
-            f"{function}: {name} is a NumPy array, and {leader_name} is on devices; nothing is "
-            f"copied there unasked: {name} = dp.distribute({name}, like={leader_name})"
+            f"{function}: {name} is a NumPy array, but {leader_name} is on devices; nothing is "
+            f"copied there implicitly: {name} = dp.distribute({name}, like={leader_name})"
         )
     if not isinstance(value, _PLAIN) and not callable(value) and not _is_plain(value):
         raise HostConversionError(
-            f"{function}: {name} of type {type(value).__name__} is neither an array nor a scalar; "
+            f"{function}: {name} of type {type(value).__name__} must be an array or a scalar; "
             f"{name} = dp.distribute({name}, like={leader_name})"
         )
 
@@ -128,8 +128,10 @@ def _is_plain(value: Any) -> bool:
 
 
 def sharding_like(shape: Sequence[int], leader: ShardedArray) -> Sharding:
-    """How an array of that shape is cut to go with another: along the axis that broadcasts with
-    the one that is cut there, or copied where it has no such axis.
+    """Return the sharding with which an array matches another.
+
+    The sharded axis is the one that broadcasts with the other's; without such an axis, the array is
+    replicated.
     """
     axis = leader.sharding.axis
     if axis is None:
@@ -141,7 +143,7 @@ def sharding_like(shape: Sequence[int], leader: ShardedArray) -> Sharding:
 
 
 def refuse_cut(function: str, x: ShardedArray, axis: int, other: int | None) -> ShardingError:
-    """Return the error of a function along the axis that is cut."""
+    """Return the error for a function along the sharded axis."""
     if other is None:
         target, line = Sharding(x.devices[:1], None), "x = x.gather()"
     else:
@@ -151,9 +153,9 @@ def refuse_cut(function: str, x: ShardedArray, axis: int, other: int | None) -> 
         line = f"x = dp.distribute(x, x.devices, axis={other})"
     nbytes = bytes_to_move(x.shape, x.itemsize, x.sharding, target)
     return ShardingError(
-        f"{function}: x of shape {x.shape} is cut along axis {axis}, which the function needs whole"
-        f"; {nbytes} of its {x.nbytes} bytes would be copied between devices, and nothing is copied"
-        f" unasked: {line}",
+        f"{function}: x of shape {x.shape} is sharded along axis {axis}, which must be whole"
+        f"; {nbytes} of its {x.nbytes} bytes would be copied between devices, which never happens"
+        f" implicitly: {line}",
         function=function,
         operands=(("x", str(x.sharding), ""),),
         remedy=line,

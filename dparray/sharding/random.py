@@ -1,4 +1,4 @@
-"""Random numbers over shards: a stream for each."""
+"""Sharded random numbers, with one stream per shard."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _DISTRIBUTIONS = (
 
 
 class ShardedGenerator:
-    """Random numbers over shards; made by :func:`default_rng`.
+    """A generator of sharded random numbers, created by :func:`default_rng`.
 
-    It has the distributions of :class:`dparray.random.Generator`, with ``size`` of the whole array
-    and ``axis``, along which it is cut in equal parts. Each shard has a stream of its own: the
-    numbers depend on the seed and on how the array is cut, not on the kind of the devices.
+    It has the distributions of :class:`dparray.random.Generator`; ``size`` is the shape of the
+    whole array, and ``axis`` is sharded equally. Each shard has its own stream: the numbers depend
+    on the seed and the sharding, but not on the type of the devices.
 
     Example:
         >>> import dparray as dp
@@ -84,7 +84,7 @@ def _distribution(name: str) -> Callable[..., ShardedArray]:
         return self._make(name, size, axis, args, options)
 
     draw.__name__, draw.__qualname__ = name, f"ShardedGenerator.{name}"
-    draw.__doc__ = f"As ``dparray.random.Generator.{name}``, cut along ``axis`` of ``size``."
+    draw.__doc__ = f"Call ``dparray.random.Generator.{name}``, sharded along ``axis`` of ``size``."
     return draw
 
 
@@ -93,14 +93,14 @@ for _name in _DISTRIBUTIONS:
 
 
 def default_rng(seed: Any = None, devices: Any = None) -> ShardedGenerator:
-    """Return a generator with a stream for each device.
+    """Return a generator with one stream per device.
 
     Args:
-        seed: as of :func:`dparray.random.default_rng`.
+        seed: see :func:`dparray.random.default_rng`.
         devices: the device of each shard.
 
     Raises:
-        ArgumentError: no devices, or a seed that is none.
+        ArgumentError: there are no devices, or the seed is invalid.
 
     Example:
         >>> import dparray as dp

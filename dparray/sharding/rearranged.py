@@ -1,4 +1,4 @@
-"""Functions of arrays over shards that change shapes, sum products, count and transform."""
+"""Functions of sharded arrays that reshape, sum products, count and transform."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dparray.sharding.functions import FUNCTIONS, along_axis, call, replicate
 from dparray.sharding.layout import Sharding
 from dparray.sharding.operands import refuse_cut
 
-# Shapes.
+# Shape manipulation.
 
 
 def reshape(x: ShardedArray, shape: Any, *others: Any, **options: Any) -> ShardedArray:
-    """Return the array with another shape, where each shard keeps its elements.
+    """Return the array with another shape, in which each shard keeps its elements.
 
     Raises:
         ShapeError: the shape has another number of elements.
-        ShardingError: elements would go to other devices.
+        ShardingError: elements would move to other devices.
     """
     unknown = {key for key, value in options.items() if value not in (None, "C")}
     if unknown:
         raise UnsupportedFeatureError(
-            f"reshape: {', '.join(unknown)} of arrays over several devices"
+            f"reshape: {', '.join(unknown)} is not supported for sharded arrays"
         )
     wanted = [shape, *others] if isinstance(shape, int) else list(shape)
     if wanted.count(-1) == 1:
@@ -53,7 +53,7 @@ def reshape(x: ShardedArray, shape: Any, *others: Any, **options: Any) -> Sharde
 
 
 def _reshaped(x: ShardedArray, axis: int, wanted: Sequence[int]) -> Sharding:
-    """The cuts of a shape: along an axis with as many elements before it, at whole rows."""
+    """Return the bounds in another shape: on an axis with equal leading elements, at whole rows."""
     before, row = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
     for at in range(len(wanted)):
         own = prod(wanted[at + 1 :])
@@ -62,18 +62,18 @@ def _reshaped(x: ShardedArray, axis: int, wanted: Sequence[int]) -> Sharding:
             return Sharding(x.devices, at, tuple([start // own for start in starts]))
     raise ShardingError(
         f"reshape: x of shape {x.shape} is sharded along axis {axis} at {x.sharding.bounds[1:-1]}, "
-        f"which is inside of a row of shape {tuple(wanted)}, and nothing is copied unasked: "
+        f"which is inside a row of shape {tuple(wanted)}, and nothing is copied implicitly: "
         "dp.distribute(x.gather().reshape(...), x.devices)"
     )
 
 
 def ravel(x: ShardedArray, order: str = "C") -> ShardedArray:
-    """Return all elements along one axis."""
+    """Flatten the array."""
     return reshape(x, (-1,), order=order)
 
 
 def expand_dims(x: ShardedArray, axis: Any = 0) -> ShardedArray:
-    """Insert axes of size 1."""
+    """Insert axes of length 1."""
     given = (axis,) if isinstance(axis, int) else tuple(axis)
     axes = _layout.normalize_axes("expand_dims", given, x.ndim + len(given))
     sizes = iter(x.shape)
@@ -83,7 +83,7 @@ def expand_dims(x: ShardedArray, axis: Any = 0) -> ShardedArray:
 
 
 def squeeze(x: ShardedArray, axis: Any = None) -> ShardedArray:
-    """Leave out axes of size 1."""
+    """Remove axes of length 1."""
     ones = tuple(at for at, size in enumerate(x.shape) if size == 1 and at != x.sharding.axis)
     axes = ones if axis is None else _layout.normalize_axes("squeeze", axis, x.ndim)
     if x.sharding.axis in axes:
@@ -115,7 +115,7 @@ def swapaxes(x: ShardedArray, axis1: int, axis2: int) -> ShardedArray:
 def vector_norm(
     x: ShardedArray, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
 ) -> ShardedArray:
-    """Return norms of vectors."""
+    """Return vector norms."""
     if x.dtype.kind in "biu":
         x = call("astype", (x, "float64"), {})
     sizes = call("abs", (x,), {})
@@ -132,7 +132,7 @@ def vector_norm(
 
 
 def norm(x: ShardedArray, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """Return norms of vectors, and those norms of matrices that need no decomposition."""
+    """Return vector norms, and the matrix norms that need no decomposition."""
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
     if ord is None or (ord in ("fro", "f") and len(axes) == 2):
         return vector_norm(x, axis=axes, keepdims=keepdims)
@@ -145,7 +145,7 @@ def norm(x: ShardedArray, ord: Any = None, axis: Any = None, keepdims: bool = Fa
         found = call("max" if ord > 0 else "min", (sums,), {"axis": other, "keepdims": True})
         return found if keepdims else squeeze(found, axes)
     raise UnsupportedFeatureError(
-        f"norm: ord={ord!r} of arrays over several devices; compute it on one: x.gather()"
+        f"norm: ord={ord!r} is not supported for sharded arrays; use x.gather()"
     )
 
 
@@ -153,17 +153,17 @@ def norm(x: ShardedArray, ord: Any = None, axis: Any = None, keepdims: bool = Fa
 
 
 def einsum(subscripts: str, *operands: Any, **options: Any) -> ShardedArray:
-    """Return sums of products, by the letters of axes.
+    """Return sums of products in Einstein notation.
 
-    All sharded operands are cut along the same letter. If the result has the letter it is cut
-    there, else the results of the shards are added on the first device.
+    All sharded operands must be sharded along the same letter. If the result has this letter, it is
+    sharded there; otherwise the results of the shards are added on the first device.
 
     Raises:
-        ShardingError: operands are cut along several letters or at several places.
+        ShardingError: operands are sharded along several letters or at different positions.
     """
     if not isinstance(subscripts, str) or "..." in subscripts or options:
         raise UnsupportedFeatureError(
-            "einsum: arrays over several devices take a text without '...', and no options"
+            "einsum: for sharded arrays, subscripts must be a string without '...', without options"
         )
     given, arrow, output = subscripts.replace(" ", "").partition("->")
     letters = given.split(",")
@@ -171,7 +171,7 @@ def einsum(subscripts: str, *operands: Any, **options: Any) -> ShardedArray:
         output = "".join(sorted(each for each in set(given) - {","} if given.count(each) == 1))
     if len(letters) != len(operands):
         raise ArgumentError(
-            f"einsum: {len(letters)} terms in {subscripts!r}, {len(operands)} arrays"
+            f"einsum: {subscripts!r} has {len(letters)} terms, but there are {len(operands)} arrays"
         )
     leader: tuple[str, Sharding] | None = None
     for number, (term, x) in enumerate(zip(letters, operands, strict=True)):
@@ -181,7 +181,9 @@ def einsum(subscripts: str, *operands: Any, **options: Any) -> ShardedArray:
                 "dp.distribute(operand, x.devices, axis=None) for a copy on each"
             )
         if len(term) != x.ndim:
-            raise ShapeError(f"einsum: {term!r} has {len(term)} letters, its array {x.ndim} axes")
+            raise ShapeError(
+                f"einsum: {term!r} has {len(term)} letters, but its array has {x.ndim} axes"
+            )
         if x.sharding.axis is not None:
             found = term[x.sharding.axis], x.sharding
             leader = leader or found
@@ -189,7 +191,7 @@ def einsum(subscripts: str, *operands: Any, **options: Any) -> ShardedArray:
             if leader[0] != found[0] or not same or term.count(found[0]) > 1:
                 raise ShardingError(
                     f"einsum: operands[{number}] is sharded along {found[0]!r} ({found[1]}), "
-                    f"another along {leader[0]!r} ({leader[1]}), and nothing is copied unasked: "
+                    f"another along {leader[0]!r} ({leader[1]}), and nothing is copied implicitly: "
                     f"dp.distribute(operand, like=...), or x.gather()"
                 )
     dp, devices = library(), operands[0].devices
@@ -211,7 +213,7 @@ def einsum(subscripts: str, *operands: Any, **options: Any) -> ShardedArray:
 def _at_letter(
     x: ShardedArray, term: str, leader: tuple[str, Sharding] | None, number: int
 ) -> ndarray:
-    """The part of an operand that a device needs."""
+    """Return the part of an operand that a device needs."""
     shard = x.shards[number]
     if leader is None or x.sharding.axis is not None or leader[0] not in term:
         return shard
@@ -223,7 +225,7 @@ def _at_letter(
 
 
 def _added(parts: Sequence[ndarray], sharding: Sharding) -> Any:
-    """The sum of results, on the first device."""
+    """Add results on the first device."""
     library().eval(*parts)
     with failures("sum", sharding, 0):
         first, *others = [part.to_device(sharding.devices[0]) for part in parts]
@@ -233,7 +235,7 @@ def _added(parts: Sequence[ndarray], sharding: Sharding) -> Any:
     return total
 
 
-# Counts.
+# Histograms.
 
 
 def histogram(
@@ -243,19 +245,21 @@ def histogram(
     weights: Any = None,
     density: bool = False,
 ) -> tuple[ShardedArray, ShardedArray]:
-    """Return a histogram, the counts of the shards added, and its edges, on each device."""
+    """Return a histogram, whose counts are added over the shards, and its edges, on each device."""
     dp = library()
     if isinstance(bins, str) or isinstance(weights, ndarray):
         raise UnsupportedFeatureError(
-            "histogram: of arrays over several devices, bins is a number or edges, and weights "
-            "are distributed: dp.distribute(weights, like=x)"
+            "histogram: for sharded arrays, bins must be a number or edges, and weights must be "
+            "sharded: dp.distribute(weights, like=x)"
         )
     if range is None and isinstance(bins, int) and x.size:
         range = float(call("min", (x,), {})), float(call("max", (x,), {}))
     if isinstance(weights, ShardedArray):
         weights = list(weights.shards)
         if [part.shape for part in weights] != [part.shape for part in x.shards]:
-            raise ShardingError("histogram: write weights = dp.distribute(weights, like=x)")
+            raise ShardingError(
+                "histogram: weights must be sharded: weights = dp.distribute(weights, like=x)"
+            )
     whole = bins.gather() if isinstance(bins, ShardedArray) else bins
     counts, edges = [], None
     for number, shard in enumerate(x.shards[:1] if x.is_replicated else x.shards):
@@ -290,18 +294,18 @@ _TRANSFORMS = {
 }
 
 
-# What will run.
+# Explanation.
 
 
 class ShardExplanations(list[Any]):
-    """How each shard is computed; printed, a text."""
+    """The plan of each shard; prints as text."""
 
     def __str__(self) -> str:
         return "\n\n".join(f"shard {n}: {each}" for n, each in enumerate(self, 1))
 
 
 def explain(x: ShardedArray, *others: Any, **named: Any) -> ShardExplanations:
-    """Return how each shard is computed; nothing is."""
+    """Return how each shard would be computed, without computing anything."""
     explain_one = library().explain
     return ShardExplanations(
         explain_one(

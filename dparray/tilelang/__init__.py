@@ -7,10 +7,10 @@
             O[n, x, f: N, L - T + 1, F] = +(I[n, x + t, c] * K[t, c, f]);
         }''')
 
-The language is that of PlaidML, version 0. In: a program and arrays. Out: arrays. Imports the
-functions of NumPy's names, kernels and what is below.
+The language is that of PlaidML, version 0. Takes a program and arrays; returns arrays. Imports the
+NumPy functions, kernels and the layers below them.
 
-**Programs.** The grammar; ``{x}`` is any number of ``x``, ``[x]`` none or one::
+**Programs.** The grammar; ``{x}`` stands for any number of ``x``, ``[x]`` for at most one::
 
     program     = "function" "(" [input {"," input}] ")" "->" "(" ID {"," ID} ")" "{" {line} "}"
     input       = ID | ID "[" "]" | ID "[" ID {"," ID} "]"
@@ -24,40 +24,42 @@ functions of NumPy's names, kernels and what is below.
     expr        = INT | FLOAT | ID | name "(" expr {"," expr} ")" | "(" expr ")" | "-" expr
                 | "~" expr | expr binary expr | expr "?" expr ":" expr
 
-Names with a capital (ID) are tensors and sizes, small ones (IDX) index variables; ``#a`` and ``$A``
-say it the other way round. Binary operators, loosest first: ``^``, ``|``, ``&``, ``== !=``,
-``< > <= >=``, ``<< >>``, ``+ -``, ``* /``; ``? :`` is looser than all and goes from left to right.
-There are no comments. Every name is assigned once, before it is used.
+Capitalized names (ID) are tensors and sizes, lowercase names (IDX) are index variables; ``#a`` and
+``$A`` reverse this. Binary operators, from lowest to highest precedence: ``^``, ``|``, ``&``, ``==
+!=``, ``< > <= >=``, ``<< >>``, ``+ -``, ``* /``; ``? :`` has the lowest precedence and associates
+to the left. There are no comments. Every name is assigned once, before it is used.
 
 **Contractions.** A point is a choice of integers for all index variables. It is valid if every
-index is an integer inside of its axis and every constraint ``q < b`` holds as ``0 <= q < b``; there
-are no other bounds. Index expressions are affine, with exact fractions: ``i / 2`` is an index
-where ``i`` is even. The values of the valid points of an output element are added (``+``),
-multiplied (``*``), or the largest (``>``) or smallest (``<``) is taken, without NaN unless the
-attribute ``[[propagate_nan]]`` precedes the statement; ``=`` says that there is one at most.
-Elements without a point are 0, or those of ``default``. What is computed in has the result's
-dtype: integers wrap, of booleans the sum is *or*. ``A == B ? C`` is ``C`` where the two are equal,
-else 0.
+index is an integer within its axis and every constraint ``q < b`` holds as ``0 <= q < b``; there
+are no other bounds. Index expressions are affine, with exact fractions: ``i / 2`` is an index only
+if ``i`` is even. The values at the valid points of an output element are summed (``+``) or
+multiplied (``*``), or the maximum (``>``) or minimum (``<``) is taken. Maximum and minimum ignore
+NaN unless the attribute ``[[propagate_nan]]`` precedes the statement. ``=`` requires at most one
+value. Elements without a point are 0, or those of ``default``. The computation uses the dtype of
+the result: integers wrap around, and the sum of Booleans is *or*. ``A == B ? C`` is ``C`` where the
+two are equal, else 0.
 
-**Sizes** are integers known when shapes are: ``+ - * /`` (which truncates), comparisons, ``? :``
-and ``mod max min abs ceil floor recip broadcast match ident assert_...`` of literals and sizes.
+**Sizes** are integers that are known together with shapes: ``+ - * /`` (which truncates),
+comparisons, ``? :`` and ``mod max min abs ceil floor recip broadcast match ident assert_...`` of
+literals and sizes.
 
-**Elementwise statements** broadcast as NumPy's. Besides the operators there are ``abs max min relu
-sigmoid exp log sqrt sin cos tan sinh cosh tanh asin acos atan floor ceil round pow recip neg cond
-ident``, the casts ``as_float(x, 16|32|64)``, ``as_int(x, 8|16|32|64)``, ``as_uint(x, ...)``,
+**Element-wise statements** broadcast as in NumPy. Besides the operators there are ``abs max min
+relu sigmoid exp log sqrt sin cos tan sinh cosh tanh asin acos atan floor ceil round pow recip neg
+cond ident``, the casts ``as_float(x, 16|32|64)``, ``as_int(x, 8|16|32|64)``, ``as_uint(x, ...)``,
 ``as_bool(x, 1)``, ``index(T, axis)``, ``shape(T)``, ``reshape(T, sizes...)``, ``gather(D, I)`` and
-``scatter(E, I, V)`` of rows (indices are clamped, what meets is added), ``tuple(...)`` and
+``scatter(E, I, V)`` of rows (indices are clamped, colliding values are added), ``tuple(...)`` and
 ``element(t, n)``, ``prng_step(S, sizes...)`` with ``prng_state`` and ``prng_value``,
 ``builtin_softmax(X, rows, columns)``, ``builtin_logsoftmax``, ``builtin_binary_crossentropy`` and
 ``reverse_grad``.
 
-**Dtypes.** Of two the float, else the wider, else the left one. Integer literals and sizes are
-int32, float literals :func:`floatx`. Functions of real numbers make floats of integers.
+**Dtypes.** Two dtypes promote to the float, else the wider, else the left one. Integer literals and
+sizes are int32, float literals :func:`floatx`. Functions of real numbers convert integers to
+floats.
 
-Results are pending. Bare indices are views, and fuse with array code on both sides; other
-contractions become one kernel with what is made of them, except where one of their own keeps
-several results in registers; ``dp.explain(function, *inputs)`` says which way each goes. Kernels
-are kept by structure, so shapes of one kind share them, in memory and on disk.
+Results are pending. Contractions with bare indices are views, and fuse with array code before and
+after; other contractions are fused into one kernel with later operations, unless a separate kernel
+that keeps several results in registers is faster. ``dp.explain(function, *inputs)`` shows the
+choice. Kernels are cached by structure, so shapes of one kind share them, in memory and on disk.
 """
 
 from dparray.exceptions import (

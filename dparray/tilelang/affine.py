@@ -10,12 +10,12 @@ from dparray.exceptions import TileIndexError
 from dparray.tilelang.syntax import Call, Expression, Index, Name, Number
 from dparray.tilelang.values import Builder
 
-#: ``None`` stands for a number that the text alone does not tell.
+#: ``None`` stands for a number that the text alone does not determine.
 Coefficient = Fraction | None
 
 
 class Affine(NamedTuple):
-    """Coefficients by variable, zeros among them, and a constant."""
+    """Coefficients by variable (including zeros), and a constant."""
 
     coefficients: dict[str, Coefficient]
     constant: Coefficient
@@ -27,9 +27,9 @@ def affine_of(
     """Return an index expression as an affine form.
 
     Args:
-        builder: knows the text.
-        expression: of literals, names of constants, and index variables.
-        integer_of: the value of a name, ``None`` if not known yet.
+        builder: has the text, for errors.
+        expression: an expression of literals, names of constants, and index variables.
+        integer_of: returns the value of a name, ``None`` if it is not known yet.
 
     Raises:
         TileIndexError: a product or quotient of index variables, or a division by zero.

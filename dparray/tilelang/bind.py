@@ -1,7 +1,7 @@
-"""A program with its inputs: every name gets its shape and dtype, every statement its operations.
+"""Binding of a program to its inputs: the shape and dtype of every name, and the operations.
 
-The same walk checks a program by its text alone, with inputs of which nothing is known, and binds
-it to inputs whose shapes, dtypes and numbers are.
+The same pass checks a program by its text alone, with unknown inputs, and binds it to inputs with
+known shapes, dtypes and numbers.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Bound(NamedTuple):
     """A program bound to its inputs.
 
     Attributes:
-        inputs: those that are tensors.
-        operations: in order; only what an output needs.
-        outputs: for each the tensor or the constant it is.
+        inputs: the inputs that are tensors.
+        operations: in order; only those that an output needs.
+        outputs: the tensor or constant of each output.
     """
 
     inputs: dict[str, Tensor]
@@ -46,10 +46,10 @@ class Bound(NamedTuple):
 
 
 def check(program: Program) -> None:
-    """Check what the text of a program shows.
+    """Check a program as far as possible without inputs.
 
     Raises:
-        TileError: the class says what is wrong.
+        TileError: the class names the kind of error.
     """
     _Walk(program, None)
 
@@ -58,7 +58,7 @@ def bind(program: Program, inputs: Mapping[str, Tensor | Constant]) -> Bound:
     """Bind a program to inputs.
 
     Raises:
-        TileError: the class says what is wrong.
+        TileError: the class names the kind of error.
     """
     walk = _Walk(program, inputs)
     outputs: dict[str, Tensor | Literal] = {}
@@ -111,7 +111,7 @@ class _Walk:
                     "return its members: A = element(T, 0);",
                 )
             if isinstance(value, Constant):
-                self.builder.dtype_of(value, name.position)  # it has to have one
+                self.builder.dtype_of(value, name.position)  # raises if the dtype is not determined
 
     def check_outputs(self, program: Program) -> None:
         seen: set[str] = set()

@@ -1,8 +1,8 @@
 """Bounds of integer variables under linear inequalities: Fourier-Motzkin elimination.
 
 The elimination is rational, with every inequality tightened to integers (divided by the common
-divisor of its coefficients, its constant rounded down). Nested loops between the bounds of each
-level meet exactly the integer points: each inequality given bounds the last of its variables.
+divisor of its coefficients, with its constant rounded down). Nested loops between the bounds of
+each level visit exactly the integer points: each given inequality bounds the last of its variables.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from math import gcd
 from typing import NamedTuple
 
-#: Points that the search for a first one looks at.
+#: The maximum number of points that the search for a first one tests.
 _MAX_STEPS = 2_000_000
-#: Inequalities derived at one level; beyond them only the tightest of each direction are kept.
+#: The maximum number of inequalities derived at one level; beyond it, only the tightest are kept.
 _MAX_DERIVED = 400
 
 
 class Inequality(NamedTuple):
-    """``coefficients . x + constant >= 0``; ``is_derived`` if it follows from those given."""
+    """``coefficients . x + constant >= 0``; ``is_derived`` if it follows from the given ones."""
 
     coefficients: tuple[int, ...]
     constant: int
@@ -58,7 +58,7 @@ def between(coefficients: Sequence[int], constant: int, size: int) -> list[Inequ
 
 
 def _reduced(inequalities: Sequence[Inequality]) -> list[Inequality]:
-    """Of those in one direction the tightest; trivial ones are dropped, false ones kept."""
+    """Return the tightest of each direction; trivial ones are dropped, false ones are kept."""
     best: dict[tuple[int, ...], Inequality] = {}
     for each in inequalities:
         if not any(each.coefficients) and each.constant >= 0:
@@ -76,7 +76,7 @@ def _reduced(inequalities: Sequence[Inequality]) -> list[Inequality]:
 def eliminate(
     inequalities: Sequence[Inequality], size: int, stop: int = 0
 ) -> tuple[list[Level], list[Inequality]]:
-    """Levels of the variables ``stop`` to ``size - 1``, and what is left for those before.
+    """Return levels of the variables ``stop`` to ``size - 1``, and inequalities of the others.
 
     The last variable is eliminated first.
     """
@@ -109,9 +109,9 @@ def eliminate(
 
 
 def _least(inequalities: list[Inequality], size: int) -> list[Inequality]:
-    """All that were given and, of those derived, the ones with the fewest variables.
+    """Return all given inequalities, and the derived ones with the fewest variables.
 
-    To leave derived ones out only makes outer loops wider, as long as each variable keeps bounds.
+    Omitting derived ones only widens outer loops, as long as each variable keeps bounds.
     """
     given = [each for each in inequalities if not each.is_derived]
     derived = sorted(
@@ -122,14 +122,14 @@ def _least(inequalities: list[Inequality], size: int) -> list[Inequality]:
 
 
 def value(inequality: Inequality, point: Sequence[int]) -> int:
-    """Return the left side at a point, over as many variables as the point has."""
+    """Return the left side at a point, for as many variables as the point has."""
     return inequality.constant + sum(
         a * x for a, x in zip(inequality.coefficients, point, strict=False)
     )
 
 
 def interval(inequality: Inequality, boxes: Sequence[Box], skip: int) -> Box:
-    """Range of the left side without variable ``skip``, over boxes of the variables before it."""
+    """Return the range of the left side without variable ``skip``, over boxes of earlier ones."""
     low = high = inequality.constant
     for at, box in enumerate(boxes[:skip]):
         a = inequality.coefficients[at]
@@ -139,7 +139,7 @@ def interval(inequality: Inequality, boxes: Sequence[Box], skip: int) -> Box:
 
 
 def box_of(level: Level, boxes: Sequence[Box], variable: int) -> Box | None:
-    """Return an interval that holds all values of a variable; ``None`` if it is not bounded."""
+    """Return an interval with all values of a variable; ``None`` if it is unbounded."""
     if not level.lower or not level.upper:
         return None
     low = max(
@@ -153,7 +153,7 @@ def box_of(level: Level, boxes: Sequence[Box], variable: int) -> Box | None:
 
 
 def boxes_of(levels: Sequence[Level]) -> list[Box] | None:
-    """Intervals of all variables; ``None`` if there is no point (or one is unbounded)."""
+    """Return intervals of all variables; ``None`` if there is no point (or one is unbounded)."""
     boxes: list[Box] = []
     for variable, level in enumerate(levels):
         box = box_of(level, boxes, variable)
@@ -164,16 +164,14 @@ def boxes_of(levels: Sequence[Level]) -> list[Box] | None:
 
 
 def range_at(level: Level, point: Sequence[int], variable: int) -> range:
-    """Return the values of a variable that its level allows after those of the variables before."""
+    """Return the values of a variable that its level allows, given those of earlier variables."""
     low = max(-(value(each, point) // each.coefficients[variable]) for each in level.lower)
     high = min(value(each, point) // -each.coefficients[variable] for each in level.upper)
     return range(low, high + 1)
 
 
 def has_point(inequalities: Sequence[Inequality], size: int) -> bool:
-    """Return whether bounded inequalities have an integer point; exact (up to a number of
-    steps).
-    """
+    """Return whether bounded inequalities have an integer point; exact up to a number of steps."""
     levels, rest = eliminate(inequalities, size)
     if any(each.constant < 0 for each in rest) or (size and boxes_of(levels) is None):
         return False

@@ -1,4 +1,4 @@
-"""Computing contractions: as array operations, on the host, or by a kernel of their own."""
+"""Computation of contractions: as array operations, on the host, or by a separate kernel."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from dparray.tilelang.points import Points, enumerated, linear
 from dparray.tilelang.recognised import Aligned, Operations, aligned, line_up, product
 from dparray.tilelang.values import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 
-#: Contractions of so many points at most are computed by the host, where it can.
+#: The maximum number of points of contractions that the host computes, if it can.
 MAX_HOST_POINTS = 16_384
 
 Computed = Callable[..., ndarray]
@@ -50,11 +50,11 @@ _OPERATIONS = Operations(permute_dims, reshape, matmul, copy_of)
 
 
 def lowered(contracted: Contracted, operands: Sequence[Any]) -> Lowered:
-    """How a contraction is computed from arrays, or from literals as 0-d arrays.
+    """The plan of a contraction of arrays, or of literals as 0-d arrays.
 
     Args:
-        contracted: what it computes.
-        operands: tensors or literals with ``dtype``; the default last, if it has one.
+        contracted: the contraction.
+        operands: tensors or literals with ``dtype``; the default is last, if there is one.
     """
     dtypes = [each.dtype for each in operands]
     if contracted.domain is None:
@@ -69,8 +69,8 @@ class Lowered:
     """A contraction ready to be computed.
 
     Attributes:
-        kind: ``"map"``, ``"reduction"``, ``"product"`` (array operations), ``"kernel"`` (one of
-            its own, or the host's loops while it is small), ``"nothing"`` (no element is written).
+        kind: ``"map"``, ``"reduction"``, ``"product"`` (array operations), ``"kernel"`` (a separate
+            kernel, or host loops if it is small), ``"nothing"`` (no element is written).
         is_small: whether it has few enough points for the host.
     """
 
@@ -91,7 +91,7 @@ class Lowered:
         self._kernels: dict[Strides, tuple[KernelFunction, tuple[int, ...]]] = {}
         self._ranges: dict[Any, Range | NdRange] = {}
         self._operations: dict[Any, tuple[Contraction, tuple[int, ...], tuple[int, ...]]] = {}
-        # Whether kernels take the arrays as they are.
+        # Whether kernels accept the arrays unchanged.
         self._is_plain = (
             bool(self.shape)
             and all(contracted.space.operands)
@@ -107,7 +107,7 @@ class Lowered:
         return self.kind == "map" and not self.contracted.combination
 
     def __call__(self, placement: Placement, *arrays: ndarray) -> ndarray:
-        """Compute it from the arrays of its operands."""
+        """Compute the result from the arrays of its operands."""
         if self.kind == "nothing":
             if self.contracted.has_default:
                 return copy_of(arrays[-1])
@@ -124,7 +124,7 @@ class Lowered:
     # -- array operations --------------------------------------------------------------------
 
     def as_arrays(self, each: Aligned, arrays: Sequence[ndarray]) -> ndarray:
-        """By array operations, which stay pending."""
+        """Compute it by array operations, which stay pending."""
         contracted = self.contracted
         if each.kind == "product":
             result = product(_OPERATIONS, each, arrays[0], arrays[1])
@@ -143,9 +143,7 @@ class Lowered:
         return result if result.shape == self.shape else reshape(result, self.shape)
 
     def reduced_in_memory_order(self, lined: Sequence[ndarray], kept: int) -> ndarray:
-        """Return the combination reduced over all axes but the first, walked as it lies in
-        memory.
-        """
+        """Return the combination reduced over all axes except the first, in memory order."""
         largest = max(lined, key=lambda x: x.size)
         steps = largest._node.strides
         order = sorted(range(len(steps)), key=lambda axis: -abs(steps[axis]))
@@ -187,7 +185,7 @@ class Lowered:
     # -- the general case --------------------------------------------------------------------
 
     def general(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
-        """By the host while it is small, else by a kernel."""
+        """Compute it on the host if it is small, else by a kernel."""
         if self.is_for_host(placement):
             views = host_views(*arrays)
             if views is not None:
@@ -198,7 +196,7 @@ class Lowered:
         return self.by_kernel(placement, arrays) if self.is_small else self.pending(arrays)
 
     def is_for_host(self, placement: Placement) -> bool:
-        """Return whether it is small, and the host may compute in such memory."""
+        """Return whether it is small, and the host can access the memory."""
         return (
             self.is_small
             and config.host_tier
@@ -206,7 +204,7 @@ class Lowered:
         )
 
     def host_plan(self) -> _HostPlan | None:
-        """Return the points as the host computes with them; ``None`` if there are too many."""
+        """Return the points for the host; ``None`` if there are too many."""
         if self._on_host is None:
             domain = self.contracted.domain
             assert domain is not None
@@ -218,7 +216,7 @@ class Lowered:
 
     @cached_property
     def text(self) -> Text:
-        """The kernel's text, for contiguous arrays."""
+        """Return the kernel's source, for contiguous arrays."""
         shapes = [tuple(size for _, size in one) for one in self.contracted.space.operands]
         if self.contracted.has_default:
             shapes.append(self.shape)
@@ -230,7 +228,7 @@ class Lowered:
         )
 
     def text_for(self, strides: Strides) -> Text:
-        """Return the kernel's text, for arrays of strides in bytes."""
+        """Return the kernel's source, for arrays with strides in bytes."""
         found = self._texts.get(strides)
         if found is None:
             steps = _in_elements(strides, self.dtypes)
@@ -238,7 +236,7 @@ class Lowered:
         return found
 
     def by_kernel(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
-        """By a kernel of its own, launched now, because it is small."""
+        """Compute it by a separate kernel, launched immediately because it is small."""
         block = allocate(placement.queue, placement.usm_type, self._nbytes_in_kernel)
         result = ndarray._from_layout(block, 0, *self._made_by_kernel)
         self.launch(result, arrays)
@@ -246,12 +244,12 @@ class Lowered:
 
     @cached_property
     def _shape_in_kernel(self) -> tuple[int, ...]:
-        """The shape of what the kernel writes, with partial results along a last axis."""
+        """Return the shape of the kernel's output, with partial results along a last axis."""
         return (*self.shape, self.text.parts) if self.text.parts else self.shape
 
     @cached_property
     def _made_by_kernel(self) -> tuple[tuple[int, ...], tuple[int, ...], DType]:
-        """Shape, strides and dtype of what the kernel writes."""
+        """Return shape, strides and dtype of the kernel's output."""
         shape, dtype = self._shape_in_kernel, self.contracted.dtype
         return shape, contiguous_strides(shape, dtype.itemsize), dtype
 
@@ -260,7 +258,7 @@ class Lowered:
         return prod(self._shape_in_kernel) * self.contracted.dtype.itemsize
 
     def _whole(self, result: ndarray) -> ndarray:
-        """The result of what the kernel writes."""
+        """Return the result from the kernel's output."""
         if not self.text.parts:
             return result
         contracted = self.contracted
@@ -287,7 +285,7 @@ class Lowered:
     # -- pending -----------------------------------------------------------------------------
 
     def pending(self, arrays: Sequence[ndarray]) -> ndarray:
-        """As a pending value: what is made of it becomes part of one kernel, where that pays."""
+        """Return it as a pending value, which is fused with later operations if useful."""
         nodes = [x._node for x in arrays]
         strides = tuple(node.strides for node in nodes[: len(self.contracted.space.operands)])
         op, axes, numbers = self._operation(strides)
@@ -303,7 +301,7 @@ class Lowered:
         return self._whole(array_of_node(node))
 
     def _operation(self, strides: Strides) -> tuple[Contraction, tuple[int, ...], tuple[int, ...]]:
-        """The operation on operands of strides in bytes, the axes it is indexed by, its numbers."""
+        """Return the operation for operands with strides in bytes, its axes, and its numbers."""
         found = self._operations.get(strides)
         if found is None:
             text = ""
@@ -332,7 +330,7 @@ class Lowered:
 
 
 def _in_elements(strides: Strides, dtypes: Sequence[DType]) -> Strides:
-    """Strides in elements."""
+    """Return strides in elements."""
     return tuple(
         tuple(each // dtype.itemsize for each in one)
         for one, dtype in zip(strides, dtypes, strict=False)
@@ -340,7 +338,7 @@ def _in_elements(strides: Strides, dtypes: Sequence[DType]) -> Strides:
 
 
 def _range_on(queue: Any, text: Text) -> Range | NdRange:
-    """The range of a kernel, in groups as large as the queue's device takes."""
+    """Return the range of a kernel, in groups as large as the queue's device supports."""
     if not text.grouped:
         return Range(*text.items)
     most = min(queue.sycl_device.max_work_group_size, 2048)
@@ -352,7 +350,7 @@ def _range_on(queue: Any, text: Text) -> Range | NdRange:
 
 
 def _in_memory(x: ndarray) -> ndarray:
-    """An array as a kernel takes it."""
+    """Return an array as a kernel accepts it."""
     dtype = memory(x.dtype)
     if dtype != x.dtype:
         x = x.view(dtype)
@@ -372,7 +370,7 @@ _NAMES: dict[str, Any] = {
 
 
 class _GeneratedKernel(KernelFunction):
-    """A kernel made from a text; nothing that it refers to can change."""
+    """A kernel generated from source; its globals never change."""
 
     def _watch(self) -> None:
         pass
@@ -383,7 +381,7 @@ class _GeneratedKernel(KernelFunction):
 
 @lru_cache(maxsize=1024)
 def kernel_of(source: str) -> KernelFunction:
-    """Return the kernel with a text; its source can be shown, and checked in debug mode."""
+    """Return the kernel for a source, which can be shown, and checked in debug mode."""
     file = f"<dparray tile kernel {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     scope = dict(_NAMES)
@@ -395,7 +393,7 @@ def kernel_of(source: str) -> KernelFunction:
 
 
 class _HostPlan:
-    """The valid points of a small contraction, as positions in its operands."""
+    """The valid points of a small contraction, as indices of its operands."""
 
     def __init__(self, contracted: Contracted, points: Points) -> None:
         domain = contracted.domain
@@ -458,7 +456,7 @@ def _folded(aggregation: str, values: np.ndarray, starts: np.ndarray, dtype: DTy
 
 
 def ignores_nan(contracted: Contracted) -> bool:
-    """Return whether a contraction is a maximum or minimum of floats that leaves out NaN."""
+    """Return whether a contraction is a maximum or minimum of floats that ignores NaN."""
     is_extreme = contracted.aggregation in "><" and contracted.dtype.kind == "f"
     return is_extreme and not contracted.propagates_nan
 
@@ -493,9 +491,7 @@ def reduced(
 
 
 def without_nan(aggregation: str, x: ndarray) -> ndarray:
-    """Return an array with what a maximum or minimum starts from in place of NaN, which they
-    ignore.
-    """
+    """Return an array with NaN replaced by the initial value of a maximum or minimum."""
     return ew.where(ew.equal(x, x), x, -math.inf if aggregation == ">" else math.inf)
 
 

@@ -1,4 +1,4 @@
-"""A contraction's checks, and what it computes as one typed operation."""
+"""Checks of a contraction, and its conversion to one typed operation."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from dparray.tilelang.values import (
     shown,
 )
 
-#: The attribute of a statement whose maxima and minima are NaN if a value is, as in NumPy.
+#: The attribute with which maxima and minima are NaN if a value is NaN, as in NumPy.
 PROPAGATE_NAN = "propagate_nan"
 
-#: No array has more elements along an axis.
+#: The maximum number of elements along an axis.
 _LARGEST = 2**63 - 1
 
 
@@ -37,7 +37,7 @@ class Contracted(NamedTuple):
 
     Attributes:
         text: the statement, for :func:`dparray.explain`.
-        space: its index expressions; ``names`` are those of its variables.
+        space: its index expressions; ``names`` are the names of its variables.
         domain: its loops; ``None`` if no element has a point.
         compared: the dtype that ``==`` compares in.
         has_default: the last operand is copied to elements without a point.
@@ -57,16 +57,16 @@ class Contracted(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """The names a statement may use."""
+    """The names that a statement may use."""
 
     builder: Builder
     values: dict[str, Value]
 
     def value(self, name: Name) -> Value:
-        """Return the value that a name stands for.
+        """Return the value of a name.
 
         Raises:
-            TileNameError: nothing yet.
+            TileNameError: the name is not defined yet.
         """
         if name.name in self.values:
             return self.values[name.name]
@@ -79,9 +79,7 @@ class Scope(NamedTuple):
         )
 
     def integer(self, name: Name) -> int | None:
-        """Return the integer that a name in an index expression stands for; ``None`` if not
-        known.
-        """
+        """Return the integer value of a name in an index expression; ``None`` if unknown."""
         value = self.value(name)
         if isinstance(value, Unknown):
             return None
@@ -104,9 +102,9 @@ def contract(scope: Scope, statement: Contraction, evaluate: _Evaluate) -> Tenso
     """Check a contraction, and emit it.
 
     Args:
-        scope: the names it may use.
+        scope: the names that it may use.
         statement: the contraction.
-        evaluate: gives the value of an expression of sizes.
+        evaluate: returns the value of an expression of sizes.
     """
     return _Contraction(scope, statement, evaluate).emitted()
 
@@ -249,7 +247,7 @@ class _Contraction:
         return given
 
     def variables(self) -> tuple[str, ...]:
-        """Return the index variables, in the order in which operands name them."""
+        """Return the index variables, in the order in which operands use them."""
         statement = self.statement
         read = [each for one in statement.operands for each in one.indices]
         names = list(dict.fromkeys(each.name for each in _indices(*read, *statement.indices)))
@@ -268,8 +266,9 @@ class _Contraction:
         return affine_of(self.builder, expression, self.scope.integer)
 
     def check_bounded(self, names: tuple[str, ...], forms: list[Affine]) -> None:
-        """Return all inequalities have two sides, so what they leave unbounded is told by their
-        rank.
+        """Raise if an index variable is unbounded.
+
+        All inequalities have two sides, so their rank determines it.
         """
         if any(None in form.coefficients.values() for form in forms):
             return
@@ -283,7 +282,7 @@ class _Contraction:
             )
 
     def dtypes(self, operands: list[Tensor | Literal]) -> tuple[DType | None, DType | None]:
-        """Return the result's dtype, and the one that ``==`` compares in."""
+        """Return the dtype of the result, and the dtype in which ``==`` compares."""
         given = [each.dtype for each in operands]
         position = self.statement.operands[0].name.position
         compared = self.builder.common(given[:2], position)

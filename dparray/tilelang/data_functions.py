@@ -1,4 +1,4 @@
-"""Functions that move data or make it: reshape, gather, scatter, index, prng and the like."""
+"""Functions that move or create data, such as reshape, gather, scatter, index and prng."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from dparray.tilelang.values import (
 
 
 def _tensor(builder: Builder, call: Call, value: Value, at: int = 0) -> Tensor:
-    """An operand that has to be a tensor."""
+    """Return an operand, which must be a tensor."""
     if isinstance(value, Unknown):
         return Tensor(None, None)
     if not isinstance(value, Tensor):

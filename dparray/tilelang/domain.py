@@ -1,10 +1,10 @@
-"""The valid set of a contraction as loops: for each output element exactly its points.
+"""The valid set of a contraction as loops that visit exactly the points of an output element.
 
-The index variables are replaced in two exact steps. Where coefficients are fractions, the points
-at which all index expressions are integers form a lattice, whose coordinates are the new
-variables. Hermite's form of the output's index expressions then splits these into those that an
-output element determines (:class:`Solved`) and those that are free, which become loops between
-the bounds that :mod:`dparray.tilelang.bounds` finds.
+The index variables are replaced in two exact steps. If coefficients are fractions, the points at
+which all index expressions are integers form a lattice, whose coordinates are the new variables.
+The Hermite normal form of the output's index expressions then splits these into the variables that
+an output element determines (:class:`Solved`) and the free ones, which become loops between the
+bounds from :mod:`dparray.tilelang.bounds`.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Form(NamedTuple):
 
     @property
     def is_integral(self) -> bool:
-        """Whether it is an integer at every integer point."""
+        """Return whether it is an integer at every integer point."""
         return all(each.denominator == 1 for each in (self.constant, *self.coefficients))
 
 
 class Term(NamedTuple):
-    """The same in the variables of the loops, all integers."""
+    """Return the form in the variables of the loops, with integers only."""
 
     coefficients: tuple[int, ...]
     constant: int
@@ -61,7 +61,7 @@ class Solved(NamedTuple):
 
 
 class Check(NamedTuple):
-    """``index[row] == constant + terms . solved variables``, for the element to have points."""
+    """The condition for points: ``index[row] == constant + terms . solved variables``."""
 
     row: int
     terms: tuple[int, ...]
@@ -72,9 +72,9 @@ class Domain(NamedTuple):
     """The loops of a contraction.
 
     Attributes:
-        shape: the output's.
-        solved, checks: what an output element's index determines, and must fulfil.
-        guards: inequalities of the solved variables that their element must fulfil.
+        shape: the shape of the output.
+        solved, checks: variables and conditions that an output element's index determines.
+        guards: inequalities of the solved variables that an element must satisfy.
         loops: levels of the free variables, which follow the solved ones.
         operands: for each operand its indices in all variables.
         boxes: intervals of all variables.
@@ -92,17 +92,17 @@ class Domain(NamedTuple):
 
     @property
     def variables(self) -> int:
-        """How many variables there are."""
+        """The number of variables."""
         return len(self.solved) + len(self.loops)
 
     @property
     def points(self) -> int:
-        """At most this many points for one output element."""
+        """The maximum number of points of one output element."""
         return prod(box.high - box.low + 1 for box in self.boxes[len(self.solved) :])
 
     @property
     def largest(self) -> int:
-        """A bound of all numbers in the arithmetic of loops, guards and indices."""
+        """A bound for all numbers in the arithmetic of loops, guards and indices."""
         furthest = [max(abs(box.low), abs(box.high), 1) for box in self.boxes]
         levels = [each for level in self.loops for each in (*level.lower, *level.upper)]
         terms = [term for one in self.operands for term in one]
@@ -118,14 +118,14 @@ class Domain(NamedTuple):
 
     @property
     def covers(self) -> bool:
-        """Whether each output element certainly has a point."""
+        """Return whether each output element certainly has a point."""
         if self.checks or self.guards or any(each.divisor != 1 for each in self.solved):
             return False
         return all(_is_never_empty(self, at) for at in range(len(self.loops)))
 
 
 def _is_never_empty(domain: Domain, at: int) -> bool:
-    """Whether a loop runs at least once, whatever the variables outside of it are."""
+    """Return whether a loop always runs at least once."""
     variable = len(domain.solved) + at
     level = domain.loops[at]
     if len(level.lower) != 1 or len(level.upper) != 1:
@@ -138,11 +138,11 @@ def _is_never_empty(domain: Domain, at: int) -> bool:
 
 
 class Space(NamedTuple):
-    """The index space of a contraction, as its text states it; variables are in their order.
+    """The index space of a contraction as written; variables are in order of use.
 
     Attributes:
-        variables: how many there are.
-        output, operands: index expressions, and the sizes that they lie in.
+        variables: the number of variables.
+        output, operands: index expressions, and the sizes that bound them.
         constraints: expressions with their bounds.
     """
 
@@ -153,12 +153,14 @@ class Space(NamedTuple):
 
     @property
     def all(self) -> list[tuple[Form, int]]:
-        """Every expression with the size it lies in."""
+        """Return every expression with the size that bounds it."""
         return [*self.output, *(each for one in self.operands for each in one), *self.constraints]
 
     @property
     def is_bounded(self) -> bool:
-        """Whether every variable is bounded: all inequalities have two sides, so the rank says."""
+        """Whether every variable is bounded: all inequalities have two sides, so the rank
+        determines it.
+        """
         return (
             rank([form.coefficients for form, _ in self.all]) == self.variables
             if self.variables
@@ -206,7 +208,7 @@ def _looped(
     form: list[list[int]],
     pivots: list[int],
 ) -> Domain | None:
-    """The domain in variables of which the first are solved for."""
+    """Return the domain in variables of which the first are solved."""
     known = len(pivots)
     of_output = [each for term, size in outputs for each in between(*term, size)]
     given = [each for term, size in others for each in between(*term, size)]
@@ -223,7 +225,7 @@ def _looped(
         for row in range(len(outputs))
         if row not in pivots and (any(form[row]) or outputs[row][1] > 1)
     )
-    # Boxes of the solved variables by what a launch and the guards make sure of, no more.
+    # The boxes of the solved variables follow from the launch and the guards only.
     outer, _ = eliminate([*of_output, *guards], known)
     boxes = boxes_of(outer)
     if boxes is None and known:
@@ -256,12 +258,12 @@ def _looped(
 def _not_implied(
     inequalities: Sequence[Inequality], boxes: Sequence[Box], variable: int
 ) -> list[Inequality]:
-    """Of the bounds of a variable on one side those that another does not imply in the boxes.
+    """Return the bounds of a variable on one side that others do not imply within the boxes.
 
-    A bound is its slack per step: the least of one against the most of another.
+    A bound is compared by its slack per step: the least of one with the most of another.
     """
     kept = list(inequalities)
-    # Derived ones first: they only follow from others.
+    # Derived ones first, since they always follow from others.
     for each in sorted(inequalities, key=lambda one: (not one.is_derived, one.constant == 0)):
         if any(other is not each and _implies(other, each, boxes, variable) for other in kept):
             kept.remove(each)
@@ -269,9 +271,9 @@ def _not_implied(
 
 
 def _implies(one: Inequality, other: Inequality, boxes: Sequence[Box], variable: int) -> bool:
-    """Whether ``other`` holds wherever ``one`` does, with the variables before in their boxes."""
+    """Return whether ``one`` implies ``other`` for earlier variables within their boxes."""
     a, b = abs(one.coefficients[variable]), abs(other.coefficients[variable])
-    # a * other - b * one has no such variable; where it is not negative, other follows.
+    # a * other - b * one does not contain the variable; if it is nonnegative, other follows.
     difference = Inequality(
         tuple(a * y - b * x for x, y in zip(one.coefficients, other.coefficients, strict=True)),
         a * other.constant - b * one.constant,

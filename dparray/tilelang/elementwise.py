@@ -1,7 +1,7 @@
 """Operators and functions of whole tensors: their shapes, dtypes and meaning.
 
-Each rule takes the values of a call and emits typed operations, between operands of one dtype.
-Rules bear values of which only the text is known; then they check what the text shows.
+Each rule takes the values of a call and emits typed operations between operands of one dtype. Rules
+also accept values of which only the text is known, and then check what the text determines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dparray.tilelang.values import (
     floatx,
 )
 
-#: The operands of rules, once unknown inputs and groups have been dealt with.
+#: The operands of rules, after unknown inputs and tuples have been handled.
 Plain = Constant | Tensor
 Rule = Callable[[Builder, Call, Sequence[Any]], Value]
 
@@ -61,7 +61,7 @@ PRNG_COLUMNS = 2048
 
 
 def arithmetic(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
-    """``+ - * /``: in the common dtype."""
+    """Apply ``+ - * /`` in the common dtype."""
     given = [builder.operand(each, call.position) for each in operands]
     dtype = builder.common([each.dtype for each in given], call.position)
     shape = builder.broadcast([shape_of(each) for each in given], call.position)
@@ -70,7 +70,7 @@ def arithmetic(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tenso
 
 
 def comparison(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
-    """Comparisons: in the common dtype, with a boolean result."""
+    """Compare in the common dtype, with a Boolean result."""
     given = [builder.operand(each, call.position) for each in operands]
     dtype = builder.common([each.dtype for each in given], call.position)
     shape = builder.broadcast([shape_of(each) for each in given], call.position)
@@ -79,7 +79,7 @@ def comparison(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tenso
 
 
 def bitwise(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
-    """``& | ^ << >>``: of integers and booleans."""
+    """Apply ``& | ^ << >>`` to integers and Booleans."""
     given = [builder.operand(each, call.position) for each in operands]
     dtype = builder.common([each.dtype for each in given], call.position)
     if dtype is not None and dtype.kind == "f":
@@ -99,7 +99,7 @@ def _no_float(builder: Builder, call: Call, dtype: DType) -> TileTypeError:
 
 
 def invert(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
-    """``~``: the other bits; of a boolean the other value."""
+    """Apply ``~``: invert the bits, or a Boolean."""
     (given,) = [builder.operand(each, call.position) for each in operands]
     if given.dtype is not None and given.dtype.kind == "f":
         raise _no_float(builder, call, given.dtype)
@@ -107,13 +107,13 @@ def invert(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
 
 
 def negative(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
-    """Unary ``-``."""
+    """Apply unary ``-``."""
     (given,) = [builder.operand(each, call.position) for each in operands]
     return builder.emit("negative", [given], shape_of(given), given.dtype)
 
 
 def choice(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """``c ? t : e``: per element, in the common dtype of ``t`` and ``e``."""
+    """Select by ``c ? t : e`` per element, in the common dtype of ``t`` and ``e``."""
     condition, first, second = operands
     given = [builder.operand(each, call.position) for each in (first, second)]
     dtype = builder.common([each.dtype for each in given], call.position)
@@ -128,7 +128,7 @@ def choice(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
 
 
 def truth(builder: Builder, value: Tensor | Literal) -> Tensor | Literal:
-    """Return whether elements are not zero."""
+    """Return whether elements are nonzero."""
     if value.dtype is None or value.dtype == BOOL:
         return value
     zero = Literal(value.dtype.type(0), value.dtype)
@@ -138,7 +138,7 @@ def truth(builder: Builder, value: Tensor | Literal) -> Tensor | Literal:
 def stretched(
     builder: Builder, value: Tensor | Literal, shape: Shape | None, dtype: DType | None
 ) -> Tensor:
-    """Return a value as a tensor of a shape it stretches to."""
+    """Return a value as a tensor broadcast to a shape."""
     if isinstance(value, Tensor) and (shape is None or value.shape == shape):
         return value if value.dtype is not None else Tensor(shape, dtype)
     return builder.emit("broadcast_to", [value], shape, dtype)
@@ -193,7 +193,7 @@ def reciprocal(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value
 
 
 def mathematics(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
-    """Functions of real numbers; integers are converted to the default float dtype."""
+    """Apply functions of real numbers; integers are converted to the default float dtype."""
     given = [builder.operand(each, call.position) for each in operands]
     dtype = builder.common([each.dtype for each in given], call.position)
     if dtype is not None and dtype.kind != "f":
@@ -208,7 +208,7 @@ def identity(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
 
 
 def converted(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """``as_float``, ``as_int``, ``as_uint``: C's casts."""
+    """Apply the casts ``as_float``, ``as_int``, ``as_uint``, as in C."""
     widths = _WIDTHS[call.function]
     width = integer(builder, operands[1], call, "the width")
     if width is None:
@@ -227,7 +227,7 @@ def converted(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
 
 
 def as_bool(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """``as_bool(x, 1)``: whether elements are not zero."""
+    """Apply ``as_bool(x, 1)``: whether elements are nonzero."""
     value = truth(builder, builder.operand(operands[0], call.position))
     assert isinstance(value, Tensor)
     return value
@@ -256,7 +256,7 @@ def integer(builder: Builder, value: Value, call: Call, what: str) -> int | None
 
 
 def sizes_of(builder: Builder, call: Call, values: Sequence[Value]) -> Shape:
-    """Constant integers that are sizes.
+    """Return constant integers that are sizes.
 
     Raises:
         TileShapeError: one is negative.
@@ -279,10 +279,10 @@ def shape_of(value: Tensor | Literal) -> Shape | None:
 
 
 class Function(NamedTuple):
-    """A function: how many arguments it takes, and its rule.
+    """A function: its number of arguments, and its rule.
 
     Attributes:
-        tensors: the arguments that are whole tensors, where others are constants.
+        tensors: the positions of tensor arguments if others are constants.
     """
 
     least: int
@@ -317,11 +317,11 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def apply(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
-    """Return the value of a function of values.
+    """Return the value of a function call.
 
     Raises:
-        TileNameError: there is no such function.
-        TileTypeError: the number of arguments, or one of them, does not fit.
+        TileNameError: the function does not exist.
+        TileTypeError: the number of arguments, or an argument, is invalid.
     """
     function: Function | None = None
     if call.function.startswith("assert_"):
@@ -409,7 +409,7 @@ def _folded(builder: Builder, call: Call, operands: Sequence[Any]) -> Constant:
     if None in values or is_float is None:
         if name not in ("/", "mod") or is_float is not False or values[1] != 0:
             return Constant(None, is_float)
-        values = [1, 0]  # whatever is divided, it is by zero
+        values = [1, 0]  # any divisor is zero
     try:
         return Constant(fold(name, values, is_float), is_float)
     except FoldingError as error:
@@ -433,7 +433,7 @@ def _refuse_tensor(builder: Builder, call: Call, operands: Sequence[Value]) -> U
 def _of_unknown(
     builder: Builder, call: Call, operands: Sequence[Value], function: Function
 ) -> Value:
-    """The value of a function whose inputs are unknown: a tensor of unknown shape, or unknown."""
+    """Return the value of a function with unknown inputs: a tensor of unknown shape, or unknown."""
     for each in operands[function.tensors :]:
         integer(builder, each, call, "a parameter")
     if any(isinstance(each, Tensor) for each in operands):

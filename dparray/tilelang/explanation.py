@@ -1,4 +1,4 @@
-"""How the contractions of a call are computed, and why."""
+"""Explanation of how the contractions of a call are computed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class ExplainedContraction:
-    """How one contraction is computed.
+    """The way in which one contraction is computed.
 
     Attributes:
-        statement: its text.
+        statement: its source.
         kind: ``"map"``, ``"reduction"``, ``"product"``, ``"kernel"``, ``"host"``, ``"nothing"``.
-        reason: why.
-        points: at most so many points for one output element.
-        source: the text of its kernel, if it has one.
+        reason: the reason.
+        points: the maximum number of points of one output element.
+        source: the source of its kernel, if it has one.
     """
 
     statement: str
@@ -46,7 +46,7 @@ class ExplainedContraction:
 
 @dataclass(frozen=True)
 class TileExplanation:
-    """How a call of a Tile function is computed; printed, it is a text."""
+    """The way in which a call of a Tile function is computed; prints as text."""
 
     contractions: tuple[ExplainedContraction, ...]
     operations: int

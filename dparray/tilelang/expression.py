@@ -1,7 +1,7 @@
-"""A contraction as the expression of one element, so that kernels of expressions compute it.
+"""A contraction as an expression of one element, which generated kernels compute.
 
-The text is that of its own kernel without the tile: what finds the output's index and stores the
-result is left out, and operands are indexed by one number, with strides as arguments.
+The source is that of its own kernel without the tile: the code that finds the output's index and
+stores the result is omitted, and operands are indexed by one number, with strides as arguments.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dparray.tilelang.contraction import Contracted
 from dparray.tilelang.kernel_text import Writer
 from dparray.tilelang.values import BOOL, DType
 
-#: Names of the writer's: local ones, indices of the output, numbers, arrays.
+#: Names that the writer uses: local variables, indices of the output, numbers, arrays.
 _LOCAL = re.compile(r"\b(?:(?:[wrtv]\d+)|(?:x\d+_\d+)|seen)\b")
 _INDEX = re.compile(r"\bi(\d+)\b")
 _NUMBER = re.compile(r"\bp(\d+)\b")
@@ -26,9 +26,9 @@ class Expression(NamedTuple):
     """The expression of an element.
 
     Attributes:
-        text: of the operands ``{0}``, ...: the arrays, the default if there is one, the positions
-            along ``axes`` of the output, then the numbers.
-        axes: those whose index it needs.
+        text: the expression of the operands ``{0}``, ...: the arrays, the default if there is one,
+            the indices along ``axes`` of the output, then the numbers.
+        axes: the axes whose index it needs.
         numbers: the values of the numbers.
     """
 
@@ -43,9 +43,9 @@ def expression_of(
     """Return the expression of a contraction with a valid set.
 
     Args:
-        contracted: what it computes.
-        dtypes: of the operands, and of the default last if there is one.
-        strides: of each operand, in elements.
+        contracted: the contraction.
+        dtypes: the dtypes of the operands, and last of the default if there is one.
+        strides: the strides of each operand, in elements.
     """
     return _Expression(contracted, dtypes, strides).expression()
 

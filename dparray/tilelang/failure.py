@@ -1,4 +1,4 @@
-"""Errors that show the line of the program they are about."""
+"""Errors that show the line of the program with the mistake."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def line_and_column(source: str, position: int) -> tuple[int, int]:
 
 
 def failure(kind: type[Error], source: str, position: int, what: str, cure: str) -> Error:
-    """Return an error of a class, with line, column, the line itself, a caret and the fix."""
+    """Return an error with line, column, the line itself, a caret and the fix."""
     line, column = line_and_column(source, position)
     lines = source.split("\n")
     text = lines[line - 1].rstrip("\r")

@@ -1,4 +1,4 @@
-"""Arithmetic of sizes and other constants, when shapes are known."""
+"""Arithmetic on sizes and other constants, when shapes are known."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Number = int | float
 
 
 class FoldingError(Exception):
-    """A constant expression without a value: the problem, and the fix."""
+    """Raised for a constant expression without a value, with the problem and the fix."""
 
     def __init__(self, what: str, cure: str) -> None:
         super().__init__(what)
@@ -20,7 +20,7 @@ class FoldingError(Exception):
 
 
 def quotient(a: Number, b: Number) -> Number:
-    """``a / b``: of integers toward zero, of floats as IEEE 754 has it."""
+    """Return ``a / b``: truncated for integers, as in IEEE 754 for floats."""
     if isinstance(a, int) and isinstance(b, int):
         if b == 0:
             raise FoldingError("division by zero", "the divisor is not 0")
@@ -34,7 +34,7 @@ def quotient(a: Number, b: Number) -> Number:
 
 
 def remainder(a: Number, b: Number) -> Number:
-    """``a - b * (a / b)``, with the sign of ``a`` as in C."""
+    """Return ``a - b * (a / b)``, with the sign of ``a`` as in C."""
     if isinstance(a, float) or isinstance(b, float):
         raise FoldingError("mod of a float", "mod takes integers")
     if b == 0:
@@ -43,7 +43,7 @@ def remainder(a: Number, b: Number) -> Number:
 
 
 def broadcast(a: Number, b: Number) -> Number:
-    """Return the size of an axis that two sizes stretch to."""
+    """Return the size to which two sizes broadcast."""
     if a != b and 1 not in (a, b):
         raise FoldingError(
             f"broadcast({a}, {b}): these sizes differ and none is 1", "give sizes that fit"
@@ -52,13 +52,13 @@ def broadcast(a: Number, b: Number) -> Number:
 
 
 def match(a: Number, b: Number) -> Number:
-    """``a``, if it is ``b`` as well."""
+    """Return ``a`` if it equals ``b``."""
     if a != b:
         raise FoldingError(f"match({a}, {b}): these sizes differ", "give arrays whose sizes agree")
     return a
 
 
-#: By function or operator; all take numbers and give one.
+#: By function or operator; all take numbers and return one.
 FOLDS: dict[str, Callable[..., Any]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -86,9 +86,9 @@ FOLDS: dict[str, Callable[..., Any]] = {
     "ident": lambda a: a,
 }
 
-#: Results are integers whatever the operands are.
+#: Functions whose results are integers for any operands.
 COMPARISONS = frozenset(("==", "!=", "<", ">", "<=", ">="))
-#: Only of constants.
+#: Functions of constants only.
 BIND_TIME_ONLY = frozenset(("mod", "broadcast", "match"))
 
 
@@ -96,7 +96,7 @@ def fold(function: str, values: list[Number], is_float: bool) -> Number:
     """Return the value of a function of constants.
 
     Raises:
-        FoldingError: it has none.
+        FoldingError: it has no value.
     """
     if function.startswith("assert_"):
         if not values[0]:

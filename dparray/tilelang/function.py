@@ -1,4 +1,4 @@
-"""Tile functions: made from text, called with arrays and numbers."""
+"""Tile functions: compiled from text, called with arrays and numbers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dparray.tilelang.values import DTYPES, Constant, DType, Tensor, floatx
 
 
 class CacheInfo(NamedTuple):
-    """How a function's cache of bound programs was used."""
+    """Statistics of a function's cache of bound programs."""
 
     hits: int
     misses: int
@@ -43,20 +43,20 @@ _MAX_PLANS = 256
 
 
 class TileFunction:
-    """A function of arrays in the Tile language; made by :func:`function`.
+    """A function of arrays in the Tile language, created by :func:`function`.
 
-    A call runs on the queue of its arrays and returns at once: elementwise results are pending, as
-    those of array code are. Programs bound to shapes, dtypes and numbers are kept.
+    A call runs on the queue of its arrays and returns immediately: element-wise results are
+    pending, as in array code. Programs bound to shapes, dtypes and numbers are cached.
 
     Attributes:
-        source: the text.
+        source: the program.
         inputs, outputs: the names, in order.
     """
 
     def __init__(self, source: str) -> None:
         if not isinstance(source, str):
             raise ArgumentError(
-                f"tilelang.function: {source!r} of type {type(source).__name__}; it takes a text, "
+                f"tilelang.function: {source!r} of type {type(source).__name__}; give a string, "
                 'tilelang.function("function (A) -> (B) { B = A; }")'
             )
         self.source = source
@@ -77,17 +77,17 @@ class TileFunction:
 
         Args:
             args, named: an array (dparray) or a Python number for each input.
-            out: an array of the same shape, dtype and queue to write to; of several outputs a
-                mapping by name, or a sequence in their order, ``None`` for those to be made.
-            device: where to compute if no input is an array.
+            out: an array of the same shape, dtype and queue to write to; for several outputs a
+                mapping by name, or a sequence in order, with ``None`` for new arrays.
+            device: the device to compute on if no input is an array.
 
         Returns:
-            The array; of several outputs a named tuple of them.
+            The array; for several outputs a named tuple of arrays.
 
         Raises:
-            TileError: the program does not fit the inputs; the class says how.
-            ExecutionPlacementError: the arrays are on different queues, and no policy of
-                :func:`dparray.placement` is in force.
+            TileError: the program does not match the inputs; the class names the kind of error.
+            ExecutionPlacementError: the arrays are on different queues, and no
+                :func:`dparray.placement` policy is active.
             HostConversionError: an input is a NumPy array.
             ArgumentError: inputs are missing or unknown.
         """
@@ -118,13 +118,13 @@ class TileFunction:
     def _ordered(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         if len(args) > len(self.inputs):
             raise ArgumentError(
-                f"tile function: {len(args)} inputs; it has {len(self.inputs)}: "
+                f"tile function: {len(args)} inputs were given; it has {len(self.inputs)}: "
                 f"{', '.join(self.inputs)}"
             )
         found = dict(zip(self.inputs, args, strict=False))
         for name, value in named.items():
             if name not in self.inputs or name in found:
-                what = "is given twice" if name in found else "is none of its inputs"
+                what = "is given twice" if name in found else "is not one of its inputs"
                 raise ArgumentError(
                     f"tile function: {name!r} {what}; they are {', '.join(self.inputs)}"
                 )
@@ -138,7 +138,7 @@ class TileFunction:
         return [found[name] for name in self.inputs]
 
     def _key(self, values: Sequence[Any]) -> tuple[Any, list[ndarray]]:
-        """The key of a bound program, and the arrays among the inputs."""
+        """Return the key of a bound program, and the arrays among the inputs."""
         key: list[Any] = [floatx()]
         arrays: list[ndarray] = []
         for at, value in enumerate(values):
@@ -195,12 +195,12 @@ class TileFunction:
     def _targets(
         self, out: Any, key: Any, values: Sequence[Any], placement: Placement
     ) -> list[ndarray | None]:
-        """The arrays to write to, checked before anything is computed."""
+        """Return the arrays to write to, checked before anything is computed."""
         if isinstance(out, Mapping):
             unknown = [name for name in out if name not in self.outputs]
             if unknown:
                 raise ArgumentError(
-                    f"tile function: out={unknown[0]!r} is none of its outputs; they are "
+                    f"tile function: out={unknown[0]!r} is not one of its outputs; they are "
                     f"{', '.join(self.outputs)}"
                 )
             given = [out.get(name) for name in self.outputs]
@@ -215,7 +215,7 @@ class TileFunction:
         for at, each in enumerate(kept):
             if any(each is other for other in kept[:at]):
                 raise ArgumentError(
-                    "tile function: one array is out for two outputs; give an array for each"
+                    "tile function: out= has one array for two outputs; give one for each"
                 )
         shapes = self._infer([_value_of(n, v) for n, v in zip(self.inputs, values, strict=True)])
         for name, target in zip(self.outputs, given, strict=True):
@@ -226,16 +226,16 @@ class TileFunction:
     # -- without arrays ----------------------------------------------------------------------
 
     def infer(self, /, *args: Any, **named: Any) -> dict[str, tuple[tuple[int, ...], DType]]:
-        """Shapes and dtypes of the outputs, without arrays.
+        """Return shapes and dtypes of the outputs, without arrays.
 
         Args:
             args, named: for each input a pair of shape and dtype, an array, or a number.
 
         Returns:
-            By output a pair of shape and dtype.
+            For each output a pair of shape and dtype.
 
         Raises:
-            TileError: the program does not fit.
+            TileError: the program does not match the inputs.
             ArgumentError: inputs are missing or unknown.
 
         Example:
@@ -261,7 +261,7 @@ class TileFunction:
     def submit(
         self, /, *args: Any, out: Any = None, device: Any = None, **named: Any
     ) -> Invocation:
-        """Compute the outputs now: all work is submitted, and the call returns before it ends.
+        """Compute the outputs immediately: submit all work, and return before it ends.
 
         Args:
             args, out, device, named: as in a call.
@@ -277,12 +277,12 @@ class TileFunction:
     def submitted(
         self, /, *args: Any, out: Any = None, device: Any = None, **named: Any
     ) -> Invocation:
-        """Return the same as :meth:`submit`, under a name that no queue has."""
+        """Submit the call as :meth:`submit` does, under an alternative name."""
         results = self(*args, out=out, device=device, **named)
         return Invocation(self.outputs, results if self._results is not None else [results])
 
     def explain(self, /, *args: Any, **named: Any) -> TileExplanation:
-        """How a call would be computed; nothing is computed or compiled.
+        """Return how a call would be computed, without computing or compiling anything.
 
         Args:
             args, named: as in a call.
@@ -302,11 +302,11 @@ class TileFunction:
         return explained(plan.contractions, count, is_host)
 
     def cache_info(self) -> CacheInfo:
-        """Return how often a call found its bound program."""
+        """Return how often a call found a cached bound program."""
         return CacheInfo(self._hits, self._misses, len(self._plans))
 
     def cache_clear(self) -> None:
-        """Forget the bound programs; compiled kernels stay."""
+        """Clear the cache of bound programs; compiled kernels stay cached."""
         self._plans.clear()
         self._hits = self._misses = 0
 
@@ -326,10 +326,10 @@ def _results_of(names: tuple[str, ...]) -> Any:
 
 
 def _number(name: str, value: Any) -> int | float:
-    """A Python number of an input."""
+    """Return the Python number of an input."""
     if isinstance(value, np.ndarray):
         raise HostConversionError(
-            f"tile function: input {name} is a NumPy array, which lives on the host; copy it to "
+            f"tile function: input {name} is a NumPy array, which is on the host; copy it to "
             f"the device first: {name}=dp.asarray({name})"
         )
     if isinstance(value, np.generic):
@@ -341,8 +341,8 @@ def _number(name: str, value: Any) -> int | float:
     if isinstance(value, ndarray):
         return value  # type: ignore[return-value]
     raise ArgumentError(
-        f"tile function: input {name} is {value!r} of type {type(value).__name__}; inputs are "
-        f"dparray arrays and Python numbers: {name}=dp.asarray(...)"
+        f"tile function: input {name} is {value!r} of type {type(value).__name__}; inputs must be "
+        f"dparray arrays or Python numbers: {name}=dp.asarray(...)"
     )
 
 
@@ -354,7 +354,7 @@ def _value_of(name: str, value: Any) -> Tensor | Constant:
 
 
 def _described(name: str, value: Any) -> Tensor | Constant:
-    """The tensor or number that ``infer`` was given for an input."""
+    """Return the tensor or number that was passed to ``infer`` for an input."""
     if not isinstance(value, tuple | list):
         return _value_of(name, value)
     shape, dtype = value if len(value) == 2 else (None, None)
@@ -371,8 +371,8 @@ def _described(name: str, value: Any) -> Tensor | Constant:
 def _tensor(name: str, shape: tuple[int, ...], dtype: DType) -> Tensor:
     if _dtypes.is_bfloat16(dtype):
         raise DTypeError(
-            f"tile function: input {name} is bfloat16, which the language does not have; "
-            f"give {name}.astype('float32')"
+            f"tile function: input {name} is bfloat16, which the language does not support; "
+            f"pass {name}.astype('float32')"
         )
     if dtype not in DTYPES:
         raise DTypeError(
@@ -397,7 +397,7 @@ def _check_target(
         )
     if _dtypes.as_dtype(target.dtype) != dtype:
         raise DTypeError(
-            f"tile function: out for {name} is {target.dtype}, the result {dtype}; give "
+            f"tile function: out for {name} is {target.dtype}, but the result is {dtype}; give "
             f"dp.empty({shape}, {dtype.name!r})"
         )
     if target.sycl_queue != placement.queue:
@@ -410,11 +410,11 @@ class _Place(NamedTuple):
 
 
 def function(source: str) -> TileFunction:
-    """Return a function of arrays from a program in the Tile language.
+    """Create a function of arrays from a program in the Tile language.
 
-    The text is checked here; what depends on shapes and dtypes at the call. Results are arrays on
-    the queue of the inputs, in their USM type; elementwise ones are pending, as those of array code
-    are, and fuse with what stands before and after.
+    The text is checked here; everything that depends on shapes and dtypes is checked at the call.
+    Results are arrays on the queue of the inputs, with their USM type. Element-wise results are
+    pending, as in array code, and are fused with operations before and after.
 
     Args:
         source: ``function (inputs) -> (outputs) { statements }``.
@@ -425,7 +425,7 @@ def function(source: str) -> TileFunction:
     Raises:
         TileSyntaxError: the text is not in the language.
         TileNameError: a name is not defined, or defined twice.
-        TileShapeError, TileTypeError, TileIndexError: what the text alone shows to be wrong.
+        TileShapeError, TileTypeError, TileIndexError: errors that the text alone shows.
 
     Example:
         >>> import dparray as dp

@@ -1,4 +1,4 @@
-"""Exact integer linear algebra: sublattices of congruences, and Hermite's form of a linear map."""
+"""Exact integer linear algebra: sublattices of congruences, and the Hermite normal form."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def rank(rows: Sequence[Sequence[Fraction | int]]) -> int:
 
 
 class Lattice(NamedTuple):
-    """The integer points ``origin + basis @ y`` for integer ``y``; ``basis`` by rows."""
+    """The integer points ``origin + basis @ y`` for integer ``y``; ``basis`` is stored by rows."""
 
     origin: Vector
     basis: Matrix
@@ -49,11 +49,10 @@ class Lattice(NamedTuple):
 def lattice_where_integral(
     forms: Sequence[tuple[Sequence[Fraction], Fraction]], size: int
 ) -> Lattice | None:
-    """Return the integer points at which all affine forms ``(coefficients, constant)`` are
-    integers.
+    """Return the integer points at which all affine forms have integer values.
 
     Each form with a denominator is a congruence; they are solved one after the other, each on the
-    lattice that the ones before it leave. ``None`` if no point is left.
+    lattice left by the earlier ones. Returns ``None`` if no point is left.
     """
     origin, basis = [0] * size, identity(size)
     for coefficients, constant in forms:
@@ -88,7 +87,7 @@ def lattice_where_integral(
 
 
 def _gather(row: Vector, unit: Matrix) -> int | None:
-    """Column operations that leave one element of ``row``; the same ones on ``unit``."""
+    """Apply column operations that leave one element of ``row``, and the same to ``unit``."""
     while True:
         held = [at for at, each in enumerate(row) if each]
         if not held:
@@ -108,9 +107,9 @@ class Hermite(NamedTuple):
     """``matrix @ unit == [form | 0]``, ``form`` in lower echelon with positive pivots.
 
     Attributes:
-        form: the columns that are left, by rows.
-        unit: the unimodular change of variables, by rows.
-        pivots: for each column of ``form`` the row of its pivot.
+        form: the nonzero columns, stored by rows.
+        unit: the unimodular change of variables, stored by rows.
+        pivots: the row of the pivot of each column of ``form``.
     """
 
     form: Matrix
@@ -119,14 +118,13 @@ class Hermite(NamedTuple):
 
 
 def hermite(matrix: Matrix, size: int) -> Hermite:
-    """Hermite's form of an integer matrix with ``size`` columns.
+    """Return the Hermite normal form of an integer matrix with ``size`` columns.
 
-    Columns that are zero stay where they are relative to each other, so that variables outside
-    the map remain themselves.
+    Zero columns keep their relative order, so that variables outside the map are unchanged.
     """
     work = [list(row) for row in matrix]
     unit = identity(size)
-    lines = [*work, *unit]  # both take all column operations
+    lines = [*work, *unit]  # both undergo all column operations
     pivots: list[int] = []
     for row in range(len(work)):
         done = len(pivots)

@@ -1,4 +1,4 @@
-"""The results of ``submit``, whose work is under way."""
+"""The results of ``submit``, whose work may still be running."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dparray.exceptions import KernelExecutionError
 
 
 class Invocation:
-    """A call of a Tile function that was submitted.
+    """A submitted call of a Tile function.
 
     Attributes:
         outputs: the arrays by name; they can be used immediately, and work on them runs later.
-        event: the ``dpctl.SyclEvent`` at the end of all work that was submitted for them.
+        event: the ``dpctl.SyclEvent`` at the end of all submitted work.
 
     Example:
         >>> import dparray as dp
@@ -37,11 +37,11 @@ class Invocation:
         self.event: Any = queue.submit_barrier(order_of(queue).before_launch())
 
     def done(self) -> bool:
-        """Return whether the work has ended."""
+        """Return whether the work is complete."""
         return bool(self.event.execution_status.name == "complete")
 
     def wait(self) -> None:
-        """Wait on the host until the work has ended.
+        """Wait on the host until the work is complete.
 
         Raises:
             KernelExecutionError: the device failed.

@@ -1,8 +1,8 @@
-"""The kernel of a contraction as text: one work-item per output element, or per tile of them.
+"""Source of a contraction's kernel, with one work-item per output element, or per tile.
 
-The text holds the structure: coefficients, the order of loops, dtypes. Sizes, offsets and bounds
-are arguments, so that shapes of one class share a kernel. All index arithmetic has 64 bits. A
-work-item writes its own elements and no other.
+The source contains the structure: coefficients, the order of loops, dtypes. Sizes, offsets and
+bounds are arguments, so that shapes of one class share a kernel. All index arithmetic has 64 bits.
+A work-item writes only its own elements.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from dparray.tilelang.contraction import Contracted
 from dparray.tilelang.domain import Domain
 from dparray.tilelang.values import DType
 
-#: Most work-items of one launch, with room below what drivers count to.
+#: The maximum number of work-items of one launch, safely below the limit of drivers.
 MAX_ITEMS = 1 << 30
-#: Elements of a tile that a work-item keeps in registers.
+#: The number of elements of a tile that a work-item keeps in registers.
 _TILES = range(16, 3, -1)
-#: Multiplications that a step of a tile's loop takes as long as besides its own: for its loads.
+#: The cost of the loads of a step in a tile's loop, in multiplications.
 _STEP = 4
-#: Floats in the longest vectors of CPUs.
+#: The number of floats in the longest vectors of CPUs.
 VECTOR = 16
-#: Elements up to which, and points of one from which, several work-items share one element.
+#: The maximum number of elements, and minimum number of points per element, for sharing elements.
 _FEW_ELEMENTS = 1024
 _MANY_POINTS = 4096
 _SHARES = 1024
 _LONG_LANES = 256
-#: Distances of elements up to which they are in the text: compilers make wide loads of them.
+#: Smaller distances of elements are literals in the source: compilers then generate wide loads.
 _MAX_LITERAL_DISTANCE = 32
-#: Most work-items of a group along the last but one extent.
+#: The maximum number of work-items of a group along the second-last dimension.
 MAX_ACROSS = 64
-#: Work-items from which on further dimensions of the output are loops.
+#: With at least this many work-items, further dimensions of the output are loops.
 _ENOUGH_ITEMS = 1 << 14
-#: Loops of so many steps have them in the text: compilers keep what they walk in registers.
+#: Loops with at most this many steps have literal bounds: compilers then keep data in registers.
 _MAX_LITERAL = 64
-#: Copies of the body that short loops are written out to.
+#: The maximum number of copies of the body of unrolled loops.
 _MAX_COPIES = 12
 
 
 class Text(NamedTuple):
-    """A kernel and how it is launched.
+    """A kernel and its launch parameters.
 
     Attributes:
-        source: its text; arguments are the output, the operands, the default, then numbers.
+        source: its source; the arguments are the output, the operands, the default, then numbers.
         numbers: the values of the numbers.
         items: the range.
-        grouped: work-items lie in groups, over a range whose last but one extent is rounded up.
-        parts: where it is not 0, the output has so many partial results along a last axis.
-        is_tiled: a work-item computes several elements.
+        grouped: whether work-items form groups, over a range whose second-last size is rounded up.
+        parts: if nonzero, the output has this many partial results along a last axis.
+        is_tiled: whether a work-item computes several elements.
     """
 
     source: str
@@ -76,15 +76,15 @@ def text_of(
     """Return the kernel of a contraction with a valid set.
 
     Args:
-        contracted: what it computes.
-        dtypes: of the operands, and of the default last if there is one.
-        strides: of the same, in elements.
+        contracted: the contraction.
+        dtypes: the dtypes of the operands, and last of the default if there is one.
+        strides: their strides, in elements.
     """
     return Writer(contracted, dtypes, strides).text()
 
 
 class Writer:
-    """Writes the lines of a contraction; with ``is_alone=False`` for one element, not shared."""
+    """Writes the source of a contraction; with ``is_alone=False`` for one element, not shared."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Writer:
         if is_alone and not self.parts:
             self.lanes, self.tile = tiled(domain, self.lanes)
         self.counts = 1 if self.tile is None else self.tile.length
-        # A short last dimension alone would make groups too small to pay for their start.
+        # A single short last dimension would make groups too small to be worth their start.
         self.grouped = False
         self.unrolled = {} if self.parts else _unrolled(domain, self.counts)
         self.is_tile_an_id = False  # whether a work-item's id is the number of its tile
@@ -116,10 +116,10 @@ class Writer:
             contracted.has_default or contracted.aggregation in "*><"
         )
 
-    # -- pieces ------------------------------------------------------------------------------
+    # -- helpers -----------------------------------------------------------------------------
 
     def number(self, value: int) -> str:
-        """Return an argument with a value; 0 is written out."""
+        """Return an argument with a value; 0 is a literal."""
         if value == 0:
             return "0"
         return self.numbers.setdefault(value, f"p{len(self.numbers)}")
@@ -131,7 +131,7 @@ class Writer:
     def sum(
         self, coefficients: Sequence[int], constant: int, skip: int = -1, shift: str = ""
     ) -> str:
-        """Return an affine form of the variables as text."""
+        """Return the source of an affine form of the variables."""
         parts = []
         for at, a in enumerate(coefficients):
             if a and at != skip:
@@ -154,7 +154,7 @@ class Writer:
         return f"uint64({' + '.join(parts)})"
 
     def offset(self, operand: int) -> tuple[list[int], int]:
-        """Return the offset of an operand's element in memory: a factor for each variable, a
+        """Return the offset of an operand's element in memory: factors of variables, and a
         constant.
         """
         factors = [0] * self.domain.variables
@@ -166,7 +166,7 @@ class Writer:
             strict=True,
         )
         for term, (_, size), stride in described:
-            if size > 1:  # else the index is 0
+            if size > 1:  # otherwise the index is 0
                 constant += term.constant * stride
                 for at, a in enumerate(term.coefficients):
                     factors[at] += a * stride
@@ -188,7 +188,7 @@ class Writer:
 
     @property
     def is_ragged(self) -> bool:
-        """Whether the last tile is cut."""
+        """Return whether the last tile is partial."""
         return (
             self.tile is not None and self.domain.shape[self.tile.dimension] % self.tile.length > 0
         )
@@ -212,7 +212,7 @@ class Writer:
         return Text(source, tuple(self.numbers), items, self.grouped, self.parts, is_tiled)
 
     def body_of_element(self) -> list[str]:
-        """Lines that aggregate the points of an element, or of a tile; the names of the totals."""
+        """Emit the aggregation of an element's or a tile's points; return the totals' names."""
         conditions = self.solve()
         total = [f"t{copy}" for copy in range(self.counts)]
         for each in total:
@@ -228,7 +228,7 @@ class Writer:
         return total
 
     def indices(self) -> tuple[int, ...]:
-        """Lines that find the output element; the range."""
+        """Emit the computation of the output element's index; return the range."""
         extents = list(self.domain.shape)
         if self.parts:
             return self.indices_of_parts(extents)
@@ -246,7 +246,7 @@ class Writer:
             items = self.indices_of_cut_dimension(lanes, [extents[at] for at in others])
         else:
             items, across = (lanes,), -1
-            # In groups, the last but one extent is rounded up, by less than a group has.
+            # In groups, the second-last size is rounded up by less than a group.
             if len(others) > 1 and lanes * (extents[others[-1]] + MAX_ACROSS) <= MAX_ITEMS:
                 items = (extents[others[-1]], lanes)
                 self.grouped = lanes < _LONG_LANES
@@ -285,9 +285,9 @@ class Writer:
         return items
 
     def walk(self, dimensions: Sequence[int], by_items: int, extents: Sequence[int]) -> None:
-        """Lines that make an id the index along one dimension, and loop over the others.
+        """Emit the index along one dimension from an id, and loops over the others.
 
-        Of an index that is found by divisions drivers do not know that neighbors share it.
+        If an index is computed by divisions, drivers do not know that neighbors share it.
         """
         assert self.tile is not None
         for at in dimensions:
@@ -299,11 +299,11 @@ class Writer:
         self.is_tile_an_id = self.is_tile_an_id or self.tile.dimension in dimensions
 
     def begin_tile(self, at: int, length: int) -> None:
-        """Lines that make the index of a tile's first element of the tile's number.
+        """Emit the index of a tile's first element from the tile's number.
 
-        The last tile begins earlier, and leaves out what the one before it writes. Where the number
-        is a work-item's id, that alone is compared: CPU drivers make vectors of the rest then.
-        Nothing is chosen by max, with which they make none, and take 20 times as long.
+        The last tile begins earlier, and skips elements that the one before it writes. If the
+        number is a work-item's id, only the id is compared, since CPU drivers then vectorize the
+        rest. `max` is avoided, since drivers do not vectorize it, which takes 20 times as long.
         """
         extent = self.domain.shape[at]
         if not self.is_ragged:
@@ -322,7 +322,7 @@ class Writer:
             self.line(f"i{at} = i{at} - cut")
 
     def is_own(self, copy: int) -> str:
-        """Return the condition that the last tile has to write an element, which no other does."""
+        """Return the condition under which the last tile writes an element that no other does."""
         if not self.is_tile_an_id or self.tile is None:
             return f"cut <= {copy}"
         extent, length = self.domain.shape[self.tile.dimension], self.tile.length
@@ -330,7 +330,7 @@ class Writer:
         return f"tile < {self.number(extent // length)} or {cut} <= {copy}"
 
     def divide_lanes(self, extents: Sequence[int]) -> None:
-        """Lines that make the indices along the lanes; all but the first are short."""
+        """Emit the indices along the lanes; all except the first are short."""
         rest = "lane"
         for at in self.lanes[:0:-1]:
             self.line(f"q{at} = {rest} // uint64({extents[at]})")
@@ -339,7 +339,7 @@ class Writer:
         self.line(f"i{self.lanes[0]} = int64({rest})")
 
     def divide_rest(self, dimensions: Sequence[int], extents: Sequence[int]) -> None:
-        """Lines that make the indices of dimensions of their position in row-major order."""
+        """Emit the indices along dimensions from their row-major position."""
         for at in dimensions[:0:-1]:
             size = self.number(extents[at])
             self.line(f"q{at} = rest // {size}")
@@ -349,7 +349,7 @@ class Writer:
             self.line(f"i{dimensions[0]} = rest")
 
     def indices_of_parts(self, extents: list[int]) -> tuple[int, ...]:
-        """Return the same where neighboring work-items share the points of an output element."""
+        """Emit the indices if neighboring work-items share the points of an output element."""
         self.line("rest = int64(item.get_id(0))")
         self.line("part = int64(item.get_id(1))")
         self.divide_rest(range(self.rank), extents)
@@ -360,7 +360,7 @@ class Writer:
         return f"item.get_{'global_' if self.grouped else ''}id({dimension})"
 
     def indices_of_cut_dimension(self, lanes: int, extents: list[int]) -> tuple[int, ...]:
-        """Return the same where one dimension has more elements than a launch has work-items."""
+        """Emit the indices if one dimension has more elements than a launch has work-items."""
         width = min(1 << 20, MAX_ITEMS)
         size = self.number(lanes)
         everything = lanes * prod(extents)
@@ -374,7 +374,7 @@ class Writer:
         return min(rows, step), width
 
     def solve(self) -> list[str]:
-        """Lines that find the solved variables; the conditions of the element."""
+        """Emit the solved variables; return the conditions of the element."""
         conditions: list[str] = []
         for at, each in enumerate(self.domain.solved):
             terms = " - ".join(
@@ -403,7 +403,7 @@ class Writer:
         return f"{rest}" if a == -1 else f"({rest}) // {-a}"
 
     def loops(self, total: list[str], at: int = 0) -> None:
-        """Loops from a free variable inwards; short ones of constant bounds are written out."""
+        """Emit loops from a free variable inwards; short ones with constant bounds are unrolled."""
         if at == len(self.domain.loops):
             if self.has_flag:
                 self.line("seen = True")
@@ -453,7 +453,7 @@ class Writer:
         self.depth -= 1
 
     def body(self, total: list[str]) -> None:
-        """One point: loads, the combination, and the aggregation, for each copy of the tile."""
+        """Emit one point: loads, combination, and aggregation, for each copy of the tile."""
         contracted, moved = self.contracted, self.tiled_variable()
         dtype, compared = contracted.dtype, contracted.compared
         for copy, name in enumerate(total):
@@ -484,7 +484,7 @@ class Writer:
         return of.combined(contracted.combination, values[0], values[1], contracted.dtype)
 
     def store(self, total: list[str]) -> None:
-        """Lines that write the results."""
+        """Emit the stores of the results."""
         dtype = self.contracted.dtype
         for copy, name in enumerate(total):
             subscript = self.output(copy, contiguous_strides(self.domain.shape, 1))
@@ -509,16 +509,14 @@ class Writer:
             self.depth = outside
 
     def output(self, copy: int, strides: Sequence[int]) -> str:
-        """Return the offset of the output's element in memory of some strides, for a copy of the
-        tile.
-        """
+        """Return the offset of the output's element for some strides, for a copy of the tile."""
         shares = self.parts or 1
         extents = self.domain.shape
         walked = {f"i{at}": strides[at] for at in range(self.rank) if extents[at] > 1}
         along = [at for at in self.lanes if extents[at] > 1]
         steps = [strides[at] * extents[at] for at in along[1:]]
         if not self.parts and len(along) > 1 and steps == [strides[at] for at in along[:-1]]:
-            # As one number: of the sum of its parts compilers do not see that it is one.
+            # A single expression, since compilers do not recognize a sum of its parts.
             walked = {name: each for name, each in walked.items() if int(name[1:]) not in along}
             walked["int64(lane)"] = strides[along[-1]]
         texts = [self.times(name, each * shares) for name, each in walked.items() if each]
@@ -529,9 +527,9 @@ class Writer:
 
 
 def _one_value(level: Level, variable: int) -> tuple[Inequality, Inequality] | None:
-    """The bounds between which a loop has one value, whatever the variables before it are.
+    """Return the bounds between which a loop has one value for any earlier variables.
 
-    From ``a * w <= r`` and ``a * w >= r - a + 1`` follows that ``w`` is ``r // a``.
+    From ``a * w <= r`` and ``a * w >= r - a + 1`` it follows that ``w`` is ``r // a``.
     """
     for high in level.upper:
         for low in level.lower:
@@ -550,7 +548,7 @@ def _nested(function: str, texts: list[str]) -> str:
 
 
 def _unrolled(domain: Domain, copies: int) -> dict[int, range]:
-    """The loops that are written out, from the innermost, with their values."""
+    """Return the unrolled loops, from the innermost, with their values."""
     found: dict[int, range] = {}
     for at in reversed(range(len(domain.loops))):
         known = _known_range(domain.loops[at])
@@ -564,7 +562,7 @@ def _unrolled(domain: Domain, copies: int) -> dict[int, range]:
 
 
 def _known_range(level: Level) -> range | None:
-    """The values of a loop whose bounds depend on no other variable."""
+    """Return the values of a loop whose bounds depend on no other variable."""
     if len(level.lower) != 1 or len(level.upper) != 1:
         return None
     (low,), (high,) = level.lower, level.upper
@@ -587,7 +585,7 @@ def lanes_of(shape: Sequence[int]) -> tuple[int, ...]:
 def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
     """Return how many work-items share an output element's points, and by which loop; 0 for none.
 
-    Only where few elements have many points, and where a share without points changes nothing.
+    Used only if few elements have many points, and a share without points changes nothing.
     """
     elements = 1 << (prod(domain.shape) - 1).bit_length()
     if (
@@ -607,9 +605,9 @@ def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
 
 
 def tiled(domain: Domain, lanes: tuple[int, ...]) -> tuple[tuple[int, ...], Tile | None]:
-    """Return the lanes and a tile that pays, if there is one.
+    """Return the lanes and a profitable tile, if there is one.
 
-    Short rows, which would fill no vector, are computed by one work-item each.
+    Short rows, which do not fill a vector, are computed by one work-item each.
     """
     if domain.points < 4 or len(domain.operands) < 2:
         return lanes, None
@@ -635,9 +633,7 @@ def _length_of_tiles(extent: int) -> int:
 
 
 def is_tileable(domain: Domain, dimension: int) -> bool:
-    """Return whether elements along a dimension have the same loops, and read an operand
-    together.
-    """
+    """Return whether elements along a dimension have the same loops, and share an operand."""
     at = next((at for at, each in enumerate(domain.solved) if each.row == dimension), None)
     if at is None or domain.solved[at].divisor != 1 or any(domain.solved[at].terms):
         return False

@@ -1,7 +1,7 @@
-"""How kernels of contractions compute in each dtype: texts in the kernel language.
+"""The arithmetic of contraction kernels in each dtype, as source in the kernel language.
 
-Integers are computed in 64 bits and cut to their width where it shows; Booleans are 0 and 1; a half
-is a float32 rounded after every operation, its memory the bits.
+Integers are computed in 64 bits and truncated to their width where it matters; Booleans are 0 and
+1; float16 is a float32 rounded after every operation, stored as bits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def stored(text: str, dtype: DType) -> str:
 
 
 def cut(text: str, dtype: DType) -> str:
-    """Return an integer of 64 bits, or a float, as a value of a dtype."""
+    """Truncate a 64-bit integer or a float to a value of a dtype."""
     if dtype == FLOAT16:
         return f"half({text})"
     if dtype == BOOL:
@@ -46,7 +46,7 @@ def cut(text: str, dtype: DType) -> str:
 
 
 def converted(text: str, dtype: DType, wanted: DType) -> str:
-    """Return a value of a dtype in another one."""
+    """Convert a value of a dtype to another one."""
     if dtype == wanted:
         return text
     if wanted == FLOAT16:
@@ -61,7 +61,7 @@ def converted(text: str, dtype: DType, wanted: DType) -> str:
 
 
 def combined(sign: str, left: str, right: str, dtype: DType) -> str:
-    """``left * right`` or ``left + right`` in a dtype."""
+    """Return ``left * right`` or ``left + right`` in a dtype."""
     if dtype == BOOL:
         return f"({left} {'&' if sign == '*' else '|'} {right})"
     return cut(f"({left} {sign} {right})", dtype)
@@ -101,7 +101,7 @@ def accumulated(
 
 
 def memory(dtype: DType) -> DType:
-    """Return the dtype under which a kernel sees memory."""
+    """Return the dtype as which a kernel accesses memory."""
     return np.dtype(np.uint16) if dtype == FLOAT16 else dtype
 
 

@@ -1,8 +1,8 @@
 """Convolutions and dense layers of neural networks as Tile functions.
 
-Convolutions are direct: the program states which elements meet, and its kernel keeps several
-results of a work-item in registers. With a window of one element they are products of matrices.
-Borders are filled with zeros before, so that the loops need no conditions.
+Convolutions are direct: the program specifies which elements are combined, and its kernel keeps
+several results of a work-item in registers. With a window of one element they are matrix products.
+Borders are padded with zeros first, so that the loops need no conditions.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from dparray.tilelang.windows import (
     space_of,
 )
 
-#: Elements of an image from which on it pays to have whole vectors of filters.
+#: The minimum number of elements of an image for which padding filters to whole vectors pays off.
 _LARGE = 1 << 15
-#: Windows of one element: multiplications up to which BLAS computes on the calling thread alone.
+#: For windows of one element: the number of multiplications up to which BLAS uses one thread.
 _SMALL_PRODUCT = 1 << 18
 
 
@@ -47,7 +47,7 @@ def conv(
     groups: int = 1,
     channels: str = "last",
 ) -> ndarray:
-    """Return a batch of convolutions in one, two or three dimensions, as neural networks mean them.
+    """Return a batch of convolutions in one, two or three dimensions, as in neural networks.
 
     The kernel is not reversed (a cross-correlation), and every output channel sums over all input
     channels of its group.
@@ -57,21 +57,21 @@ def conv(
             ``"first"``.
         w: ``(*window, in / groups, out)`` with ``channels="last"``, ``(out, in / groups, *window)``
             with ``"first"``.
-        strides: steps of the window, one for each dimension or one for all.
-        padding: ``"valid"`` for none, ``"same"`` so that stride 1 keeps the size, or numbers of
+        strides: strides of the window, one for each dimension or one for all.
+        padding: ``"valid"`` for none, ``"same"`` to keep the size with stride 1, or the number of
             zeros: one for all borders, or for each dimension one or a pair (before, after).
-        dilation: distances of the elements of the window, at least 1.
-        groups: into how many groups of equal size the channels are divided, each with filters of
-            its own; as many groups as input channels make a depthwise convolution.
-        channels: where the channels are: ``"last"`` or ``"first"``.
+        dilation: the spacing of the window's elements, at least 1.
+        groups: the number of equal groups of channels, each with its own filters; with as many
+            groups as input channels, the convolution is depthwise.
+        channels: the position of the channels, ``"last"`` or ``"first"``.
 
     Returns:
         An array with the axes of ``x``, of the common dtype of ``x`` and ``w`` in Tile's rules, on
-        their queue and in their USM type. With ``"first"`` it is a view of memory in which the
-        channels are last, so that the next convolution needs no copy.
+        their queue and with their USM type. With ``"first"`` it is a view of channels-last memory,
+        so that the next convolution needs no copy.
 
     Raises:
-        ShapeError: the arrays do not fit together, or the window is larger than the padded space.
+        ShapeError: the shapes do not match, or the window is larger than the padded space.
         ArgumentError: invalid strides, padding, dilation, groups or channels.
         ExecutionPlacementError: the arrays are on different queues.
 
@@ -88,7 +88,7 @@ def conv(
     count = space_of("conv", x, channels)
     if w.ndim != count + 2:
         raise ShapeError(
-            f"conv: w has shape {w.shape}, x {x.shape}; they have equally many dimensions"
+            f"conv: w has shape {w.shape} and x {x.shape}; they must have equally many dimensions"
         )
     is_first = channels == "first"
     steps = numbers_of("conv", "strides", strides, count)
@@ -113,7 +113,7 @@ def conv(
 
 
 def _check_channels(given: int, depth: int, filters: int, groups: int, channels: str) -> None:
-    """Check that the channels of an image, those of filters, and groups fit together."""
+    """Check that the channels of an image, the channels of filters, and groups match."""
     if given % groups or filters % groups:
         raise ShapeError(
             f"conv: groups={groups} must divide the {given} channels of x and the {filters} of w"
@@ -128,14 +128,14 @@ def _check_channels(given: int, depth: int, filters: int, groups: int, channels:
 
 
 def _contiguous(x: ndarray) -> ndarray:
-    """Return an array whose channels are neighbors in memory; apart, they take 5 times as long."""
+    """Return an array with contiguous channels; other layouts take 5 times as long."""
     return x if is_contiguous(x.shape, x.strides, x.itemsize) else copy_of(x)
 
 
 def _is_product(x: ndarray, w: ndarray) -> bool:
-    """Return whether a convolution is a product of matrices that libraries compute faster.
+    """Return whether a convolution is a matrix product that libraries compute faster.
 
-    Nothing is compiled for it. On a CPU the kernel is as fast for large products, and it does not
+    It then needs no compilation. On a CPU the kernel is as fast for large products, and it does not
     wait for the threads of BLAS, which keep a core busy for some time after each product.
     """
     if any(size > 1 for size in w.shape[:-2]) or not (x.dtype == w.dtype in (FLOAT32, FLOAT64)):
@@ -156,7 +156,7 @@ def _convolved(
         if kind == "grouped":
             x = reshape(x, (*x.shape[:-1], groups, depth))
         made = _convolution(steps, apart, kind)(x, w)
-        # A view of a pending array has it computed, so there is none where the shape is right.
+        # A view of a pending array would evaluate it, so none is made if the shape is correct.
         return made if kind == "depthwise" else reshape(made, (*made.shape[:-2], filters))
     if _is_product(x, w):
         cuts = (slice(None), *(slice(None, None, step) for step in steps))
@@ -167,8 +167,8 @@ def _convolved(
     whole = -(-filters // VECTOR) * VECTOR
     if filters % VECTOR < 3 or whole > 2 * filters or x.size < _LARGE:
         return convolve(x, w)
-    # Neighboring work-items are neighboring filters: drivers compute those beyond whole vectors one
-    # by one, which takes longer than filters of zeros do.
+    # Neighboring work-items compute neighboring filters: drivers compute the remainder of a vector
+    # one by one, which takes longer than zero filters.
     wider = convolve(x, pad(w, ((0, 0),) * (w.ndim - 1) + ((0, whole - filters),)))
     return copy_of(wider[..., :filters])
 
@@ -185,7 +185,7 @@ def dense(x: ndarray, w: ndarray, b: ndarray | None = None) -> ndarray:
         A pending array (batch, out) of the common dtype in Tile's rules.
 
     Raises:
-        TileShapeError: the arrays do not fit together.
+        TileShapeError: the shapes do not match.
         ExecutionPlacementError: they are on different queues.
 
     Example:

@@ -1,4 +1,4 @@
-"""Tile text to tokens."""
+"""Conversion of Tile text to tokens."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def tokens(source: str) -> list[Token]:
     """Return the tokens of a program, the last one of kind ``end``.
 
     Raises:
-        TileSyntaxError: a character that begins no token, or a comment.
+        TileSyntaxError: a character does not begin a token, or is a comment.
     """
     found: list[Token] = []
     position = 0

@@ -1,4 +1,4 @@
-"""Typed operations as calls of array functions."""
+"""Lowering of typed operations to calls of array functions."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Instruction(NamedTuple):
     """A step of a plan.
 
     Attributes:
-        call: takes the placement and arrays.
-        sources, target: slots.
-        last: slots that nothing reads after it.
+        call: accepts the placement and arrays.
+        sources, target: slot numbers.
+        last: slots that nothing reads afterwards.
     """
 
     call: Step
@@ -45,11 +45,11 @@ class Plan(NamedTuple):
     """A bound program as array operations.
 
     Attributes:
-        slots: how many there are; the inputs' come first, in the order of ``inputs``.
-        outputs: the slot of each, and whether it has to be copied, so that it shares no memory
-            with an input or with another output.
+        slots: the number of slots; those of the inputs come first, in the order of ``inputs``.
+        outputs: the slot of each output, and whether it must be copied so that it does not share
+            memory with an input or with another output.
         contractions: those in it.
-        alone: the only step, where its result is the only output and takes all inputs in order.
+        alone: the only step, if its result is the only output and it uses all inputs in order.
     """
 
     inputs: tuple[str, ...]
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
     alone: Step | None = None
 
     def run(self, placement: Placement, arrays: Sequence[ndarray]) -> list[ndarray]:
-        """Compute the outputs; what is elementwise stays pending."""
+        """Compute the outputs; element-wise results stay pending."""
         if self.alone is not None:
             return [self.alone(placement, *arrays)]
         slots: list[Any] = [*arrays, *[None] * (self.slots - len(arrays))]
@@ -152,14 +152,14 @@ def _first(a: Any, b: Any) -> Any:
 
 
 def _truncated_quotient(a: Any, b: Any) -> Any:
-    """Integers divided toward zero."""
+    """Divide integers with truncation."""
     floored = ew.floor_divide(a, b)
     has_rest = ew.not_equal(ew.multiply(floored, b), a)
     return ew.add(floored, ew.logical_and(has_rest, ew.less(floored, 0)))
 
 
 def _half_away(x: Any) -> Any:
-    """Rounded to the nearest integer, ties away from zero."""
+    """Round to the nearest integer, ties away from zero."""
     whole = ew.trunc(x)
     is_half = ew.greater_equal(ew.abs(ew.subtract(x, whole)), 0.5)
     return ew.add(whole, ew.where(is_half, ew.copysign(ew.where(is_half, 1.0, x), x), 0.0))
@@ -169,7 +169,7 @@ def _and_not(a: Any, b: Any) -> Any:
     return ew.logical_and(a, ew.logical_not(b))
 
 
-#: Operations on Booleans: the result of C's arithmetic, as a Boolean.
+#: Operations on Booleans: the result of C's arithmetic as a Boolean.
 _ON_BOOLS: dict[str, Callable[..., Any]] = {
     "add": ew.logical_or,
     "subtract": ew.logical_xor,
@@ -197,7 +197,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def function_of(name: str, dtype: DType) -> Callable[..., Any]:
-    """Return the array function of an elementwise operation on operands of a dtype."""
+    """Return the array function of an element-wise operation on operands of a dtype."""
     if dtype == BOOL and name in _ON_BOOLS:
         return _ON_BOOLS[name]
     if name == "divide":
@@ -275,7 +275,7 @@ def _values(operation: Operation, shape: tuple[int, ...], dtype: DType) -> Step:
 
 
 def _indices_of(operation: Operation, rows: int) -> Callable[..., ndarray]:
-    """The indices of a gather or scatter, from its arrays, inside of the rows."""
+    """Clamp the indices of a gather or scatter to the rows."""
     given = operation.operands[1]
     if isinstance(given, Literal):
         value = np.asarray(np.clip(given.value, 0, max(rows - 1, 0)), given.dtype)

@@ -1,4 +1,4 @@
-"""Tokens to the syntax tree, by recursive descent."""
+"""Conversion of tokens to the syntax tree, by recursive descent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dparray.tilelang.syntax import (
     Statement,
 )
 
-# Binary operators, loosest first; those of a level in _UNCHAINED stand alone.
+# Binary operators by increasing precedence; those of a level in _UNCHAINED do not chain.
 _LEVELS: tuple[tuple[str, ...], ...] = (
     *(("^",), ("|",), ("&",), ("==", "!="), (">", ">=", "<", "<=")),
     *(("<<", ">>"), ("+", "-"), ("*", "/")),
@@ -29,8 +29,8 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
 _UNCHAINED = (3, 4)
 _AGGREGATIONS = ("+", "*", ">", "<", "=")
 _NUMBERS = "a number has digits on both sides of its point: 1.0, 0.5"
-#: Deeper nesting is refused before Python's own stack is full: by the parser, which needs several
-#: calls for each level, and by the walks over its tree.
+#: Deeper nesting is rejected before Python's own stack overflows: by the parser, which needs
+#: several calls per level, and by the passes over its tree.
 _DEEPEST = 40
 _MAX_HEIGHT = 240
 _MAX_DIGITS = 309  # of the largest float64
@@ -389,7 +389,7 @@ class _Parser:
     # -- expressions -------------------------------------------------------------------------
 
     def made(self, function: str, operands: tuple[Expression, ...], position: int) -> Call:
-        """Return a call; raise where the tree gets too high for Python's stack."""
+        """Return a call; raise if the tree becomes too high for Python's stack."""
         height = 1 + max([self.heights.get(id(each), 0) for each in operands])
         if height > _MAX_HEIGHT:
             raise self.refused(

@@ -1,4 +1,4 @@
-"""All valid points of a small contraction, as arrays: what the host computes with."""
+"""All valid points of a small contraction as arrays, with which the host computes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Points(NamedTuple):
-    """The valid points, those of one output element beside each other.
+    """The valid points, grouped by output element.
 
     Attributes:
         counts: for each output element, in row-major order, the number of its points.
@@ -76,7 +76,7 @@ def _sum(terms: tuple[int, ...], variables: list[Array], like: Array) -> Array:
 
 
 def linear(domain: Domain, operand: int, shape: tuple[int, ...], points: Points) -> Array:
-    """Return the row-major positions in an operand that the points read."""
+    """Return the row-major indices in an operand that the points read."""
     like = points.variables[0] if points.variables else np.zeros(int(points.counts.sum()), np.int64)
     total: Any = np.zeros(like.shape, np.int64)
     for size, term in zip(shape, domain.operands[operand], strict=True):

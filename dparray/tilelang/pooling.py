@@ -1,6 +1,6 @@
-"""Pooling: the largest element, or the mean, of each window.
+"""Pooling: the maximum or the mean of each window.
 
-Windows read the array itself, never a padded copy: elements outside of it are not points.
+Windows read the array itself, not a padded copy: elements outside of it are not points.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ def max_pool(
     indices: bool = False,
     channels: str = "last",
 ) -> Any:
-    """Return the largest element of each window; elements outside of the array are left out.
+    """Return the maximum of each window; elements outside of the array are ignored.
 
     Args:
         x: ``(batch, *space, channels)`` with ``channels="last"``, ``(batch, channels, *space)``
             with ``"first"``.
-        size: size of the window, one for each dimension or one for all.
-        strides: steps of the window. Defaults to its size.
+        size: the size of the window, one for each dimension or one for all.
+        strides: the strides of the window. Defaults to its size.
         padding: as in :func:`conv`.
-        dilation: distances of the elements of the window, at least 1.
-        ceil: whether a last window may reach beyond the padding, if it begins before its end.
-        indices: whether to return the positions of the elements, too.
+        dilation: the spacing of the window's elements, at least 1.
+        ceil: whether the last window may extend beyond the padding, if it begins before its end.
+        indices: whether to also return the indices of the elements.
         channels: as in :func:`conv`.
 
     Returns:
-        A pending array with the axes of ``x``, of its dtype and placement: NaN where the window
-        has a NaN, as in :func:`dparray.max`. With ``indices=True`` a pair: that array, and the
-        position of each element, the first of equal ones, in the flattened space of its batch and
-        channel, int64.
+        A pending array with the axes of ``x``, of its dtype and placement; NaN if the window
+        contains NaN, as in :func:`dparray.max`. With ``indices=True`` a pair: that array, and the
+        int64 index of each element (the first of equal ones) in the flattened space of its batch
+        and channel.
 
     Raises:
         ShapeError: the window is larger than the padded space.
@@ -99,12 +99,12 @@ def avg_pool(
     count_padding: bool = False,
     channels: str = "last",
 ) -> ndarray:
-    """Return the mean of each window; elements outside of the array are left out.
+    """Return the mean of each window; elements outside of the array are ignored.
 
     Args:
         x, size, strides, padding, dilation, ceil, channels: as in :func:`max_pool`.
         count_padding: whether padding counts as zeros; the part of a window beyond the padding,
-            which ``ceil`` allows, does not count.
+            which ``ceil`` allows, never counts.
 
     Returns:
         A pending array with the axes of ``x``; integers are converted to the default float dtype.
@@ -133,7 +133,7 @@ def avg_pool(
 
 
 class _Program(NamedTuple):
-    """The part of a window that a program states; its sizes are arguments."""
+    """The compile-time part of a window; its sizes are arguments."""
 
     size: tuple[int, ...]
     steps: tuple[int, ...]
@@ -145,9 +145,9 @@ class _Window(NamedTuple):
     """A window that moves over a space.
 
     Attributes:
-        program: its size, steps, dilation and borders.
-        space: sizes of the space.
-        counts: how many windows there are along each dimension.
+        program: its size, strides, dilation and borders.
+        space: the sizes of the space.
+        counts: the number of windows along each dimension.
     """
 
     program: _Program
@@ -155,7 +155,7 @@ class _Window(NamedTuple):
     counts: tuple[int, ...]
 
     def elements(self, count_padding: bool) -> list[np.ndarray]:
-        """Return for each dimension how many elements each window has there."""
+        """Return for each dimension the number of elements inside the array, by window."""
         size, steps, apart, borders = self.program
         return [
             _elements(size[a], steps[a], apart[a], borders[a], self.space[a], count, count_padding)
@@ -173,7 +173,7 @@ def _elements(
     count: int,
     count_padding: bool,
 ) -> np.ndarray:
-    """Return how many elements each window has along a dimension."""
+    """Return the number of elements of each window along a dimension."""
     before, after = border if count_padding else (0, 0)
     at = step * np.arange(count)[:, None] - border[0] + gap * np.arange(wide)
     return np.count_nonzero((at >= -before) & (at < size + after), axis=1)
@@ -203,7 +203,7 @@ def _window(
     window = _Window(_Program(wide, steps, apart, borders), space, tuple(counts))
     if not all(each.all() for each in window.elements(False)):
         raise ArgumentError(
-            f"{name}: padding={padding!r} leaves windows of {wide} without an element; it must be "
+            f"{name}: padding={padding!r} leaves windows of {wide} empty; it must be "
             "smaller than the window"
         )
     return x, window
@@ -243,9 +243,9 @@ def _pool(attribute: str, aggregation: str, window: _Program, is_first: bool) ->
 
 
 def _largest(x: ndarray, window: _Window) -> tuple[ndarray, ndarray]:
-    """Return the largest element of each window and its position; the channels are last."""
+    """Return the maximum of each window and its index; the channels are last."""
     size, steps, apart, borders = window.program
-    # Enough at both ends that every window is whole.
+    # Padding at both ends makes every window whole.
     ends = [
         (count - 1) * step + gap * (wide - 1) + 1 - before - length
         for count, step, gap, wide, (before, _), length in zip(
@@ -286,13 +286,13 @@ def _largest(x: ndarray, window: _Window) -> tuple[ndarray, ndarray]:
     assert best is not None
     starts = [(steps[a] * np.arange(window.counts[a]) - borders[a][0]) * distances[a] for a in axes]
     position = ew.add(at, on_device(reduce(np.add.outer, starts)))
-    # Windows of one element have been compared with nothing.
+    # Windows of one element have not been compared with anything.
     is_whole = position.shape == best.shape
     return best, position if is_whole else copy_of(broadcast_to(position, best.shape))
 
 
 def _places(window: _Window) -> Iterator[tuple[tuple[int, ...], list[np.ndarray]]]:
-    """Yield the places in a window, and for each dimension which windows have it inside."""
+    """Yield the positions in a window, and for each dimension the windows that have them inside."""
     size, steps, apart, borders = window.program
     for place in product(*map(range, size)):
         lines = []

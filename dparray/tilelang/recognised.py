@@ -1,8 +1,8 @@
 """Contractions that are array operations: maps, reductions and matrix products.
 
-Where every index is a bare variable that runs over whole axes, the operands can be lined up as
-views; what is left is an elementwise expression, a reduction of one, or a product of matrices.
-The first two become part of the pending expression, so they fuse with what is around them.
+If every index is a bare variable that covers whole axes, the operands can be aligned as views. The
+rest is an element-wise expression, a reduction of one, or a matrix product. The first two become
+part of the pending expression, so they are fused with the operations around them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from dparray.tilelang.values import BOOL, FLOAT16, FLOAT32, FLOAT64, DType
 
 
 class Aligned(NamedTuple):
-    """Operands as views with one axis for each variable.
+    """Operands as views with one axis per variable.
 
     Attributes:
         kind: ``"map"``, ``"reduction"`` or ``"product"``.
         axes: for each operand the axis of each of its variables, by position in ``order``.
-        order: the output's variables, then those that are reduced.
-        kept: how many of them are the output's.
+        order: the output's variables, then the reduced ones.
+        kept: the number of the output's variables.
         shape: the output's shape, with its axes of literal 0.
     """
 
@@ -36,7 +36,7 @@ class Aligned(NamedTuple):
 
 
 def aligned(contracted: Contracted, dtypes: Sequence[DType]) -> Aligned | None:
-    """How a contraction is array operations; ``None`` if it is not, or not with the same result."""
+    """Return the array operations of a contraction; ``None`` if there are none with this result."""
     space = contracted.space
     if space.constraints or contracted.domain is None:
         return None
@@ -50,7 +50,7 @@ def aligned(contracted: Contracted, dtypes: Sequence[DType]) -> Aligned | None:
     inner = [each for each in range(space.variables) if each not in kept]
     order = (*kept, *inner)
     if not all(any(each in one for one in read) for each in kept):
-        return None  # a stretched output
+        return None  # a broadcast output
     shape = tuple(size for _, size in space.output)
     extents = tuple(sizes[each] for each in order)
 
@@ -78,7 +78,7 @@ def aligned(contracted: Contracted, dtypes: Sequence[DType]) -> Aligned | None:
 def _bare(
     forms: Sequence[tuple[Form, int]], sizes: dict[int, int], literals: bool
 ) -> list[int | None] | None:
-    """The variable of each index, ``None`` for a literal 0 of size 1, if that is all there is."""
+    """Return the variable of each index, ``None`` for a literal 0 of size 1, if these are all."""
     found: list[int | None] = []
     for form, size in forms:
         used = [at for at, each in enumerate(form.coefficients) if each]
@@ -94,9 +94,7 @@ def _bare(
 
 
 def is_product(each: Aligned) -> bool:
-    """Return whether one axis of each operand is its own, one is summed, and the others are
-    stacked.
-    """
+    """Return whether each operand has one own axis, one is summed, and the others are stacked."""
     if len(each.axes) != 2:
         return False
     first, second = map(set, each.axes)
@@ -110,7 +108,7 @@ def is_product(each: Aligned) -> bool:
 
 
 class Operations(NamedTuple):
-    """The array functions that recognized contractions are made of."""
+    """The array functions from which recognized contractions are composed."""
 
     permute: Callable[..., Any]
     reshape: Callable[..., Any]
@@ -119,7 +117,7 @@ class Operations(NamedTuple):
 
 
 def line_up(operations: Operations, x: Any, axes: Sequence[int], count: int) -> Any:
-    """Return a view of an operand with an axis for each variable, of size 1 where it has none."""
+    """Return a view of an operand with one axis per variable, of size 1 where it has none."""
     order = sorted(range(len(axes)), key=lambda at: axes[at])
     turned = operations.permute(x, order) if order != list(range(len(axes))) else x
     shape = [1] * count

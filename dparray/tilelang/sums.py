@@ -1,4 +1,4 @@
-"""Sums of products over indices that are bare variables: what Einstein's notation says."""
+"""Sums of products over bare index variables, as in Einstein notation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ from dparray.tilelang.values import DTYPES, FLOAT16, DType, Tensor
 
 
 def dtype_of_products(arrays: Sequence[ndarray]) -> DType | None:
-    """Return the dtype that arrays are multiplied and summed in; ``None`` if contractions have it
-    not.
+    """Return the dtype in which arrays are multiplied and summed; ``None`` if not supported.
 
-    float16 values are not among them: a contraction would round every sum, libraries round the
-    last.
+    float16 is not supported: a contraction would round every sum, libraries round only the last.
     """
     dtype = np.result_type(*(x.dtype for x in arrays))
     return dtype if (dtype in DTYPES and dtype != FLOAT16) or dtype.kind == "c" else None
@@ -34,15 +32,15 @@ def dtype_of_products(arrays: Sequence[ndarray]) -> DType | None:
 def sum_of_products(
     labels: Sequence[str], result: str, arrays: Sequence[ndarray]
 ) -> ndarray | None:
-    """One array, or the product of two, summed over the indices that the result does not have.
+    """Sum one array, or the product of two, over the indices that the result does not have.
 
     Args:
-        labels: for each array a letter for each axis; axes of size 1 stretch.
+        labels: one letter per axis for each array; axes of size 1 broadcast.
         result: the letters of the result, each once.
-        arrays: on one queue.
+        arrays: the arrays, on one queue.
 
     Returns:
-        A pending array; ``None`` where sizes do not fit, and where BLAS or the host is faster.
+        A pending array; ``None`` if sizes do not match, or if BLAS or the host is faster.
     """
     dtype = dtype_of_products(arrays)
     sizes: dict[str, int] = {}
@@ -76,7 +74,7 @@ def sum_of_products(
 
 
 def _is_for_blas(labels: Sequence[str], result: str, dtype: DType) -> bool:
-    """Whether two arrays, as matrices, have a product: with several summed axes, or several own.
+    """Return whether two arrays have a matrix product with several summed or several own axes.
 
     With one of each it is recognized as a product of stacked matrices.
     """

@@ -1,4 +1,4 @@
-"""The syntax tree of a Tile program, and the text it came from."""
+"""The syntax tree of a Tile program, and its source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Number:
-    """A literal; a ``float`` value says that it was written with a point or an exponent."""
+    """A literal; a ``float`` value was written with a point or an exponent."""
 
     value: int | float
     position: int
@@ -48,7 +48,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Call:
-    """A function or an operator (named by its sign; ``neg``, ``~`` and ``?`` too) on operands."""
+    """A function or an operator (named by its sign, or ``neg``, ``~`` and ``?``) with operands."""
 
     function: str
     operands: tuple[Expression, ...]
@@ -94,7 +94,7 @@ class Contraction:
     """``name[indices : sizes] = aggregation(operands), constraints default start;``.
 
     Attributes:
-        sizes: ``None`` where the statement has none.
+        sizes: ``None`` if the statement has none.
         combination: ``""`` for one operand, ``"*"``, ``"+"``, ``"=="`` for two, ``"?"`` for three.
     """
 
@@ -114,7 +114,7 @@ Statement = Assignment | Contraction
 
 
 class Input(NamedTuple):
-    """A parameter: ``sizes`` is ``None`` where its rank is left open."""
+    """A parameter: ``sizes`` is ``None`` if its rank is not specified."""
 
     name: Name
     sizes: tuple[Name, ...] | None
@@ -131,7 +131,7 @@ class Program:
 
 
 def parts(expression: Expression) -> tuple[Expression, ...]:
-    """Return an expression and all that it is made of."""
+    """Yield an expression and all of its parts."""
     if isinstance(expression, Call):
         return (expression, *(each for operand in expression.operands for each in parts(operand)))
     return (expression,)

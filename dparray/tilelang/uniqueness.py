@@ -1,4 +1,4 @@
-"""Whether each output element of a contraction has one valid point at most."""
+"""Check that each output element of a contraction has at most one valid point."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dparray.tilelang.bounds import Inequality, has_point, interval
 from dparray.tilelang.domain import Domain
 from dparray.tilelang.points import enumerated
 
-#: Valid sets up to this size are counted; beyond, a second point is searched for.
+#: Valid sets up to this size are counted; for larger ones, a second point is searched for.
 _MAX_COUNTED = 200_000
 
 
@@ -21,7 +21,7 @@ def is_single_valued(domain: Domain) -> bool:
 
 
 def _runs_once(domain: Domain, at: int) -> bool:
-    """Whether the bounds alone say that a loop runs once at most."""
+    """Return whether the bounds alone show that a loop runs at most once."""
     variable = len(domain.solved) + at
     level = domain.loops[at]
     for low in level.lower:
@@ -39,7 +39,7 @@ def _runs_once(domain: Domain, at: int) -> bool:
 
 
 def _has_pair(domain: Domain, at: int) -> bool:
-    """Whether two points of an element differ first, upwards, in one free variable."""
+    """Return whether two points of an element differ first, upwards, in one free variable."""
     known, count = len(domain.solved), domain.variables
     moved = list(range(known + at, count))  # the variables that may differ
     size = count + len(moved)

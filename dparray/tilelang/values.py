@@ -1,4 +1,4 @@
-"""The values that names of a program stand for, and the typed operations that compute them."""
+"""The values of names in a program, and the typed operations that compute them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DTYPES = frozenset(
 
 
 class TileWarning(UserWarning):
-    """A program that is right, but may not do what it seems to."""
+    """Issued for a valid program that may not do what it seems to do."""
 
 
 class _Settings(threading.local):
@@ -42,16 +42,16 @@ def floatx() -> DType:
 def set_floatx(dtype: Any) -> DType:
     """Set the dtype of float literals, Python floats and functions of integers.
 
-    It holds for the calling thread and for calls from now on.
+    The setting applies to the calling thread and to later calls.
 
     Args:
         dtype: ``float16``, ``float32`` (the default) or ``float64``.
 
     Returns:
-        The dtype before.
+        The previous dtype.
 
     Raises:
-        TileTypeError: another dtype.
+        TileTypeError: the dtype is not supported.
 
     Example:
         >>> from dparray import tilelang
@@ -64,16 +64,16 @@ def set_floatx(dtype: Any) -> DType:
     except TypeError:
         wanted = None
     if wanted not in (FLOAT16, FLOAT32, FLOAT64):
-        raise TileTypeError(f"set_floatx: {dtype!r}; it is float16, float32 or float64")
+        raise TileTypeError(f"set_floatx: dtype must be float16, float32 or float64; got {dtype!r}")
     before = _settings.floatx
     _settings.floatx = wanted
     return before
 
 
 class Constant(NamedTuple):
-    """A number known when shapes are: ``value`` is ``None`` while only the text is looked at.
+    """A number known when shapes are; ``value`` is ``None`` while only the text is checked.
 
-    ``is_float`` is ``None`` where the text does not tell.
+    ``is_float`` is ``None`` if the text does not determine it.
     """
 
     value: int | float | None
@@ -81,12 +81,12 @@ class Constant(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """An input of any rank, of which the text does not tell whether it is a number."""
+    """An input of any rank, which may be a number."""
 
 
 @dataclass(eq=False)
 class Tensor:
-    """A tensor; shape, sizes in it and dtype are ``None`` while only the text is looked at."""
+    """A tensor; unknown shape, sizes and dtype are ``None`` while only the text is checked."""
 
     shape: Shape | None
     dtype: DType | None
@@ -102,7 +102,7 @@ Value = Constant | Unknown | Tensor | Group
 
 
 class Literal(NamedTuple):
-    """A constant as an operand, in the dtype it takes part in."""
+    """A constant as an operand, with its dtype."""
 
     value: Any
     dtype: DType
@@ -122,7 +122,7 @@ Error = TypeVar("Error", bound=TileError)
 
 
 class Builder:
-    """Collects the operations of a program; knows the text for its errors."""
+    """Collects the operations of a program; has its source for error messages."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -140,13 +140,13 @@ class Builder:
         dtype: DType | None,
         parameters: Any = None,
     ) -> Tensor:
-        """Note an operation."""
+        """Record an operation."""
         result = Tensor(shape, dtype)
         self.operations.append(Operation(name, tuple(operands), result, parameters))
         return result
 
     def operand(self, value: Constant | Tensor, position: int) -> Tensor | Literal:
-        """Return a value as an operand; constants get the dtype they have."""
+        """Return a value as an operand; constants get their dtype."""
         if isinstance(value, Tensor):
             return value
         dtype = self.dtype_of(value, position)
@@ -155,7 +155,7 @@ class Builder:
         return Literal(np.asarray(value.value).astype(dtype)[()], dtype)
 
     def dtype_of(self, value: Constant | Tensor, position: int) -> DType | None:
-        """Return the dtype a value takes part with."""
+        """Return the dtype of a value as an operand."""
         if isinstance(value, Tensor):
             return value.dtype
         if value.is_float is None or value.value is None:
@@ -174,7 +174,7 @@ class Builder:
         )
 
     def cast(self, value: Tensor | Literal, dtype: DType | None) -> Tensor | Literal:
-        """Return a value in a dtype."""
+        """Convert a value to a dtype."""
         if dtype is None or value.dtype is None or value.dtype == dtype:
             return value
         if isinstance(value, Literal):
@@ -183,7 +183,7 @@ class Builder:
         return self.emit("cast", (value,), value.shape, dtype)
 
     def common(self, dtypes: Sequence[DType | None], position: int) -> DType | None:
-        """Return the common dtype, left to right."""
+        """Return the common dtype, from left to right."""
         found = dtypes[0]
         for dtype in dtypes[1:]:
             if found is None or dtype is None:
@@ -194,7 +194,7 @@ class Builder:
         return found
 
     def warn(self, position: int, what: str) -> None:
-        """Warn of a position in the program, as if it were a line of a file of its own."""
+        """Warn about a position in the program, with its line as the location."""
         line, _ = line_and_column(self.source, position)
         warnings.warn_explicit(
             f"{what}, which cannot hold all their values; convert one with as_int or as_uint",
@@ -206,7 +206,7 @@ class Builder:
         )
 
     def broadcast(self, shapes: Sequence[Shape | None], position: int) -> Shape | None:
-        """Return the shape of an elementwise operation; ``None`` if one shape is not known."""
+        """Return the shape of an element-wise operation; ``None`` if a shape is not known."""
         if any(shape is None for shape in shapes):
             return None
         result: list[int | None] = []
@@ -230,7 +230,7 @@ class Builder:
 
 
 def shown(shape: Shape | None) -> str:
-    """Return a shape in messages; sizes that the text does not tell are question marks."""
+    """Format a shape for messages; unknown sizes are question marks."""
     return str(shape).replace("None", "?")
 
 

@@ -1,4 +1,4 @@
-"""The arguments of layers that move a window over an array: strides, padding and dilation."""
+"""The arguments of layers that move a window: strides, padding and dilation."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Pairs = tuple[tuple[int, int], ...]
 def space_of(name: str, x: ndarray, channels: str) -> int:
     """Return the number of dimensions that are neither the batch nor the channels."""
     if channels not in ("last", "first"):
-        raise ArgumentError(f"{name}: channels={channels!r}; it is 'last' or 'first'")
+        raise ArgumentError(f"{name}: channels must be 'last' or 'first'; got {channels!r}")
     if not 3 <= x.ndim <= 5:
         raise ShapeError(
-            f"{name}: x has shape {x.shape}; it has a batch, one to three dimensions of space, and "
-            "channels: reshape it, x[None, ..., None] for one image without them"
+            f"{name}: x must have a batch, 1 to 3 space dimensions, and channels, not {x.shape}: "
+            "reshape it, x[None, ..., None] for one image without them"
         )
     return int(x.ndim - 2)
 
@@ -35,7 +35,7 @@ def numbers_of(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:
         or not all(isinstance(each, int | np.integer) and each > 0 for each in numbers)
     ):
         raise ArgumentError(
-            f"{name}: {what}={given!r}; it is an integer above 0, or one for each of {count} "
+            f"{name}: {what}={given!r} must be a positive integer, or one for each of {count} "
             "dimensions"
         )
     return tuple(int(each) for each in numbers)
@@ -44,7 +44,7 @@ def numbers_of(name: str, what: str, given: Any, count: int) -> tuple[int, ...]:
 def borders_of(
     name: str, given: Any, space: Sequence[int], reach: Sequence[int], steps: Sequence[int]
 ) -> Pairs:
-    """Return how many elements are added before and after along each dimension."""
+    """Return the number of elements added before and after along each dimension."""
     count = len(space)
     if isinstance(given, str) and given == "valid":
         return ((0, 0),) * count
@@ -67,7 +67,7 @@ def borders_of(
                 pairs.append((int(pair[0]), int(pair[1])))
     if len(pairs) != count:
         raise ArgumentError(
-            f"{name}: padding={given!r}; it is 'valid', 'same', an integer from 0, or for each of "
+            f"{name}: padding={given!r} must be 'valid', 'same', an integer from 0, or for each of "
             f"{count} dimensions one or a pair"
         )
     return tuple(pairs)
@@ -78,8 +78,8 @@ def check_window(name: str, space: Sequence[int], reach: Sequence[int], borders:
     for size, wide, pair in zip(space, reach, borders, strict=True):
         if size + sum(pair) < wide:
             raise ShapeError(
-                f"{name}: a window that reaches over {wide} elements is larger than {size} with "
-                f"{sum(pair)} of padding; take a smaller window or dilation, or more padding"
+                f"{name}: a window that spans {wide} elements is larger than {size} with "
+                f"{sum(pair)} of padding; use a smaller window or dilation, or more padding"
             )
 
 

@@ -96,7 +96,7 @@ def test_kmeans_with_wrong_arguments() -> None:
     labels = dp.zeros(5, dtype="int32")
     with pytest.raises(dp.ShapeError, match="kmeans_assign: points"):
         algorithms.kmeans_assign(points, dp.ones((2, 4)))
-    with pytest.raises(dp.ShapeError, match="there must be a point"):
+    with pytest.raises(dp.ShapeError, match="must not be empty"):
         algorithms.kmeans_assign(points[:0], centroids)
     with pytest.raises(dp.DTypeError, match="both float64"):
         algorithms.kmeans_assign(points, centroids.astype("float32"))

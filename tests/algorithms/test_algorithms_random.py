@@ -45,7 +45,7 @@ def test_a_sequence_can_be_made_in_pieces_of_any_shape():
 @pytest.mark.parametrize("wrong", [-1, 2**64, 1.5, "1", None])
 @pytest.mark.parametrize("name", ["seed", "counter", "stream"])
 def test_seeds_and_counters_are_words_of_64_bits(name, wrong):
-    with pytest.raises(dp.ArgumentError, match=f"philox_bits: {name} must be a whole number"):
+    with pytest.raises(dp.ArgumentError, match=f"philox_bits: {name} must be an integer"):
         philox_bits(3, **{"seed": 1} | {name: wrong})
 
 

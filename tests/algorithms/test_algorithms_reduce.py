@@ -111,7 +111,7 @@ def test_no_elements_give_the_identity_or_an_error() -> None:
     np.testing.assert_array_equal(algorithms.reduce(empty, axis=0).asnumpy(), [0, 0, 0])
     np.testing.assert_array_equal(algorithms.reduce(empty, "multiply", axis=0).asnumpy(), [1, 1, 1])
     assert algorithms.reduce(empty, "maximum", axis=1).shape == (0,)
-    with pytest.raises(dp.ShapeError, match="no element to come from"):
+    with pytest.raises(dp.ShapeError, match="there are no elements"):
         algorithms.reduce(empty, "maximum", axis=0)
 
 

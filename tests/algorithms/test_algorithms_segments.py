@@ -121,7 +121,7 @@ def test_debug_finds_wrong_offsets_and_indices(offsets):
     x, right = dp.arange(9), dp.asarray([0, 9])
     with dp.config.override(debug=True):
         for call in (segmented_reduce, lambda x, o: csr_matvec(x, x, o, x)):
-            with pytest.raises(dp.ArgumentError, match="offsets must not decrease"):
+            with pytest.raises(dp.ArgumentError, match="offsets must be nondecreasing"):
                 call(x, dp.asarray(offsets))
         for indices in (x - 1, x + 1):
             with pytest.raises(dp.ArgumentError, match="indices must be from 0 to 8"):

@@ -130,5 +130,5 @@ def test_a_pending_array_and_its_ravel_are_one() -> None:
 
 
 def test_there_is_no_other_order() -> None:
-    with pytest.raises(ValueError, match="ravel: order 'Z'"):
+    with pytest.raises(ValueError, match=r"ravel: order must be .* got 'Z'"):
         dp.ravel(dp.ones(3), "Z")

@@ -245,8 +245,8 @@ def test_dtypes_usm_types_and_shapes(given: Any, case: Any, kind: Any, message: 
         (-11, "index -11 is out of bounds for axis 0"),
         ([3, 100], "index 100 is out of bounds for axis 0"),
         ((1, 2), "the array has 1 dimension, but 2 were indexed"),
-        (1.5, "only integers, slices"),
-        ("a", "only integers, slices"),
+        (1.5, "integers, slices"),
+        ("a", "integers, slices"),
     ],
 )
 def test_an_index_that_is_not_there_is_pythons_error_and_writes_nothing(
@@ -706,7 +706,7 @@ def test_errors_name_the_element_of_a_list(call: Any, said: str) -> None:
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), -float("inf")])
 def test_ranges_end_somewhere(value: float) -> None:
     for call in (lambda: dp.arange(value), lambda: dp.arange(0, 1, value)):
-        with pytest.raises(dp.ArgumentError, match=r"arange: (stop|step) is .*give a finite"):
+        with pytest.raises(dp.ArgumentError, match=r"arange: (stop|step) must be finite"):
             call()
 
 

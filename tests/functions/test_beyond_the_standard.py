@@ -374,7 +374,7 @@ def test_attributes_are_set() -> None:
         x.imag = 1
     with pytest.raises(AttributeError, match="as_strided"):
         x.strides = (16,)
-    with pytest.raises(dp.ShapeError, match="do not divide"):
+    with pytest.raises(dp.ShapeError, match="not a multiple of the size"):
         dp.ones(3, dtype="float32").dtype = "float64"
 
 
@@ -448,7 +448,7 @@ def test_elements_one_after_another() -> None:
     theirs = np.broadcast(A, A[0])
     assert (both.shape, both.ndim, both.size) == (theirs.shape, theirs.ndim, theirs.size)
     assert [tuple(map(float, pair)) for pair in both] == list(theirs)
-    with pytest.raises(dp.ShapeError, match="no value"):
+    with pytest.raises(dp.ShapeError, match="value must not be empty"):
         x.flat = []
 
 
@@ -601,7 +601,7 @@ def test_pickles_come_back_and_fall_back_to_the_default_device(
     assert back.usm_type == "shared"
     function, (values, _, usm_type, _) = x.__reduce__()
     monkeypatch.setattr(protocols, "_said", set())  # each missing place is said once
-    with pytest.warns(UserWarning, match="level_zero:gpu:7, which is not here"):
+    with pytest.warns(UserWarning, match="level_zero:gpu:7, which is not available"):
         back = function(values, "level_zero:gpu:7", usm_type)
     assert back.device == dp.default_device()
 

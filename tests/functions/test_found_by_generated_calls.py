@@ -55,7 +55,7 @@ def test_booleans_have_no_decimals() -> None:
     compare(lambda xp: xp.round(xp.asarray([True, False]), 2))
     compare(lambda xp: xp.round(xp.asarray([True, False]), -1))
     compare(lambda xp: xp.round(xp.asarray([True, False])))
-    with pytest.raises(dp.DTypeError, match=r"booleans have no decimals.*astype\(float\)"):
+    with pytest.raises(dp.DTypeError, match=r"Booleans have no decimals.*astype\(float\)"):
         dp.round(dp.asarray([True]), 2)
 
 
@@ -194,7 +194,7 @@ def test_edges_by_a_function_of_the_user() -> None:
         compare(
             lambda xp, o=options: xp.pad(xp.arange(6).reshape(2, 3), ((1, 2), (0, 1)), fill, **o)
         )
-    with pytest.raises(dp.ArgumentError, match="mode 'edge' takes no padder"):
+    with pytest.raises(dp.ArgumentError, match="mode 'edge' does not accept padder"):
         dp.pad(dp.ones(2), 1, "edge", padder=3)
 
 
@@ -415,7 +415,7 @@ def test_truths_in_a_list_are_a_mask_beside_the_operands() -> None:
     x = dp.ones(3, device=dpctl.SyclQueue("cpu"))
     assert dp.add(x, 1, where=[1, 0.0, 2], out=x).tolist() == [2, 1, 2]
     assert float(dp.sum(x, where=[0, 1, 1])) == 3
-    with pytest.raises(dp.DTypeError, match="no mask"):
+    with pytest.raises(dp.DTypeError, match="must be a Boolean mask"):
         dp.add(x, 1, where=dp.ones_like(x))
 
 
@@ -633,7 +633,7 @@ def test_the_median_of_nothing_is_nan(dtype: str) -> None:
             compare(
                 lambda xp, n=name, a=axis: getattr(xp, n)(xp.zeros((0, 3), dtype=dtype), axis=a)
             )
-    with pytest.raises(dp.ShapeError, match="no element along 0"):
+    with pytest.raises(dp.ShapeError, match="must not be empty along 0"):
         dp.quantile(dp.zeros((0, 3)), 0.5, axis=0)
 
 
@@ -836,9 +836,9 @@ def test_borders_of_statistics(mode: Any, dtype: str, host_tier: bool) -> None:
 def test_borders_of_no_statistics_are_refused(host_tier: bool) -> None:
     with dp.config.override(host_tier=host_tier):
         for length in (-1, (1, -1)):
-            with pytest.raises(dp.exceptions.ShapeError, match="has negative numbers"):
+            with pytest.raises(dp.exceptions.ShapeError, match="must not be negative"):
                 dp.pad(dp.ones(3), 1, mode="mean", stat_length=length)
-        with pytest.raises(dp.exceptions.ShapeError, match="have no maximum"):
+        with pytest.raises(dp.exceptions.ShapeError, match="for mode 'maximum'"):
             dp.pad(dp.ones(3), 1, mode="maximum", stat_length=0)
         with pytest.raises(dp.exceptions.ShapeError, match="empty"):
             dp.pad(dp.ones((0, 3)), 1, mode="median")
@@ -1070,7 +1070,7 @@ def test_ldexp_says_that_it_does_not_combine_its_results(
 ) -> None:
     with (
         dp.config.override(host_tier=host_tier),
-        pytest.raises(dp.exceptions.DTypeError, match="not combined"),
+        pytest.raises(dp.exceptions.DTypeError, match="not defined as a reduction"),
     ):
         getattr(dp.ldexp, method)(dp.arange(3), dtype=dtype)
 
@@ -1301,7 +1301,7 @@ def test_clip_without_bounds_and_inserts_of_matrices(host_tier: bool) -> None:
     with dp.config.override(host_tier=host_tier):
         found = dp.clip(dp.asarray(columns, order="F"))
         assert found.flags.f_contiguous
-        with pytest.raises(dp.exceptions.ShapeError, match="2 dimensions"):
+        with pytest.raises(dp.exceptions.ShapeError, match="it has 2"):
             dp.insert(dp.arange(9.0), [[1], [2]], dp.zeros(2))
 
 
@@ -1320,5 +1320,5 @@ def test_views_of_axes_of_one_element_and_beside_multiples_of_their_size() -> No
     wanted = np.transpose(x, (0, 2, 1)).view("float32")
     np.testing.assert_array_equal(found.asnumpy(), wanted)
     assert (found * 2 + found).shape == wanted.shape
-    with pytest.raises(dp.exceptions.ShapeError, match="multiples of 8 bytes"):
+    with pytest.raises(dp.exceptions.ShapeError, match="aligned to 8 bytes"):
         dp.ones((5, 4), dtype="float32")[:, 1:3].view("complex64")

@@ -125,7 +125,7 @@ def test_seeds_of_any_size() -> None:
     assert dp.array_equal(first, second)
     assert not dp.array_equal(first, dp.random.default_rng(seed + 2**64).random(3))
     assert dp.array_equal(first, dp.random.default_rng(np.random.SeedSequence(seed)).random(3))
-    with pytest.raises(dp.ArgumentError, match="negative"):
+    with pytest.raises(dp.ArgumentError, match="at least 0"):
         dp.random.default_rng(-1)
 
 
@@ -166,7 +166,7 @@ def test_files_of_another_order_of_bytes_name_the_cure(tmp_path: Any) -> None:
     for dtype in (">i4", ">c16"):
         np.save(tmp_path / "x.npy", np.arange(3, dtype=dtype))
         native = np.dtype(dtype).newbyteorder("=").name
-        with pytest.raises(dp.DTypeError, match=rf"other order.*astype\('{native}'\)"):
+        with pytest.raises(dp.DTypeError, match=rf"non-native order.*astype\('{native}'\)"):
             dp.load(tmp_path / "x.npy")
 
 
@@ -181,7 +181,7 @@ def test_headers_with_a_negative_extent_are_refused() -> None:
 def test_an_offset_outside_of_the_file_is_named(tmp_path: Any) -> None:
     dp.arange(3).tofile(tmp_path / "x.bin")
     for offset in (-8, 25):
-        with pytest.raises(dp.ArgumentError, match=r"offset .* outside 0 \.\.\. 24"):
+        with pytest.raises(dp.ArgumentError, match=r"offset must be from 0 to 24"):
             dp.fromfile(tmp_path / "x.bin", "int64", offset=offset)
     assert dp.fromfile(tmp_path / "x.bin", "int64", offset=16).tolist() == [2]
     assert dp.fromfile(tmp_path / "x.bin", "int64", offset=24).size == 0
@@ -250,6 +250,6 @@ def test_flags_that_no_array_has() -> None:
         flags["OWNDATA"]
     with pytest.raises(AttributeError, match="shares_memory"):
         assert flags.owndata
-    with pytest.raises(AttributeError, match="none of C_CONTIGUOUS"):
+    with pytest.raises(AttributeError, match="one of C_CONTIGUOUS"):
         assert flags.writebackifcopy
     assert copy.deepcopy(flags) == flags

@@ -136,7 +136,7 @@ def test_errors_have_the_name_that_was_called(name: str) -> None:
 
 
 def test_on_the_host_they_say_where_they_run() -> None:
-    with pytest.raises(NotImplementedError, match="runs only in a kernel"):
+    with pytest.raises(NotImplementedError, match="works only in a kernel"):
         dp.group_reduce(None, 1)
 
 

@@ -131,5 +131,7 @@ def test_private_memory_of_more_elements_than_a_module_can_say() -> None:
         part[0, 0] = 1
         out[0] = part[0, 0]
 
-    with pytest.raises(dp.KernelCompileError, match=r"PrivateArray: it has 2\*\*31 - 1 elements"):
+    with pytest.raises(
+        dp.KernelCompileError, match=r"PrivateArray: it has at most 2\*\*31 - 1 elements"
+    ):
         large[1](dp.zeros(1))

@@ -90,7 +90,7 @@ def test_names_and_numbers_of_inputs() -> None:
         model.run({"x": values(1, 8), "q": 1})
     with raises("input x: float32.* is missing"):
         model.run({})
-    with raises("has 1 inputs .* and 2 were given"):
+    with raises("has 1 inputs .* but 2 were given"):
         model(1, 2)
 
 

@@ -177,7 +177,7 @@ def test_a_policy_sees_each_step_and_must_give_a_device_of_those(pair: list[dp.D
     ]
     with dp.placement(lambda step: dpctl.SyclQueue("cpu"), devices=pair):
         pending = a + b
-    with pytest.raises(dp.DeviceError, match=r"chose .* for step 1, which is none of"):
+    with pytest.raises(dp.DeviceError, match=r"chose .* for step 1, which is not one of"):
         pending.asnumpy()
     deferred_placement.nodes.clear()
 
@@ -254,7 +254,7 @@ def test_plaidml_runs_tensors_of_several_devices_under_a_policy(pair: list[dp.De
 
 
 def test_a_policy_that_is_none_is_an_error() -> None:
-    with pytest.raises(dp.ArgumentError, match="'best' is no policy"):
+    with pytest.raises(dp.ArgumentError, match=r"policy must be .* got 'best'"):
         dp.placement("best")
     with pytest.raises(ValueError, match="placement"):
         dp.config.placement = "best"

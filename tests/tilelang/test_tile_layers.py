@@ -275,7 +275,7 @@ def test_what_does_not_fit_is_refused() -> None:
         tilelang.conv(x, w, groups=2)
     with pytest.raises(dp.ArgumentError, match="groups"):
         tilelang.conv(x, w, groups=0)
-    with pytest.raises(dp.ArgumentError, match="without an element"):
+    with pytest.raises(dp.ArgumentError, match=r"of .* empty"):
         tilelang.max_pool(dp.ones((1, 1, 1, 1)), 2, padding=1, dilation=2)
     with pytest.raises(dp.ShapeError, match="larger than 5"):
         tilelang.conv(x, w, dilation=4)
@@ -284,7 +284,7 @@ def test_what_does_not_fit_is_refused() -> None:
     for wrong in ({"strides": 0}, {"padding": -1}, {"padding": "full"}, {"channels": "middle"}):
         with pytest.raises(dp.ArgumentError):
             tilelang.conv(x, w, **wrong)
-    with pytest.raises(dp.ArgumentError, match="without an element"):
+    with pytest.raises(dp.ArgumentError, match=r"of .* empty"):
         tilelang.max_pool(x, 2, padding=2)
     with pytest.raises(dp.HostConversionError):
         tilelang.conv(np.ones((1, 5, 5, 2)), w)

@@ -48,7 +48,7 @@ def test_methods_of_other_libraries_name_ours(name: str, ours: str) -> None:
         ("dpjit", r"@dp\.kernel"),
         ("from_numpy", r"dp\.asarray"),
         ("cuda", r"dp\.devices\(\).*SyclQueue.*dp\.timer.*@dp\.kernel"),
-        ("fuse", "fuse by themselves"),
+        ("fuse", "fused automatically"),
         ("get_default_memory_pool", r"dp\.memory\.stats\(\)"),
         ("memoize", r"functools\.cache"),
         ("scatter_add", r"dp\.add\.at"),
@@ -95,7 +95,7 @@ def test_an_array_on_a_sub_device_unpickles_there(queue: Any) -> None:
 def test_a_place_that_is_not_here_is_said_once() -> None:
     rebuild, arguments = dp.ones(2).__reduce__()
     elsewhere = (*arguments[:3], ((1, 10_000),))
-    with pytest.warns(UserWarning, match="sub-device 10001 .* is not here; it is now on"):
+    with pytest.warns(UserWarning, match="sub-device 10001 .* is not available; it is now on"):
         assert rebuild(*elsewhere).tolist() == [1, 1]
     assert rebuild(*elsewhere).tolist() == [1, 1]
 

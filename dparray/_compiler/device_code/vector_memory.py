@@ -52,7 +52,8 @@ class _Vec(AbstractTemplate):
         for each in args:
             if not isinstance(each, NUMBERS):
                 raise TypingError(
-                    f"vec: takes truth values, integers or floats; got {types.unliteral(each)}"
+                    "vec: elements must be Booleans, integers or floats; got "
+                    f"{types.unliteral(each)}"
                 )
         common = np.result_type(*map(dtype_of, args))
         return signature(VectorType(in_registers(from_dtype(common)), width), *args)
@@ -99,7 +100,7 @@ class _VecWhere(CallableTemplate):
         def typer(condition: Any, a: Any, b: Any) -> Any:
             if not isinstance(condition, VectorType) or condition.dtype != types.boolean:
                 raise TypingError(
-                    "vec_where: the condition is a vector of truth values, such as v > 0; got "
+                    "vec_where: the condition must be a vector of Booleans, such as v > 0; got "
                     f"{condition}"
                 )
             vectors = [each for each in (a, b) if isinstance(each, VectorType)]
@@ -129,11 +130,9 @@ def _lower_where(context: Any, builder: Any, actual: Any, arguments: Any) -> Any
 
 def _check_place(what: str, array: Any, index: Any) -> None:
     if not isinstance(array, DeviceArray):
-        raise TypingError(f"{what}: takes an array of a kernel; got {array}")
+        raise TypingError(f"{what}: the first argument must be an array of the kernel; got {array}")
     if not isinstance(array.dtype, NUMBERS):
-        raise TypingError(
-            f"{what}: takes an array of truth values, integers or floats; got {array}"
-        )
+        raise TypingError(f"{what}: the array must have Booleans, integers or floats; got {array}")
     kinds = _indices(index)
     if len(kinds) != array.ndim or not all(isinstance(kind, types.Integer) for kind in kinds):
         wanted = "an integer" if array.ndim == 1 else f"a tuple of {array.ndim} integers"

@@ -1,9 +1,9 @@
-"""Runs of consecutive elements in device code: read, combined and written as vectors.
+"""Runs of consecutive elements in device code: loaded, combined and stored as vectors.
 
-``kernels.combine`` has the functions of runs in plain Python, one element after another; devices
-run these instead. A vector is scanned in registers, in logarithmically many steps, and added to the
-preceding total: one dependent operation for a vector, where a loop over elements has one for each.
-(The steps follow W. D. Hillis and G. L. Steele, "Data Parallel Algorithms", 1986.)
+``kernels.combine`` defines the functions on runs in plain Python, one element after another;
+devices run these instead. A vector is scanned in registers, in logarithmically many steps, and
+added to the preceding total: one dependent operation per vector, whereas a loop over elements has
+one per element. (The steps follow W. D. Hillis and G. L. Steele, "Data Parallel Algorithms", 1986.)
 
 Loaded by ``_compiler.device_code``; importing it registers the implementations.
 """
@@ -28,10 +28,10 @@ from dparray.kernels.combine import OPERATIONS, combine_runs, identity, reduce_r
 
 _INT32 = ir.IntType(32)
 _INT64 = ir.IntType(64)
-# A vector has as many elements as fit into so many bytes, and at most as many as SPIR-V allows.
+# The size of a vector in bytes, and the maximum number of elements that SPIR-V allows.
 _VECTOR_BYTES = 64
 _MAX_LANES = 16
-# Vectors that are combined independently of each other, which hides the latency of an operation.
+# The number of vectors that are combined independently, which hides the latency of an operation.
 _ACCUMULATORS = 4
 
 
@@ -41,7 +41,7 @@ def _vector(dtype: Any) -> VectorType:
 
 
 def lanes_of(dtype: Any) -> int:
-    """Return the elements in a vector of numbers of a type of Numba's."""
+    """Return the number of elements in a vector of a Numba type."""
     return min(_MAX_LANES, _VECTOR_BYTES * 8 // int(dtype.bitwidth))
 
 
@@ -119,7 +119,7 @@ def _llvm_number(number: Any) -> Any:
 
 
 def _pointer(builder: Any, array: Any, index: Any) -> Any:
-    """The address of an element of a strided array of one dimension."""
+    """Return the address of an element of a strided 1-D array."""
     offset = builder.mul(index, builder.extract_value(array.strides, 0))
     space = array.data.type.addrspace
     first = builder.bitcast(array.data, ir.IntType(8).as_pointer(space))
@@ -128,7 +128,7 @@ def _pointer(builder: Any, array: Any, index: Any) -> Any:
 
 @intrinsic(target=TARGET)
 def _load(typing_context: Any, array: Any, index: Any, like: Any) -> Any:
-    """The elements of ``array`` from ``index`` on, as numbers of the type of ``like``."""
+    """Load the elements of ``array`` from ``index`` on, converted to the type of ``like``."""
     vector = _vector(like)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -185,7 +185,7 @@ def _spread(typing_context: Any, value: Any) -> Any:
 
 @intrinsic(target=TARGET)
 def _last(typing_context: Any, vector: Any) -> Any:
-    """The last element of a vector."""
+    """Return the last element of a vector."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.extract_element(arguments[0], _INT32(vector.width - 1))
@@ -218,7 +218,7 @@ def _combining(operation: str, combined: Any) -> Any:
 
 
 class _Intrinsics:
-    """The operation-dependent parts: combining, reducing a vector, scanning one."""
+    """The operation-dependent parts: combine, reduce a vector, scan a vector."""
 
     def __init__(self, operation: str) -> None:
         @intrinsic(target=TARGET)
@@ -283,12 +283,12 @@ def _checked(function: str, operation: Any, number: Any, *arrays: Any) -> _Intri
     name = getattr(operation, "literal_value", None)
     if name not in OPERATIONS:
         raise TypingError(
-            f"{function}: the operation is one of {', '.join(OPERATIONS)}, as a constant; got "
+            f"{function}: the operation must be one of {', '.join(OPERATIONS)}, as a constant; got "
             f"{operation}"
         )
     for array in arrays:
         if not isinstance(array, DeviceArray) or array.ndim != 1:
-            raise TypingError(f"{function}: takes arrays of one dimension; got {array}")
+            raise TypingError(f"{function}: requires arrays of one dimension; got {array}")
     if isinstance(number, types.Boolean) or not isinstance(number, types.Integer | types.Float):
         raise TypingError(f"{function}: combines integers or floats; got {number}")
     return _intrinsics(name)

@@ -1,4 +1,4 @@
-"""The rows of the operators, by family; importing the package enters them in the table."""
+"""The implementations of operators, by family; importing the package registers them."""
 
 from dparray.onnx.rows import (
     boxes,

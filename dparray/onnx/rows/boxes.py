@@ -1,4 +1,4 @@
-"""Sampling at positions that are values, and selection of boxes."""
+"""Sampling at computed positions, and selection of boxes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dparray.onnx.rows.elementwise import scalar
 
 
 def _reflected(at: Any, low: float, high: float) -> Any:
-    """Return positions reflected at both ends until they are between them."""
+    """Return positions reflected at both ends into the valid range."""
     if high <= low:
         return dp.zeros_like(at)
     length = scalar(at, high - low)
@@ -128,7 +128,7 @@ def _suppress(
 
 
 def _overlap(low: Any, high: Any, one: Any, others: Any) -> Any:
-    """Return intersection over union of a box with others."""
+    """Return the intersection over union of a box with others."""
     sides = np.minimum(high[one], high[others]) - np.maximum(low[one], low[others])
     shared = np.prod(np.maximum(sides, 0), axis=-1)
     areas = np.prod(high - low, axis=-1)
@@ -163,7 +163,7 @@ def _roi_align(call: Call, x: Any, rois: Any, batches: Any) -> Any:
 
 
 def _weights(at: Any, size: int) -> Any:
-    """Return the matrix of linear interpolation at positions; none beyond one step outside."""
+    """Return the matrix of linear interpolation at positions; zero beyond one step outside."""
     inside = (at >= -1) & (at <= size)
     at = np.clip(at, 0, size - 1)
     low = np.floor(at).astype(int)

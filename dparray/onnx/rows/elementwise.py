@@ -1,4 +1,4 @@
-"""Elementwise operators."""
+"""Element-wise operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dparray.onnx import functions as dp
 from dparray.onnx.registry import Call, row
 from dparray.onnx.tensors import numpy_dtype
 
-#: Operators that are one function.
+#: Operators that correspond to a single function.
 _FUNCTIONS = {
     "Abs": "abs", "Neg": "negative", "Exp": "exp", "Log": "log", "Sqrt": "sqrt", "Sin": "sin",
     "Cos": "cos", "Tan": "tan", "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh", "Asin": "arcsin",
@@ -45,7 +45,7 @@ def _one(function: str) -> Callable[..., Any]:
 
 
 def _aligned(call: Call, x: Any, y: Any) -> Any:
-    """Return the second operand with its axes at those of the first (before opset 7)."""
+    """Return the second operand with its axes aligned with those of the first (before opset 7)."""
     axis = call.get("axis", x.ndim - y.ndim)
     axis = axis + x.ndim if axis < 0 else axis
     return call.xp.reshape(y, (*y.shape, *(1,) * (x.ndim - axis - y.ndim)))
@@ -77,7 +77,7 @@ def _divide(call: Call, x: Any, y: Any) -> Any:
         return call.xp.divide(x, y)
     if x.dtype.kind == "u":
         return call.xp.floor_divide(x, y)
-    xp = call.xp  # the standard rounds to zero, NumPy down
+    xp = call.xp  # the standard rounds toward zero, NumPy down
     rounded = xp.floor_divide(xp.abs(x), xp.abs(y))
     return xp.multiply(rounded, xp.multiply(xp.sign(x), xp.sign(y))).astype(x.dtype)
 
@@ -172,7 +172,7 @@ def _number(text: Any) -> float:
 
 
 def narrow(x: Any, target: Any, saturate: int = 1, rounding: str = "up") -> Any:
-    """Convert on the host to or from a dtype that devices do not have."""
+    """Convert on the host to or from a dtype that devices do not support."""
     import ml_dtypes
 
     if x.dtype.kind == "V" or x.dtype.name.startswith(("float8", "bfloat", "float4")):
@@ -191,7 +191,7 @@ def narrow(x: Any, target: Any, saturate: int = 1, rounding: str = "up") -> Any:
 
 
 def _power_of_two(x: Any, rounding: str) -> Any:
-    """Return the powers of 2 that the dtype of 8 exponent bits has for magnitudes."""
+    """Return the powers of 2 by which the 8-exponent-bit dtype represents magnitudes."""
     round_exponent = {"up": np.ceil, "down": np.floor, "nearest": np.rint}[rounding]
     exponent = np.clip(round_exponent(np.log2(np.abs(x))), -127, 127)
     return np.where(np.isfinite(x), np.exp2(exponent), np.nan).astype("float32")
@@ -212,7 +212,7 @@ def _erf(call: Call, x: Any) -> Any:
 
 @row("Sigmoid")
 def sigmoid(call: Call, x: Any) -> Any:
-    """Return the logistic function, of operations that small arrays and fused kernels have."""
+    """Return the logistic function, from operations that small arrays and fused kernels support."""
     xp, one = call.xp, scalar(x, 1)
     return xp.divide(one, xp.add(xp.exp(xp.negative(x)), one))
 
@@ -287,7 +287,7 @@ def _thresholded(call: Call, x: Any) -> Any:
 
 @row("Gelu", is_on_device=True)
 def gelu(call: Call, x: Any) -> Any:
-    """Return x times the normal distribution at x, or its usual approximation."""
+    """Return the GELU function, exactly or by the usual approximation."""
     xp = call.xp
     if call.get("approximate", "none") == "tanh":
         cubic = xp.add(x, xp.multiply(xp.multiply(xp.multiply(x, x), x), scalar(x, 0.044715)))
@@ -312,11 +312,11 @@ def _shrink(call: Call, x: Any) -> Any:
     return xp.where(xp.greater(x, limit), xp.subtract(x, bias), low)
 
 
-# -- values that nothing decides -------------------------------------------------------------------
+# -- random values ---------------------------------------------------------------------------------
 
 
 def _random(call: Call, shape: Any, draw: Callable[..., Any], dtype: Any) -> Any:
-    """Draw on the device, anew at each call."""
+    """Draw new values on the device at each call."""
     call.check_size(shape, dtype)
     seed = call.get("seed")
     generator = dp.random.default_rng(None if seed is None else int(seed), device=call.device)

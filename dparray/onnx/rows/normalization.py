@@ -11,7 +11,7 @@ from dparray.onnx.rows.elementwise import scalar
 
 
 def per_channel(x: Any, rank: int) -> Any:
-    """Return a value for each channel in the shape that meets ``(N, C, *space)``."""
+    """Return a per-channel value in a shape that broadcasts with ``(N, C, *space)``."""
     return x.reshape((1, -1) + (1,) * (rank - 2))
 
 
@@ -36,7 +36,7 @@ def _batch(call: Call, x: Any, scale: Any, shift: Any, mean: Any, variance: Any)
 
 
 def normalized(call: Call, x: Any, axes: tuple[int, ...]) -> tuple[Any, Any, Any]:
-    """Return ``x`` with mean 0 and variance 1 over axes, its mean, and 1 / its deviation."""
+    """Return ``x`` normalized over axes, its mean, and the reciprocal of its deviation."""
     xp = call.xp
     mean = xp.mean(x, axis=axes, keepdims=True)
     centered = xp.subtract(x, mean)

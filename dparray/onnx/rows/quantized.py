@@ -13,7 +13,7 @@ from dparray.onnx.tensors import numpy_dtype
 
 
 def _spread(call: Call, scale: Any, x: Any) -> Any:
-    """Return scales in the shape that meets ``x``: for all, an axis, or blocks of an axis."""
+    """Return scales that broadcast with ``x``: for all, for an axis, or for blocks of an axis."""
     if scale.ndim == 0 or (scale.ndim == 1 and scale.shape[0] == 1 and x.ndim != 1):
         return scale.reshape(())
     axis = checked_axis(call.get("axis", 1), x.ndim)
@@ -36,7 +36,7 @@ def _limits(dtype: Any) -> tuple[int, int]:
 
 
 def _wide(x: Any) -> Any:
-    """Return a quantized value as float32, which holds 16 bits exactly; int32 stays."""
+    """Return a quantized value as float32, which holds 16 bits exactly; int32 is unchanged."""
     return x.astype("float32") if x.dtype not in (np.dtype("int32"), np.dtype("int64")) else x
 
 
@@ -89,7 +89,7 @@ def _quantize_dynamically(call: Call, x: Any) -> Any:
 
 
 def _centered(call: Call, x: Any, zero: Any, axis: int) -> Any:
-    """Return integers as int32, less their zero points."""
+    """Return integers as int32, minus their zero points."""
     wide = x.astype("int32")
     if zero is None:
         return wide

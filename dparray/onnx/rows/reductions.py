@@ -15,7 +15,7 @@ Reduce = Callable[[Any, Any, Any, bool], Any]  # xp, x, axes, keepdims
 
 
 def _reduction(name: str, compute: Reduce, is_identity: bool = False) -> None:
-    """Enter the row of ``Reduce<name>``; over no axis it is the identity, or ``compute``."""
+    """Register ``Reduce<name>``; without axes it is the identity, or ``compute``."""
 
     def reduce(call: Call, x: Any, axes: Any = None) -> Any:
         over = call.axes(axes, x.ndim)
@@ -109,7 +109,7 @@ def softmax(call: Call, x: Any) -> Any:
 
 
 def softmax_along(call: Call, x: Any, axis: int) -> Any:
-    """Return softmax, its logarithm, or one at the largest element, as the operator says."""
+    """Return softmax, its logarithm, or a one-hot maximum, as the operator specifies."""
     xp, name = call.xp, call.node.operator
     if name == "Hardmax":
         top = xp.expand_dims(xp.argmax(x, axis=axis).astype("int64"), axis)

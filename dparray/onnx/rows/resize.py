@@ -1,4 +1,4 @@
-"""Resizing: along each axis positions, or a product with a small matrix."""
+"""Resizing: along each axis by indices, or by a product with a small matrix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dparray.onnx.rows.elementwise import scalar
 
 
 def _positions(name: str, size: int, made: int, scale: float, roi: Any) -> Any:
-    """Return where in the input the elements of the output are."""
+    """Return the input positions of the elements of the output."""
     at, length = np.arange(made), size * scale
     if name in ("half_pixel", "half_pixel_symmetric"):
         offset = size / 2 * (1 - made / length) if name == "half_pixel_symmetric" else 0

@@ -1,4 +1,4 @@
-"""Shapes, parts and positions."""
+"""Shapes, slices and indices."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _center(call: Call, x: Any, shape: Any) -> Any:
     return call.xp.pad(x[tuple(index)], tuple(widths))
 
 
-# -- values made of sizes --------------------------------------------------------------------------
+# -- values derived from sizes ---------------------------------------------------------------------
 
 
 @row("Constant")
@@ -210,11 +210,11 @@ def _triangle(call: Call, x: Any, k: Any = None) -> Any:
     return (call.xp.triu if call.get("upper", 1) else call.xp.tril)(x, number)
 
 
-# -- elements by position --------------------------------------------------------------------------
+# -- elements by index -----------------------------------------------------------------------------
 
 
 def _from_start(call: Call, at: Any, size: int) -> Any:
-    """Return positions counted from the start; those from the end are negative."""
+    """Return indices counted from the start; those from the end are negative."""
     if isinstance(at, np.ndarray):
         if at.size and not (-size <= at.min() and at.max() < size):
             raise OnnxError(f"positions {at.min()} to {at.max()} are out of range for size {size}")
@@ -262,7 +262,7 @@ def _indexed(x: Any, at: Any, before: Any, depth: int) -> Any:
 
 
 def _scattered(x: Any, where: Any, updates: Any, reduction: str) -> Any:
-    """Return a copy of an array with other values at positions."""
+    """Return a copy of an array with other values at indices."""
     xp = module_of(x)
     made = xp.array(x, copy=True)
     if reduction == "none":
@@ -290,7 +290,7 @@ def _scatter_along(x: Any, at: Any, updates: Any, axis: int, reduction: str) -> 
 
 
 def _counted(x: Any, size: int, axis: int, rank: int) -> Any:
-    """Return the positions along one axis of ``rank``, placed where ``x`` is."""
+    """Return the indices along one of ``rank`` axes, with the placement of ``x``."""
     place = {} if isinstance(x, np.ndarray) else {"device": x.sycl_queue}
     positions = module_of(x).arange(size, **place)
     return module_of(x).reshape(positions, [-1 if a == axis else 1 for a in range(rank)])
@@ -348,7 +348,7 @@ def _blocks(call: Call, x: Any) -> Any:
     return made.reshape((n, c // b // b, h * b, w * b))
 
 
-# -- orders and selections; their sizes depend on values -------------------------------------------
+# -- sorting and selection, with sizes that depend on values ---------------------------------------
 
 
 @row("TopK")

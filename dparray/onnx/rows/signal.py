@@ -17,7 +17,7 @@ def _parts(x: Any) -> Any:
 
 
 def _transform(x: Any, length: int, axis: int, is_inverse: bool, is_half: bool) -> Any:
-    """Transform an array whose last axis holds the real, and perhaps the imaginary, parts."""
+    """Transform an array whose last axis holds the real and possibly the imaginary parts."""
     xp = module_of(x)
     fft = xp.fft
     dtype = x.dtype

@@ -1,7 +1,7 @@
 """Convolution and pooling.
 
-Images are channels-last in memory: a row transposes its input to that order and its result back,
-which are views, and pairs of transpositions cancel.
+Images are stored channels-last: an operator transposes its input to that order and its result back.
+These transpositions are views, and pairs of them cancel.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def channels_first(x: Any) -> Any:
 
 
 def in_space(x: Any, *index: slice) -> Any:
-    """Return the part of ``(N, *space, C)`` that slices of its space select."""
+    """Return the part of ``(N, *space, C)`` that slices of the space select."""
     whole = (slice(None), *index)
     return x[whole]
 
 
 class Window:
-    """The window of a node: its sizes, steps, distances and padding."""
+    """The window of a node: its sizes, strides, dilation and padding."""
 
     def __init__(self, call: Call, space: Any, sizes: Any) -> None:
         count = len(space)
@@ -93,7 +93,7 @@ class Window:
         ]
 
     def views(self, x: Any, counts: Any) -> Any:
-        """Iterate over views of a padded ``(N, *space, C)``, one for each place of the window."""
+        """Iterate over views of a padded ``(N, *space, C)``, one for each window position."""
         for place in np.ndindex(*self.sizes):
             starts = [apart * at for apart, at in zip(self.apart, place, strict=True)]
             yield in_space(
@@ -106,14 +106,14 @@ class Window:
 
 
 def halves(total: Any, mode: str) -> Pairs:
-    """Return padding before and after; an odd one is longer at the end, or at the start."""
+    """Return the padding before and after; an odd total is larger at the end, or at the start."""
     if mode == "SAME_UPPER":
         return [(each // 2, each - each // 2) for each in total]
     return [(each - each // 2, each // 2) for each in total]
 
 
-#: Convolutions of one group with at most as many multiplications are one product: of the window's
-#: parts side by side, with the filters. It needs no kernel, and small products are fast.
+#: Convolutions of one group with at most this many multiplications are one matrix product, of the
+#: concatenated window views with the filters. It needs no kernel, and small products are fast.
 MAX_GATHERED = 1 << 19
 
 
@@ -139,7 +139,7 @@ def convolve(
 
 
 def _gathered(x: Any, window: Window, counts: Any) -> Any:
-    """Return the parts of the window side by side: as a view for one part or for many."""
+    """Concatenate the window views: a view for one part or for many."""
     taps, count = math.prod(window.sizes), x.ndim - 2
     if taps == 1:
         return next(window.views(x, counts))
@@ -185,7 +185,7 @@ def conv(call: Call, x: Any, filters: Any, bias: Any = None) -> Any:
 def _convolved(
     call: Call, x: Any, filters: Any, bias: Any, window: Window, pads: Pairs, groups: int
 ) -> Any:
-    if x.dtype == np.float16:  # sums of products need the digits of float32
+    if x.dtype == np.float16:  # sums of products need the precision of float32
         bias = None if bias is None else bias.astype("float32")
         made = _convolved(
             call, x.astype("float32"), filters.astype("float32"), bias, window, pads, groups
@@ -283,7 +283,7 @@ def _largest(x: Any, window: Window, counts: Any, widths: Pairs, low: Any) -> An
 
 
 def _places(shape: Any, widths: Pairs, is_transposed: bool) -> Any:
-    """Return the number of each element of ``(N, C, *space)``, channels-last and padded."""
+    """Return the index of each element of ``(N, C, *space)``, channels-last and padded."""
     space = shape[2:]
     order = np.arange(math.prod(space))
     order = order.reshape(space[::-1]).T if is_transposed else order.reshape(space)
@@ -360,7 +360,7 @@ def _unpool(call: Call, x: Any, at: Any, shape: Any = None) -> Any:
     ]
     wanted = call.ints(shape) if shape is not None else [*x.shape[:2], *least]
     call.check_size(wanted, x.dtype)
-    # Positions count within the smallest result, which is the corner of a larger one.
+    # Indices count within the smallest result, which is the corner of a larger one.
     rows = np.unravel_index(call.host(at).reshape(-1), (*x.shape[:2], *least))
     made = np.zeros(wanted, x.dtype)
     made[rows] = call.host(x).reshape(-1)
