@@ -42,8 +42,8 @@ from dparray.kernels.segmented import (
 
 __all__ = ["csr_matvec", "segmented_reduce"]
 
-# On a GPU: the sub-groups that are wanted, as a multiple of those that it holds at once, and the
-# fewest elements of one.
+# On a GPU: the target number of sub-groups, as a multiple of those that run concurrently, and the
+# minimum number of elements of one.
 _WAVES = 2
 _SMALLEST_CHUNK = 256
 

@@ -17,9 +17,9 @@ def _matmul(call: Call, x: Any, y: Any) -> Any:
     return _product(call, x, y)
 
 
-#: Products by constant weights with more multiplications, whose sums have at most so many terms,
-#: are computed as convolutions: their kernel does not wait for the threads of BLAS, which keep a
-#: core busy for some time after each product.
+#: Products with constant weights that have more multiplications, and at most this many terms per
+#: sum, are computed as convolutions: their kernel does not wait for the threads of BLAS, which keep
+#: a core busy for some time after each product.
 MIN_CONVOLVED, MAX_CONVOLVED_TERMS = 1 << 18, 512
 
 
