@@ -53,7 +53,7 @@ BUDGETS = {
     "evaluate": 7_750,
     "array": 6_200,
     "kernels": 4_650,
-    "functions": 32_450,
+    "functions": 32_600,
     "compiled": 4_000,
     "models": 4_500,
     "shards": 2_800,
