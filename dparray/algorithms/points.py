@@ -12,7 +12,7 @@ from dparray.algorithms.tiles import uses_tiles
 from dparray.algorithms.work_sizes import lanes_that_fit
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.kernel_api import LocalAccessor, NdRange
-from dparray.kernels.distance import make_pairwise_distance_kernel, make_tiled_distance_kernel
+from dparray.kernels.distance import make_pairwise_distance_kernel
 
 __all__ = ["pairwise_distance"]
 
@@ -72,19 +72,18 @@ def pairwise_distance(x: ndarray, y: ndarray, /, *, squared: bool = False) -> nd
     result = empty_on(placement, (x.shape[0], y.shape[0]), x.dtype)
     if result.size:
         is_gpu = uses_tiles(placement.queue)
-        make = make_tiled_distance_kernel if is_gpu else make_pairwise_distance_kernel
         bytes_of_a_lane = (_DEPTH + 1) * x.itemsize * 2 if is_gpu else 1  # so that two groups fit
         lanes = lanes_that_fit(placement.queue.sycl_device, bytes_of_a_lane)
-        parts = [LocalAccessor(_ROWS * _DEPTH, x.dtype)]
-        if is_gpu:
-            parts.append(LocalAccessor(lanes * (_DEPTH + 1), x.dtype))
         tiles = -(-x.shape[0] // _ROWS) * -(-y.shape[0] // lanes)
         call_kernel(
-            kernel_of(make, _ROWS, _DEPTH, bool(squared), x.dtype.type),
+            kernel_of(
+                make_pairwise_distance_kernel, _ROWS, _DEPTH, bool(squared), x.dtype.type, is_gpu
+            ),
             NdRange(tiles * lanes, lanes),
             x,
             y,
             result,
-            *parts,
+            LocalAccessor(_ROWS * _DEPTH, x.dtype),
+            LocalAccessor(lanes * (_DEPTH + 1) if is_gpu else 1, x.dtype),
         )
     return result

@@ -77,10 +77,11 @@ def test_kmeans(capacity: int) -> None:
         np.testing.assert_allclose(moved[cluster], points[labels == cluster].mean(0), rtol=1e-5)
 
 
-def test_pairwise_distance() -> None:
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_pairwise_distance(is_staged: bool) -> None:
     x, y, found = _values(5, 3), _values(7, 3), _zeros(5, 7)
-    kernel = distance.make_pairwise_distance_kernel(4, 2, False, FLOAT)
-    simulate(kernel, NdRange(2 * 2 * 4, 4), x, y, found, _local(8))
+    kernel = distance.make_pairwise_distance_kernel(4, 2, False, FLOAT, is_staged)
+    simulate(kernel, NdRange(2 * 2 * 4, 4), x, y, found, _local(8), _local(4 * 3))
     np.testing.assert_allclose(found, np.sqrt(np.square(x[:, None] - y).sum(-1)), rtol=1e-5)
 
 

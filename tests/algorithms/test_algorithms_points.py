@@ -154,8 +154,9 @@ def test_the_kernels_are_right_in_the_simulator() -> None:
     np.testing.assert_allclose(moved, _means(x, labels, y))
 
     found, part = np.zeros((10, 6)), dp.LocalAccessor(3 * 2, np.float64)
+    other = dp.LocalAccessor(1, np.float64)
     kernel = make_pairwise_distance_kernel(3, 2, squared=True, dtype=np.float64)
-    simulate(kernel, dp.NdRange(4 * 2 * 4, 4), x, y, found, part)
+    simulate(kernel, dp.NdRange(4 * 2 * 4, 4), x, y, found, part, other)
     step = y - x[:, None]
     np.testing.assert_allclose(found, np.square(step).sum(-1))
 
