@@ -200,7 +200,11 @@ class _Function:
                 for name, nexts in phis.items()
                 for each in nexts & self.made.keys()
             )
-            is_plain = sums_floats or (len(exits) == 1 and exits[0] in latches)
+            is_plain = sums_floats or (
+                len(exits) == 1
+                and exits[0] in latches
+                and not self.computes_for_later(header, blocks, phis, leaving)
+            )
             compared = [one for each in conditions for one in self._compared(each, blocks)]
             counted = [self._is_seen(one, blocks) for one in compared]
             if len(exits) == 1 and not all(counted):
@@ -211,6 +215,20 @@ class _Function:
                 if is_seen and not (is_plain and one.code in _EQUALITIES)
             ]
         return found
+
+    def computes_for_later(
+        self, header: int, blocks: set[int], phis: Mapping[int, set[int]], leaving: set[int]
+    ) -> bool:
+        """Whether a value that only later code needs is made by an inner loop, and of a phi."""
+        headers = {other for other, inside, _ in self.loops() if inside < blocks} - {header}
+        inner = {
+            name for name, one in self.made.items() if one.code == _PHI and one.block in headers
+        }
+        needed = {
+            each for nexts in phis.values() for one in nexts for each in self.sources(one, blocks)
+        }
+        made_of = [self.sources(each, blocks) for each in leaving - needed]
+        return any(each & inner and each & phis.keys() for each in made_of)
 
     def _compared(self, condition: int, blocks: set[int]) -> list[_Instruction]:
         found, coming, seen = [], [condition], set()

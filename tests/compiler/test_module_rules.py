@@ -56,6 +56,48 @@ def test_loops_that_a_driver_spoils_are_found_and_are_hidden(
     assert not faults(emission.emit(emitter.writable(text)))
 
 
+_NESTED = """
+target triple = "spirv64-unknown-unknown"
+define spir_kernel void @k(ptr addrspace(1) %x, i64 %n, i64 %v) {{
+entry:
+  br label %outer
+outer:
+  %k = phi i64 [ 0, %entry ], [ %p, %more ]
+  %a = phi i64 [ 0, %entry ], [ {carried}, %more ]
+  %s = xor i64 %k, %v
+  br label %inner
+inner:
+  %j = phi i64 [ 0, %outer ], [ %q, %inner ]
+  %c = phi i64 [ %s, %outer ], [ %d, %inner ]
+  %d = add i64 %c, %a
+  %q = add i64 %j, 1
+  %again = icmp ne i64 %q, %n
+  br i1 %again, label %inner, label %more
+more:
+  %p = add i64 %k, 1
+  %b = add i64 %a, 5
+  %next = icmp ne i64 %p, %n
+  br i1 %next, label %outer, label %end
+end:
+  store i64 {out}, ptr addrspace(1) %x
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("carried", "out", "is_fault"),
+    [("%b", "%d", True), ("%b", "%b", False), ("%d", "%d", False), ("%b", "%p", False)],
+)
+def test_values_of_inner_loops_are_not_computed_behind_outer_loops(
+    carried: str, out: str, is_fault: bool
+) -> None:
+    text = _NESTED.format(carried=carried, out=out)
+    found = [each for each in faults(emission.emit(text)) if "tells the steps" in each]
+    assert bool(found) == is_fault
+    assert not faults(emission.emit(emitter.writable(text)))
+
+
 _BEGIN = """
 import numpy as np
 import dparray as dp
