@@ -7,12 +7,13 @@ those dtypes Numba and NumPy agree.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from dparray._jit.inference import DEFAULT_DTYPES, UFUNCS, Inference, Value, resolve
-from dparray._jit.source import Source
+from dparray._jit.source import Source, assigned_names
 
 #: The name of NumPy in generated code.
 NUMPY = "__numpy__"
@@ -110,34 +111,82 @@ def check_literals(source: Source, types: Inference) -> None:
     Raises:
         OverflowError: a literal does not fit; the message has the line.
     """
+    for node, dtype in _meetings(source.definition, types):
+        number = _integer(node)
+        if number is not None:
+            check_fit(source, node, number, dtype)
 
-    def check(literal: ast.expr, other: Any) -> None:
-        number = _integer(literal)
-        if number is None or not isinstance(other, Value) or other.is_weak:
-            return
-        if other.dtype.kind not in "iu":
-            return
-        limits = np.iinfo(other.dtype)
-        if not limits.min <= number <= limits.max:
-            raise OverflowError(
-                source.text_of_error(
-                    literal,
-                    f"{number} does not fit into {other.dtype} ({limits.min} ... {limits.max})",
-                    "convert the array first, as in x.astype(np.int64)",
-                )
+
+def check_fit(source: Source, node: ast.expr, number: int, dtype: np.dtype[Any]) -> None:
+    """Raise NumPy's error for an integer that does not fit a dtype.
+
+    Raises:
+        OverflowError: with the line.
+    """
+    limits = np.iinfo(dtype)
+    if not limits.min <= number <= limits.max:
+        raise OverflowError(
+            source.text_of_error(
+                node,
+                f"{number} does not fit into {dtype} ({limits.min} ... {limits.max})",
+                "convert the array first, as in x.astype(np.int64)",
             )
+        )
 
-    for node in ast.walk(source.definition):
+
+def parameters_in_bounds(source: Source, types: Inference) -> list[tuple[str, ast.expr, Any]]:
+    """Return the parameters that are Python integers and certainly meet narrower ones: the name,
+    where it does, and the dtype.
+
+    Statements under a condition are left out, since they may not run.
+    """
+    assigned = assigned_names(source.definition.body)
+    found: list[tuple[str, ast.expr, Any]] = []
+    for statement in _unconditional(source.definition.body):
+        for node, dtype in _meetings(statement, types):
+            if isinstance(node, ast.Name) and node.id not in assigned and dtype.itemsize < 8:
+                kind = types.parameters.get(node.id)
+                if isinstance(kind, Value) and kind.is_weak and kind.dtype.kind == "i":
+                    found.append((node.id, node, dtype))
+    return found
+
+
+def _unconditional(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that every call runs, unless a loop has no iteration."""
+    for statement in body:
+        if isinstance(statement, ast.For):
+            yield from _unconditional(statement.body)
+        is_branch = isinstance(statement, ast.If | ast.While | ast.With | ast.Try)
+        jumps = ast.Return | ast.Raise | ast.Break | ast.Continue
+        if any(isinstance(node, jumps) for node in ast.walk(statement)):
+            if isinstance(statement, ast.Return):
+                yield statement
+            return
+        has_choice = any(isinstance(node, ast.IfExp | ast.BoolOp) for node in ast.walk(statement))
+        if not (is_branch or has_choice or isinstance(statement, ast.For | ast.FunctionDef)):
+            yield statement
+
+
+def _meetings(tree: ast.AST, types: Inference) -> Iterator[tuple[ast.expr, np.dtype[Any]]]:
+    """The operands and stored values that take the dtype of the integers that they meet."""
+    pairs: list[tuple[ast.expr, ast.expr]] = []
+    for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Div):
-            check(node.left, types.of(node.right))
+            pairs.append((node.left, node.right))
             if not isinstance(node.op, ast.Pow | ast.LShift | ast.RShift):
-                check(node.right, types.of(node.left))
+                pairs.append((node.right, node.left))
         elif isinstance(node, ast.AugAssign) and not isinstance(node.op, ast.Div):
-            check(node.value, types.of(node.target))
+            pairs.append((node.value, node.target))
         elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                if isinstance(target, ast.Subscript):
-                    check(node.value, types.of(target.value))
+            pairs += [
+                (node.value, target.value)
+                for target in node.targets
+                if isinstance(target, ast.Subscript)
+            ]
+    for own, other in pairs:
+        kind = types.of(other)
+        if isinstance(kind, Value) and not kind.is_weak and kind.dtype.kind in "iu":
+            yield own, kind.dtype
 
 
 def _stays_in_range(node: ast.BinOp, values: tuple[Value, Value], dtype: np.dtype[Any]) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._dtypes import is_bfloat16
-from dparray._jit.casts import Casts, check_literals
+from dparray._jit.casts import Casts, check_fit, check_literals, parameters_in_bounds
 from dparray._jit.driver import (
     MAX_NEST_ELEMENTS,
     Driver,
@@ -102,6 +102,8 @@ class Plan:
         exact = not casts.doubts or _is_default(self.types)
         self.lines = walked_lines(source, source.definition, self.types) if exact else None
         check_literals(source, self.types)
+        bounded = parameters_in_bounds(source, self.types)
+        self.bounds = [(function._parameters.index(name), *rest) for name, *rest in bounded]
         if not self.in_cpu and has_arrays:
             self.is_native = self.may_be_native = False
             self.reason = "the device is not a CPU, so nothing runs on the host in its memory"
@@ -123,9 +125,34 @@ class Plan:
             self.reason = "NumPy's dtypes are not known to Numba in line " + str(
                 casts.doubts[0].lineno
             )
+        elif called := self._called_loop():
+            self.is_native = self.may_be_native = True
+            self.reason = f"it calls {called}, which loops over elements"
         else:
             self.is_native, self.may_be_native = False, True
             self.reason = "array code: native for small arrays, else dparray's operations"
+
+    def _called_loop(self) -> str:
+        """The name of a compiled function that is called with arrays and loops over their
+        elements.
+
+        Such a loop runs on the calling thread; kernels before and after it would be waited for.
+        """
+        for node in ast.walk(self.source.definition):
+            function = self.source.resolve(node.func) if isinstance(node, ast.Call) else None
+            if not isinstance(node, ast.Call) or not isinstance(function, JitFunction):
+                continue
+            source = function._read()
+            if contains_prange(source, source.definition):
+                return ""
+            given = dict(zip(function._parameters, map(self.types.of, node.args), strict=False))
+            given |= {each.arg: self.types.of(each.value) for each in node.keywords if each.arg}
+            types = Inference(source.definition, given, source.names)
+            loop = walks_elements(source, source.definition, types)
+            has_arrays = any(isinstance(kind, Value) and kind.ndim for kind in given.values())
+            if loop is not None and has_arrays:
+                return function.__name__
+        return ""
 
     def runs_native(self, size: int, arguments: Sequence[Any]) -> bool:
         """Return whether a call with these arguments of ``size`` elements is one native region."""
@@ -285,6 +312,8 @@ class JitFunction:
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plan(key, queue, arguments)
+        for position, node, dtype in plan.bounds:
+            check_fit(plan.source, node, arguments[position], dtype)
         if plan.runs_native(size, arguments):
             pairs = [(x, host_view(x)) for x in arguments if type(x) is ndarray]
             if len(pairs) == len(arguments):

@@ -792,6 +792,74 @@ def test_a_literal_that_does_not_fit_is_an_error_as_in_numpy(function: Any) -> N
     dp.jit(function)(wide)  # fits
 
 
+def add_number(x: Any, k: int) -> Any:
+    y = x + k
+    return y * 2
+
+
+def store_number(x: Any, k: int) -> None:
+    for i in range(x.shape[0]):
+        x[i] = k
+
+
+def add_number_in_parallel(x: Any, k: int) -> None:
+    for i in dp.prange(x.shape[0]):
+        x[i] = x[i] + k
+
+
+def add_number_if_it_fits(x: Any, k: int) -> None:
+    if k < 128:
+        x += k
+
+
+@pytest.mark.parametrize("function", [add_number, store_number, add_number_in_parallel])
+@pytest.mark.parametrize("size", [3, 70_000])
+def test_an_argument_that_does_not_fit_is_an_error_as_in_numpy(function: Any, size: int) -> None:
+    host = np.ones(size, np.int8)
+    x = dp.asarray(host)
+    with pytest.raises(OverflowError):
+        function(host[:3].copy(), 300)
+    compiled = dp.jit(function)
+    with pytest.raises(OverflowError, match=r"300 does not fit into int8(.|\n)*\^"):
+        compiled(x, 300)
+    np.testing.assert_array_equal(x.asnumpy(), host)
+    compiled(x, 100)  # fits
+    compiled(dp.ones(3, dtype="int16"), 300)
+
+
+def test_an_argument_under_a_condition_is_not_checked() -> None:
+    x = dp.ones(3, dtype="int8")
+    compiled = dp.jit(add_number_if_it_fits)
+    compiled(x, 300)
+    assert x.tolist() == [1, 1, 1]
+    compiled(x, 3)
+    assert x.tolist() == [4, 4, 4]
+
+
+@dp.jit
+def weighted_counts(x: Any, edges: Any) -> Any:
+    counts = np.zeros(edges.shape[0])
+    for i in range(x.shape[0]):
+        counts[int(x[i] * edges.shape[0])] += x[i]
+    return counts
+
+
+@dp.jit
+def mean_of_bins(x: Any, edges: Any) -> Any:
+    return weighted_counts(x, edges=edges) / edges
+
+
+def test_array_code_around_a_loop_over_elements_is_native_code() -> None:
+    host, edges = RNG.random(70_000), np.arange(1.0, 9.0)
+    x, y = dp.asarray(host), dp.asarray(edges)
+    np.testing.assert_allclose(
+        mean_of_bins(x, y).asnumpy(),
+        weighted_counts.py_func(host, edges) / edges,
+        1e-12,
+    )
+    assert "it calls weighted_counts, which loops" in str(dp.explain(mean_of_bins, x, y))
+
+
 def mixed_bits(x: Any, out: Any) -> Any:
     mask = 5
     last = x[0]
