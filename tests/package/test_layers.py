@@ -54,7 +54,7 @@ BUDGETS = {
     "array": 6_200,
     "kernels": 4_650,
     "functions": 32_600,
-    "compiled": 4_000,
+    "compiled": 4_400,
     "models": 4_500,
     "shards": 2_800,
     "tools": 9_650,
