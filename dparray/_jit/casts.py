@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._jit.inference import DEFAULT_DTYPES, UFUNCS, Inference, Value, resolve
+from dparray._jit.inference import DEFAULT_DTYPES, UFUNCS, UNKNOWN, Inference, Value, resolve
 from dparray._jit.source import Source, assigned_names
 
 #: The name of NumPy in generated code.
@@ -39,8 +39,12 @@ class Casts(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         """Convert ``x op= y`` for a number to an assignment, whose operation can be converted."""
         left, right = self.types.of(node.target), self.types.of(node.value)
+        is_array = isinstance(left, Value) and left.ndim > 0
+        overlaps = is_array and _reads_target_otherwise(node, self.types)
         self.generic_visit(node)
-        if isinstance(left, Value) and left.ndim:
+        if is_array:
+            if overlaps:
+                return separated(node)
             if isinstance(right, Value) and right.is_weak and left.dtype not in DEFAULT_DTYPES:
                 node.value = cast_to(node.value, left.dtype)
             elif _may_be_view(node.value, right):  # it may overlap the target
@@ -101,6 +105,67 @@ class Casts(ast.NodeTransformer):
         if left.ndim or right.ndim:
             return node
         return cast_to(node, found[-1])
+
+
+class Separation(ast.NodeTransformer):
+    """Separates updates of arrays from the other parts of the same array that they read.
+
+    Numba's fused loops would read elements that the update has written already.
+    """
+
+    def __init__(self, types: Inference) -> None:
+        self.types = types
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """Make ``x[1:] += x[:-1] * 2`` an assignment."""
+        kind = self.types.of(node.target)
+        if isinstance(kind, Value) and kind.ndim and _reads_target_otherwise(node, self.types):
+            return separated(node)
+        return node
+
+
+def separated(node: ast.AugAssign) -> ast.Assign:
+    """Return ``x[...] = x[...] op y`` for ``x[...] op= y``."""
+    target: ast.expr = node.target
+    value = ast.BinOp(_loaded(target), node.op, node.value)
+    if isinstance(target, ast.Name):
+        loaded = ast.Name(target.id, ast.Load())
+        target = ast.Subscript(loaded, ast.Slice(), ast.Store())
+    made = ast.copy_location(ast.Assign([target], value), node)
+    return ast.fix_missing_locations(made)
+
+
+def _reads_target_otherwise(node: ast.AugAssign, types: Inference) -> bool:
+    """Whether the value of an update may read elements of its target at other indices."""
+    target = node.target
+    left, right = types.of(target), types.of(node.value)
+    if isinstance(right, Value) and left.dtype.kind in "iu" and right.dtype.kind not in "iub":
+        return False  # an error, as in NumPy
+    root = _root(target)
+    for view in _views(node.value, types):
+        if ast.unparse(view) != ast.unparse(target):
+            other = _root(view)
+            if other == root or not {other, root} <= types.parameters.keys():
+                return True
+    return False
+
+
+def _views(node: ast.expr, types: Inference) -> Iterator[ast.expr]:
+    """The arrays that an expression reads, and views of them."""
+    kind = types.of(node)
+    if _root(node) and (kind is UNKNOWN or (isinstance(kind, Value) and kind.ndim)):
+        yield node
+        return
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.expr):
+            yield from _views(inner, types)
+
+
+def _root(node: ast.expr) -> str:
+    """The name of the array that a view shows."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def check_literals(source: Source, types: Inference) -> None:

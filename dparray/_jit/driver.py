@@ -37,7 +37,7 @@ from dparray._jit.source import (
     upward_exposed,
     used_names,
 )
-from dparray._jit.views import host_view, result_of
+from dparray._jit.views import host_view, may_overlap, result_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
@@ -265,6 +265,8 @@ class Nest(NativeRegion):
         if not arrays or sum(x.size for x in arrays) > MAX_NEST_ELEMENTS:
             return False
         if not device_facts.is_cpu(arrays[0].sycl_queue):
+            return False
+        if may_overlap(arrays):
             return False
         types = dict(zip(self.inputs, map(type_of, values), strict=True))
         return tuple(types.values()) in self._compiled or self._compiles(types, {})

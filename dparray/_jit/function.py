@@ -8,7 +8,7 @@ import inspect
 import math
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from types import FunctionType
 from typing import Any, overload
 
@@ -36,10 +36,15 @@ from dparray._jit.inference import (
     Value,
     type_of,
 )
-from dparray._jit.native import Native, has_placement
+from dparray._jit.native import (
+    Native,
+    has_placement,
+    names_in_array_statements,
+    never_broadcasts,
+)
 from dparray._jit.regions import ParallelRegion, launcher
 from dparray._jit.source import Source, prange, source_of
-from dparray._jit.views import host_view, result_of
+from dparray._jit.views import host_view, may_overlap, result_of
 from dparray._layout import order_of
 from dparray._placement import common_placement
 from dparray._runtime import device_facts, fallback
@@ -57,6 +62,11 @@ __all__ = ["jit", "prange"]
 #: Up to this many elements in all arguments together, array code is one native region.
 MAX_NATIVE_ELEMENTS = 1 << 16
 
+#: From more than this many elements to at most that many, array code whose arrays never broadcast
+#: is one native region with fused loops. Smaller arrays do not repay what starts such a loop.
+MIN_FUSED_ELEMENTS = 1 << 11
+MAX_FUSED_ELEMENTS = 1 << 18
+
 _NUMBERS = (bool, int, float, complex, np.generic)
 _OPTIONS = ("fastmath", "parallel", "cache", "inline")
 # Options of Numba and numba-dpex that have no effect here.
@@ -73,7 +83,9 @@ class Plan:
         driver: the function split into regions, after it was needed.
     """
 
-    def __init__(self, function: JitFunction, queue: Any, arguments: Sequence[Any]) -> None:
+    def __init__(
+        self, function: JitFunction, queue: Any, arguments: Sequence[Any], omitted: int = 0
+    ) -> None:
         source = function._read()
         self.source = source
         self.options = function.options
@@ -87,6 +99,7 @@ class Plan:
         }
         self.queue = queue
         self.native: Native | None = None
+        self.fused: Native | None = None
         self.driver: Driver | None = None
         self.refusal: KernelCompileError | None = None
         self._lock = threading.RLock()
@@ -94,11 +107,20 @@ class Plan:
         tree.args.defaults = []
         casts = Casts(self.types)
         self.tree = casts.visit(tree)
+        # Native code is faster with the values of defaults than with variables.
+        given = list(zip(function._parameters, arguments, strict=True))
+        for name, value in given[len(given) - omitted :]:
+            if type(value) in (bool, int, float):
+                constant = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))
+                place = ast.copy_location(constant, tree.body[0])
+                tree.body.insert(0, ast.fix_missing_locations(place))
         self.in_cpu = device_facts.is_cpu(queue)
         has_prange = contains_prange(source, tree)
         has_arrays = _has_arrays(self.types)
         loop = walks_elements(source, source.definition, self.types)
         self.walks = loop is not None
+        self.fusible = names_in_array_statements(source.definition, self.types)
+        self.may_fuse = bool(self.fusible) and never_broadcasts(source.definition, self.types)
         exact = not casts.doubts or _is_default(self.types)
         self.lines = walked_lines(source, source.definition, self.types) if exact else None
         check_literals(source, self.types)
@@ -162,15 +184,17 @@ class Plan:
             return False
         if size <= MAX_NATIVE_ELEMENTS:
             return True
-        return bool(self.lines) and self._line_size(arguments) <= MAX_NATIVE_ELEMENTS
+        if not self.lines:
+            return False
+        return self._line_size(arguments, set(self.lines)) <= MAX_NATIVE_ELEMENTS
 
-    def _line_size(self, arguments: Sequence[Any]) -> int:
-        """Return the number of elements that an iteration of a loop over lines processes."""
-        assert self.lines is not None
+    def _line_size(self, arguments: Sequence[Any], names: Set[str]) -> int:
+        """The number of elements that an iteration of a loop over lines takes of some arrays."""
         sizes = []
+        lines = self.lines or {}
         for name, x in zip(self.types.parameters, arguments, strict=True):
-            if name in self.lines:
-                steps = math.prod(x.shape[axis] for axis in self.lines[name] if axis < x.ndim)
+            if name in names:
+                steps = math.prod(x.shape[axis] for axis in lines.get(name, ()) if axis < x.ndim)
                 sizes.append(x.size // max(steps, 1))
         return max(sizes)
 
@@ -193,6 +217,33 @@ class Plan:
                 else:
                     self.native = native
             return self.native
+
+    def fuses(self, size: int, arguments: Sequence[Any]) -> bool:
+        """Return whether a call with these arguments is a native region with fused loops.
+
+        Its statements compute element by element, so no argument may show another's memory, and
+        Numba takes no axis of one element for another length.
+        """
+        if not MIN_FUSED_ELEMENTS < size <= MAX_FUSED_ELEMENTS or config.debug:
+            return False
+        if self._line_size(arguments, self.fusible) <= MIN_FUSED_ELEMENTS:
+            return False
+        arrays = [x for x in arguments if isinstance(x, ndarray)]
+        if any(1 in x.shape for x in arrays):
+            return False
+        return not may_overlap(arrays)
+
+    def ready_fused(self, host: tuple[Any, ...]) -> Native | None:
+        """Return the native region with fused loops, or ``None`` where Numba has none."""
+        with self._lock:
+            if self.fused is None and self.may_fuse:
+                fused = Native(self.source, self.tree, self.options, parallel=True)
+                try:
+                    fused.compile(host)
+                    self.fused = fused
+                except KernelCompileError:
+                    self.may_fuse = False
+            return self.fused
 
     def ready_driver(self) -> Driver:
         """Return the function split into regions."""
@@ -281,11 +332,14 @@ class JitFunction:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the function on the queue of its arrays."""
-        if named or len(arguments) != self._count:
-            arguments = self._completed(arguments, named)
         queue = None
         size = 0
         key: list[Any] = []
+        omitted = 0
+        if named or len(arguments) != self._count:
+            given = len(arguments)
+            arguments = self._completed(arguments, named)
+            omitted = 0 if named else self._count - given
         for x in arguments:
             if type(x) is ndarray:
                 key.append((x.dtype, x.ndim))
@@ -297,10 +351,19 @@ class JitFunction:
             elif type(x) in (float, int):
                 key.append(type(x))
             else:
-                return self._call_otherwise(arguments)
-        return self._run(arguments, queue, size, tuple(key))
+                return self._call_otherwise(arguments, omitted)
+        return self._run(arguments, queue, size, tuple(key), omitted)
 
-    def _run(self, arguments: tuple[Any, ...], queue: Any, size: int, key: tuple[Any, ...]) -> Any:
+    def _run(
+        self,
+        arguments: tuple[Any, ...],
+        queue: Any,
+        size: int,
+        key: tuple[Any, ...],
+        omitted: int = 0,
+    ) -> Any:
+        if omitted:
+            key = (*key, omitted)
         if queue is None:
             queue = queue_of(None)
             key = (*key, queue)
@@ -311,20 +374,25 @@ class JitFunction:
             key = (*key, "debug")
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plan(key, queue, arguments)
+            plan = self._plan(key, queue, arguments, omitted)
         for position, node, dtype in plan.bounds:
             check_fit(plan.source, node, arguments[position], dtype)
-        if plan.runs_native(size, arguments):
+        fuses = plan.may_fuse and plan.may_be_native and plan.fuses(size, arguments)
+        if fuses or plan.runs_native(size, arguments):
             pairs = [(x, host_view(x)) for x in arguments if type(x) is ndarray]
             if len(pairs) == len(arguments):
                 host = tuple([view for _, view in pairs])
             else:
                 views = iter(pairs)
                 host = tuple([next(views)[1] if type(x) is ndarray else x for x in arguments])
-            native = plan.native or plan.ready_native(host)
+            fused = (plan.fused or plan.ready_fused(host)) if fuses else None
+            native = fused or plan.native or plan.ready_native(host)
             if native is not None:
                 try:
-                    value = native.run(host) if is_debug else native.dispatcher(*host)
+                    if fused is not None:
+                        value = fused.run_on_one_thread(host)
+                    else:
+                        value = native.run(host) if is_debug else native.dispatcher(*host)
                 except Exception as error:
                     raise native.located(error) from None
                 if value is None:
@@ -336,8 +404,8 @@ class JitFunction:
         with use_device(queue):
             return driver.function(*arguments)
 
-    def _call_otherwise(self, arguments: tuple[Any, ...]) -> Any:
-        """Handle a call with arguments other than arrays, integers and floats."""
+    def _call_otherwise(self, arguments: tuple[Any, ...], omitted: int) -> Any:
+        """A call with arguments other than arrays, integers and floats."""
         converted = tuple(
             self._checked(name, x) for name, x in zip(self._parameters, arguments, strict=True)
         )
@@ -350,7 +418,7 @@ class JitFunction:
             result = self._run_driver(converted, queue, plan_key)
         else:
             size = sum(x.size for _, x in arrays)
-            result = self._run(converted, queue if arrays else None, size, plan_key)
+            result = self._run(converted, queue if arrays else None, size, plan_key, omitted)
         foreign = [x for x in arguments if _is_foreign(x)]
         return _as_foreign(result, foreign, converted, arguments) if foreign else result
 
@@ -362,7 +430,9 @@ class JitFunction:
         with use_device(queue):
             return driver.function(*arguments)
 
-    def _plan(self, key: tuple[Any, ...], queue: Any, arguments: Sequence[Any]) -> Plan:
+    def _plan(
+        self, key: tuple[Any, ...], queue: Any, arguments: Sequence[Any], omitted: int = 0
+    ) -> Plan:
         for name, x in zip(self._parameters, arguments, strict=True):
             if isinstance(x, ndarray) and is_bfloat16(x.dtype):
                 raise DTypeError(
@@ -372,7 +442,7 @@ class JitFunction:
         with self._lock:
             plan = self._plans.get(key)
             if plan is None:
-                plan = self._plans[key] = Plan(self, queue, arguments)
+                plan = self._plans[key] = Plan(self, queue, arguments, omitted)
                 if not plan.may_be_native:
                     plan.ready_driver()
             return plan

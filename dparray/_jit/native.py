@@ -18,6 +18,7 @@ import shutil
 import stat
 import sys
 import threading
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType, TracebackType
@@ -29,9 +30,9 @@ from dparray import config
 from dparray._compiler import cache
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import NUMPY
-from dparray._jit.inference import Known, Value
+from dparray._jit.inference import Inference, Known, Value
 from dparray._jit.source import Source, is_prange_function, source_of, used_names
-from dparray.exceptions import KernelCompileError
+from dparray.exceptions import KernelCompileError, ShapeError
 
 _PRANGE = "__prange__"
 _PLACEMENT_KEYWORDS = frozenset({"device", "sycl_queue", "usm_type"})
@@ -73,9 +74,13 @@ class Native:
         Raises:
             KernelCompileError: Numba does not compile it.
         """
+        numba = importlib.import_module("numba")
         with _lock:
             try:
-                self.dispatcher.compile(types)
+                with warnings.catch_warnings():
+                    # Numba warns of functions without any loop to run in parallel.
+                    warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
+                    self.dispatcher.compile(types)
             except Exception as error:
                 if type(error).__module__.startswith("numba") or not self._leave_cache():
                     raise self._refused(error) from error
@@ -146,6 +151,18 @@ class Native:
             if type(error).__module__.startswith("numba"):
                 raise self._refused(error) from error
             raise self.located(error) from None
+
+    def run_on_one_thread(self, arguments: tuple[Any, ...]) -> Any:
+        """Call a region with fused loops; waking threads would cost more than they compute."""
+        numba = importlib.import_module("numba")
+        threads = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            return self.dispatcher(*arguments)
+        except AssertionError as error:  # how Numba reports sizes in fused loops
+            raise ShapeError(str(error).partition(" on ")[0]) from None
+        finally:
+            numba.set_num_threads(threads)
 
     def located(self, error: Exception) -> Exception:
         """Return an exception of the region, with the line of the user's function."""
@@ -218,6 +235,57 @@ def has_placement(tree: ast.AST) -> bool:
         and not (isinstance(node.value, ast.Constant) and node.value.value is None)
         for node in ast.walk(tree)
     )
+
+
+def never_broadcasts(tree: ast.FunctionDef, types: Inference) -> bool:
+    """Return whether no array in a function can have an axis of one element that its arguments do
+    not have.
+
+    Only arithmetic, element-wise functions, and slices with constant ends are known to make none.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Slice):
+            ends = (node.lower, node.upper, node.step)
+            if not all(end is None or _is_number(end) for end in ends):
+                return False
+        elif isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis):
+            return False
+        elif isinstance(node, ast.Call):
+            name = types.called(node)
+            is_method = isinstance(node.func, ast.Attribute) and isinstance(
+                types.of(node.func.value), Value
+            )
+            if name in ("range", "len", "copy", "zeros_like", "empty_like"):
+                continue
+            if is_method or not isinstance(vars(np).get(name), np.ufunc):
+                return False
+    return True
+
+
+def names_in_array_statements(tree: ast.FunctionDef, types: Inference) -> set[str]:
+    """Return the parameters that statements on whole arrays or slices read or write."""
+
+    def is_array(node: ast.expr) -> bool:
+        kind = types.of(node)
+        return isinstance(kind, Value) and kind.ndim > 0
+
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and is_array(node):
+            inner: list[ast.expr] = [node]
+        elif isinstance(node, ast.AugAssign) and is_array(node.target):
+            inner = [node.target, node.value]
+        else:
+            continue
+        names = (each for part in inner for each in ast.walk(part) if isinstance(each, ast.Name))
+        found |= {each.id for each in names if is_array(each) and each.id in types.parameters}
+    return found
+
+
+def _is_number(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 def _build(

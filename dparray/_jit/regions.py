@@ -18,6 +18,7 @@ import numpy as np
 
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
+from dparray._jit.casts import Separation
 from dparray._jit.inference import WEAK_INT, Inference, Items, Known, Value, type_of
 from dparray._jit.native import Native, numba_type
 from dparray._jit.scalarize import NAMES, Scalarizer
@@ -397,7 +398,7 @@ class ParallelRegion:
         """Compile the loop with Numba, for bodies that the kernel language does not support."""
         parameters = [f"__{kind}{axis}" for axis in range(len(self.loops)) for kind in _BOUNDS]
         parameters += self.captured
-        node = copy.deepcopy(self.node)
+        node = Separation(self._inferred(types)).visit(copy.deepcopy(self.node))
         current: Any = node
         for axis, (variable, _) in enumerate(self.loops):
             # Numba's prange does not accept a step that is only known at run time.

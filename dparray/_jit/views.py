@@ -5,6 +5,8 @@ The only module of :mod:`dparray._jit` that accesses the internals of arrays.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
 from typing import Any
 
 import dpctl
@@ -59,6 +61,11 @@ def _slow_view(x: ndarray) -> np.ndarray:
         if is_fixed:
             view.flags.writeable = False
     return view
+
+
+def may_overlap(arrays: Iterable[ndarray]) -> bool:
+    """Return whether some of the arrays may have elements in common."""
+    return any(np.may_share_memory(*pair) for pair in combinations(map(host_view, arrays), 2))
 
 
 def result_of(

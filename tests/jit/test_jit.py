@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._jit.native import Native
 
 RNG = np.random.default_rng(36)
 
@@ -1078,3 +1079,106 @@ def test_reductions_in_a_loop_over_time(limit: int, monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(float(found), time_steps(*hosts, 3), 1e-12)
     for one, other in zip(arrays, hosts, strict=True):
         np.testing.assert_allclose(one.asnumpy(), other, 1e-12)
+
+
+# -- fused loops of native regions -----------------------------------------------------------------
+
+
+def wave(u: Any, v: Any, steps: int) -> Any:
+    for _ in range(steps):
+        v[1:-1, 1:-1] = 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
+        u[1:-1, 1:-1] += np.sqrt(v[1:-1, 1:-1]) - u[1:-1, 1:-1] * 0.5
+    return u + v
+
+
+def in_place(x: Any, y: Any, n: int) -> None:
+    x[1:-1] += x[2:] * 0.5 + x[:-2]
+    view = x[::-1]
+    x += view * 2
+    view -= x[:, ::-1] * 0.25 + y
+    y[:-1] *= y[1:] + x[1:]
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_fused_updates_read_what_was_there_before(in_loop: bool, fused_calls: list[int]) -> None:
+    def looped(x: Any, y: Any, n: int) -> None:
+        for _ in range(n):
+            x[1:-1] += x[2:] * 0.5 + x[:-2]
+            for i in dp.prange(x.shape[0]):
+                y[i, 1:] += y[i, :-1] * 2.0
+
+    function = looped if in_loop else in_place
+    hosts = [RNG.random((60, 50)) for _ in range(2)]
+    arrays = [dp.asarray(each) for each in hosts]
+    dp.jit(function)(*arrays, 2)
+    function(*hosts, 2)
+    for one, other in zip(arrays, hosts, strict=True):
+        np.testing.assert_allclose(one.asnumpy(), other, 1e-12)
+    assert in_loop or fused_calls
+
+
+def shifted_add(x: Any, y: Any) -> None:
+    t = y * 2.0
+    x += t
+
+
+@pytest.fixture
+def fused_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    calls: list[int] = []
+    run = Native.run_on_one_thread
+
+    def counting(self: Native, arguments: tuple[Any, ...]) -> Any:
+        calls.append(1)
+        return run(self, arguments)
+
+    monkeypatch.setattr(Native, "run_on_one_thread", counting)
+    return calls
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_array_code_of_medium_size_is_fused_native_code(dtype: str, fused_calls: list[int]) -> None:
+    hosts = [RNG.random((50, 41)).astype(dtype) for _ in range(2)]
+    arrays = [dp.asarray(each) for each in hosts]
+    compiled = dp.jit(wave)
+    found = compiled(*arrays, 3)
+    wanted = wave(*hosts, 3)
+    assert fused_calls
+    assert found.dtype == wanted.dtype
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    for one, other in zip([found, *arrays], [wanted, *hosts], strict=True):
+        np.testing.assert_allclose(one.asnumpy(), other, tolerance)
+
+
+def test_arguments_that_overlap_or_broadcast_are_not_fused(fused_calls: list[int]) -> None:
+    host = np.arange(5000.0)
+    memory = dp.asarray(host)
+    compiled = dp.jit(shifted_add)
+    compiled(memory[1:], memory[:-1])
+    shifted_add(host[1:], host[:-1])
+    np.testing.assert_array_equal(memory.asnumpy(), host)
+    matrix = dp.ones((2, 3000))
+    compiled(matrix, dp.ones((1, 3000)))
+    assert matrix.sum().item() == 3 * 6000
+    assert not fused_calls
+
+
+def test_sizes_that_differ_are_an_error_in_fused_code() -> None:
+    with pytest.raises(ValueError, match=r"Sizes of|broadcast"):
+        dp.jit(shifted_add)(dp.ones(3000), dp.ones(2999))
+
+
+def test_defaults_are_constants_of_native_code() -> None:
+    @dp.jit
+    def powers(x: Any, base: int = 3, scale: float = 0.5) -> None:
+        for i in range(x.shape[0]):
+            x[i] = base**i * scale
+
+    x = dp.zeros(3)
+    powers(x)
+    assert x.tolist() == [0.5, 1.5, 4.5]
+    powers(x, 2)
+    assert x.tolist() == [0.5, 1.0, 2.0]
+    powers(x, 2, 1.0)
+    assert x.tolist() == [1.0, 2.0, 4.0]
+    powers(x, scale=2.0)
+    assert x.tolist() == [2.0, 6.0, 18.0]
