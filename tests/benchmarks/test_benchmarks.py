@@ -87,6 +87,7 @@ def test_a_launch_is_held_against_its_limit() -> None:
             assert row["within_limit"] == (median <= row["limit"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_an_eager_call_is_held_against_its_launch() -> None:
     rows = list(overhead.rows(SETTINGS))

@@ -807,6 +807,7 @@ def test_numbers_that_leave_loops_are_those_of_the_last_step(kernel: Any, dtype:
         np.testing.assert_array_equal(out.asnumpy(), wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["int", "np.float64"])
 def test_values_that_change_places_in_loops(kind: str, tmp_path: Path) -> None:
     # In a process of its own, which the driver ends where a phi's next value is another phi.

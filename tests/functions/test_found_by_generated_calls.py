@@ -281,6 +281,7 @@ def test_a_variance_without_degrees_of_freedom_is_a_quotient_by_zero(
                 compare(lambda xp, n=name, d=ddof: getattr(xp, n)(xp.asarray(x), axis=1, ddof=d))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host_tier", [True, False])
 def test_results_that_the_library_and_the_host_had_differently(host_tier: bool) -> None:
     holes = np.asarray([1.5, np.nan, -2.5, np.nan, 3.0, np.nan, 3.0])
@@ -352,6 +353,7 @@ def test_numbers_of_degrees_of_freedom_decide_no_dtype(name: str, ddof: Any) -> 
     compare(lambda xp: getattr(xp, name)(xp.asarray([1, 2, 5], dtype="float32"), ddof=ddof))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["", "host", "fused", "library", "no host tier"])
 def test_complex_functions_have_their_digits_on_every_executor(executor: str) -> None:
     """dpnp's inverse functions had an error of 4 % at 800j, and infinity at 32767j."""

@@ -310,6 +310,7 @@ def test_one_kernel_computes_an_expression() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_long_function_is_a_small_module() -> None:
     # A GPU's compiler takes more than a minute for 280 KB.
     df, p = dp.asarray([3.0, 4.0], dtype="float32"), dp.asarray([0.1, 0.6], dtype="float32")

@@ -146,6 +146,7 @@ def test_errors_of_the_device_are_those_of_the_task(client: Any) -> None:
         client.submit(lambda: dp.ones(3) + dp.ones(4)).result(timeout=60)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_nothing(client: Any) -> None:
     if len(client.cluster.devices) < 2:
         pytest.skip("one worker")

@@ -55,6 +55,7 @@ def test_on_a_machine_that_works_every_link_holds() -> None:
     assert [line.split()[0] for line in lines if line and line[0] != " "] == list(BY_NAME)
 
 
+@pytest.mark.slow
 def test_a_driver_file_that_is_not_there() -> None:
     run = command("--json", OCL_ICD_FILENAMES="/nowhere/libdriver.so")
     found = statuses(run)

@@ -596,6 +596,7 @@ def test_unloading_takes_the_magics_away(shell: Any) -> None:
     assert shell.find_line_magic("dp_time") is not None
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_the_table_of_a_placement_error_under_its_traceback() -> None:
     import nbformat
     from nbclient import NotebookClient

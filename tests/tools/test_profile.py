@@ -433,6 +433,7 @@ def test_the_log_tells_of_all_work(queue: Any, capsys: pytest.CaptureFixture[str
     assert not capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_profiles_a_script(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.write_text(
