@@ -28,6 +28,7 @@ from dparray._evaluate import limits
 from dparray._functions.indexing import check_inside, nonzero
 from dparray._functions.single_precision import in_single, is_met
 from dparray._placement import common_placement, placement_of
+from dparray.algorithms.compaction import can_compact, compact
 from dparray.algorithms.gather import can_gather, gather
 from dparray.algorithms.selection import (
     can_select,
@@ -266,10 +267,8 @@ def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray)
     if positions.size:
         low, high = positions.min(), positions.max()
         if low < -extent or high >= extent:
-            raise IndexError(
-                f"index {low if low < -extent else high} is out of bounds for axis {axis} with "
-                f"length {extent}"
-            )
+            index = low if low < -extent else high
+            raise IndexError(f"index {index} is out of bounds for axis {axis} with length {extent}")
     source.take(positions, axis, out, "wrap")
 
 
@@ -306,6 +305,8 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     mask = _only_mask(index)
     if mask is not None and can_select(x, mask):
         return selected(x, mask, placement)
+    if mask is not None and 0 < mask.size == x.size and can_compact(x):
+        return compact(x.reshape(-1), mask.reshape(-1))
     axis = _gathered_axis(x, index)
     if axis is not None:
         positions = named[1][1]
@@ -320,9 +321,7 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
         if gathered is not None:
             return gathered
     found: ndarray | None = compute(
-        "x[index]",
-        named,
-        host=lambda view, *views: view[index_for_numpy(index, views)],
+        "x[index]", named, host=lambda view, *views: view[index_for_numpy(index, views)]
     )
     if found is not None:
         return found

@@ -50,5 +50,9 @@ def compact(x: ndarray, mask: ndarray) -> ndarray:
         raise ShapeError(f"compact: mask has shape {mask.shape} and x has shape {x.shape}")
     if not x.size:
         return new(0, x.dtype, where)
-    is_gpu = tiles.uses_tiles(where.queue)
-    return tiles.select(x, mask, where) if is_gpu else selected(x, mask, where)
+    return (tiles.select if tiles.uses_tiles(where.queue) else selected)(x, mask, where)
+
+
+def can_compact(x: ndarray) -> bool:
+    """Return whether the kernels of :func:`compact` select elements with a mask in ``x[mask]``."""
+    return x.dtype.char in "?bBhHiIlLqQfd" and tiles.uses_tiles(x.sycl_queue)

@@ -42,8 +42,7 @@ from dparray.kernels.segmented import (
 
 __all__ = ["csr_matvec", "segmented_reduce"]
 
-# On a GPU: the target number of sub-groups, as a multiple of those that run concurrently, and the
-# minimum number of elements of one.
+# On a GPU: the sub-groups per resident one, and the minimum number of elements of a sub-group.
 _WAVES = 2
 _SMALLEST_CHUNK = 256
 

@@ -45,6 +45,9 @@ with dp.config.override(fallback="error"):
     report["index"] = kernels_of(lambda: x[index])
     expected = x.asnumpy()[index.asnumpy()]
     report["index is right"] = bool(np.array_equal(x[index].asnumpy(), expected))
+    mask = dp.asarray(np.arange(5001) % 3 == 0)
+    report["mask"] = kernels_of(lambda: x[mask])
+    report["mask is right"] = bool(np.array_equal(x[mask].asnumpy(), x.asnumpy()[::3]))
     try:
         dp.take_along_axis(x, dp.asarray([5001]), None)
     except IndexError:
@@ -149,6 +152,11 @@ def test_the_host_does_not_reach_device_memory(report: dict[str, Any]) -> None:
 def test_an_index_is_one_launch(report: dict[str, Any]) -> None:
     assert report["index"] == ["gather"]
     assert report["index is right"]
+
+
+def test_a_mask_is_three_launches(report: dict[str, Any]) -> None:
+    assert report["mask"] == ["tile_total", "carry_of_tiles", "tile_select"]
+    assert report["mask is right"]
 
 
 def test_an_index_outside_an_axis_is_refused(report: dict[str, Any]) -> None:
