@@ -273,7 +273,7 @@ def _described(value: Any) -> str:
     return f"{getattr(value, 'dtype', type(value).__name__)}{list(shape)}"
 
 
-DEVICE_DTYPES = SUPPORTED
+DEVICE_DTYPES = SUPPORTED | {np.dtype("bfloat16")}
 
 
 class FunctionGraph:

@@ -243,3 +243,30 @@ def test_large_products_by_constant_weights(is_transposed: bool) -> None:
     right = x @ (weights["w"].T if is_transposed else weights["w"]) + weights["b"]
     np.testing.assert_allclose(model(x).asnumpy(), right, rtol=1e-4, atol=1e-4)
     assert "convolved" in str(dp.explain(model, x))
+
+
+def test_bfloat16_is_computed_on_the_device() -> None:
+    """Filters of bfloat16 stayed on the host, and a convolution raised an AttributeError."""
+    bfloat16 = np.dtype("bfloat16")
+    weights = {"w": values(8, 4, 3, 3).astype(bfloat16)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], pads=[1] * 4),
+        helper.make_node("MaxPool", ["a"], ["b"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("ReduceMax", ["b"], ["y"], keepdims=0),
+    ]
+    declared = [
+        helper.make_tensor_value_info(name, TensorProto.BFLOAT16, None) for name in ("x", "y")
+    ]
+    graph = helper.make_graph(nodes, "g", declared[:1], declared[1:])
+    graph.initializer.append(
+        helper.make_tensor("w", TensorProto.BFLOAT16, (8, 4, 3, 3), weights["w"].ravel().tolist())
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
+    x = values(1, 4, 6, 6).astype(bfloat16)
+    made = dp.onnx.load(model)(x)
+    assert isinstance(made, dp.ndarray)
+    padded = np.pad(x.astype("float32"), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    parts = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+    right = np.einsum("ncyxij,fcij->nfyx", parts, weights["w"].astype("float32")).max()
+    assert made.dtype == bfloat16
+    assert float(made) == float(np.asarray(right).astype(bfloat16))

@@ -40,10 +40,10 @@ def _largest(name: str) -> Reduce:
             return (xp.any if name == "max" else xp.all)(x, axis=axes, keepdims=keep)
         if x.size:
             return getattr(xp, name)(x, axis=axes, keepdims=keep)
-        if x.dtype.kind == "f":
-            empty = -np.inf if name == "max" else np.inf
-        else:
+        if x.dtype.kind in "iu":
             empty = getattr(np.iinfo(x.dtype), "min" if name == "max" else "max")
+        else:
+            empty = -np.inf if name == "max" else np.inf
         return getattr(xp, name)(x, axis=axes, keepdims=keep, initial=empty)
 
     return compute

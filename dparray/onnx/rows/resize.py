@@ -81,7 +81,7 @@ def _resize(call: Call, x: Any, *rest: Any) -> Any:
     for axis, size in zip(axes, wanted, strict=True):
         full[axis] = size
     call.check_size(full, x.dtype)
-    made = x if x.dtype.kind == "f" or mode == "nearest" else x.astype("float32")
+    made = x if x.dtype.kind not in "iub" or mode == "nearest" else x.astype("float32")
     outside = np.zeros((1,) * x.ndim, bool)
     for number, (axis, size, scale) in enumerate(zip(axes, wanted, factors, strict=True)):
         before = x.shape[axis]

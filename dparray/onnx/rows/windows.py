@@ -185,16 +185,16 @@ def conv(call: Call, x: Any, filters: Any, bias: Any = None) -> Any:
 def _convolved(
     call: Call, x: Any, filters: Any, bias: Any, window: Window, pads: Pairs, groups: int
 ) -> Any:
-    if x.dtype == np.float16:  # sums of products need the precision of float32
+    if x.dtype.name in ("float16", "bfloat16"):  # sums of products need float32's precision
         bias = None if bias is None else bias.astype("float32")
         made = _convolved(
             call, x.astype("float32"), filters.astype("float32"), bias, window, pads, groups
         )
-        return made.astype("float16")
+        return made.astype(x.dtype)
     host = call.host(filters)
     key = ("filters", call.device)
     placed = call.cached(key, lambda: call.xp.place(arranged(host)), of=filters.value)
-    if x.dtype.kind != "f" and bias is not None:
+    if x.dtype.kind in "iu" and bias is not None:
         bias = bias.astype(x.dtype)
     x = channels_last(x)
     if min(map(min, pads), default=0) < 0:
@@ -268,7 +268,7 @@ def _max_pool(call: Call, x: Any) -> Any:
     window = Window(call, x.shape[2:], call["kernel_shape"])
     counts = window.counts(bool(call.get("ceil_mode", 0)))
     widths = window.widths(counts)
-    low = scalar(x, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min)
+    low = scalar(x, np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf)
     if call.outputs > 1:
         places = _places(x.shape, widths, bool(call.get("storage_order", 0)))
         made, at = call.xp.call(
