@@ -37,7 +37,7 @@ def public_functions() -> Iterator[str]:
                 yield prefix + name
 
 
-@pytest.mark.parametrize("name", public_functions())
+@pytest.mark.parametrize("name", list(public_functions()))
 def test_a_function_is_called(name: str) -> None:
     assert (name in names(dp)) != (name in NOT_COMPARED)
 

@@ -57,7 +57,7 @@ def test_the_queue_of_the_inputs_decides() -> None:
     assert common_placement("add", pair).queue == queue
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.product(USM_TYPES, repeat=2))
+@pytest.mark.parametrize(("first", "second"), list(itertools.product(USM_TYPES, repeat=2)))
 def test_usm_types_are_coerced_device_over_shared_over_host(first: str, second: str) -> None:
     pair = [("x1", Array(Queue(CPU), first)), ("x2", Array(Queue(CPU), second))]
     wanted = min(first, second, key=("device", "shared", "host").index)
