@@ -189,7 +189,7 @@ class Plan:
         return self._line_size(arguments, set(self.lines)) <= MAX_NATIVE_ELEMENTS
 
     def _line_size(self, arguments: Sequence[Any], names: Set[str]) -> int:
-        """The number of elements that an iteration of a loop over lines takes of some arrays."""
+        """Return the most elements that an iteration of a loop over lines takes of an array."""
         sizes = []
         lines = self.lines or {}
         for name, x in zip(self.types.parameters, arguments, strict=True):
@@ -405,7 +405,7 @@ class JitFunction:
             return driver.function(*arguments)
 
     def _call_otherwise(self, arguments: tuple[Any, ...], omitted: int) -> Any:
-        """A call with arguments other than arrays, integers and floats."""
+        """Handle a call with arguments other than arrays, integers and floats."""
         converted = tuple(
             self._checked(name, x) for name, x in zip(self._parameters, arguments, strict=True)
         )
