@@ -205,7 +205,7 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
     x = check_array(name, "x", x)
     check_out(name, (("x", x),), out)
     if norm not in _NORMS:
-        raise ValueError(f"{name}: norm {norm!r} is none of 'backward', 'ortho', 'forward'")
+        raise ValueError(f"{name}: norm must be 'backward', 'ortho' or 'forward'; got {norm!r}")
     if not row.takes_complex and x.dtype.kind == "c":
         raise DTypeError(f"{name}: takes real numbers, not {x.dtype}; use dp.fft.fft")
     axes = options.get("axes", options.get("axis"))
@@ -405,7 +405,7 @@ def _scaled(name: str, numbers: ndarray, n: int, d: float, dtype: Any) -> ndarra
     device = numbers.sycl_queue.sycl_device
     chosen = _dtypes.default_float(device) if dtype is None else _dtypes.as_dtype(dtype)
     if chosen.kind != "f":
-        raise DTypeError(f"{name}: dtype {chosen} is no real float")
+        raise DTypeError(f"{name}: dtype must be a real float dtype, not {chosen}")
     return astype_array(apply(OPS["multiply"], numbers, float(1.0 / (n * d))), chosen, copy=False)
 
 

@@ -754,6 +754,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     raise AttributeError(
-        f"dparray.special has no function {name!r}, and nothing is copied to the host unasked; "
+        f"dparray.special has no function {name!r}, and nothing is copied to the host implicitly; "
         f"copy it yourself: dp.asarray(scipy.special.{name}(dp.asnumpy(x)))"
     )

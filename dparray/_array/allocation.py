@@ -178,7 +178,7 @@ def empty_array(
     """
     order = _layout.as_order(order)
     if order not in ("C", "F", "A", "K"):
-        raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")
+        raise ValueError(f"order must be 'C', 'F', 'A' or 'K'; got {order!r}")
     axes = None
     if order == "F":
         axes = _layout.order_like(shape, (), 0, order)

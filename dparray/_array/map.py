@@ -53,8 +53,8 @@ class Map:
     def __init__(self, x: ndarray, mode: str) -> None:
         if mode not in _MODES:
             raise ArgumentError(
-                f"x.map: mode {mode!r} is none of 'r' (read), 'w' (write, contents discarded) and "
-                "'rw' (read and write)"
+                "x.map: mode must be 'r' (read), 'w' (write, contents discarded) or 'rw' (read and "
+                f"write); got {mode!r}"
             )
         writes = mode != "r"
         if writes and shows_elements_twice(x.shape, x.strides):

@@ -236,7 +236,7 @@ def __iter__(self: ndarray) -> Iterator[ndarray]:
 def __hash__(self: ndarray) -> int:
     if self.shape:
         raise TypeError(
-            f"an array of shape {self.shape} is no key; write x.tobytes(), or tuple(x.tolist())"
+            f"an array of shape {self.shape} cannot be a key; use x.tobytes() or tuple(x.tolist())"
         )
     return hash(self.item())
 

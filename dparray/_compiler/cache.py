@@ -192,7 +192,7 @@ def _check_folders(directory: Path) -> None:
         raise _Refused(f"{directory.parent} can be written by other users")
     status = directory.lstat()
     if not stat.S_ISDIR(status.st_mode):
-        raise _Refused(f"{directory} is no folder")
+        raise _Refused(f"{directory} is not a folder")
     _check_owner(directory, status)
 
 
@@ -215,7 +215,7 @@ def _read(path: Path, private: bool = False) -> bytes:
     try:  # Without the layers of `open`, which slow down the first launches of a process.
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
-            raise OSError(f"{path} is no entry")
+            raise OSError(f"{path} is not an entry")
         _check_owner(path, status)
         if private and status.st_mode & (stat.S_IRGRP | stat.S_IROTH):
             raise _Refused(f"{path} can be read by other users")

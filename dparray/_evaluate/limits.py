@@ -151,7 +151,9 @@ def force(executor: str) -> Iterator[None]:
     """
     global _forced
     if executor not in ("host", "fused", "library"):
-        raise ValueError(f"force: {executor!r} is no executor; give 'host', 'fused' or 'library'")
+        raise ValueError(
+            f"force: the backend must be 'host', 'fused' or 'library'; got {executor!r}"
+        )
     before = _forced
     set_host_elements(1 << 40 if executor == "host" else 0)
     _forced = executor

@@ -119,7 +119,7 @@ def check_inside(indices: ndarray, extent: int, axis: int) -> None:
     if int(reduce(reach, "maximum")) >= extent:
         low, high = int(reduce(indices, "minimum")), int(reduce(indices, "maximum"))
         index = low if low < -extent else high
-        raise IndexError(f"index {index} is out of bounds for axis {axis} with extent {extent}")
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with length {extent}")
 
 
 def _as_positions(function: str, name: str, indices: Any) -> Any:

@@ -216,7 +216,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
     axis = _layout.normalize_axis("repeat", axis, x.ndim)
     extent = x.shape[axis]
     if counts.ndim > 1 or (counts.size != 1 and counts.size != extent):
-        raise ShapeError(f"repeat: repeats of shape {counts.shape} for an axis of extent {extent}")
+        raise ShapeError(f"repeat: repeats of shape {counts.shape} for an axis of length {extent}")
     if counts.size and counts.min() < 0:
         raise ShapeError("repeat: repeats must not be negative")
     if counts.size == 1 and placement.usm_type == x.usm_type:

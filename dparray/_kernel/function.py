@@ -506,8 +506,8 @@ class KernelFunction:
         if self._closed:
             known = "\n  ".join(", ".join(signature) for signature in self.signatures)
             raise KernelArgumentError(
-                f"kernel {self.__name__}: it was made for given signatures only, and "
-                f"({', '.join(labels_of((item, *types)))}) is none of them:\n  {known}"
+                f"kernel {self.__name__}: it was compiled for given signatures only, and "
+                f"({', '.join(labels_of((item, *types)))}) is not one of them:\n  {known}"
             )
         kernels = self._kernels
         self._watch()
@@ -582,7 +582,7 @@ class KernelFunction:
         try:
             text = inspect.getsource(self.py_func)
             if source_of(self.py_func) is None:  # Since Python 3.13, `python -c` has source.
-                raise OSError("another text has the name of its file")
+                raise OSError("its file name now belongs to other source code")
             return text
         except OSError as error:
             raise KernelError(

@@ -416,7 +416,7 @@ class SimulatedArray:
                     return None, 0
                 raise self._engine.fault(
                     f"{verb} {self.name} with the index {one!r} of type {type(one).__name__}",
-                    "make it an integer: int(...), or // in place of /",
+                    "make it an integer: int(...), or // instead of /",
                 ) from None
             if position < 0:
                 position += extent

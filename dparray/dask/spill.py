@@ -46,7 +46,7 @@ def bytes_of(name: str, value: Any) -> int:
         found = int(dask.utils.parse_bytes(value))
     except (TypeError, ValueError):
         raise ArgumentError(
-            f"{name}: {value!r} is no number of bytes; give an integer, or text such as '2GB'"
+            f"{name}: {value!r} must be a number of bytes: an integer or a string such as '2GB'"
         ) from None
     if found <= 0:
         raise ArgumentError(f"{name}: {found} bytes; give a positive number")

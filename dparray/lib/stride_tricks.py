@@ -59,8 +59,8 @@ def sliding_window_view(
         axes = tuple(_layout.normalize_axis("sliding_window_view", one, x.ndim) for one in given)
     if len(window) != len(axes):
         raise ShapeError(
-            f"sliding_window_view: a window of {len(window)} extents for {len(axes)} axes of x of "
-            f"shape {x.shape}; give one extent for each, or say which axes by axis="
+            f"sliding_window_view: a window of {len(window)} sizes for {len(axes)} axes of x of "
+            f"shape {x.shape}; give one size for each, or choose the axes by axis="
         )
     shape = list(x.shape)
     for at, extent in zip(axes, window, strict=True):
@@ -107,10 +107,10 @@ def as_strided(
     extents = x.shape if shape is None else _layout.check_view_shape(shape)
     steps = x.strides if strides is None else tuple(strides)
     if len(steps) != len(extents):
-        raise ShapeError(f"as_strided: {len(steps)} strides for a shape of {len(extents)} extents")
+        raise ShapeError(f"as_strided: {len(steps)} strides for a shape of {len(extents)} sizes")
     if any(step % x.itemsize for step in steps):
         raise ArgumentError(
-            f"as_strided: strides {steps} are no multiples of {x.itemsize}, the bytes of an element"
+            f"as_strided: strides {steps} must be multiples of {x.itemsize}, the size of an element"
         )
     if 0 not in extents:
         first, last = _reach(x.shape, x.strides)

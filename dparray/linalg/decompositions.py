@@ -133,7 +133,7 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
     """
     x = matrices("qr", "x", x, square=False)
     if mode not in ("reduced", "complete", "r", "raw"):
-        raise ArgumentError(f"qr: mode {mode!r} is none of 'reduced', 'complete', 'r', 'raw'")
+        raise ArgumentError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw'; got {mode!r}")
     found = compute(
         "qr",
         lambda a: np.linalg.qr(a, mode=mode),  # type: ignore[call-overload]

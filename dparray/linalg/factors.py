@@ -128,7 +128,7 @@ def lu_solve(
         [1.0, 1.0]
     """
     if not isinstance(lu_and_piv, tuple | list) or len(lu_and_piv) != 2:
-        raise ArgumentError("lu_solve: lu_and_piv is no pair; give what dp.linalg.lu_factor gave")
+        raise ArgumentError("lu_solve: lu_and_piv must be a pair, as from dp.linalg.lu_factor")
     if trans not in (0, 1, 2):
         raise ArgumentError(f"lu_solve: trans is {trans!r}; it is 0, 1 or 2")
     factors = floating(matrices("lu_solve", "lu", lu_and_piv[0]))

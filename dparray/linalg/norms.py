@@ -160,7 +160,7 @@ def vector_norm(
         if small is not None:
             return small
     if isinstance(ord, bool) or not isinstance(ord, Real):
-        raise ArgumentError(f"vector_norm: ord {ord!r} is no real number, as norms of vectors have")
+        raise ArgumentError(f"vector_norm: ord must be a real number; got {ord!r}")
     ord = scalar_value(ord)  # NumPy's numbers do not widen what is computed in
     if x.dtype.kind not in "fc":
         x = astype_array(x, default_float(x))
@@ -215,7 +215,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarr
         result = expand_dims(result, (-2, -1))
     else:
         raise ValueError(
-            f"matrix_norm: ord {ord!r} is none of 'fro', 'nuc', 1, -1, 2, -2, inf, -inf"
+            f"matrix_norm: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf; got {ord!r}"
         )
     return result if keepdims else result[..., 0, 0]
 

@@ -111,7 +111,7 @@ class Value:
             return cls(Shape(DType.INT32, ()), var=int(value), name=name)
         if isinstance(value, float):
             return cls(Shape(DType.FLOAT32, ()), var=value, name=name)
-        raise LogicError(f"{value!r} of type {type(value).__name__} is no value; give a number")
+        raise LogicError(f"{value!r} of type {type(value).__name__} is not a value; give a number")
 
     def _with(self, other: Any, text: str, is_reversed: bool = False) -> Value:
         given = Value.from_python_value(other)
@@ -374,7 +374,7 @@ class _Composer:
         updated: dict[str, Tensor] = {}
         for number, (old, new) in enumerate(updates):
             if not isinstance(old.var, Tensor):
-                raise LogicError("an update of a value that is no tensor; make it by from_var")
+                raise LogicError("an updated value must be a tensor; create it by from_var")
             results[f"Update_{number}"] = self.slot_of(new)
             updated[f"Update_{number}"] = old.var
         composed = ComposedFunction((*self.header, *self.bound), self.steps, results)
@@ -395,7 +395,7 @@ class _Composer:
             elif value.var is not None:
                 return value.var
             else:
-                raise LogicError(f"{value!r} is needed, is no input, and nothing computes it")
+                raise LogicError(f"{value!r} is needed, but is neither an input nor computed")
         return self.slots[id(value)]
 
     def add(self, operation: Operation) -> None:

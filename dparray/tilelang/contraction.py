@@ -336,8 +336,8 @@ class _Contraction:
                 TileIndexError,
                 self.position,
                 "no index is valid: no element of the output would be written",
-                "check offsets and constraints; where the expressions hold fractions, all have to "
-                "be integers at once (name a truncated half first: P = (K - 1) / 2;)",
+                "check offsets and constraints; if the expressions contain fractions, all must "
+                "be integers together (name a truncated half first: P = (K - 1) / 2;)",
             )
         if found.largest > _LARGEST:
             raise self.builder.error(

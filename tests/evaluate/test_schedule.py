@@ -134,7 +134,7 @@ def test_an_executor_can_be_forced(executor: str) -> None:
 
 
 def test_only_executors_can_be_forced() -> None:
-    message = "'numpy' is no executor; give 'host', 'fused'"
+    message = "the backend must be 'host', 'fused' or 'library'; got 'numpy'"
     with pytest.raises(ValueError, match=message), limits.force("numpy"):
         pass
 

@@ -185,7 +185,9 @@ def test_the_simulator_checks_local_arrays() -> None:
 
 def test_what_a_local_array_cannot_be_is_said() -> None:
     out = dp.zeros(4, dtype="int64")
-    with pytest.raises(dp.KernelCompileError, match="work-items of a Range share no local memory"):
+    with pytest.raises(
+        dp.KernelCompileError, match="work-items of a Range do not share local memory"
+    ):
         without_groups[4](out)
     with pytest.raises(
         dp.KernelCompileError, match=r"a LocalArray takes a constant shape .* dp\.c"
@@ -244,10 +246,10 @@ def of_no_text(item: dp.Item, x: Any) -> None:
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        (of_a_text, "the conversion '%s' is none of"),
+        (of_a_text, "unknown conversion '%s'"),
         (of_another_type, "%d takes an integer; got float64"),
         (of_too_few, "2 conversions; got 1 values"),
-        (of_no_text, "a text written out in the call"),
+        (of_no_text, "must be a string literal"),
     ],
 )
 def test_formats_that_do_not_fit_are_refused(kernel: Any, words: str) -> None:

@@ -257,7 +257,7 @@ def test_arrays_are_measured_and_named() -> None:
         ({"devices": []}, dp.ArgumentError, "devices is empty"),
         ({"devices": "cpu"}, dp.ArgumentError, r"give a list: devices=\['cpu'\]"),
         ({"devices": ["gpu:9"]}, dp.DeviceError, "no device matches"),
-        ({"device_memory_limit": "much"}, dp.ArgumentError, "'much' is no number of bytes"),
+        ({"device_memory_limit": "much"}, dp.ArgumentError, "'much' must be a number of bytes"),
         ({"device_memory_limit": 0}, dp.ArgumentError, "positive"),
         ({"threads_per_worker": 0}, dp.ArgumentError, "threads_per_worker is 0"),
     ],

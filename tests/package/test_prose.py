@@ -1,8 +1,8 @@
 """Texts follow the style sheet: plain American English, the field's terms, short sentences.
 
 The checks are simple on purpose. They catch the habits that made earlier texts hard to read.
-`PAGES` must pass all of them; `UNREVISED` lists pages that still await revision. The comments and
-docstrings of the package must use the field's terms and American spelling.
+The pages must pass all of them. The comments and docstrings of the package must use the field's
+terms and American spelling.
 """
 
 from __future__ import annotations
@@ -18,14 +18,7 @@ import pytest
 pytestmark = pytest.mark.static
 
 ROOT = Path(__file__).resolve().parents[2]
-UNREVISED = {
-    "project/design.md",
-}
-PAGES = sorted(
-    path
-    for path in (ROOT / "notebooks").rglob("*.md")
-    if str(path.relative_to(ROOT / "notebooks")) not in UNREVISED
-)
+PAGES = sorted((ROOT / "notebooks").rglob("*.md"))
 MAX_WORDS = 30
 
 #: Words of the left column of the style sheet's table of terms, and their replacements.
@@ -129,8 +122,54 @@ def test_the_check_of_comments_finds(tmp_path: Path) -> None:
     assert len(list(code_problems(path, {}))) == 1
 
 
-def test_unrevised_pages_exist() -> None:
-    assert all((ROOT / "notebooks" / name).is_file() for name in UNREVISED)
+MAX_WORDS_OF_A_MESSAGE = 45
+#: Phrases that messages replace by "must be ...; got ..."; NumPy's sentence stays NumPy's.
+MESSAGE_TERMS = TERMS | {
+    r"\bis none of\b": "must be one of",
+    r"\btruth values?\b(?! of an? \w+ of| of several)": "Boolean",
+}
+del MESSAGE_TERMS[r"\btruth values?\b"]
+
+
+def messages(path: Path) -> Iterator[str]:
+    """Yield the messages of the errors that a module raises; values in them become "0"."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
+            continue
+        for argument in (*node.exc.args, *(each.value for each in node.exc.keywords)):
+            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                yield argument.value
+            elif isinstance(argument, ast.JoinedStr):
+                parts = (getattr(each, "value", None) for each in argument.values)
+                yield "".join(part if isinstance(part, str) else "0" for part in parts)
+
+
+def message_problems(path: Path) -> Iterator[str]:
+    for message in messages(path):
+        words = re.sub(r"`[^`]*`", "code", message)
+        if len(words.split()) > MAX_WORDS_OF_A_MESSAGE:
+            yield f"{path}: more than {MAX_WORDS_OF_A_MESSAGE} words: {message}"
+        for pattern, better in MESSAGE_TERMS.items():
+            if found := re.search(pattern, words, re.IGNORECASE):
+                yield f"{path}: {better} instead of {found[0]!r}: {message}"
+        if found := BRITISH.search(words):
+            yield f"{path}: American spelling, not {found[0]}: {message}"
+
+
+def test_error_messages_use_the_terms_of_the_field() -> None:
+    found = [problem for path in MODULES for problem in message_problems(path)]
+    assert not found, "\n".join(found)
+
+
+def test_the_check_of_messages_finds(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(
+        "raise ValueError(f\"mode {mode!r} is none of 'r', 'w'\")\n"
+        "raise TypeError('halves are not taken')\n"
+        f"raise KeyError('{'word ' * 46}')\n"
+        "raise ValueError('fine')\n"
+    )
+    assert len(list(message_problems(path))) == 3
 
 
 @pytest.mark.parametrize(

@@ -62,5 +62,5 @@ def test_every_test_that_a_page_names_is_there() -> None:
     named = {
         code for page in PAGES for code in spans(page) if re.fullmatch(r"test_\w+(\.py)?", code)
     }
-    assert len(named) > 50  # the traps of the compiler, in notebooks/project/design.md
+    assert len(named) > 50  # the workarounds of the compiler, in notebooks/project/design.md
     assert not named - known

@@ -74,9 +74,7 @@ def _check_extents(what: str, shape: Any) -> None:
     extents = shape if isinstance(shape, types.BaseTuple) else (shape,)
     for extent in extents:
         if getattr(extent, "literal_value", 1) <= 0:
-            raise TypingError(
-                f"an extent of a {what} is a positive number; got {extent.literal_value}"
-            )
+            raise TypingError(f"a size of a {what} must be positive; got {extent.literal_value}")
 
 
 def _check_bounds(of: Any, bounds: Any) -> None:

@@ -561,7 +561,7 @@ def _judge(function: Callable[..., Any], operation: str, wanted: bool) -> None:
         apply = _instruction(operation, "i", _REDUCE, _scope_of(group))
         if not isinstance(predicate, types.Boolean | types.Integer | types.Float):
             raise TypingError(
-                f"{function.__name__}: takes a truth value or a number; got {predicate}"
+                f"{function.__name__}: the predicate must be a Boolean or a number; got {predicate}"
             )
 
         def of_group(group: Any, predicate: Any) -> Any:

@@ -109,8 +109,8 @@ def parts_of(text: str) -> tuple[list[_Part], str]:
             continue
         if letter not in _OF_INTEGERS + _OF_FLOATS or not letter:
             raise TypingError(
-                f"printf: the conversion {found[0]!r} is none of %d %i %u %x %X %o %c of integers, "
-                "%f %F %e %E %g %G of floats, and %%, with flags, width and precision"
+                f"printf: unknown conversion {found[0]!r}; expected %d %i %u %x %X %o %c for "
+                "integers, %f %F %e %E %g %G for floats, or %%, with flags, width and precision"
             )
         parts.append(_Part(before, flags, letter))
     return parts, text[at:]
@@ -129,7 +129,7 @@ class _Printf(AbstractTemplate):
 
     def generic(self, args: Any, kws: Any) -> Any:
         if kws or not args or not isinstance(args[0], types.StringLiteral):
-            raise TypingError("printf: the format is a text written out in the call")
+            raise TypingError("printf: the format must be a string literal")
         parts, _ = parts_of(args[0].literal_value)
         letters = [part.letter for part in parts if part.letter]
         if len(letters) != len(args) - 1:
