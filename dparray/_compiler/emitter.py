@@ -764,33 +764,24 @@ def _exchanges(function: _Function, loop: _Loop) -> bool:
     )
 
 
-def _sinks(function: _Function, loop: _Loop) -> bool:
-    """Return whether a loop computes, by a loop in it, a value that only later code needs.
+def _leaves_computed(function: _Function, loop: _Loop) -> bool:
+    """Return whether a value that a loop computes from its phis, but does not carry on, leaves it.
 
-    The driver computes such a value behind both loops, from the number of steps of the inner one.
-    There it reads a phi of the outer loop as it would be in the next step.
+    The driver computes such a value behind the loop, and behind an outer loop, too, if it knows the
+    number of steps of the loop. There it reads the phi as it would be in the next step.
     """
-    outer = _header_phis(function, loop)
-    inner = {
-        name
-        for other in function.loops()
-        if other.header != loop.header and other.blocks < loop.blocks
-        for name in _header_phis(function, other)
-    }
-    if not inner:
-        return False
-    kept: set[str] = set()  # the values that the next step needs stay where they are
-    for at in outer.values():
-        for value, place in _INCOMING.findall(function.lines[at]):
-            if place in loop.blocks:
-                kept |= function.sources(value, loop)
-    for name, (at, _, _) in function.definitions.items():
-        is_inside = function.labels[at] in loop.blocks and name not in kept
-        if is_inside and not function.users.get(name, set()) <= loop.blocks:
-            sources = function.sources(name, loop)
-            if sources & inner and sources & outer.keys():
-                return True
-    return False
+    phis = _header_phis(function, loop)
+    carried = set(phis)
+    for at in phis.values():
+        incoming = _INCOMING.findall(function.lines[at])
+        carried |= {value for value, place in incoming if place in loop.blocks}
+    return any(
+        function.labels[at] in loop.blocks
+        and name not in carried
+        and not function.users.get(name, set()) <= loop.blocks
+        and function.sources(name, loop) & phis.keys()
+        for name, (at, _, _) in function.definitions.items()
+    )
 
 
 def _hide_exits(
@@ -802,7 +793,7 @@ def _hide_exits(
         len(exits) == 1
         and exits[0] in loop.latches
         and not (_leaves(function, loop) and _exchanges(function, loop))
-        and not _sinks(function, loop)
+        and not _leaves_computed(function, loop)
     )
     counted: list[tuple[int, re.Match[str], str]] = []
     for label in exits:

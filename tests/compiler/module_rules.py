@@ -203,7 +203,7 @@ class _Function:
             is_plain = sums_floats or (
                 len(exits) == 1
                 and exits[0] in latches
-                and not self.computes_for_later(header, blocks, phis, leaving)
+                and not any(self.is_computed(each, blocks, phis) for each in leaving)
             )
             compared = [one for each in conditions for one in self._compared(each, blocks)]
             counted = [self._is_seen(one, blocks) for one in compared]
@@ -216,19 +216,14 @@ class _Function:
             ]
         return found
 
-    def computes_for_later(
-        self, header: int, blocks: set[int], phis: Mapping[int, set[int]], leaving: set[int]
-    ) -> bool:
-        """Whether a value that only later code needs is made by an inner loop, and of a phi."""
-        headers = {other for other, inside, _ in self.loops() if inside < blocks} - {header}
-        inner = {
-            name for name, one in self.made.items() if one.code == _PHI and one.block in headers
-        }
-        needed = {
-            each for nexts in phis.values() for one in nexts for each in self.sources(one, blocks)
-        }
-        made_of = [self.sources(each, blocks) for each in leaving - needed]
-        return any(each & inner and each & phis.keys() for each in made_of)
+    def is_computed(self, name: int, blocks: set[int], phis: Mapping[int, set[int]]) -> bool:
+        """Whether a value is made of a loop's phis and not carried on; a call's result is not seen
+        through.
+        """
+        carried = phis.keys() | {each for nexts in phis.values() for each in nexts}
+        if name in carried or self.made[name].code == _EXTENDED:
+            return False
+        return bool(self.sources(name, blocks) & phis.keys())
 
     def _compared(self, condition: int, blocks: set[int]) -> list[_Instruction]:
         found, coming, seen = [], [condition], set()

@@ -1,7 +1,7 @@
-"""Values that an inner loop computes of the outer loop's number, and only later code reads.
+"""Values that loops compute of their numbers, and only later code reads.
 
-Intel's CPU compiler moved the computation behind both loops, where it read the outer loop's number
-one step late.
+Intel's CPU compiler moved the computation behind the loops, where it read the number of a loop one
+step late.
 """
 
 from __future__ import annotations
@@ -25,6 +25,32 @@ def program(item, n, x, out):
         for j in range({steps}):
             c = {next}
     out[i] = c
+"""
+
+
+_KEPT_AND_READ_IN_ANOTHER_LOOP = """
+def program(item, n, x, out):
+    i = item.get_id(0)
+    m = n[i]
+    v = x[i]
+    b = 1
+    c = m
+    for k in range(m):
+        c = m | v
+        j = 0
+        while j < k & 3:
+            j += 1
+            b = v & i
+            c = (j * 6) % 6
+    k = 0
+    while k != (m if m > 0 else 0):
+        k += 1
+        b = (i * i) % 6
+        j = 0
+        while j != (k & 3 if k & 3 > 0 else 0):
+            j += 1
+            b = i + c
+    out[i] = b
 """
 
 
@@ -54,8 +80,16 @@ class _Item:
 def test_values_of_inner_loops_are_those_of_the_last_step(
     first: str, steps: str, next: str, size: int
 ) -> None:
-    text = _KERNEL.format(first=first, steps=steps, next=next)
-    name = f"<nested loops {first} {steps} {next}>"
+    _compare(_KERNEL.format(first=first, steps=steps, next=next), size)
+
+
+@pytest.mark.parametrize("size", [3, 11, 19, 35])
+def test_values_of_a_loop_are_read_in_another_loop(size: int) -> None:
+    _compare(_KEPT_AND_READ_IN_ANOTHER_LOOP, size)
+
+
+def _compare(text: str, size: int) -> None:
+    name = f"<nested loops {hash(text):x}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     scope: dict[str, Any] = {}
     exec(compile(text, name, "exec"), scope)
