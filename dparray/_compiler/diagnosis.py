@@ -411,7 +411,7 @@ _TELLING = (
         "the results, as in f(x) if condition else g(x)",
     ),
     (r"Cannot cast IntEnum<\w+>\((\w+)\) to", "{0} is an enumeration: use the member's .value"),
-    (r"the operation is one of .+", "{all}"),
+    (r"the operation (?:is|must be) one of .+", "{all}"),
     (r"takes an? .+; got .+", "{all}"),
     (r"np\.[fi]info takes types of .+; got .+", "{all}"),
     (r"\w+ takes \*\*\w+[^\n]*", "{all}"),
@@ -447,7 +447,7 @@ _TELLING = (
         "ask whether a value is None",
     ),
     (r"it returns \S+, where .+", "{all}"),
-    (r"an? (?:extent|index) of .+; got .+", "{all}"),
+    (r"an? (?:extent|size|index) of .+; got .+", "{all}"),
     (
         r"Function\(<function (atomic_fence|group_barrier) ",
         "atomic_fence takes an order and a scope, as in dp.atomic_fence(dp.MemoryOrder.ACQ_REL, "
@@ -460,7 +460,7 @@ _TELLING = (
         "compare_exchange an array with the expected value and the new one",
     ),
     (
-        r"an index function takes the number of a dimension: .+",
+        r"item\.\w+ requires a dimension: .+",
         "{all}",
     ),
     (
