@@ -55,6 +55,7 @@ OF_CPU_FORMS = (
     "test_narrow_integers_are_sorted_and_looked_up_without_the_host",
     "test_numpy_selects_where_the_chosen_lie_together",
     "test_powers_that_are_simpler_cost_what_the_simpler_costs",
+    "test_writing_by_a_mask_copies_nothing_that_the_host_has_computed",
 )
 
 
