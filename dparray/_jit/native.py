@@ -310,7 +310,8 @@ def _build(
     use_cache = bool(options.pop("cache", True)) and cache.base_directory() is not None
     chosen = {"error_model": "numpy", **options}
     if parallel:
-        chosen["parallel"] = True
+        # Numba fuses an update with the reads of the same array that it changes.
+        chosen["parallel"] = {"fusion": False}
     if config.debug:
         chosen["boundscheck"] = True
         chosen.pop("parallel", None)  # exceptions cannot leave Numba's threads

@@ -1182,3 +1182,21 @@ def test_defaults_are_constants_of_native_code() -> None:
     assert x.tolist() == [1.0, 2.0, 4.0]
     powers(x, scale=2.0)
     assert x.tolist() == [2.0, 6.0, 18.0]
+
+
+def mixed_updates(x: Any) -> None:
+    x[1:-1] = (x[2:] * 2 + x[:-2]) % 5
+    x += x[::-1] * 2
+    x %= 7
+    x[1:-1] += (x[2:] * 2 + x[:-2]) % 5
+    x += x[::-1] * 2
+    x %= 7
+
+
+def test_updates_of_one_array_keep_their_order(fused_calls: list[int]) -> None:
+    host = RNG.integers(0, 9, 3000)
+    x = dp.asarray(host)
+    dp.jit(mixed_updates)(x)
+    mixed_updates(host)
+    np.testing.assert_array_equal(x.asnumpy(), host)
+    assert fused_calls
