@@ -53,6 +53,7 @@ OF_CPU_FORMS = (
     "test_the_last_group_merges_the_chunks",
     "test_long_rows_of_halves_are_sorted_by_radix",
     "test_narrow_integers_are_sorted_and_looked_up_without_the_host",
+    "test_numpy_selects_until_the_kernel_is_there",
     "test_numpy_selects_where_the_chosen_lie_together",
     "test_powers_that_are_simpler_cost_what_the_simpler_costs",
     "test_writing_by_a_mask_copies_nothing_that_the_host_has_computed",
