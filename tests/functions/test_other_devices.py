@@ -99,6 +99,18 @@ def solved(a: Any, b: Any) -> Any:
     return dp.linalg.lu_solve(dp.linalg.lu_factor(a), b)
 
 
+def solved_by_cholesky(a: Any, b: Any) -> Any:
+    """The solution of a @ x = b, for a positive definite ``a``."""
+    return dp.linalg.cho_solve(dp.linalg.cho_factor(a), b)
+
+
+def exponential(a: np.ndarray) -> np.ndarray:
+    """The exponential of symmetric matrices by their eigenvalues."""
+    values, vectors = np.linalg.eigh(a)
+    result: np.ndarray = (vectors * np.exp(values)[..., None, :]) @ vectors.mT
+    return result
+
+
 LINEAR_ALGEBRA: dict[str, Callable[[Any, Any, Any], Any]] = {
     "cholesky": lambda xp, a, b: xp.linalg.cholesky(a),
     "cond": lambda xp, a, b: xp.linalg.cond(a),
@@ -120,7 +132,13 @@ LINEAR_ALGEBRA: dict[str, Callable[[Any, Any, Any], Any]] = {
     "norm": lambda xp, a, b: xp.linalg.norm(b, axis=1),
     "outer": lambda xp, a, b: xp.linalg.outer(a[0, 0], b[0, 0]),
     "pinv": lambda xp, a, b: xp.linalg.pinv(b),
-    # NumPy has none of the three.
+    # NumPy has none of these.
+    "cho_factor": lambda xp, a, b: solved_by_cholesky(a, b) if xp is dp else np.linalg.solve(a, b),
+    "cho_solve": lambda xp, a, b: solved_by_cholesky(a, b) if xp is dp else np.linalg.solve(a, b),
+    "expm": lambda xp, a, b: xp.linalg.expm(a / 8) if xp is dp else exponential(a / 8),
+    "solve_triangular": lambda xp, a, b: (
+        dp.linalg.solve_triangular(a, b) if xp is dp else np.linalg.solve(np.triu(a), b)
+    ),
     "lu": lambda xp, a, b: multi_dot(xp.linalg.lu(a)) if xp is dp else a,
     "lu_factor": lambda xp, a, b: solved(a, b) if xp is dp else np.linalg.solve(a, b),
     "lu_solve": lambda xp, a, b: solved(a, b) if xp is dp else np.linalg.solve(a, b),
