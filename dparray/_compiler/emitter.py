@@ -765,13 +765,13 @@ def _exchanges(function: _Function, loop: _Loop) -> bool:
 
 
 def _leaves_computed(function: _Function, loop: _Loop) -> bool:
-    """Return whether a value that a loop computes from its phis, but does not carry on, leaves it.
+    """Return whether a phi leaves a loop, or a value made of phis that the loop does not carry on.
 
     The driver computes such a value behind the loop, and behind an outer loop, too, if it knows the
     number of steps of the loop. There it reads the phi as it would be in the next step.
     """
     phis = _header_phis(function, loop)
-    carried = set(phis)
+    carried: set[str] = set()
     for at in phis.values():
         incoming = _INCOMING.findall(function.lines[at])
         carried |= {value for value, place in incoming if place in loop.blocks}

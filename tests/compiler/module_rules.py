@@ -220,7 +220,7 @@ class _Function:
         """Whether a value is made of a loop's phis and not carried on; a call's result is not seen
         through.
         """
-        carried = phis.keys() | {each for nexts in phis.values() for each in nexts}
+        carried = {each for nexts in phis.values() for each in nexts}
         if name in carried or self.made[name].code == _EXTENDED:
             return False
         return bool(self.sources(name, blocks) & phis.keys())

@@ -39,7 +39,8 @@ end:
     [
         ("%s", "sle", "%q", "%k", "leaves a loop"),
         ("%s", "ule", "%q", "%s", "leaves a loop"),
-        ("%s", "ne", "%q", "%k", ""),
+        ("%s", "ne", "%q", "%k", "leaves a loop"),
+        ("%s", "ne", "%q", "%q", ""),
         ("%s", "sle", "%q", "%n", ""),
         ("%s", "sle", "%s", "%n", ""),
         ("%b", "ne", "%q", "%n", "the next value of the phi"),

@@ -74,6 +74,7 @@ class _Item:
         ("x[k] - k", "3", "c + m"),
         ("k * k * k", "k", "c + m"),
         ("v - k", "m", "(c + m) & 255"),
+        ("0", "6", "(v ^ k) + m"),
     ],
 )
 @pytest.mark.parametrize("size", [3, 11, 35])
