@@ -164,7 +164,7 @@ def forced(executor: str) -> AbstractContextManager[None]:
 @dp.kernel
 def _hold(item: Any, gate: Any, x: Any, y: Any) -> None:
     # It ends by itself, so that a host that waits for it fails and does not hang.
-    for _ in range(300_000_000):
+    for _ in range(3_000_000_000):  # several seconds
         if dp.AtomicRef(gate, 0).load() != 0:
             break
     x[item.get_id(0)] = y[item.get_id(0)] + 1

@@ -20,6 +20,10 @@ from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
 
+#: A signal that arrives just before the main thread sleeps does not wake it, so it looks for one
+#: this often, in seconds.
+_CHECK_PERIOD = 0.1
+
 #: The helpers that wait for a call.
 _idle: list[SimpleQueue[Any]] = []
 
@@ -43,7 +47,8 @@ def interruptible(call: Callable[[], _Result]) -> _Result:
     done, answer = allocate_lock(), list[Any]()
     done.acquire()
     helper.put((call, answer, done))
-    done.acquire()
+    while not done.acquire(timeout=_CHECK_PERIOD):
+        pass
     result, error = answer
     if error is not None:
         raise error

@@ -127,15 +127,17 @@ def interrupt():
     while sys._current_frames()[main].f_code.co_name != "interruptible":
         time.sleep(1e-3)
     os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.2)
+    is_told.wait(20)
     gate[0] = 1
 
+is_told = threading.Event()
 threading.Thread(target=interrupt).start()
 try:
     dp.synchronize(x)
     print("not interrupted")
 except KeyboardInterrupt:
     print("interrupted", event.done)
+is_told.set()
 print(float((x * 0 + 1).sum()))
 """
     run = subprocess.run(
