@@ -331,8 +331,8 @@ def printf(format: str, *values: Any) -> None:
     Args:
         format: a string literal. Conversions are ``%d``, ``%i``, ``%u``, ``%x``, ``%X``, ``%o`` and
             ``%c`` for integers and ``%f``, ``%e``, ``%g`` (and their capitals) for floats, with
-            flags, width and precision; ``%%`` is a percent sign. No newline is added: write ``
-            ``.
+            flags, width and precision; ``%%`` is a percent sign. No newline is added: write
+            ``\n``.
         values: one number for each conversion; Booleans count as integers.
 
     Example:

@@ -227,7 +227,7 @@ USM_TYPES = r"expected one of 'device', 'shared', 'host'"
     concatenation=(
         lambda g: dp.concat([g.x, dp.ones((2, 2))]), dp.ShapeError, r"\(2, 2\).*\(10,\)"),
     concatenation_of_nothing=(lambda g: dp.concat([]), dp.ShapeError, r"at least one array"),
-    maximum_of_nothing=(lambda g: dp.max(dp.ones(0)), dp.ShapeError, r"\(0,\) has no element"),
+    maximum_of_nothing=(lambda g: dp.max(dp.ones(0)), dp.ShapeError, r"\(0,\) must not be empty"),
     truth_of_many=(lambda g: bool(g.x), dp.ShapeError, r"use dp.any\(x\) or dp.all\(x\)"),
     scalar_of_many=(lambda g: float(g.x), dp.ShapeError, r"\(10,\); use x.item\(i\)"),
     axis=(lambda g: dp.sum(g.x, axis=1), dp.AxisError, r"axis 1 .*; it runs from -1 to 0"),

@@ -286,6 +286,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.linalg.matrix_rank": {"x": MATRIX, "rtol": np.asarray(1e-3)},
     "dp.linalg.pinv": {"x": MATRIX, "rtol": np.asarray(1e-3)},
     "dp.linalg.solve": {"x1": MATRIX, "x2": VECTOR},
+    "dp.linalg.solve_triangular": {"x1": MATRIX, "x2": VECTOR},
     "dp.linalg.tensorinv": {"x": MATRIX},
     "dp.linalg.tensordot": {"x1": MATRIX, "x2": MATRIX},
     "dp.linalg.tensorsolve": {"x1": MATRIX, "x2": VECTOR},

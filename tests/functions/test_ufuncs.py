@@ -75,7 +75,7 @@ def test_what_cannot_be_is_an_error_and_nothing_is_written() -> None:
         (lambda: dp.add(x, "a", casting="no"), dp.HostConversionError, "add: x2"),
         (lambda: dp.add(x[0, :3], 1, out=n), dp.DTypeError, "add: .* does not fit out"),
         (lambda: dp.add(x[0, :3], 1, out=n, casting="safe"), dp.DTypeError, "rule 'safe'"),
-        (lambda: dp.concat([x[0, :3]], out=n), dp.DTypeError, "concat: .*rule 'same_kind'"),
+        (lambda: dp.concat([x[0, :3]], out=n), dp.DTypeError, "concat: .*casting='same_kind'"),
     ):
         with pytest.raises(kind, match=message):
             call()

@@ -228,7 +228,9 @@ def test_compiled_functions_do_not_write_memory_whose_owner_forbids_it(
         dp.jit(write)(given)
     dp.synchronize()
     assert dp.asarray(owner).tolist() == [1.0] * 4
-    with pytest.raises((dp.KernelCompileError, dp.ArgumentError), match="shows elements"):
+    with pytest.raises(
+        (dp.KernelCompileError, dp.ArgumentError), match="shows elements|share an element"
+    ):
         dp.jit(write)(dp.broadcast_to(dp.ones(1), (4,)))
     # The same function writes memory that it may write.
     ours = dp.ones(4)

@@ -259,7 +259,7 @@ def test_an_id_without_its_dimension_names_the_method_that_was_called() -> None:
         i, j = item.get_id()
         x[i, j] *= 2
 
-    with pytest.raises(dp.KernelCompileError, match=r"number of a dimension: item\.get_id\(0\)"):
+    with pytest.raises(dp.KernelCompileError, match=r"requires a dimension: item\.get_id\(0\)"):
         dp.call_kernel(doubled, dp.Range(2, 2), dp.ones((2, 2)))
 
 

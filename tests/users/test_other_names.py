@@ -45,7 +45,7 @@ def test_methods_of_other_libraries_name_ours(name: str, ours: str) -> None:
         ("ReductionKernel", r"@dp\.reduction"),
         ("RawKernel", r"dp\.raw_kernel"),
         ("get_devices", r"dp\.devices\(\)"),
-        ("dpjit", r"@dp\.kernel"),
+        ("dpjit", r"@dp\.jit"),
         ("from_numpy", r"dp\.asarray"),
         ("cuda", r"dp\.devices\(\).*SyclQueue.*dp\.timer.*@dp\.kernel"),
         ("fuse", "fused automatically"),
