@@ -15,7 +15,7 @@ from typing import Any
 
 from dparray import _type_keys
 from dparray._compiler import emission
-from dparray._compiler.constants import with_plain_defaults
+from dparray._compiler.constants import prepared_for_numba
 from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.inference import Inferred
 from dparray._compiler.kernel import Advice
@@ -242,7 +242,7 @@ def dispatcher_of(function: DeviceFunction) -> Any:
 def _make_dispatcher(function: DeviceFunction, pipeline: Any = None) -> Any:
     """A dispatcher that binds the arguments of a call as Python does."""
     dispatcher = backend().target.DeviceDispatcher(
-        with_plain_defaults(without_keyword_only(function.py_func)),
+        prepared_for_numba(without_keyword_only(function.py_func)),
         **({} if pipeline is None else {"pipeline": pipeline}),
     )
     get_template = dispatcher.get_call_template

@@ -43,6 +43,7 @@ from numba.core.typing.templates import Registry as TypingRegistry
 
 from dparray._compiler import emitter, instructions, passes, pipeline, spirv
 from dparray._compiler import numba_patches as numba_patches
+from dparray._compiler.constants import prepared_for_numba
 from dparray._compiler.kernel import Advice
 from dparray._compiler.pipeline import KernelPipeline, Pipeline
 from dparray._compiler.types import (
@@ -462,7 +463,7 @@ def compile_with(
         return compiler.compile_extra(
             descriptor.typing_context,
             descriptor.target_context,
-            function,
+            prepared_for_numba(function),
             tuple(argument_types),
             None,
             flags,
