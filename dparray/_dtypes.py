@@ -227,6 +227,8 @@ def promotion_key(scalar: Any) -> Any:
     dtype = OF_NUMPY_SCALAR.get(type(scalar))
     if dtype is not None:
         return dtype
+    if isinstance(scalar, np.generic):  # bfloat16
+        return scalar.dtype
     if isinstance(scalar, builtins.bool):
         return bool
     return 0 if isinstance(scalar, int) else 0.0 if isinstance(scalar, float) else 0j

@@ -144,6 +144,20 @@ def test_functions_give_the_rounded_results_of_float32(name: str) -> None:
         )
 
 
+@pytest.mark.parametrize("given", [(2, 1), (2, 7), ("x", 2), (2, "x"), (2, "f")], ids=str)
+def test_scalars_of_bfloat16_keep_their_dtype(given: tuple[Any, Any]) -> None:
+    host = {"x": values(3), "f": np.ones(3, np.float32), 7: 7, 1: BF16.type(1), 2: BF16.type(2)}
+    mask = np.asarray([True, False, True])
+    expected = np.where(mask, *(host[each] for each in given))
+    device = [
+        dp.asarray(host[each]) if isinstance(host[each], np.ndarray) else host[each]
+        for each in given
+    ]
+    chosen = dp.where(dp.asarray(mask), *device)
+    assert chosen.dtype == expected.dtype
+    np.testing.assert_array_equal(chosen.asnumpy(), expected)
+
+
 def test_products() -> None:
     x = values(6, 8)
     expected = rounded(x.astype(np.float32) @ x.T.astype(np.float32))
