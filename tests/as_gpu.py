@@ -119,6 +119,7 @@ def play_gpu() -> None:
     _replace(device_facts.is_cpu, lambda queue: False)
     _replace(tuning.device_type, lambda queue: "gpu")
     _refuse_host_access()
+    import_module("tests.support").leave_out_radix_sort(setattr)
 
 
 def pytest_sessionstart() -> None:

@@ -22,6 +22,7 @@ from dparray.algorithms import tiles as tiles_module
 from dparray.algorithms.histograms import count_in_bins, count_integers
 from dparray.kernels import tiles
 from dparray.kernels.combine import OPERATIONS
+from tests.support import leave_out_radix_sort
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
 SIZES = [1, 3, 255, 1024, 1025, 300_001]
@@ -31,6 +32,7 @@ SIZES = [1, 3, 255, 1024, 1025, 300_001]
 def _as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(device_facts, "is_cpu", lambda queue: False)
     monkeypatch.setattr(tiles_module, "is_cpu", lambda queue: False)
+    leave_out_radix_sort(monkeypatch.setattr)
     with dp.config.override(fallback="error"):
         yield
 
