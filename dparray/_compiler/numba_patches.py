@@ -1,4 +1,4 @@
-"""Patches of Numba itself: three functions without a public way to customize them.
+"""Patches of Numba itself: four functions without a public way to customize them.
 
 Everything else uses subclasses, Numba's registries and passes. New patches belong here, with their
 reason; none may affect programs that users compile with Numba itself.
@@ -6,16 +6,18 @@ reason; none may affect programs that users compile with Numba itself.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, postproc, transforms, types
+from numba.core import cgutils, funcdesc, postproc, transforms, types
 from numba.core.target_extension import current_target
 
 from dparray._compiler.pipeline import TARGET
 
 _with_lifetimes = postproc.PostProcessor.run
 _get_call_type = types.Function.get_call_type
+_import_module = funcdesc.FunctionDescriptor.lookup_module
 
 
 def _without_lifetimes(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
@@ -56,6 +58,18 @@ def _pointer_add(builder: Any, ptr: Any, offset: Any, return_type: Any = None) -
     return builder.bitcast(builder.gep(first, [offset]), return_type or ptr.type)
 
 
+def _module_of(self: Any) -> Any:
+    """Return the module of a function, without waiting for the end of its import.
+
+    Reason: kernels are compiled in a helper thread. The thread of a program that launches a kernel
+    while its module is imported holds the lock of that import, and waits for the helper, which
+    Numba lets wait for the lock.
+    """
+    module = sys.modules.get(self.modname)
+    return _import_module(self) if module is None else module
+
+
 postproc.PostProcessor.run = _without_lifetimes
 types.Function.get_call_type = _signature_in_context
 cgutils.pointer_add = _pointer_add
+funcdesc.FunctionDescriptor.lookup_module = _module_of

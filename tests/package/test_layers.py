@@ -284,6 +284,7 @@ def test_numba_is_patched_in_one_file() -> None:
         ("dparray._compiler.numba_patches", "postproc.PostProcessor.run"),
         ("dparray._compiler.numba_patches", "types.Function.get_call_type"),
         ("dparray._compiler.numba_patches", "cgutils.pointer_add"),
+        ("dparray._compiler.numba_patches", "funcdesc.FunctionDescriptor.lookup_module"),
     ]
 
 
