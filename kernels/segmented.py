@@ -26,6 +26,7 @@ from dparray.kernel_api import select_from_group
 from dparray.kernels.combine import Operation, identity, reduce_run
 
 __all__ = [
+    "find_segment",
     "make_carry_by_sub_groups_kernel",
     "make_carry_kernel",
     "make_csr_matvec_kernel",
@@ -38,14 +39,30 @@ __all__ = [
 _SHORT = 16
 
 
+def find_segment(offsets: Any, segments: int, start: int) -> int:
+    """Return the segment of the element at ``start``: the last that does not begin after it."""
+    segment = 0
+    beyond = segments
+    while segment < beyond:
+        middle = (segment + beyond) >> 1
+        if int64(offsets[uint64(middle + 1)]) <= start:
+            segment = middle + 1
+        else:
+            beyond = middle
+    return segment
+
+
 @functools.cache
-def make_segmented_reduce_kernel(op: Operation, dtype: type) -> Callable[..., None]:
+def make_segmented_reduce_kernel(
+    op: Operation, find_segment: Callable[..., Any], dtype: type
+) -> Callable[..., None]:
     """Combine the elements of each segment, chunk by chunk.
 
     Launch over ``NdRange(items, local)`` with an item for each chunk.
 
     Args:
         op: the operation, its function made into a device function.
+        find_segment: :func:`find_segment` as a device function.
         dtype: the NumPy scalar type to combine in.
 
     Kernel parameters:
@@ -70,15 +87,7 @@ def make_segmented_reduce_kernel(op: Operation, dtype: type) -> Callable[..., No
         start = max(int64(offsets[0]), 0) + c * chunk
         stop = min(start + chunk, int64(offsets[uint64(out.size)]), x.size)
         carry_segment[c] = -1
-        # The segment that holds the element at `start`: the last whose offset is not beyond it.
-        segment = 0
-        beyond = out.size
-        while segment < beyond:
-            middle = (segment + beyond) >> 1
-            if int64(offsets[uint64(middle + 1)]) <= start:
-                segment = middle + 1
-            else:
-                beyond = middle
+        segment = find_segment(offsets, out.size, start)
         while start < stop and segment < out.size:
             begin = int64(offsets[uint64(segment)])
             end = int64(offsets[uint64(segment + 1)])
@@ -124,12 +133,13 @@ def make_carry_kernel(op: Operation, dtype: type) -> Callable[..., None]:
 
 
 @functools.cache
-def make_csr_matvec_kernel(dtype: type) -> Callable[..., None]:
+def make_csr_matvec_kernel(find_segment: Callable[..., Any], dtype: type) -> Callable[..., None]:
     """Multiply a sparse matrix by a vector, chunk by chunk of the stored elements.
 
     Launch over ``NdRange(items, local)`` with an item for each chunk.
 
     Args:
+        find_segment: :func:`find_segment` as a device function.
         dtype: the NumPy scalar type of the result.
 
     Kernel parameters:
@@ -162,14 +172,7 @@ def make_csr_matvec_kernel(dtype: type) -> Callable[..., None]:
         stop = min(start + chunk, int64(offsets[uint64(out.size)]), data.size)
         carry_segment[c] = -1
         last = uint64(x.size - 1)
-        row = 0
-        beyond = out.size
-        while row < beyond:
-            middle = (row + beyond) >> 1
-            if int64(offsets[uint64(middle + 1)]) <= start:
-                row = middle + 1
-            else:
-                beyond = middle
+        row = find_segment(offsets, out.size, start)
         while start < stop and row < out.size:
             begin = int64(offsets[uint64(row)])
             end = int64(offsets[uint64(row + 1)])
@@ -216,7 +219,11 @@ def make_lane_reduction(combine: Callable[[Any, Any], Any], dtype: type) -> Call
 
 @functools.cache
 def make_segments_by_sub_groups_kernel(
-    op: Operation, reduce_lanes: Callable[..., Any], dtype: type, has_columns: bool
+    op: Operation,
+    find_segment: Callable[..., Any],
+    reduce_lanes: Callable[..., Any],
+    dtype: type,
+    has_columns: bool,
 ) -> Callable[..., None]:
     """Combine the elements of each segment, chunk by chunk, with a sub-group for each chunk.
 
@@ -224,7 +231,8 @@ def make_segments_by_sub_groups_kernel(
 
     Args:
         op: the operation, its function made into a device function.
-        reduce_lanes: what :func:`make_lane_reduction` makes of it, as a device function.
+        find_segment: :func:`find_segment` as a device function.
+        reduce_lanes: the result of :func:`make_lane_reduction` as a device function.
         dtype: the NumPy scalar type to combine in.
         has_columns: elements are multiplied by those of ``vector`` at ``columns``.
 
@@ -255,14 +263,7 @@ def make_segments_by_sub_groups_kernel(
         if lane == 0:
             carry_segment[uint64(c)] = -1
         last = uint64(vector.size - 1)
-        segment = 0
-        beyond = out.size
-        while segment < beyond:
-            middle = (segment + beyond) >> 1
-            if int64(offsets[uint64(middle + 1)]) <= start:
-                segment = middle + 1
-            else:
-                beyond = middle
+        segment = find_segment(offsets, out.size, start)
         while start < stop and segment < out.size:
             begin = int64(offsets[uint64(segment)])
             end = int64(offsets[uint64(segment + 1)])

@@ -32,6 +32,7 @@ from dparray.exceptions import ArgumentError, ShapeError
 from dparray.kernel_api import NdRange, Range
 from dparray.kernels.combine import Operation, identity
 from dparray.kernels.segmented import (
+    find_segment,
     make_carry_by_sub_groups_kernel,
     make_carry_kernel,
     make_csr_matvec_kernel,
@@ -95,7 +96,7 @@ def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
         return _by_sub_groups(combine, (x, offsets, offsets, x), False, out)
     index_space, count, chunk = chunks(where.queue, x.size)
     carry, carry_segment = new(count, dtype, where), new(count, np.int64, where)
-    reducing = kernel_of(make_segmented_reduce_kernel, combine, dtype)
+    reducing = kernel_of(make_segmented_reduce_kernel, combine, _find_segment(), dtype)
     call_kernel(reducing, index_space, x, offsets, out, carry, carry_segment, chunk)
     if count > 1:
         adding = kernel_of(make_carry_kernel, combine, dtype)
@@ -168,7 +169,7 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
         return _by_sub_groups(adding, (data, indices, offsets, x), True, out)
     index_space, count, chunk = chunks(where.queue, data.size)
     carry, carry_segment = new(count, dtype, where), new(count, np.int64, where)
-    multiplying = kernel_of(make_csr_matvec_kernel, dtype)
+    multiplying = kernel_of(make_csr_matvec_kernel, _find_segment(), dtype)
     call_kernel(
         multiplying, index_space, data, indices, offsets, x, out, carry, carry_segment, chunk
     )
@@ -190,12 +191,21 @@ def _by_sub_groups(
     dtype: Any = out.dtype.type
     carries = new(count, dtype, where), new(count, np.int64, where)
     index_space = NdRange((rounded_up(count * facts.sub_group, local),), (local,))
-    given = combine, _lane_reduction(combine.name, dtype), dtype
-    reducing = kernel_of(make_segments_by_sub_groups_kernel, *given, has_columns)
+    lanes = _lane_reduction(combine.name, dtype)
+    reducing = kernel_of(
+        make_segments_by_sub_groups_kernel, combine, _find_segment(), lanes, dtype, has_columns
+    )
     call_kernel(reducing, index_space, *operands, out, *carries, chunk)
     if count > 1:
-        call_kernel(kernel_of(make_carry_by_sub_groups_kernel, *given), index_space, *carries, out)
+        adding = kernel_of(make_carry_by_sub_groups_kernel, combine, lanes, dtype)
+        call_kernel(adding, index_space, *carries, out)
     return out
+
+
+@functools.cache
+def _find_segment() -> DeviceFunction:
+    found: DeviceFunction = device_func(find_segment)
+    return found
 
 
 @functools.cache

@@ -14,6 +14,7 @@ from dparray._simulator.simulate import simulate
 from dparray.algorithms import csr_matvec, segmented_reduce
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.segmented import (
+    find_segment,
     make_carry_kernel,
     make_csr_matvec_kernel,
     make_segmented_reduce_kernel,
@@ -108,9 +109,9 @@ def test_wrong_offsets_and_indices_touch_nothing_outside(offsets, column):
     columns[::7] = column
     offsets, carry = np.asarray(offsets), np.zeros(4)
     segment, out = np.zeros(4, np.int64), np.zeros(offsets.size - 1)
-    reducing = make_segmented_reduce_kernel(OPERATIONS["add"], np.float64)
+    reducing = make_segmented_reduce_kernel(OPERATIONS["add"], find_segment, np.float64)
     simulate(reducing, dp.NdRange(4, 1), x, offsets, out, carry, segment, 16)
-    multiplying = make_csr_matvec_kernel(np.float64)
+    multiplying = make_csr_matvec_kernel(find_segment, np.float64)
     arguments = (x, columns, offsets, vector, out, carry, segment, 16)
     simulate(multiplying, dp.NdRange(4, 1), *arguments)
     assert set(segment) <= set(range(-1, offsets.size - 1))
@@ -188,7 +189,7 @@ def test_the_kernels_are_right_in_the_simulator():
     x = np.arange(50.0)
     out, carry, segment = np.zeros(5), np.zeros(4), np.zeros(4, np.int64)
     add = OPERATIONS["add"]
-    kernel = make_segmented_reduce_kernel(add, np.float64)
+    kernel = make_segmented_reduce_kernel(add, find_segment, np.float64)
     simulate(kernel, dp.NdRange(4, 1), x, offsets, out, carry, segment, 16)
     assert segment.tolist() == [-1, 2, 4, 4]
     simulate(make_carry_kernel(add, np.float64), 1, carry, segment, out)
