@@ -17,9 +17,9 @@ from tests import crashes
 class FileScheduling(LoadFileScheduling):
     """Hand out the tests of a file together; after a crash, only those that have not begun.
 
-    A test that took too long runs a second time. SYCL's runtime or a driver blocks for good once in
-    many runs of the suite: that is reported with the stacks of all threads, and fails the run only
-    if the test does it again.
+    A test that took too long runs a second time: in one of many runs of the suite, a call of SYCL's
+    runtime or of a driver never returns. That is reported with the stacks of all threads, and fails
+    the run only if it happens to the same test again.
     """
 
     def __init__(self, *args: Any) -> None:
