@@ -201,6 +201,7 @@ def cho_solve(
             "write dp.linalg.cho_solve(dp.linalg.cho_factor(a), b)"
         )
     factor, lower = c_and_lower
+    b = check_array("cho_solve", "b", b)
     first, second = (0, 2) if lower else (2, 0)
     half = _solved("cho_solve", (("c", factor), ("b", b)), first, bool(lower), False, check_finite)
     columns = expand_dims(half, -1) if b.ndim == 1 else half

@@ -121,6 +121,13 @@ def test_cho_solve(shapes: Any, lower: bool, queue: Any) -> None:
     np.testing.assert_allclose(found.asnumpy(), solved(a, b), rtol=1e-8, atol=1e-8)
 
 
+def test_right_sides_may_be_sequences() -> None:
+    factor = dp.linalg.cho_factor(dp.asarray([[4.0, 2.0], [2.0, 5.0]]))
+    np.testing.assert_allclose(dp.linalg.cho_solve(factor, [6.0, 7.0]).asnumpy(), [1.0, 1.0])
+    found = dp.linalg.solve_triangular(dp.asarray([[2.0, 1.0], [0.0, 4.0]]), (4.0, 8.0))
+    np.testing.assert_allclose(found.asnumpy(), [1.0, 2.0])
+
+
 @pytest.mark.parametrize("view", ["broadcast", "reversed", "every second"])
 def test_lu_solve_takes_row_exchanges_that_are_not_contiguous(view: str, queue: Any) -> None:
     a, b = np.triu(numbers((3, 4, 4), "float64")) + 3 * np.eye(4), numbers((4, 2), "float64")
