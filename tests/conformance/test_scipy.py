@@ -52,7 +52,7 @@ for function, arguments in (
 try:
     scipy.special.ellipk(dp.asarray(a))
 except TypeError as error:
-    assert "dp.asnumpy" in str(error)  # compiled for NumPy alone: never a silent copy
+    assert "x.asnumpy()" in str(error)  # compiled for NumPy alone: never a silent copy
 else:
     raise AssertionError("ellipk copied to the host")
 
