@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import tempfile
 from pathlib import Path
+
+from jupyter_cache.executors import utils as executors
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_extensions"), str(HERE.parent)]
@@ -21,6 +24,10 @@ configuration.write_text("c.IPKernelApp.log_level = 40\n")
 os.environ["IPYTHONDIR"] = ipython.name
 
 import dparray  # noqa: E402  the package of this clone, even if another one is installed
+
+# A busy machine can need more than the default of 60 s to start the Jupyter kernel of a page, and
+# neither myst-nb nor jupyter-cache has an option for it.
+executors.executenb = functools.partial(executors.executenb, startup_timeout=600)
 
 project = "dparray"
 author = "the authors of dparray"

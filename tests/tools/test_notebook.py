@@ -608,7 +608,9 @@ def test_a_notebook_shows_the_table_of_a_placement_error_under_its_traceback() -
         "dp.ones(2)",
     ]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(book, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    NotebookClient(
+        book, timeout=120, startup_timeout=300, kernel_name="python3", allow_errors=True
+    ).execute()
     error, table = book.cells[1].outputs
     assert error.ename == "ExecutionPlacementError"
     assert "x2 = x2.to_device(x1.device)" in table.data["text/html"]

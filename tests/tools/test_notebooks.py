@@ -68,6 +68,7 @@ def test_a_notebook_shows_what_is_stored_in_it(path: Path, monkeypatch: pytest.M
     NotebookClient(
         notebook,
         timeout=300,
+        startup_timeout=300,
         kernel_name="python3",
         resources={"metadata": {"path": str(FOLDER)}},
     ).execute()
