@@ -3,16 +3,24 @@
 An event is a name and keyword values. Without subscribers, ``emit`` costs one test, so lower layers
 may call it on the fast path.
 
-Events: ``"compile"`` (kernel, seconds, origin), ``"build"`` (kernel, queue, start) by the driver,
-``"defer"`` (array) an expression is made, ``"evaluate"`` (nodes) before they are computed,
-``"launch"`` (kernel, queue, sycl_event, start, global_range, local_range, arguments, nbytes),
-``"begin"`` (queue) and ``"library"`` (function, queue, start, because, usm_type) around a ready
-kernel of dpnp's, ``"host"`` (queue, nbytes, because, usm_type) before NumPy computes in USM memory,
-or (queue, function, start, nbytes, because, usm_type) after it, ``"allocate"`` (queue, usm_type,
-nbytes, hit, asked, pointer, in_use), ``"copy"`` (source, target, nbytes, start), ``"wait"`` (queue,
-start), ``"map"`` (queue, mode, nbytes, staged, start, seconds), ``"progress"`` (task, done, total)
-in bytes, while a large copy, save or load goes on. ``start`` is of ``time.perf_counter``; what has
-it is told of at its end.
+Events, with their values:
+
+- ``"compile"``: kernel, seconds, origin;
+- ``"build"``: kernel, queue, start; the driver has built it;
+- ``"defer"``: array; an expression is made;
+- ``"evaluate"``: nodes; they are about to be computed;
+- ``"launch"``: kernel, queue, sycl_event, start, global_range, local_range, arguments, nbytes;
+- ``"begin"``: queue; a ready kernel of dpnp's is about to run;
+- ``"library"``: function, queue, start, because, usm_type; it was submitted;
+- ``"host"``: queue, nbytes, because, usm_type before NumPy computes in USM memory, and queue,
+  function, start, nbytes, because, usm_type after it;
+- ``"allocate"``: queue, usm_type, nbytes, hit, asked, pointer, in_use;
+- ``"copy"``: source, target, nbytes, start;
+- ``"wait"``: queue, start;
+- ``"map"``: queue, mode, nbytes, staged, start, seconds;
+- ``"progress"``: task, done, total in bytes, while a large copy, save or load goes on.
+
+``start`` is of ``time.perf_counter``. Events with a start are emitted at their end.
 """
 
 from __future__ import annotations

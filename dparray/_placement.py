@@ -1,8 +1,8 @@
 """Compute follows data: the one module that decides the queue of an operation.
 
 The rules are those of the Python Data Parallel Extensions' programming model. All array inputs must
-be on one queue, the operation runs there, and its result is allocated there with a USM type coerced
-from the inputs (device over shared over host). Nothing else decides.
+be on one queue. The operation runs there, and its result is allocated there; its USM type is
+coerced from those of the inputs (device over shared over host). Nothing else decides.
 
 That is the policy "follow". Another policy, which a program must request, lets operations take
 inputs of several queues, and decides where each step is computed once that is known

@@ -1,8 +1,8 @@
 """Type keys: short texts that tell the compiler all it needs about a kernel's parameters.
 
-``"f4:2C"`` is a two-dimensional C-contiguous float32 array, ``"local f4:1"`` local memory,
-``"pointer f4"`` and ``"local pointer f4"`` memory without shape, ``"i8"`` a scalar, ``"item:1"``
-and ``"nditem:2"`` the work-item, ``"constant:5"`` a value that is compiled into the kernel. Type
+``"f4:2C"`` is a two-dimensional C-contiguous float32 array, ``"local f4:1"`` local memory.
+``"pointer f4"`` and ``"local pointer f4"`` are memory without shape, ``"i8"`` a scalar,
+``"item:1"`` and ``"nditem:2"`` the work-item, ``"constant:5"`` a value that is compiled in. Type
 keys are part of the keys of kernels, in memory and on disk, so they are passed as text;
 :class:`TypeKey` formats and parses them.
 """

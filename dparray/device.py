@@ -456,8 +456,8 @@ def unsupported_reason(device: dpctl.SyclDevice) -> str | None:
 def _default_is_unusable() -> str | None:
     """Return the error where SYCL's default device cannot hold arrays, else ``None``.
 
-    dpctl's interface for C++, which dpnp is written with, allocates on that device when it is first
-    used, whatever device it is used for, and an error there ends the process.
+    dpnp is written with dpctl's interface for C++. At its first use, for whatever device, that
+    allocates on the default device, and an error there ends the process.
     """
     try:
         default = dpctl.select_default_device()

@@ -2,8 +2,8 @@
 
 They follow data as every other function: one kernel computes them together with what their
 operands are made of and what is made of them. Kernels may call them, too. float16, float32 and
-integers of up to 16 bits are computed in single precision, all others in double, as in SciPy's
-functions whose first loop is the single one (`entr`, `ndtri`); its others widen all but float32.
+integers of up to 16 bits are computed in single precision, all others in double. SciPy's functions
+whose first loop is the single one do so (`entr`, `ndtri`); its others widen all but float32.
 
 Errors, in units in the last place, over the arguments in ``tests/reference`` (random ones over the
 domain, values by mpmath; those of Bessel functions of the first two kinds are in units of the
@@ -350,7 +350,7 @@ _TEMPLATE = """Return {summary}, element-wise.
 
     Returns:
         An array of the broadcast shape on the queue of the arrays, with a USM type coerced from
-        theirs. The dtype is float32 of float16, float32 and integers of up to 16 bits, else
+        the arrays'. The dtype is float32 of float16, float32 and integers of up to 16 bits, else
         float64; on a device without fp64 always float32.
 
     Raises:

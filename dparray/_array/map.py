@@ -191,8 +191,8 @@ def _map_method(self: ndarray, mode: str = "r") -> Map:
 
     Without a copy for ``shared`` and ``host`` memory and where the device shares the host's memory
     (CPUs); else through a buffer in host memory, which is copied to the device when the map closes.
-    Waits for the work on that memory. What is pending and reads the old values is computed
-    before a map that may write.
+    Waits for the work on that memory. Pending values that read the old elements are
+    computed before a map that may write.
 
     An open map is a lock on the addresses between the array's first and last element, of views and
     of the arrays it is a view of, too: work that would write there, or, for a map that may write,
@@ -208,8 +208,8 @@ def _map_method(self: ndarray, mode: str = "r") -> Map:
         stays.
 
     Raises:
-        MapError: the same thread has work or a map that would wait for itself, the array shows
-            elements more than once and is to be written, or two threads would wait for each other.
+        MapError: the same thread has work or a map that would wait for itself; the array shows
+            elements more than once and is to be written; or two threads would wait for each other.
         ArgumentError: the mode is unknown.
 
     Example:

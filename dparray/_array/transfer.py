@@ -255,12 +255,12 @@ def to_device(
             raises where a copy would be needed.
 
     Returns:
-        ``self`` if the queue is the same; otherwise a contiguous copy that shares nothing,
-        of the same USM type. The copy is ordered with the work before and after it on both
-        queues, and the call does not wait for any. Within one context it goes directly; between
-        contexts (those of two platforms, or of two sub-devices) SYCL gives no address that
-        both may use, so the host copies, in a thread that sleeps until the work before it is
-        done. Work that reads the copy before it is there waits for it when it is submitted.
+        ``self`` if the queue is the same; otherwise a contiguous copy that shares nothing, of the
+        same USM type. The copy is ordered with the work before and after it on both queues, and the
+        call does not wait for any. Within one context it goes directly. Between contexts, such as
+        those of two platforms or two sub-devices, SYCL gives no address that both may use. There
+        the host copies, in a thread that sleeps until the work before it is done. Work that reads
+        the copy before it is there waits for it when it is submitted.
 
     Raises:
         DeviceError: the device is unknown.

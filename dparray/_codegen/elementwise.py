@@ -125,9 +125,9 @@ class Structure(NamedTuple):
     """The structure of a kernel: everything that determines its source.
 
     Attributes:
-        steps: for each operation its name, the template, the operands (``"a0"`` an array, ``"s0"``
-            a scalar, ``"t0"`` an earlier step) with their dtypes, the operand dtypes of the loop,
-            and the dtype of the result.
+        steps: for each operation its name, the template, the operands with their dtypes, the
+            operand dtypes of the loop, and the dtype of the result. ``"a0"`` is an array,
+            ``"s0"`` a scalar, ``"t0"`` an earlier step.
         arrays: the dtype, or :data:`POSITIONS`, and the index class of each input array. The class
             is ``"c"`` for contiguous arrays, else one letter per collapsed dimension: ``"0"``
             (broadcast), ``"1"`` (adjacent elements), ``"s"`` (a stride argument) or the letter of a

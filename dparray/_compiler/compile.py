@@ -117,7 +117,10 @@ def _obtained(
             directory = cache.base_directory()
             _log.notice(
                 "kernels are being compiled"
-                + (f", and kept in {directory}, so that later runs start at once" * bool(directory))
+                + (
+                    f", and kept in {directory}, so that later runs start immediately"
+                    * bool(directory)
+                )
                 + " (dp.config.notices = False: no such line)"
             )
 

@@ -363,7 +363,7 @@ _TELLING = (
     ),
     (
         r"(?:(?:item|index)\([^\n]*, bool|getitem\(\w+\[[^\]\n]*\], (?:True|False))[,)]",
-        "an index is an integer, and this one is a truth value: convert it with int(...)",
+        "an index must be an integer, and this one is a Boolean: convert it with int(...)",
     ),
     (
         r"(?:getitem\(|getiter with parameters \()Tuple\(",

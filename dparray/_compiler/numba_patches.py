@@ -61,9 +61,9 @@ def _pointer_add(builder: Any, ptr: Any, offset: Any, return_type: Any = None) -
 def _module_of(self: Any) -> Any:
     """Return the module of a function, without waiting for the end of its import.
 
-    Reason: kernels are compiled in a helper thread. The thread of a program that launches a kernel
-    while its module is imported holds the lock of that import, and waits for the helper, which
-    Numba lets wait for the lock.
+    Reason: kernels are compiled in a helper thread. A program that launches a kernel while its
+    module is imported holds the lock of that import and waits for the helper. Numba would let the
+    helper wait for the lock.
     """
     module = sys.modules.get(self.modname)
     return _import_module(self) if module is None else module

@@ -381,7 +381,7 @@ def _emit_call(function: Any, args: Sequence[Any], result: Any, start: float, ow
 
 
 _AT_ONCE = (
-    "so few elements on the host's CPU, in memory that no work writes, are computed at once: a "
+    "so few elements on the host's CPU, in memory that no work writes, are computed immediately: a "
     "launch would cost more than the work"
 )
 _RULES = {usm_type: usm_rule(usm_type, [usm_type]) for usm_type in USM_TYPES}

@@ -18,7 +18,7 @@ def read(node: Node, index: Slices) -> np.ndarray:
     """Return the elements of a value at ``index`` on the host; waits for the work before them.
 
     A pending elementwise value stays pending: its expression is computed at these elements only,
-    from its operands seen likewise. What in it is not elementwise, a sum say, is computed.
+    from its operands seen likewise. Parts that are not elementwise, such as a sum, are computed.
 
     Args:
         node: any value.

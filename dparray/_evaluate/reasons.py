@@ -76,7 +76,7 @@ def why_not_compiled(launch: KernelLaunch, elements: int) -> str:
         return f"its kernel is compiled in the background from call {limits.COMPILE_CALLS} on"
     return (
         f"{elements} elements of this structure so far are not worth compiling: that takes "
-        f"{limits.COMPILE_ELEMENTS} at once or {limits.COMPILE_TOTAL_ELEMENTS} in all"
+        f"{limits.COMPILE_ELEMENTS} in one call or {limits.COMPILE_TOTAL_ELEMENTS} in all"
     )
 
 

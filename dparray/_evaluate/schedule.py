@@ -402,7 +402,7 @@ class _Scheduler:
     def _gain(
         self, order: Sequence[Node], outputs: Outputs, otherwise: Sequence[Step]
     ) -> float | None:
-        """What a kernel gains, where the calling thread may take its place meanwhile."""
+        """Return what a kernel gains, where the calling thread may take its place meanwhile."""
         if not otherwise or type(otherwise[-1]) is not HostStep:
             return None
         found = cost_model.costs(order, _nbytes(outputs), cost_model.terms())
@@ -495,7 +495,7 @@ class _Scheduler:
     ) -> list[Step]:
         """The steps to some values while there is no kernel for all; counts nothing as computed.
 
-        What only generated kernels can compute has one of its own.
+        Operations that only generated kernels can compute have a kernel of their own.
         """
         before, self.steps = self.steps, []
         copies = self._copies(order)

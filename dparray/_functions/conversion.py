@@ -346,9 +346,9 @@ def _dlpack(
 ) -> Any:
     """Export the array as a DLPack capsule over its own memory, or over a copy if needed.
 
-    Waits for earlier work on the queue. For the host (``dl_device=(1, 0)``, and the default for an
-    array on a CPU device), memory that the host can read at its own address is shared, and other
-    memory is copied. Later work and the host do not wait for each other: call ``dp.synchronize(x)``
+    Waits for earlier work on the queue. The host is ``dl_device=(1, 0)``, and the default for an
+    array on a CPU device: memory that it can read at its own address is shared, other memory is
+    copied. Later work and the host do not wait for each other: call ``dp.synchronize(x)``
     before you read the shared memory again, or use ``x.map()``, which orders both.
 
     Raises:

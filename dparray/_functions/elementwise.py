@@ -53,7 +53,7 @@ _TEMPLATE = """Return {summary}, element-wise.
 
     Returns:
         An array of the broadcast shape on the queue of the arrays, with the USM type coerced from
-        theirs (device over shared over host). The dtype is that of NumPy's ``{ufunc}``:
+        the arrays' (device over shared over host). The dtype is that of NumPy's ``{ufunc}``:
         Python scalars are weak, NumPy scalars count as arrays. On a device without
         fp64, single precision replaces double.
 

@@ -1,10 +1,10 @@
 """Connect the Python implementation to the compiled fast path, `dparray/_array/_fastpath.c`.
 
 A call of an operator then takes 0.1 us more than in NumPy. The module calls the Python functions
-for every case that it does not handle. They handle all cases if the module was not built (without a
-C compiler, see :mod:`dparray._array.build_fastpath`), with ``DPARRAY_COMPILED=0``, and in a Python
-without the global interpreter lock, which the module requires. ``DPARRAY_COMPILED`` may also be the
-path of the module.
+for every case that it does not handle. They handle all cases with ``DPARRAY_COMPILED=0``, and if
+the module was not built for want of a C compiler (see :mod:`dparray._array.build_fastpath`). A
+Python without the global interpreter lock, which the module requires, uses them as well.
+``DPARRAY_COMPILED`` may also be the path of the module.
 """
 
 from __future__ import annotations

@@ -4,12 +4,15 @@ A kernel folds elements into *accumulators*, one or several values, in any order
 work-items in parallel, and merges accumulators until one set is left for each result. Kernels pass
 partial results of a reduction to each other as accumulators in memory.
 
-The texts are lines of a kernel's Python. In them ``{A}`` is the dtype of the accumulators, which is
-the operand's (``int32`` for Booleans), ``{v}`` an element in it, ``{j}`` its index among the
-reduced ones, ``{lowest}`` and ``{highest}`` the limits of the dtype, ``{nan}`` its NaN if it has
-one, ``{t}`` a prefix for other names, ``{name}`` an accumulator for each of the row's names,
-``{name_}`` that of the other set in a merge, ``{s0}`` a scalar operand, and a function's name the
-name of its device function.
+The texts are lines of a kernel's Python, with these fields:
+
+- ``{A}``: the dtype of the accumulators, which is the operand's (``int32`` for Booleans);
+- ``{v}``: an element in it; ``{j}``: its index among the reduced ones;
+- ``{lowest}``, ``{highest}``: the limits of the dtype; ``{nan}``: its NaN if it has one;
+- ``{t}``: a prefix for other names;
+- ``{name}``: an accumulator for each of the row's names; ``{name_}``: that of the other set in a
+  merge;
+- ``{s0}``: a scalar operand; the name of a function: the name of its device function.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Native regions: code that Numba's public ``njit`` compiles, on views of USM memory.
 
-The source of a region is written to a file in dparray's cache directory, named by a digest of
-everything it depends on, because Numba only caches functions that have a file. Line numbers are
-those of the user's function.
+The source of a region is written to a file in dparray's cache directory, because Numba only caches
+functions that have a file. Its name is a digest of everything the region depends on. Line numbers
+are those of the user's function.
 """
 
 from __future__ import annotations

@@ -531,7 +531,7 @@ class KernelFunction:
         text = (
             f"the range has {len(size)} dimensions, and the kernel does not read the id of "
             f"dimension {shown}: {same} work-items each do the same and may write the same "
-            f"elements at once. Read it, as in item.get_id({unread[0]}), or launch over fewer "
+            f"elements together. Read it, as in item.get_id({unread[0]}), or launch over fewer "
             f"dimensions. For CUDA's {name}[blocks, threads] write "
             f"{name}[dp.NdRange(blocks * threads, threads)]"
         )
@@ -652,8 +652,8 @@ class KernelFunction:
     ) -> tuple[int, ...]:
         """Return a local size for an ``NdRange`` of this kernel over ``global_size``.
 
-        It divides the global size, fits the device and the built kernel, is a multiple of the
-        preferred size if the global size allows, and leaves enough groups for all compute units.
+        It divides the global size, fits the device and the built kernel, and leaves enough groups
+        for all compute units. Where it can, it is a multiple of the preferred size.
 
         Args:
             global_size: a range, an integer or a tuple of integers.

@@ -281,9 +281,9 @@ def raw_kernel(source: str | bytes, name: str, *, options: str = "") -> RawKerne
         options: options for the driver's compiler, such as ``"-cl-fast-relaxed-math"``.
 
     The arguments match the kernel's parameters: C-contiguous arrays of dparray, dpnp and
-    dpnp.tensor for pointers to global memory (the element type is not checked), ``LocalAccessor``
-    for pointers to local memory, NumPy scalars by their dtype, Python scalars as ``long`` and
-    ``double``.
+    dpnp.tensor for pointers to global memory (the element type is not checked), and
+    ``LocalAccessor`` for pointers to local memory. NumPy scalars are passed by their dtype, Python
+    scalars as ``long`` and ``double``.
 
     The driver compiles the source unchanged. Intel's CPU driver (2026.0) compiles some conditions
     on ids at the beginning of a kernel incorrectly; kernels in Python are protected from this. ``if

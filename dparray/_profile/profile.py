@@ -328,9 +328,9 @@ def profile() -> Profile:
     threads. Expressions still pending at the end of the block are not computed, and the table lists
     them.
 
-    Inside the block, the calling thread takes 12 us longer for a launch, 65 us for an evaluated
-    expression, 5 us for a deferred operation, and 8 us for an operation on small arrays. Outside,
-    no overhead was measurable compared with a build without the hooks.
+    Inside the block, the calling thread takes longer: 12 us for a launch, 65 us for an evaluated
+    expression, 5 us for a deferred operation; 8 us for an operation on small arrays. Outside, no
+    overhead was measurable compared with a build without the hooks.
 
     Returns:
         A :class:`Profile`: printed, a table by kernel and line with the achieved bandwidth as a

@@ -31,8 +31,8 @@ class timer:
     Attributes:
         host: seconds from the start of the block to the end of the work.
         device: seconds of work of the queue's device, by its own clock. 0 if the calling thread did
-            all the work (the printed timer says so), as for small arrays and, on a CPU, while the
-            kernel of a new expression is compiled in the background
+            all the work, which the printed timer says. It does so for small arrays and, on a CPU,
+            while the kernel of a new expression is compiled in the background
             (``dp.config.background_compile``). ``None`` if the queue does not collect times.
 
     Example:

@@ -38,8 +38,8 @@ class Event:
 
     ``await event`` waits in asyncio while the loop continues. Passed as ``depends_on=``, an event
     orders work on any queue after it, and the calling thread continues. Queues that share a context
-    wait on the device. Drivers accept only events of their own context, so a launch that depends on
-    another context is submitted by a sleeping thread, and work on the same memory waits for it.
+    wait on the device. Drivers accept only events of their own context. So a sleeping thread
+    submits a launch that depends on another context, and work on the same memory waits for it.
 
     Attributes:
         kernel: the kernel function that was launched; ``None`` for an array's work.

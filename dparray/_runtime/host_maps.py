@@ -2,10 +2,10 @@
 
 An open map holds a range of addresses for a thread, for reading or writing. Work checks the maps
 before it reads or writes memory; without open maps, the check is one test of a Boolean. Work waits
-for a map of another thread, and raises if a thread would wait for itself. Deferred tasks, such as a
-copy by the host (:mod:`dparray.memory.async_copy`) or a launch that depends on another context
-(:mod:`dparray._runtime.deferred_launch`), hold the memory that they read and write in the same way,
-without a thread.
+for a map of another thread, and raises if a thread would wait for itself. Deferred tasks hold the
+memory that they read and write in the same way, without a thread: a copy by the host
+(:mod:`dparray.memory.async_copy`), or a launch that depends on another context
+(:mod:`dparray._runtime.deferred_launch`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Division of an expression into steps, each of which one device computes on its own.
 
-The steps are those of the scheduler for a single queue, by its rules of fusion. If one kernel would
-then combine data of several devices, or work that several devices could do in parallel, finer
-divisions are tried as well, and their schedules decide which is best.
+The steps are those of the scheduler for a single queue, by its rules of fusion. One kernel
+may then combine data of several devices, or work that several devices could do in parallel. If so,
+finer divisions are tried as well, and their schedules decide which is best.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Tasks are processed by upward rank, the longest path from a task to the end in mean times, and each
 goes to the device that finishes it first (HEFT: Topcuoglu, Hariri and Wu, 2002). The search then
-moves critical tasks to other devices. Its budget is a share of the planned time, counted in
-schedules that it may build instead of by a clock, so that equal graphs get equal plans on slow or
-loaded machines.
+moves critical tasks to other devices. Its budget is a share of the planned time. It is
+counted in schedules, not by a clock, so that equal graphs get equal plans on slow or loaded
+machines.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class PlacementControl:
     different queues raise an error. Under ``"fastest"`` such inputs are allowed. Expressions in the
     block are evaluated when a value is needed, as always; then each step (a kernel) goes to the
     device that finishes it first. Costs are estimated from measured rates of devices and of copies
-    between them (``dparray info --speed``), the required copies are part of the plan, and the steps
+    between them (``dparray info --speed``). The required copies are part of the plan. The steps
     are assigned by list scheduling with insertion (HEFT: Topcuoglu, Hariri and Wu, 2002) and a
     bounded local search. A single device is used unless several are faster by at least 5 %.
 

@@ -1,8 +1,8 @@
 """The schedule of tasks that are assigned to devices one after the other.
 
-A task goes to the device that finishes it first, into the earliest sufficient gap (the insertion of
-Topcuoglu, Hariri and Wu, "Performance-effective and low-complexity task scheduling for
-heterogeneous computing", 2002). Copies wait for their channel as tasks do for their device. At a
+A task goes to the device that finishes it first, into the earliest sufficient gap. This is the
+insertion of Topcuoglu, Hariri and Wu, "Performance-effective and low-complexity task scheduling for
+heterogeneous computing", 2002. Copies wait for their channel as tasks do for their device. At a
 place with limited memory, tasks run one after another without gaps, and values that are needed
 later make room for those needed now: a second copy is dropped, or they are copied to a place with
 free memory.

@@ -141,8 +141,8 @@ class _Location:
 
 def _remember(kept: tuple[Access, ...], access: Access) -> tuple[Access, ...]:
     """At most four accesses, such that a later one conflicts with a forgotten one only if it
-    conflicts with one of them (groups run one after another, so one of another group and two of
-    the latest are enough; a second of another group helps when atomics order groups).
+    conflicts with one of them. Groups run one after another, so one of another group and two of
+    the latest are enough; a second of another group helps when atomics order groups.
     """
     if not kept:
         return (access,)

@@ -5,9 +5,9 @@ One item runs at a time; an item that reaches a barrier is suspended in its thre
 items of its group have come to it, so the order is always the same. A kernel that meets no
 barrier runs in the calling thread alone.
 
-The kernel's function is not run itself but a copy with the same lines, in which the names of the
-kernel language, ``math``, NumPy's integer types and a few builtins stand for their simulated
-counterparts, literals are typed, and the functions it calls are copied likewise.
+A copy of the kernel's function with the same lines is run. In it, the names of the kernel language,
+``math``, NumPy's integer types and a few builtins stand for their simulated counterparts. Literals
+are typed, and the functions it calls are copied likewise.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def simulate(
             tuple of two tuples, the global and the local size).
         args: the kernel's arguments after the item: NumPy arrays (changed in place), dparray
             arrays (copied to the host, and those written back afterwards), scalars, and
-            ``LocalAccessor`` objects where the range has work-groups. What has a default may be
-            left out.
+            ``LocalAccessor`` objects where the range has work-groups. Those with a default
+            may be left out.
         races: ``"error"`` reports every pair of conflicting accesses; ``"same-value"`` lets two
             items write the same value to one element (works on today's devices, but SYCL does
             not promise it); ``"ignore"`` checks none and runs faster.
         item: the global id of one work-item, to look at it in a debugger: only its work-group
-            runs (only the item itself, over a plain range), and this item runs in the calling
-            thread while the others of its group run in threads of their own. Breakpoints of
+            runs, or only the item itself over a plain range. This item runs in the calling
+            thread, the others of its group in threads of their own. Breakpoints of
             ``pdb`` in the kernel then stop in this item only. ``breakpoint()`` in the kernel stops
             in every item that reaches it, with or without ``item``.
         sub_group_size: the work-items of a sub-group, which are neighbors in the first dimension;

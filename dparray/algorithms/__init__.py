@@ -1,7 +1,7 @@
 """Algorithms on arrays: the host functions that launch the hand-written kernels.
 
-Every function runs on the queue of its inputs and returns without waiting, unless its documentation
-says that it reads a result (such as the number of elements that ``compact`` keeps).
+Every function runs on the queue of its inputs and returns without waiting. The documentation of a
+function names a result that it must read, such as the number of elements that ``compact`` keeps.
 
 Takes arrays; returns arrays on their queue. Imports arrays, kernel launches and the layers below
 them, but none of the NumPy functions, which are built from these.

@@ -53,8 +53,8 @@ def sort(x: Any) -> Any:
     """Return a sorted vector, even one that is larger than any memory.
 
     Chunks are sorted where they lie and cut at values that a sample suggests; each part of the
-    result is made of one piece of each chunk (sample sort, Frazer and McKellar 1970). What a worker
-    does not need goes to disk.
+    result is made of one piece of each chunk (sample sort, Frazer and McKellar 1970). Data that
+    a worker does not need go to disk.
 
     Args:
         x: a ``dask.array`` of one dimension with chunks of dparray.

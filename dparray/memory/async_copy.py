@@ -3,8 +3,8 @@
 Memory of one context has no address in another, and drivers accept no events of another: a launch
 that depends on one crashed the CPU driver (2026.0) with threads and sub-devices, in about one of a
 hundred runs. So the host makes such copies, and the calling thread continues. Another thread sleeps
-in the driver until the work before the copy is done on both queues, copies, and releases the
-memory, which is held meanwhile as an open map holds it. Work that reads the copy, or writes its
+in the driver until the work before the copy is done on both queues, then copies. Meanwhile the
+memory is held as an open map holds it. Work that reads the copy, or writes its
 source, waits in its own thread.
 """
 

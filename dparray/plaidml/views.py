@@ -13,8 +13,8 @@ from dparray.plaidml.exceptions import FailedPrecondition, InvalidArgument
 class View:
     """The elements of a tensor as a sequence, row by row.
 
-    What is assigned reaches the tensor by :meth:`writeback`, after which the view is dead; a view
-    that is left without it writes nothing back, and warns if something was assigned.
+    Assigned values reach the tensor by :meth:`writeback`, after which the view is dead. A view that
+    is left without it writes nothing back, and warns if something was assigned.
     """
 
     def __init__(self, opened: Any, preserves: bool) -> None:

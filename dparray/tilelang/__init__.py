@@ -43,14 +43,19 @@ two are equal, else 0.
 comparisons, ``? :`` and ``mod max min abs ceil floor recip broadcast match ident assert_...`` of
 literals and sizes.
 
-**Element-wise statements** broadcast as in NumPy. Besides the operators there are ``abs max min
-relu sigmoid exp log sqrt sin cos tan sinh cosh tanh asin acos atan floor ceil round pow recip neg
-cond ident``, the casts ``as_float(x, 16|32|64)``, ``as_int(x, 8|16|32|64)``, ``as_uint(x, ...)``,
-``as_bool(x, 1)``, ``index(T, axis)``, ``shape(T)``, ``reshape(T, sizes...)``, ``gather(D, I)`` and
-``scatter(E, I, V)`` of rows (indices are clamped, colliding values are added), ``tuple(...)`` and
-``element(t, n)``, ``prng_step(S, sizes...)`` with ``prng_state`` and ``prng_value``,
-``builtin_softmax(X, rows, columns)``, ``builtin_logsoftmax``, ``builtin_binary_crossentropy`` and
-``reverse_grad``.
+**Element-wise statements** broadcast as in NumPy. The functions besides the operators:
+
+- ``abs max min relu sigmoid exp log sqrt sin cos tan sinh cosh tanh asin acos atan floor ceil round
+  pow recip neg cond ident``;
+- the casts ``as_float(x, 16|32|64)``, ``as_int(x, 8|16|32|64)``, ``as_uint(x, ...)``,
+  ``as_bool(x, 1)``;
+- ``index(T, axis)``, ``shape(T)``, ``reshape(T, sizes...)``;
+- ``gather(D, I)`` and ``scatter(E, I, V)`` of rows (indices are clamped, colliding values are
+  added);
+- ``tuple(...)`` and ``element(t, n)``; ``prng_step(S, sizes...)`` with ``prng_state`` and
+  ``prng_value``;
+- ``builtin_softmax(X, rows, columns)``, ``builtin_logsoftmax``, ``builtin_binary_crossentropy`` and
+  ``reverse_grad``.
 
 **Dtypes.** Two dtypes promote to the float, else the wider, else the left one. Integer literals and
 sizes are int32, float literals :func:`floatx`. Functions of real numbers convert integers to

@@ -2,9 +2,9 @@
 
 The index variables are replaced in two exact steps. If coefficients are fractions, the points at
 which all index expressions are integers form a lattice, whose coordinates are the new variables.
-The Hermite normal form of the output's index expressions then splits these into the variables that
-an output element determines (:class:`Solved`) and the free ones, which become loops between the
-bounds from :mod:`dparray.tilelang.bounds`.
+The Hermite normal form of the output's index expressions then splits these into two kinds. An
+output element determines the first (:class:`Solved`); the free ones become loops between the bounds
+from :mod:`dparray.tilelang.bounds`.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _contiguous(x: ndarray) -> ndarray:
 def _is_product(x: ndarray, w: ndarray) -> bool:
     """Return whether a convolution is a matrix product that libraries compute faster.
 
-    It then needs no compilation. On a CPU the kernel is as fast for large products, and it does not
+    It then needs no compilation. On a CPU the kernel is as fast for large products. It does not
     wait for the threads of BLAS, which keep a core busy for some time after each product.
     """
     if any(size > 1 for size in w.shape[:-2]) or not (x.dtype == w.dtype in (FLOAT32, FLOAT64)):

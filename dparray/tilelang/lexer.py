@@ -29,7 +29,7 @@ _CURES = {
     "#": "Tile has no comments; # only stands right before a name, and makes it a tensor's",
     "$": "$ only stands right before a name, and makes it an index variable's",
     "%": "for the remainder of sizes write mod(a, b)",
-    "!": "only != is an operator; for the opposite of a truth value write A == 0",
+    "!": "only != is an operator; for the opposite of a Boolean write A == 0",
     "_": "a name begins with a letter",
 }
 

@@ -481,7 +481,7 @@ class _Parser:
             raise self.refused(f"{token.text!r} is a reserved word", f"write #{token.text}")
         cure = "a value is a number, a name, a function of values or (expression)"
         if token.kind in ("&", "|") and self.tokens[self.at - 1].kind == token.kind:
-            cure = f"{token.kind * 2} is no operator; between truth values write {token.kind}"
+            cure = f"{token.kind * 2} is no operator; between Booleans write {token.kind}"
         elif token.kind == ".":
             cure = _NUMBERS
         raise self.refused(f"{self.found()} where a value belongs", cure)

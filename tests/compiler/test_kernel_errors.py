@@ -280,7 +280,7 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (makes_dict, "^^^^^^", "a dict is not available"),
     (makes_string, "^^^^^", "a string is not available"),
     (compares_formatted, "^^^^^^^^^", "a string is not available"),
-    (indexes_by_truth, "^^^^", "this one is a truth value: convert it with int(...)"),
+    (indexes_by_truth, "^^^^", "this one is a Boolean: convert it with int(...)"),
     (calls_plain, "^^^^^^^^^^^", "plain is a Python function: decorate it with @dp.device_func"),
     (calls_kernel, "^^^^", "only the host launches kernels"),
     (calls_host_function, "^^^^^^^^^", "dp.sum is a host function"),
@@ -317,7 +317,7 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (largest_of_array, "^^^^^^", r"max\(x\) works on whole arrays"),
     (converts_a_number, "^^^^", r"by the name of the type, as in np.float32\(value\)"),
     (chooses_builtins, "^^^^", "choose one of the results"),
-    (true_index, "^^^^", "this one is a truth value"),
+    (true_index, "^^^^", "this one is a Boolean"),
     (calls_itself_inside, "^^^^", "recursion is not available in device code"),
     (captured_object, "^^^^", "the value of 'Settings' cannot be used in a kernel"),
 ]

@@ -1,8 +1,8 @@
 """Texts follow the style sheet: plain American English, the field's terms, short sentences.
 
 The checks are simple on purpose. They catch the habits that made earlier texts hard to read.
-The pages must pass all of them. The comments and docstrings of the package must use the field's
-terms and American spelling.
+Pages and docstrings must pass all of them. Comments and messages must use the field's terms and
+American spelling.
 """
 
 from __future__ import annotations
@@ -87,11 +87,16 @@ PACKAGE = ROOT / "dparray"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
-def code_texts(path: Path) -> Iterator[str]:
-    """Yield the docstrings and comments of a module, without their examples."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def docstrings(tree: ast.Module) -> Iterator[str]:
+    """Yield the docstrings of a module, without their examples."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             yield (ast.get_docstring(node) or "").partition("Example:")[0]
+
+
+def code_texts(path: Path) -> Iterator[str]:
+    """Yield the docstrings and comments of a module, without their examples."""
+    yield from docstrings(ast.parse(path.read_text()))
     with tokenize.open(path) as file:
         for token in tokenize.generate_tokens(file.readline):
             if token.type == tokenize.COMMENT:
@@ -115,6 +120,35 @@ def test_comments_and_docstrings_use_the_terms_of_the_field() -> None:
     assert not found, "\n".join(found)
 
 
+#: Headings, lists of arguments and literal blocks end a sentence of a docstring.
+ENDS = re.compile(r"\n\s*\n|\n\s*(?:[-*]|\d+\.) |\n *\w+: (?=\w)|::\n")
+#: Tables, trees and grammars in docstrings have no sentences.
+NO_SENTENCE = re.compile(r"===|\|-|[{}\"]{2}|::=| = .* \| ")
+
+
+def docstring_problems(path: Path) -> Iterator[str]:
+    for text in docstrings(ast.parse(path.read_text())):
+        for paragraph in ENDS.split(re.sub(r"``?[^`]*``?", "code", text)):
+            if NO_SENTENCE.search(paragraph):
+                continue
+            for sentence in re.split(r"(?<=[.!?:;])\s+", " ".join(paragraph.split())):
+                if len(sentence.split()) > MAX_WORDS:
+                    yield f"{path}: {len(sentence.split())} words: {sentence}"
+                if NOUN_CLAUSE.search(sentence):
+                    yield f'{path}: noun clause with "What": {sentence}'
+
+
+def test_docstrings_have_short_sentences() -> None:
+    found = [problem for path in MODULES for problem in docstring_problems(path)]
+    assert not found, "\n".join(found)
+
+
+def test_the_check_of_docstrings_finds(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(f'"""A text.\n\n{"word " * 31}.\nWhat fails here stands in the list.\n"""\n')
+    assert len(list(docstring_problems(path))) == 2
+
+
 def test_the_check_of_comments_finds(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text('"""A text."""\n\nx = 1  # noted down\n# a neighbouring element\n')
@@ -131,23 +165,38 @@ MESSAGE_TERMS = TERMS | {
 del MESSAGE_TERMS[r"\btruth values?\b"]
 
 
-def messages(path: Path) -> Iterator[str]:
-    """Yield the messages of the errors that a module raises; values in them become "0"."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
+def messages(path: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the strings of a module with four words or more; values in them become "0".
+
+    The second value says whether the string is the message of a ``raise`` statement.
+    """
+    tree = ast.parse(path.read_text())
+    raised = set[ast.AST]()
+    apart = set[ast.AST]()  # docstrings, and the parts of formatted strings
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            raised |= {*node.exc.args, *(each.value for each in node.exc.keywords)}
+        elif isinstance(node, ast.Expr):
+            apart.add(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            apart |= {*ast.walk(node)} - {node}
+    for node in ast.walk(tree):
+        if node in apart:
             continue
-        for argument in (*node.exc.args, *(each.value for each in node.exc.keywords)):
-            if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                yield argument.value
-            elif isinstance(argument, ast.JoinedStr):
-                parts = (getattr(each, "value", None) for each in argument.values)
-                yield "".join(part if isinstance(part, str) else "0" for part in parts)
+        text = ""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        elif isinstance(node, ast.JoinedStr):
+            parts = (getattr(each, "value", None) for each in node.values)
+            text = "".join(part if isinstance(part, str) else "0" for part in parts)
+        if len(text.split()) > 3 or node in raised:
+            yield text, node in raised
 
 
 def message_problems(path: Path) -> Iterator[str]:
-    for message in messages(path):
+    for message, is_raised in messages(path):
         words = re.sub(r"`[^`]*`", "code", message)
-        if len(words.split()) > MAX_WORDS_OF_A_MESSAGE:
+        if is_raised and len(words.split()) > MAX_WORDS_OF_A_MESSAGE:
             yield f"{path}: more than {MAX_WORDS_OF_A_MESSAGE} words: {message}"
         for pattern, better in MESSAGE_TERMS.items():
             if found := re.search(pattern, words, re.IGNORECASE):
@@ -168,8 +217,9 @@ def test_the_check_of_messages_finds(tmp_path: Path) -> None:
         "raise TypeError('halves are not taken')\n"
         f"raise KeyError('{'word ' * 46}')\n"
         "raise ValueError('fine')\n"
+        "problem = 'this is computed at once'\n"
     )
-    assert len(list(message_problems(path))) == 3
+    assert len(list(message_problems(path))) == 4
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """NumPy's integer semantics in device code, where Numba's host code differs.
 
-Numba computes powers in float64, compares and selects between int64 and uint64 in float64, turns a
-uint64 and a literal into int64, reads large uint64 values as negative when they are divided by
-int64, and leaves shifts by 64 bits or more to the processor.
+Numba computes powers in float64, compares and selects between int64 and uint64 in float64, and
+turns a uint64 and a literal into int64. It reads large uint64 values as negative when they are
+divided by int64, and leaves shifts by 64 bits or more to the processor.
 
 Loaded by ``_compiler.device_code``; importing it registers most implementations.
 """
