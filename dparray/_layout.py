@@ -47,7 +47,7 @@ def check_shape(shape: Any) -> Shape:
 
 
 def check_view_shape(shape: Any) -> Shape:
-    """Like :func:`check_shape`, for a view, which needs no memory and may be arbitrarily large.
+    """Check as :func:`check_shape` does, for a view, which needs no memory and may be very large.
 
     Raises:
         ShapeError: it is not a shape, or has more elements than a 64-bit integer can count.

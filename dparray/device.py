@@ -136,7 +136,7 @@ def describe_queue(queue: dpctl.SyclQueue) -> str:
 
 
 def _available() -> str:
-    """The devices that can hold arrays, for errors; or why there is none."""
+    """Return the devices that can hold arrays, for errors; or why there is none."""
     usable = [each for each in dpctl.get_devices() if unsupported_reason(each) is None]
     found = [str(each.filter_string) for each in usable]
     return ", ".join(found) if found else f"none, {_cure_without_devices()}"
@@ -332,7 +332,7 @@ class Device:
 
     @classmethod
     def create_device(cls, device: Any = None) -> Device:
-        """``Device(device)`` under its name in dpctl.tensor.
+        """Return ``Device(device)`` under its name in dpctl.tensor.
 
         Example:
             >>> import dparray as dp

@@ -248,7 +248,7 @@ _TO_REAL = frozenset({"irfft", "irfft2", "irfftn", "hfft"})
 
 
 def _fails_in_single(name: str, values: Any, options: Mapping[str, Any]) -> bool:
-    """Whether MKL, which dpnp calls on a CPU, makes errors of 3 % of the largest result.
+    """Return whether MKL, which dpnp calls on a CPU, makes errors of 3 % of the largest result.
 
     It was seen (2026) in transforms to real numbers in single precision, of 8192 points and more,
     an even number of them that is no power of 2; not in all of these.

@@ -418,7 +418,7 @@ _WEIGHTS = {"expit": 10, "ndtr": 32, "log_ndtr": 64}
 
 @cache
 def _operation(meaning: SpecialFunction, dtype: Any) -> Op:
-    """The operation of a function in one precision."""
+    """Return the operation of a function in one precision."""
     name = f"special_{meaning.name}_{dtype.__name__}"
     function = meaning.of(dtype)
     count = meaning.arity
@@ -445,7 +445,7 @@ def _operation(meaning: SpecialFunction, dtype: Any) -> Op:
 
 
 def _computed_in(name: str, values: Sequence[Any], arrays: Sequence[ndarray]) -> np.dtype[Any]:
-    """The dtype of the result, as SciPy's loops have it."""
+    """Return the dtype of the result, as SciPy's loops have it."""
     own = [array.dtype for array in arrays]
     own += [value.dtype for value in values if isinstance(value, np.generic)]
     weak = [v for v in values if isinstance(v, bool | int | float | complex)]
@@ -509,7 +509,7 @@ def _documentation(name: str, row: _Row, meaning: SpecialFunction) -> str:
 
 
 def _make(name: str) -> Callable[..., ndarray]:
-    """The public function of a row."""
+    """Return the public function of a row."""
     row = _ROWS.get(name) or _PARTS[name]
     parameters = tuple(row.parameters.split())
     meaning = SpecialFunction(name, row.family, len(parameters))
@@ -697,7 +697,7 @@ def logsumexp(
 
 
 def softmax(x: Any, axis: Any = None) -> ndarray:
-    """Exponentials divided by their sum along an axis, or of all elements.
+    """Divide exponentials by their sum along an axis, or of all elements.
 
     Example:
         >>> import dparray as dp

@@ -65,7 +65,7 @@ def general_operation(op: Op) -> Callable[..., ndarray]:
         return defer(op, (x1, x2), None)
 
     def operate_or_reduce(x1: Any, x2: Any) -> ndarray:
-        """Like the above; x ** 2 is computed as a square, eagerly up to a larger size."""
+        """Operate on two; compute x ** 2 as a square, eagerly up to a larger size."""
         if type(x1) is ndarray and type(x2) in (int, float) and x1.dtype.kind in "fc":
             cheaper = op.strength_reduced.get(x2)
             if cheaper is not None:

@@ -72,7 +72,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
 
 
 def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
-    """Like :func:`assign`, into an array whose layout :func:`writable_layout` returned."""
+    """Assign as :func:`assign` does, where the layout is that of :func:`writable_layout`."""
     if not isinstance(value, ndarray):
         value = scalar_value(shared(value))
         if isinstance(value, bool | int | float | complex):

@@ -187,7 +187,7 @@ def _noop() -> None:
 
 
 def _map_method(self: ndarray, mode: str = "r") -> Map:
-    """The array's contents as a NumPy array in host memory, for as long as a map is open.
+    """Return the array's contents as a NumPy array in host memory, for as long as a map is open.
 
     Without a copy for ``shared`` and ``host`` memory and where the device shares the host's memory
     (CPUs); else through a buffer in host memory, which is copied to the device when the map closes.

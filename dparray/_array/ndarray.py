@@ -54,7 +54,7 @@ config_values = vars(config)
 
 
 def _kept(slot: str, make: Callable[[ndarray], Any]) -> Any:
-    """A property that is made on first use and kept in a slot."""
+    """Return a property that is made on first use and kept in a slot."""
 
     def read(self: ndarray) -> Any:
         try:
@@ -139,7 +139,7 @@ class ndarray(Methods):
     def _new(
         cls, queue: dpctl.SyclQueue, usm_type: str, block: Block | None, host_view: Any = None
     ) -> ndarray:
-        """The constructor of every array; `new_array` in `_fastpath.c` is the same, compiled.
+        """Return a new array; `new_array` in `_fastpath.c` is the same, compiled.
 
         The three below call it, one for each way to a state: of a layout and of values on the host
         (a buffer), and of an expression (lazy, or a view of a lazy array).
@@ -161,7 +161,7 @@ class ndarray(Methods):
         strides: tuple[int, ...],
         dtype: np.dtype[Any],
     ) -> ndarray:
-        """A buffer: a layout over memory."""
+        """Return a buffer: a layout over memory."""
         self = cls._new(block.queue, block.usm_type, block)
         self._offset = offset
         self._shape = shape
@@ -173,7 +173,7 @@ class ndarray(Methods):
 
     @classmethod
     def _from_host_value(cls, values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str) -> ndarray:
-        """A buffer of values that the host has computed, which no other array has.
+        """Return a buffer of values that the host has computed, which no other array has.
 
         They go to USM memory when something needs them there.
         """
@@ -181,7 +181,7 @@ class ndarray(Methods):
 
     @classmethod
     def _pending(cls, node: Node) -> ndarray:
-        """A lazy array: its values are still an expression."""
+        """Return a lazy array: its values are still an expression."""
         self = cls._new(node.queue, node.usm_type, None)
         self._node_kept = node
         node.array = weakref.ref(self)

@@ -55,7 +55,7 @@ def _rounded_to_bfloat16(
     placement: Placement,
     keeps_order: bool,
 ) -> ndarray:
-    """The same on bfloat16, which only conversions know: in single precision, and rounded once."""
+    """Return the same on bfloat16, which only conversions know: in float32, and rounded once."""
     single = _dtypes.float32
     widened = [
         array_of_operation(CONVERT, (each,), (single, single), each.shape, placement)

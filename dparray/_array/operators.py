@@ -12,7 +12,7 @@ from dparray.memory import exchange
 
 
 def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
-    """The operator, its reflected form and its in-place form."""
+    """Return the operator, its reflected form and its in-place form."""
     operate = OPERATIONS[op]
 
     def reflected(self: ndarray, other: Any) -> ndarray:

@@ -11,7 +11,7 @@ from dparray._evaluate import peek as _sample
 
 
 def summary_threshold(x: ndarray, options: Any) -> int:
-    """NumPy's threshold, or one that makes it summarize the corner of a large array."""
+    """Return NumPy's threshold, or one that makes it summarize the corner of a large array."""
     # An infinite threshold, which prints everything, is not an integer.
     return 0 if x.size > options["threshold"] else x.size
 

@@ -51,7 +51,7 @@ def asnumpy(self: ndarray) -> np.ndarray:
 
 @as_method
 def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
-    """One element as a Python scalar; waits for the work that writes it.
+    """Return one element as a Python scalar; wait for the work that writes it.
 
     ``x.item(3)`` counts in the flattened array; ``x.item(0, 1)`` and ``x.item((0, 1))`` along axes.
 
@@ -147,7 +147,7 @@ def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> np.ndarray:
 
 
 def _array_interface(self: ndarray) -> dict[str, Any]:
-    """The values for libraries that look for NumPy's array interface only; where they may copy."""
+    """Return the values for libraries that only look for NumPy's interface; where they may copy."""
     if config.host_operands == "error":
         raise AttributeError(
             "a dparray array has no __array_interface__, because its memory may be the device's "

@@ -41,7 +41,7 @@ class FindAdvice(AnalysisPass):
 
 
 def _first_double(state: Any) -> str:
-    """Where a kernel first computes in float64, with the operands; empty if it does not."""
+    """Return where a kernel first computes in float64, with the operands; empty if nowhere."""
     typemap = state.typemap
     first: tuple[int, str] | None = None
     for block in state.func_ir.blocks.values():
@@ -64,7 +64,7 @@ def _is_double(numba_type: Any) -> bool:
 
 
 def _operation(value: ir.Expr, typemap: Any) -> str:
-    """An expression by the types of its operands, such as ``float32 * float64``."""
+    """Return an expression by the types of its operands, such as ``float32 * float64``."""
     if value.op in ("binop", "inplace_binop"):
         left, right = (types.unliteral(typemap[each.name]) for each in (value.lhs, value.rhs))
         sign = OPERATORS_TO_BUILTINS.get(value.fn, "and").rstrip("=")
@@ -77,7 +77,7 @@ def _operation(value: ir.Expr, typemap: Any) -> str:
 
 
 def _cuts(state: Any) -> set[tuple[int, str]]:
-    """The lines in which floats are written into integer arrays, with the warning."""
+    """Return the lines in which floats are written into integer arrays, with the warning."""
     found = set()
     for block in state.func_ir.blocks.values():
         stores = [
@@ -102,7 +102,7 @@ def _cuts(state: Any) -> set[tuple[int, str]]:
 
 
 def _unread_dimensions(state: Any) -> tuple[int, tuple[int, ...]]:
-    """The dimensions of the range that a kernel does not read, and the line that reads others."""
+    """Return the dimensions that a kernel does not read, and the line that reads others."""
     typemap = state.typemap
     nothing = state.func_id.firstlineno, ()
     spaces = [each for each in state.args[:1] if isinstance(each, ItemType | NdItemType)]
@@ -147,7 +147,7 @@ def _is_space(numba_type: Any) -> bool:
 
 
 def _number(state: Any, call: Any) -> int | None:
-    """The dimension that a method is called with, if it is a literal."""
+    """Return the dimension that a method is called with, if it is a literal."""
     given = [*call.args, *(each for _, each in call.kws)]
     kind = state.typemap[given[0].name] if len(given) == 1 else None
     return kind.literal_value if isinstance(kind, types.IntegerLiteral) else None

@@ -161,7 +161,7 @@ class Backend:
 
 
 def _error_class() -> Any:
-    """The compile error, which handlers written for numba-dpex catch too."""
+    """Return the compile error, which handlers written for numba-dpex catch too."""
     from numba.core.errors import TypingError
 
     class CompileError(KernelCompileError, TypingError):
@@ -240,7 +240,7 @@ def dispatcher_of(function: DeviceFunction) -> Any:
 
 
 def _make_dispatcher(function: DeviceFunction, pipeline: Any = None) -> Any:
-    """A dispatcher that binds the arguments of a call as Python does."""
+    """Return a dispatcher that binds the arguments of a call as Python does."""
     dispatcher = backend().target.DeviceDispatcher(
         prepared_for_numba(without_keyword_only(function.py_func)),
         **({} if pipeline is None else {"pipeline": pipeline}),

@@ -95,12 +95,12 @@ def checked_item(array: Any, index: Any, record: Any, site: int) -> Any:
 
 
 def checked_load(array: Any, index: Any, width: int, record: Any, site: int) -> Any:
-    """``vec_load``, or zeros if elements are outside ``array``, which is recorded."""
+    """Run ``vec_load``; record elements outside ``array``, which are read as zeros."""
     raise NotImplementedError("checked_load runs in kernels")
 
 
 def checked_store(array: Any, index: Any, vector: Any, record: Any, site: int) -> None:
-    """``vec_store``, unless elements are outside ``array``, which is recorded."""
+    """Run ``vec_store``, unless elements are outside ``array``, which is recorded."""
     raise NotImplementedError("checked_store runs in kernels")
 
 
@@ -296,7 +296,7 @@ class _Checker(ast.NodeTransformer):
         return [_placed(one, node) for one in made]
 
     def assignments(self, target: ast.expr, value: str) -> Iterator[ast.stmt]:
-        """``target = value``, from left to right."""
+        """Yield ``target = value``, from left to right."""
         if isinstance(target, ast.Tuple | ast.List) and _holds_element(target):
             parts = [self.name() for _ in target.elts]
             yield ast.Assign([ast.Tuple(list(map(_store, parts)), ast.Store())], _load(value))

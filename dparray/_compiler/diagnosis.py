@@ -301,7 +301,7 @@ def describe_failure(
 
 
 def _containers(code: types.CodeType) -> Iterator[tuple[str, int]]:
-    """The unsupported containers that a function builds, with their lines."""
+    """Yield the unsupported containers that a function builds, with their lines."""
     line = code.co_firstlineno
     for step in dis.get_instructions(code):
         line = step.starts_line or line
@@ -310,7 +310,7 @@ def _containers(code: types.CodeType) -> Iterator[tuple[str, int]]:
 
 
 def _blamed_line(text: str, function: Callable[..., Any]) -> int | None:
-    """The last line of the function that the compiler names."""
+    """Return the last line of the function that the compiler names."""
     code = function.__code__
     lines = {line for _, _, line in code.co_lines() if line is not None}
     found = None

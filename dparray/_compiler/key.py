@@ -288,7 +288,7 @@ def referred_values(function: Callable[..., Any]) -> dict[str, Any]:
 def _by_name(
     references: Iterable[tuple[str, Sequence[str]]],
 ) -> dict[str, list[Sequence[str]]]:
-    """The attributes that are accessed on each name."""
+    """Return the attributes that are accessed on each name."""
     found: dict[str, list[Sequence[str]]] = {}
     for name, attributes in references:
         found.setdefault(name, []).append(attributes)

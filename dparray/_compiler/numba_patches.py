@@ -21,7 +21,7 @@ _import_module = funcdesc.FunctionDescriptor.lookup_module
 
 
 def _without_lifetimes(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
-    """Replaces Numba's step after each pass, without computing live variables for each block.
+    """Replace Numba's step after each pass, without computing live variables for each block.
 
     Reason: the pass manager calls it after every pass that changes the IR, no option disables it,
     and it took a tenth of the time of a kernel. Only generators and loops that are compiled

@@ -32,7 +32,7 @@ def data_layout() -> str:
 
 
 def _functions_of_opencl() -> dict[str, str]:
-    """OpenCL's names of the C functions that Numba calls."""
+    """Return OpenCL's names of the C functions that Numba calls."""
     unary = (
         "acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 fabs floor "
         "lgamma log log10 log1p log2 rint round sin sinh sqrt tan tanh tgamma trunc"

@@ -206,7 +206,7 @@ class TypingContext(typing.BaseContext):
         return {}
 
     def _is_checked(self) -> bool:
-        """Whether indices are checked, for which Numba has other overloads."""
+        """Return whether indices are checked, for which Numba has other overloads."""
         flags = ConfigStack.top_or_none()
         if flags is None or not flags.boundscheck:
             return False
@@ -424,7 +424,7 @@ class DeviceDispatcher(Dispatcher):
 
 
 def _decorate(*arguments: Any, **options: Any) -> Any:
-    """The compiler that Numba uses for overload functions."""
+    """Return the compiler that Numba uses for overload functions."""
     if arguments and callable(arguments[0]):
         return DeviceDispatcher(arguments[0])
     return DeviceDispatcher

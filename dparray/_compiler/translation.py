@@ -614,7 +614,7 @@ class _Function(Writer):
         return self.value(f"sext i32 {total} to i64", UINT64)
 
     def _low_bits(self, node: ast.expr) -> str:
-        """The low 32 bits of an integer, by a function that the passes of LLVM do not look into."""
+        """Return the low 32 bits of an integer, by a function that LLVM does not look into."""
         given = [("i64", self.to(self._expression(node), UINT64).text)]
         return self.emit(self.call(emitter.LOW_BITS, "i32", given, "speculatable memory(none)"))
 

@@ -106,7 +106,7 @@ class Writer:
         self.do(f"store {in_memory(array.kind)} {text}, {POINTER.format(array.space)} {pointer}")
 
     def shift(self, operation: type, first: Value, second: Value) -> Value:
-        """Shifts by 64 bits or more, or by a negative number, lose all bits."""
+        """Write a shift; one by 64 bits or more, or by a negative number, loses all bits."""
         kind = UINT64 if first.kind.kind == "u" else INT64
         value = self.to(first, kind).text
         amount = self.to(second, UINT64 if second.kind.kind == "u" else INT64).text

@@ -16,7 +16,7 @@ _counters: dict[tuple[Any, int], PackedArray] = {}
 
 
 def counters_of(queue: Any) -> PackedArray:
-    """Zeros in which a kernel counts groups, and which it resets for the next one on the queue.
+    """Return zeros in which a kernel counts groups, and which it resets for the queue's next one.
 
     Their memory is not from the pool, where they would keep a whole slab alive.
     """

@@ -78,7 +78,7 @@ def execute(
 
 
 def _event_details(plan: Plan, step: Step, leaves: Sequence[Layout]) -> str:
-    """The arrays for which a step allocated memory, and the arrays of the expression."""
+    """Return the arrays for which a step allocated memory, and the arrays of the expression."""
     wanted = ", ".join(f"{dtype} of shape {shape}" for _, shape, dtype, *_ in step.new)
     held = ", ".join(f"{leaf.dtype} of shape {leaf.shape}" for leaf in leaves)
     number, count = plan.steps.index(step) + 1, len(plan.steps)

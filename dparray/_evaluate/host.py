@@ -145,7 +145,7 @@ _NAMES_OUTPUT = (np.maximum, np.minimum)
 
 
 def _into(op: Op) -> Callable[..., Any]:
-    """An operation's ufunc, whose output comes last."""
+    """Return an operation's ufunc, whose output comes last."""
     ufunc: Any = op.ufunc
     if ufunc not in _NAMES_OUTPUT:
         return ufunc
@@ -180,7 +180,7 @@ _KINDS = {
 
 
 def _kind(operand: Any) -> str:
-    """The kind of an array's or a scalar's dtype."""
+    """Return the kind of an array's or a scalar's dtype."""
     if type(operand) is np.ndarray:
         return operand.dtype.kind
     return _KINDS[type(operand)]
@@ -267,7 +267,7 @@ _WIDER["e"] = np.dtype(np.float32)
 
 
 def _position_by(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction to a position by a NumPy array method, for real numbers."""
+    """Return a reduction to a position by a NumPy array method, for real numbers."""
 
     def fold(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
         if x.dtype.kind == "c":
@@ -281,14 +281,14 @@ _add_up: Any = np.add.reduce  # NumPy's type stubs require named arguments.
 
 
 def _mean(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
-    """The mean: integers are summed in double precision, float16 in single precision."""
+    """Return the mean: integers are summed in double precision, float16 in single precision."""
     total = _add_up(x, axis, _WIDER.get(x.dtype.char), out, keepdims)
     mean = np.true_divide(total, x.size // (total.size or 1))
     return mean.astype(np.float16) if x.dtype.char == "e" else mean
 
 
 def _variance_by(ddof: float) -> Callable[..., Any]:
-    """The variance of real numbers: the mean of the squared distances from the mean."""
+    """Return the variance of real numbers: the mean of the squared distances from the mean."""
 
     def fold(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
         total = _add_up(x, axis, _WIDER.get(x.dtype.char), out, True)
@@ -304,7 +304,7 @@ def _variance_by(ddof: float) -> Callable[..., Any]:
 
 
 def _eager_fold(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction of a host array by a function with the interface of a ufunc's ``reduce``."""
+    """Return a reduction of a host array by a function with the interface of ``ufunc.reduce``."""
 
     def folded(x: np.ndarray, axis: Any, keepdims: Any) -> Any:
         # NumPy accepts the axes 0 and -1 for a 0-d array.
@@ -352,7 +352,7 @@ QUICK_FOLDS = {
 
 
 def _kinds_of_ufunc(op: Op) -> Callable[..., bool] | None:
-    """The operand kinds for which the ufunc equals the operation; ``None`` for all."""
+    """Return the operand kinds for which the ufunc equals the operation; ``None`` for all."""
     if op.host_kinds is not None:
         return op.host_kinds
     if op.imaginary or "c" in op.host:

@@ -235,7 +235,7 @@ def _is_plain(op: Op, node: Node) -> bool:
 
 
 def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) -> Any:
-    """One operation that is no plain ufunc."""
+    """Return one operation that is no plain ufunc."""
     result: Any
     if op is CONVERT and type(node.operands[0]) is Scalar:
         if out is not None and out.dtype == node.dtype:

@@ -94,7 +94,7 @@ def _operand(
     slots: Sequence[Layout],
     scalars: Sequence[Any],
 ) -> Scalar | Layout:
-    """A scalar with its value, or the memory of an array."""
+    """Return a scalar with its value, or the memory of an array."""
     if type(operand) is Scalar:
         return Scalar(scalars[operand.value.number])
     found = layouts.get(id(operand))
@@ -102,7 +102,7 @@ def _operand(
 
 
 def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> None:
-    """One operation of an expression, with operands converted to the dtypes of its loop.
+    """Compute one operation of an expression, with operands converted to the dtypes of its loop.
 
     Args:
         node: the operation.
@@ -160,7 +160,7 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
 
 
 def _converted(layout: Layout, dtype: np.dtype[Any], usm_type: str) -> Any:
-    """The tensor of an array, or of a copy in another dtype."""
+    """Return the tensor of an array, or of a copy in another dtype."""
     tensor = _tensor_of(layout)
     if layout.dtype == dtype:
         return tensor
@@ -171,7 +171,7 @@ def _converted(layout: Layout, dtype: np.dtype[Any], usm_type: str) -> Any:
 
 
 def _tensor_of(layout: Layout) -> Any:
-    """The tensor of an array; bfloat16 as its bits, which are copied but not converted."""
+    """Return the tensor of an array; bfloat16 as its bits, which are copied but not converted."""
     return exchange.tensor_of(layout, as_bits=True)
 
 
@@ -200,17 +200,17 @@ def _store(target: Any, source: Any) -> None:
 
 
 def _where(condition: Any, x1: Any, x2: Any) -> Any:
-    """Elements of two tensors; dpnp 0.20 writes outside results with negative strides."""
+    """Return elements of two tensors; dpnp 0.20 writes outside results with negative strides."""
     return dpt.where(condition, x1, x2, order="C")
 
 
 def _called(name: str, function: Callable[..., Any], *operands: Any) -> Any:
-    """The result of a function of tensors, in new memory."""
+    """Return the result of a function of tensors, in new memory."""
     return library_call(name, function, operands, (), {}, lambda tensor: tensor)
 
 
 def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
-    """A reduction."""
+    """Compute a reduction."""
     layout, *scalars = given
     tensor = _tensor_of(layout)
     name, row, loop = op.name, op.reduction, node.loop[0]

@@ -134,7 +134,7 @@ def is_worth_asking_after(calls: int) -> bool:
 
 
 def effective_call_size(size: int) -> int:
-    """As how many elements a call of dpnp counts that computes ``size``."""
+    """Return the number of elements that a call of dpnp over ``size`` counts as."""
     return max(size, MIN_CALL_ELEMENTS)
 
 

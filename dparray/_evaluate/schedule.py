@@ -238,7 +238,7 @@ class _Scheduler:
             roots = part.apart
 
     def _next(self, roots: list[Node], held: Sequence[Node], is_written: bool) -> Split:
-        """The part of ``roots`` that the next kernel computes; they lose what others computed."""
+        """Return the part of ``roots`` that the next kernel computes, without computed parts."""
         while True:
             part = split(roots, held, is_written, self.traits.machine)
             if not part.first:
@@ -362,7 +362,7 @@ class _Scheduler:
         stored_because: str,
         siblings: tuple[int, ...],
     ) -> FusedStep:
-        """Values with reductions: in one kernel, or more for the accumulators it leaves."""
+        """Return values with reductions: in one kernel, or more for the accumulators it leaves."""
         described = self._described(group.order, outputs, new, stored_because, siblings)
         is_alone = self._is_for_kernels(group.order, outputs)
         otherwise = [] if is_alone else self._without_kernel(group.order, outputs, (), "", ())
@@ -418,7 +418,7 @@ class _Scheduler:
         size: int,
         must_compile: bool,
     ) -> KernelLaunch:
-        """The launch of a program."""
+        """Return the launch of a program."""
         structure = program.structure
         entry = entry_of(structure, self.traits.fp_contract)
         stored = [slot_of(layout) for _, layout in outputs]
@@ -465,7 +465,7 @@ class _Scheduler:
         self._done(outputs)
 
     def _beside_work(self, roots: Sequence[Node], stored: tuple[Any, Layout]) -> FusedStep | None:
-        """The kernel that stores a value which the host would have to wait for, if there is one.
+        """Return the kernel that stores a value which the host would have to wait for, if any.
 
         The host computes it where the memory is free; else it would stop until that is.
         """
@@ -493,7 +493,7 @@ class _Scheduler:
         stored_because: str,
         siblings: tuple[int, ...],
     ) -> list[Step]:
-        """The steps to some values while there is no kernel for all; counts nothing as computed.
+        """Return the steps to values while there is no kernel for all; count nothing as computed.
 
         Operations that only generated kernels can compute have a kernel of their own.
         """
@@ -536,7 +536,7 @@ class _Scheduler:
         return steps
 
     def _copies(self, order: Sequence[Node]) -> dict[int, Node]:
-        """The nodes once more, pending, whatever becomes of these."""
+        """Return the nodes once more, pending, whatever becomes of these."""
         copies: dict[int, Node] = {}
         for node in order:
             parts = tuple([copies.get(id(part), part) for part in node.operands])
@@ -557,7 +557,7 @@ class _Scheduler:
         usm_type: str,
         axes: tuple[int, ...] | None = None,
     ) -> tuple[Layout, NewArray]:
-        """A new slot, as a layout and as what is allocated."""
+        """Return a new slot, as a layout and as what is allocated."""
         strides = strides_in_order(shape, dtype.itemsize, axes)
         nbytes = prod(shape) * dtype.itemsize
         array = NewArray(self.slots, shape, dtype, usm_type, nbytes, strides)
@@ -565,7 +565,7 @@ class _Scheduler:
         return Layout(SlotBlock(array.slot), 0, shape, strides, dtype), array
 
     def _fresh(self, nodes: Sequence[Node]) -> tuple[Outputs, list[NewArray]]:
-        """Slots for nodes."""
+        """Return slots for nodes."""
         outputs: Outputs = []
         new = []
         for node in nodes:
@@ -582,7 +582,7 @@ class _Scheduler:
         stored_because: str,
         siblings: tuple[int, ...],
     ) -> dict[str, Any]:
-        """The fields that every step has."""
+        """Return the fields that every step has."""
         leaves = [part for node in order for part in node.operands]
         leaves += [value for value, _ in outputs]
         reads = {
@@ -615,7 +615,7 @@ class _Scheduler:
     # Rules.
 
     def _is_for_host(self, size: int, usm_type: str, roots: Sequence[Node]) -> bool:
-        """Whether the calling thread computes pending nodes, of ``size`` elements each.
+        """Return whether the calling thread computes pending nodes, of ``size`` elements each.
 
         It does where it is faster than a kernel that there is, and so while there is none.
         """
@@ -640,14 +640,14 @@ class _Scheduler:
         return found.host <= found.kernel
 
     def _gain_of_copy(self, value: Node | Scalar, target: Layout) -> float:
-        """How much faster than NumPy a kernel is at copying a computed value in short rows."""
+        """Return how much faster than NumPy a kernel copies a computed value in short rows."""
         if not limits.chooses() or type(value) is not Node:
             return 0.0
         run = min(map(contiguous_run, (layout_of(value), target)))
         return cost_model.gain_of_copy(prod(target.shape), run, cost_model.terms())
 
     def _may_be_on_host(self, usm_type: str, nodes: Sequence[Node]) -> bool:
-        """Whether the calling thread computes nodes that there is no kernel for yet."""
+        """Return whether the calling thread computes nodes that there is no kernel for yet."""
         return (
             usm_type in self.traits.host_memory
             and limits.may_compute_on_host()
@@ -655,14 +655,14 @@ class _Scheduler:
         )
 
     def _is_for_kernels(self, order: Sequence[Node], outputs: Outputs) -> bool:
-        """Whether nothing but a kernel can compute values: dpnp has no bfloat16."""
+        """Return whether nothing but a kernel can compute values: dpnp has no bfloat16."""
         if not meets_bfloat16(order, outputs):
             return False
         usm_type = order[0].usm_type if order else self.usm_type
         return not self._may_be_on_host(usm_type, order)
 
     def _siblings_of(self, group: FusionGroup) -> list[Node]:
-        """The pending reductions of what a group reduces, over the same axes."""
+        """Return the pending reductions of what a group reduces, over the same axes."""
         domain = group.domain
         assert domain is not None
         inside = set(map(id, group.order))
@@ -682,7 +682,7 @@ class _Scheduler:
 
 
 def _is_known_to_host(node: Node) -> bool:
-    """Whether NumPy can compute a node."""
+    """Return whether NumPy can compute a node."""
     op = node.op
     if type(op) is Reduce:
         return not op.merges and op.reduction.has_library
@@ -699,12 +699,12 @@ def meets_bfloat16(order: Sequence[Node], outputs: Outputs) -> bool:
 
 
 def _nbytes(outputs: Outputs) -> int:
-    """The bytes of what is stored."""
+    """Return the bytes of what is stored."""
     return sum(prod(layout.shape) * layout.dtype.itemsize for _, layout in outputs)
 
 
 def _in_turn(values: Sequence[Any]) -> list[Node]:
-    """The pending nodes that values need, those of the first ones first.
+    """Return the pending nodes that values need, those of the first ones first.
 
     The last value may be written to memory that the others read.
     """

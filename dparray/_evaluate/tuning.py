@@ -19,7 +19,7 @@ def device_type(queue: Any) -> str:
 
 
 def tuning_of(queue: Any) -> config.Tuning:
-    """How kernels of expressions are cut on a queue's device."""
+    """Return how kernels of expressions are cut on a queue's device."""
     return config.tuning[device_type(queue)]
 
 

@@ -57,7 +57,7 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
 
 
 def _note_again(block: Block, readers: Any) -> None:
-    """A write that fails, for want of memory say, leaves those recorded that read the block."""
+    """Record those that read the block again after a write that failed, as for want of memory."""
     if readers and block.readers is not readers and block.readers is not SHARED:
         readers += block.readers or ()
         block.readers = readers
@@ -90,7 +90,7 @@ def _store(value: Node | Scalar, target: Layout, is_owned: bool) -> None:
 
 
 def _read_by(value: Node) -> list[Layout]:
-    """The memory that a value is made of."""
+    """Return the memory that a value is made of."""
     if value.layout is not None:
         return [value.layout]
     return memory_read_by(pending_order([value]))
@@ -137,7 +137,7 @@ def _settle(
 
 
 def _readers_among(order: list[Node], block: Block) -> list[Node]:
-    """The pending nodes whose values follow from the memory, of some with operands before users."""
+    """Return the nodes whose pending values follow from the memory, operands before users."""
     found: dict[int, Node] = {}
     for node in order:
         for operand in node.operands:
@@ -174,7 +174,7 @@ def share(block: Block) -> None:
 
 
 def _overlaps(value: Node, target: Layout) -> bool:
-    """Whether a leaf shares elements with the target, unless it is stored exactly there.
+    """Return whether a leaf shares elements with the target, unless it is stored exactly there.
 
     Contractions read any element of their arrays, so these may not be stored there either.
     """
@@ -197,7 +197,7 @@ def _overlaps(value: Node, target: Layout) -> bool:
 
 
 def _reads(value: Node, block: Block) -> bool:
-    """Whether a leaf is stored in the block."""
+    """Return whether a leaf is stored in the block."""
     return any(read.block.memory is block.memory for read in _read_by(value))
 
 

@@ -342,7 +342,7 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
 
 
 def _ran_last(queue: Any) -> tuple[str, ...]:
-    """The last work on a queue, as far as it is recorded."""
+    """Return the last work on a queue, as far as it is recorded."""
     ran = [f"{kind} {name}" for name, kind, where, _ in tuple(_hooks.recent) if where == queue]
     return tuple(ran[-6:])
 
@@ -574,7 +574,7 @@ def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
 
 
 def _called_sources(order: Sequence[Node]) -> str:
-    """The source of the user functions that a kernel calls, if it is in a file."""
+    """Return the source of the user functions that a kernel calls, if it is in a file."""
     texts = []
     for name, function in elementwise.functions_of(order).items():
         with contextlib.suppress(OSError, TypeError):

@@ -91,7 +91,7 @@ def graph(boxes: Sequence[Box]) -> str:
 
 
 def _levels(boxes: Sequence[Box]) -> Mapping[str, int]:
-    """The row of each box: below its operands; a box without operands is just above its user."""
+    """Return the row of each box: below its operands; without operands just above its user."""
     level: dict[str, int] = {}
     for box in boxes:
         level[box.name] = 1 + max((level[name] for name in box.operands), default=-1)

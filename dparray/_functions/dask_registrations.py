@@ -64,7 +64,7 @@ def _count_of_numbers(x: ndarray, **options: Any) -> ndarray:
 
 
 def _backend(backends: ModuleType) -> Any:
-    """The backend selected by ``dask.config.set({"array.backend": "dparray"})``."""
+    """Return the backend selected by ``dask.config.set({"array.backend": "dparray"})``."""
     dp = _library()
 
     def creation(name: str) -> Any:

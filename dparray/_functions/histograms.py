@@ -384,12 +384,12 @@ def _by_rice(x: ndarray, range: Any) -> Any:
 
 
 def _by_scott(x: ndarray, range: Any) -> Any:
-    """Scott's rule: D. W. Scott, "On optimal and data-based histograms", Biometrika 66 (1979)."""
+    """Apply Scott's rule: "On optimal and data-based histograms", Biometrika 66 (1979)."""
     return (24 * math.sqrt(math.pi) / x.size) ** (1 / 3) * std(x).asnumpy()[()]
 
 
 def _by_doane(x: ndarray, range: Any) -> Any:
-    """Doane's rule: "Aesthetic frequency classifications", The American Statistician 30 (1976)."""
+    """Apply Doane's rule: "Aesthetic frequency classifications", Am. Statistician 30 (1976)."""
     count, deviation = x.size, float(std(x))
     if count <= 2 or not deviation:
         return 0.0
@@ -406,7 +406,7 @@ def _by_freedman_diaconis(x: ndarray, range: Any) -> Any:
 
 
 def _by_stone(x: ndarray, limits: Any) -> Any:
-    """Stone's rule: "An asymptotically optimal histogram selection rule" (1984)."""
+    """Apply Stone's rule: "An asymptotically optimal histogram selection rule" (1984)."""
     count, extent = x.size, _extent(x)
     if count <= 1 or not extent:
         return 0.0
@@ -419,7 +419,7 @@ def _by_stone(x: ndarray, limits: Any) -> Any:
 
 
 def _by_the_narrower(x: ndarray, range: Any) -> Any:
-    """NumPy's "auto": at most four times as many bins as the square root rule, or Sturges."""
+    """Apply NumPy's "auto": at most four times the bins of the square root rule, or Sturges'."""
     width = max(_by_freedman_diaconis(x, range), _by_square_root(x, range) / 2)
     return min(width, _by_sturges(x, range))
 

@@ -531,7 +531,7 @@ def _transposed(self: ndarray) -> ndarray:
 
 
 def _attach() -> None:
-    """The methods whose signature differs from the function's, and the properties."""
+    """Attach the methods whose signature differs from the function's, and the properties."""
     for name, method in (
         ("reshape", _reshape_method),
         ("flatten", _flatten),

@@ -118,7 +118,7 @@ as_method(_round_element)
 
 @with_options
 def fix(x: Any, /) -> ndarray:
-    """NumPy's other name for :func:`trunc`.
+    """Round towards zero; NumPy's other name for :func:`trunc`.
 
     Example:
         >>> import dparray as dp

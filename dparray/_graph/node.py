@@ -176,7 +176,7 @@ class Node:
 
 
 def layout_of(node: Node | Scalar) -> Layout:
-    """The layout of the values of a computed node."""
+    """Return the layout of the values of a computed node."""
     assert type(node) is Node
     layout = node.layout
     assert layout is not None

@@ -136,7 +136,7 @@ def separated(node: ast.AugAssign) -> ast.Assign:
 
 
 def _reads_target_otherwise(node: ast.AugAssign, types: Inference) -> bool:
-    """Whether the value of an update may read elements of its target at other indices."""
+    """Return whether the value of an update may read elements of its target at other indices."""
     target = node.target
     left, right = types.of(target), types.of(node.value)
     if isinstance(right, Value) and left.dtype.kind in "iu" and right.dtype.kind not in "iub":
@@ -151,7 +151,7 @@ def _reads_target_otherwise(node: ast.AugAssign, types: Inference) -> bool:
 
 
 def _views(node: ast.expr, types: Inference) -> Iterator[ast.expr]:
-    """The arrays that an expression reads, and views of them."""
+    """Yield the arrays that an expression reads, and views of them."""
     kind = types.of(node)
     if _root(node) and (kind is UNKNOWN or (isinstance(kind, Value) and kind.ndim)):
         yield node
@@ -162,7 +162,7 @@ def _views(node: ast.expr, types: Inference) -> Iterator[ast.expr]:
 
 
 def _root(node: ast.expr) -> str:
-    """The name of the array that a view shows."""
+    """Return the name of the array that a view shows."""
     while isinstance(node, ast.Subscript | ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
@@ -217,7 +217,7 @@ def parameters_in_bounds(source: Source, types: Inference) -> list[tuple[str, as
 
 
 def _unconditional(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that every call runs, unless a loop has no iteration."""
+    """Yield the statements that every call runs, unless a loop has no iteration."""
     for statement in body:
         if isinstance(statement, ast.For):
             yield from _unconditional(statement.body)
@@ -233,7 +233,7 @@ def _unconditional(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _meetings(tree: ast.AST, types: Inference) -> Iterator[tuple[ast.expr, np.dtype[Any]]]:
-    """The operands and stored values that take the dtype of the integers that they meet."""
+    """Yield the operands and stored values that take the dtype of the integers that they meet."""
     pairs: list[tuple[ast.expr, ast.expr]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Div):

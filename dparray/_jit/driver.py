@@ -334,7 +334,7 @@ class _Cutter:
         return statement
 
     def _may_be_nest(self, node: ast.For | ast.While) -> bool:
-        """Whether a loop around ``prange`` loops may be one native region."""
+        """Return whether a loop around ``prange`` loops may be one native region."""
         if not contains_prange(self.source, node):
             return False
         for each in ast.walk(node):

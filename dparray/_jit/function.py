@@ -155,7 +155,7 @@ class Plan:
             self.reason = "array code: native for small arrays, else dparray's operations"
 
     def _called_loop(self) -> str:
-        """The name of a compiled function that is called with arrays and loops over their
+        """Return the name of a compiled function that is called with arrays and loops over their
         elements.
 
         Such a loop runs on the calling thread; kernels before and after it would be waited for.

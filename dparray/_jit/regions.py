@@ -344,7 +344,7 @@ class ParallelRegion:
         return found
 
     def _inferred(self, given: Mapping[str, Any]) -> Inference:
-        """The types in the loop for types of its captured variables."""
+        """Return the types in the loop for types of its captured variables."""
         return Inference(definition_of("loop", [], [self.node]), given, self.source.names)
 
     def _kernel(

@@ -154,7 +154,7 @@ class Scalarizer:
         return [*before, node]
 
     def _array_statement(self, node: Any) -> list[ast.stmt] | None:
-        """Loops that do what an assignment of arrays does; ``None`` for other assignments."""
+        """Return the loops of an assignment of arrays; ``None`` for other assignments."""
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         kinds = [self.types.of(target) for target in targets]
         if isinstance(targets[0], ast.Name) and not isinstance(node, ast.AugAssign):
@@ -215,7 +215,7 @@ class Scalarizer:
     # -- arrays by their elements ---------------------------------------------------------------
 
     def _lower(self, node: ast.expr, before: list[ast.stmt]) -> _Elements:
-        """An expression by its elements; statements that it needs first go to ``before``."""
+        """Return an expression by its elements; statements that it needs first go to ``before``."""
         kind = self.types.of(node)
         if isinstance(node, ast.Name) and node.id in self._elements:
             return self._elements[node.id]
@@ -274,7 +274,7 @@ class Scalarizer:
         return _together(kind, [left, right], element)
 
     def _view(self, node: ast.expr, kind: Value, before: list[ast.stmt]) -> _Elements:
-        """An array, or a view of one, by its elements."""
+        """Return an array, or a view of one, by its elements."""
         leaf = self._leaf(node)
         if isinstance(node, ast.Attribute):  # the transpose
             inner = self._lower(node.value, before)
@@ -329,7 +329,7 @@ class Scalarizer:
         )
 
     def _leaf(self, node: ast.expr) -> tuple[str, str]:
-        """The array that a view shows, and which of its axes are sliced how."""
+        """Return the array that a view shows, and which of its axes are sliced how."""
         root = _root(node)
         if root in self._views:
             shown, axes = self._views[root]
@@ -347,7 +347,7 @@ class Scalarizer:
         return root, axes
 
     def _call(self, node: ast.Call, kind: Value, before: list[ast.stmt]) -> _Elements:
-        """A call of an element-wise function."""
+        """Return a call of an element-wise function."""
         name = self.types.called(node)
         given = list(node.args)
         if isinstance(node.func, ast.Attribute) and isinstance(
@@ -393,7 +393,7 @@ class Scalarizer:
 
     @staticmethod
     def _element_function(name: str, arguments: list[ast.expr]) -> ast.expr:
-        """A function of NumPy applied to numbers."""
+        """Return a function of NumPy applied to numbers."""
         if name in _OPERATORS:
             return ast.BinOp(arguments[0], _OPERATORS[name](), arguments[1])
         if name == "negative":
@@ -406,7 +406,7 @@ class Scalarizer:
         return ast.Call(function, arguments, [])
 
     def _scalar(self, node: ast.expr, before: list[ast.stmt]) -> Any:
-        """An expression of numbers, in which reductions of arrays are variables."""
+        """Return an expression of numbers, in which reductions of arrays are variables."""
         scalarizer = self
 
         class Numbers(ast.NodeTransformer):
@@ -461,7 +461,7 @@ class Scalarizer:
     def _element_of(
         self, node: ast.Subscript, elements: _Elements, before: list[ast.stmt]
     ) -> ast.expr:
-        """An element of an array expression that a variable stands for."""
+        """Return an element of an array expression that a variable stands for."""
         entries = _entries(node)
         if not isinstance(node.value, ast.Name) or len(entries) != elements.type.ndim:
             raise self._no_memory(node, _root(node))
@@ -476,7 +476,7 @@ class Scalarizer:
         )  # fmt: skip
 
     def _reduction(self, node: ast.Call, before: list[ast.stmt]) -> ast.expr | None:
-        """A variable with the reduction of an array, or ``None`` where a call is something else."""
+        """Return a variable with the reduction of an array; ``None`` for any other call."""
         name = self.types.called(node)
         given = list(node.args)
         if isinstance(node.func, ast.Attribute) and isinstance(
@@ -568,7 +568,7 @@ class Scalarizer:
 
     @staticmethod
     def _of_dtype(node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:
-        """A result with the dtype of NumPy, where that of the kernel language may be wider."""
+        """Return a result in NumPy's dtype, where that of the kernel language may be wider."""
         return node if dtype in _AGREED else cast_to(node, dtype)
 
     def _refusal(self, node: ast.AST, problem: str, fix: str) -> KernelCompileError:
@@ -584,7 +584,7 @@ _AGREED = frozenset(map(np.dtype, ("float64", "int64", "complex128", "bool", "fl
 def _together(
     kind: Value, parts: Sequence[_Elements], element: Callable[[list[ast.expr]], ast.expr]
 ) -> _Elements:
-    """An element-wise combination of expressions, broadcast."""
+    """Return an element-wise combination of expressions, broadcast."""
     ndim = kind.ndim
     lengths: list[ast.expr] = []
     for axis in range(ndim):
@@ -616,14 +616,14 @@ def _is_array(kind: Any) -> bool:
 
 
 def _is_view(node: ast.expr | None) -> bool:
-    """Whether an expression shows an array: a name, basic indexing of one, or its transpose."""
+    """Return whether an expression shows an array: a name, its basic indexing or transpose."""
     if isinstance(node, ast.Attribute):
         return node.attr == "T" and _is_view(node.value)
     return isinstance(node, ast.Name) or (isinstance(node, ast.Subscript) and _is_view(node.value))
 
 
 def _root(node: ast.expr) -> str:
-    """The name of the array that a view shows."""
+    """Return the name of the array that a view shows."""
     while isinstance(node, ast.Subscript | ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""

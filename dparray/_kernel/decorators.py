@@ -105,7 +105,7 @@ def make_kernel(
     range: Any = None,
     **options: Any,
 ) -> Any:
-    """Like :func:`kernel`; ``kind`` creates it from a function, options and a default range."""
+    """Act as :func:`kernel`; ``kind`` creates it from a function, options and a default range."""
     options = _checked_options("kernel", options)
     default = range if callable(range) or range is None else (lambda *arguments: range)
 

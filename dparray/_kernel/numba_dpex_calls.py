@@ -134,7 +134,7 @@ class _Waiting:
 
 
 def _language_of(function: Any) -> Iterator[Any]:
-    """The values that a kernel and the device functions that it calls refer to."""
+    """Yield the values that a kernel and the device functions that it calls refer to."""
     reached = [function]
     for each in reached:  # This list grows during the loop.
         for value in referred_values(each).values():

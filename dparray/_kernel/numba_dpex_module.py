@@ -45,14 +45,14 @@ def _array_type(
     aligned: bool = True,
     addrspace: int = 1,
 ) -> Any:
-    """The type of an array in signatures, which does not include its device."""
+    """Return the type of an array in signatures, which does not include its device."""
     array = importlib.import_module("dparray._compiler.types").DeviceArray
     float64 = importlib.import_module("numba").types.float64
     return array(float64 if dtype is None else dtype, ndim, layout, int(addrspace))
 
 
 def _local_accessor_type(ndim: int, dtype: Any) -> Any:
-    """The type of a local accessor in signatures."""
+    """Return the type of a local accessor in signatures."""
     numba = importlib.import_module("numba")
     element = dtype if isinstance(dtype, numba.types.Type) else numba.from_dtype(dtype)
     return importlib.import_module("dparray._compiler.types").local_array(element, ndim)

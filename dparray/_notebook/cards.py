@@ -179,7 +179,7 @@ def array_html(x: ndarray) -> str:
 
 
 def _print_options(ndim: int) -> dict[str, int]:
-    """NumPy's print options, limited so that the display stays small."""
+    """Return NumPy's print options, limited so that the display stays small."""
     own = np.get_printoptions()
     return {
         "edgeitems": min(own["edgeitems"], 3 if ndim < 3 else 1),
@@ -202,7 +202,7 @@ def _state_text(x: ndarray) -> str:
 
 
 def _pending_text(x: ndarray) -> str:
-    """``pending: multiply, add (2 operations)``."""
+    """Return ``pending: multiply, add (2 operations)``."""
     order = pending_order([x._node])
     names = list(dict.fromkeys(node.op.name for node in order if node.op is not None))
     shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
@@ -210,13 +210,13 @@ def _pending_text(x: ndarray) -> str:
 
 
 def _thinned(x: ndarray, most: tuple[int, ...]) -> np.ndarray:
-    """At most ``most`` evenly spaced elements along each axis."""
+    """Return at most ``most`` evenly spaced elements along each axis."""
     steps = [max(-(-extent // limit), 1) for extent, limit in zip(x.shape, most, strict=True)]
     return peek.read(x._node, tuple(slice(None, None, step) for step in steps))
 
 
 def _picture_of(x: ndarray) -> str:
-    """A picture with its caption, or nothing if it would not help."""
+    """Return a picture with its caption, or nothing if it would not help."""
     if x.ndim == 1 and x.size >= 8:
         values = pictures.real(_thinned(x, pictures.LINE_SAMPLES))
         picture = pictures.sparkline(values)
@@ -319,7 +319,7 @@ def memory_html(stats: MemoryStats) -> str:
 
 
 def _bar(pool: PoolStats, most: int) -> str:
-    """Bars of used (solid) and cached (pale) memory, on the scale of the largest pool."""
+    """Return bars of used (solid) and cached (pale) memory, on the scale of the largest pool."""
     piece = '<span style="display:inline-block;height:9px;width:{}px;background:{}"></span>'
     scale = 120 / most if most else 0
     return (

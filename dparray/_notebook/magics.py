@@ -194,7 +194,7 @@ def _measured(run: Callable[[], None], repeats: int | None) -> tuple[float, ...]
 
 
 def _in_numpy(value: Any) -> Any:
-    """NumPy's counterpart of a name: host arrays, functions of the same name."""
+    """Return NumPy's counterpart of a name: host arrays, functions of the same name."""
     if isinstance(value, ndarray):
         return value.asnumpy()
     if isinstance(value, list | tuple) and any(_arrays_in(value)):
@@ -231,7 +231,7 @@ def _magic_time(shell: Any, line: str, cell: str | None = None) -> Timing | None
 
 
 def _options_before(line: str) -> tuple[list[str], str]:
-    """The options at the start of a line, and the rest as the statement, with spaces kept."""
+    """Return the options at the start of a line, and the statement behind, with its spaces."""
     options: list[str] = []
     rest = line.strip()
     while match := re.match(r"(-r|--repeats)\s+(\S+)\s*|(--?[a-z][\w=-]*)\s*", rest):

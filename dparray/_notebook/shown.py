@@ -41,7 +41,7 @@ def _show_as(shown: Any, card: str) -> None:
 
 
 def _print_text(self: Any, printer: Any, cycle: bool) -> None:
-    """In a terminal IPython prints the table, not the constructor call that ``repr`` returns."""
+    """Print the table in IPython's terminal, not the constructor call that ``repr`` returns."""
     printer.text(str(self))
 
 

@@ -13,7 +13,7 @@ _LONG = 45
 
 
 def _style(texts: Sequence[str]) -> str:
-    """The style of a column with long texts."""
+    """Return the style of a column with long texts."""
     if max(map(len, texts), default=0) > _LONG:
         return _SENTENCE
     is_number = all(not text or text[0].isdecimal() for text in texts) and any(texts)

@@ -159,7 +159,7 @@ class Profile:
         return "\n".join([*lines, *self._foot()])
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Headers and cells; with the queues if there are several."""
+        """Return headers and cells; with the queues if there are several."""
         rows = [row for row in self.rows if row.kind != "allocate"]
         if len({row.queue for row in rows if row.queue}) < 2:
             return _HEADS, [*map(_cells, rows)]
@@ -170,7 +170,7 @@ class Profile:
         return (*_HEADS[:2], "queue", *_HEADS[2:]), cells
 
     def _foot(self) -> list[str]:
-        """The notes below the table."""
+        """Return the notes below the table."""
         events = self.events
         made = [each for each in events if each.kind == "allocate"]
         peak = max((each.in_use for each in made), default=0)

@@ -182,7 +182,7 @@ class Recorder:
             self.queues[describe_queue(queue)] = queue
 
     def _bytes_of(self, arguments: Any) -> int:
-        """Bytes of the arrays of a launch, each counted once."""
+        """Return bytes of the arrays of a launch, each counted once."""
         total = {}
         for address, nbytes in arrays_of(arguments):
             total[address] = min(nbytes, self._sizes.get(address, nbytes))
@@ -337,7 +337,7 @@ class Recorder:
 
 
 def _usm_rule(root: Node, order: list[Node]) -> str:
-    """The USM type of a result, and the rule behind it."""
+    """Return the USM type of a result, and the rule behind it."""
     inputs = {
         part.usm_type
         for node in order
@@ -348,12 +348,12 @@ def _usm_rule(root: Node, order: list[Node]) -> str:
 
 
 def _site_of(frame: Any) -> Any:
-    """An identifier of the program's current call."""
+    """Return an identifier of the program's current call."""
     return None if frame is None else (id(frame), frame.f_lasti)
 
 
 def _mark(queue: Any) -> Any:
-    """An event with a time, after all submitted work; ``None`` without times."""
+    """Return an event with a time, after all submitted work; ``None`` without times."""
     timed = profiled.timed(queue)
     if timed is None or queue.is_in_order:
         return None

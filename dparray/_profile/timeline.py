@@ -76,14 +76,14 @@ def lanes_of(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
 
 
 def _unit_of(seconds: float) -> tuple[str, float]:
-    """The unit of a duration, and the number of units in a second."""
+    """Return the unit of a duration, and the number of units in a second."""
     if seconds >= 2:
         return "s", 1.0
     return ("ms", 1e3) if seconds >= 2e-3 else ("us", 1e6)
 
 
 def _step_of(length: float) -> float:
-    """The distance of five to ten ticks along a length: 1, 2 or 5 times a power of ten."""
+    """Return the distance of five to ten ticks along a length: 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(length / 5))
     return power * max(factor for factor in (1, 2, 5) if factor * power <= length / 5 * (1 + 1e-9))
 
@@ -154,7 +154,7 @@ class Timeline:
         )
 
     def _memory(self, y: float) -> list[str]:
-        """The memory in use as a step line, updated at each allocation."""
+        """Return the memory in use as a step line, updated at each allocation."""
         seen = [(each.start, each.in_use) for each in self._records if each.kind == "allocate"]
         most = max((nbytes for _, nbytes in seen), default=0)
         parts = [

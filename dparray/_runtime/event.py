@@ -155,7 +155,7 @@ class Event:
         return _after(self, callback)
 
     def before_others(self, callback: Callable[[], Any]) -> Future[Any]:
-        """Like :meth:`then`, for dparray's callbacks; their thread runs no user callbacks, which
+        """Call as :meth:`then`, for dparray's callbacks; their thread runs no user callbacks, which
         may wait for them.
         """
         return _after(self, callback, is_ours=True)

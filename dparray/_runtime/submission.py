@@ -75,7 +75,7 @@ _new = tuple.__new__  # A `__new__` of the class itself would cost one more call
 def _numbers(
     kind: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[bytes, bytes, bytes, Any]:
-    """The arguments of an array except its pointer: kinds, addresses before and after, values.
+    """Return the arguments of an array except its pointer: kinds, addresses around it, values.
 
     The parameters are the number of elements, the element size, the pointer, the shape, the
     strides.
@@ -233,9 +233,7 @@ _over_range, _in_groups, _make_event, _delete = _functions()
 
 
 def addresses_of_functions() -> tuple[int, int, int, int]:
-    """Addresses of the C functions: submit over a range, submit in groups, create an event, delete
-    one.
-    """
+    """Return addresses of C functions: submit a range or in groups; create, delete an event."""
     return tuple([ctypes.cast(each, c_void_p).value or 0 for each in _functions()])  # type: ignore
 
 

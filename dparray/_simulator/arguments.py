@@ -112,7 +112,7 @@ def _is_device_array(value: Any) -> bool:
 
 
 def _host_mirrors(arrays: Sequence[Any]) -> dict[int, np.ndarray[Any, Any]]:
-    """A host copy of each array, such that arrays sharing device memory share host memory."""
+    """Return host copies of the arrays; those that share device memory share host memory."""
     spans = []
     for array in arrays:
         interface = array.__sycl_usm_array_interface__

@@ -140,7 +140,7 @@ class _Location:
 
 
 def _remember(kept: tuple[Access, ...], access: Access) -> tuple[Access, ...]:
-    """At most four accesses, such that a later one conflicts with a forgotten one only if it
+    """Keep at most four accesses, such that a later one conflicts with a forgotten one only if it
     conflicts with one of them. Groups run one after another, so one of another group and two of
     the latest are enough; a second of another group helps when atomics order groups.
     """
@@ -347,7 +347,7 @@ class SimulatedArray:
         self.root.touched = True
 
     def converted(self, value: Any) -> Any:
-        """``value`` in this array's dtype, as the device converts it (low bits, truncation)."""
+        """Return ``value`` in this array's dtype, as the device converts it (low bits)."""
         if type(value) in self._accepted:
             return value
         if isinstance(value, (complex, np.complexfloating)) and self.dtype.kind != "c":
@@ -395,7 +395,7 @@ class SimulatedArray:
         return self._memory
 
     def _locate(self, index: Any, verb: str) -> tuple[Any, int]:
-        """The element's position and address; position ``None`` for slices and rows."""
+        """Return the element's position and address; position ``None`` for slices and rows."""
         indices = index if type(index) is tuple else (index,)
         if len(indices) != self.ndim:
             if len(indices) > self.ndim:
@@ -583,7 +583,7 @@ class AtomicRef:
             clocks[self._address] = released.joined(clocks.get(self._address))
 
     def _count_spin(self, value: Any) -> None:
-        """Items run one at a time, so an item that waits for another would wait forever."""
+        """Count turns: items run one at a time, one that waits for another waits forever."""
         item = self._engine.item
         key = (self._address, value.tobytes())
         count = item.spin[1] + 1 if item.spin[0] == key else 1

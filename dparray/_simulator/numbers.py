@@ -44,7 +44,7 @@ _SIGN = 1 << 63
 
 
 def _wrapped(value: int, signed: bool) -> int:
-    """The low 64 bits of ``value``, as a signed or an unsigned number."""
+    """Return the low 64 bits of ``value``, as a signed or an unsigned number."""
     value &= _MASK
     return value - (_MASK + 1) if signed and value & _SIGN else value
 
@@ -54,7 +54,7 @@ def _wrap(value: int, signed: bool) -> Any:
 
 
 def _is_signed(value: Any, beside: Any = None) -> bool:
-    """Whether an integer counts as signed, alone or beside another one."""
+    """Return whether an integer counts as signed, alone or beside another one."""
     if isinstance(beside, np.uint64) and isinstance(value, _Literal):
         return int(value) < 0
     if isinstance(value, bool | np.bool_):  # takes the type of the integer beside it
@@ -106,7 +106,7 @@ _INTEGERS = (np.integer, int, np.bool_)
 
 
 def _plain(value: Any) -> Any:
-    """An integer made here as NumPy's own scalar; anything else as it is."""
+    """Return an integer made here as NumPy's own scalar; anything else as it is."""
     base = _BASES.get(type(value))
     return value if base is None else base(value)
 
@@ -159,7 +159,7 @@ _COMPARISONS = {f"__{name}__": _comparison(name) for name in ("eq", "ne", "lt", 
 
 
 def _integer_type(base: type) -> type:
-    """A subclass of the NumPy scalar ``base`` whose arithmetic is that of compiled kernels."""
+    """Return a subclass of the NumPy scalar ``base`` with the arithmetic of compiled kernels."""
     signed = issubclass(base, np.signedinteger)
     # The priority makes NumPy's own scalars leave mixed operations to the methods made here.
     members: dict[str, Any] = {"__slots__": (), "__array_priority__": 100.0}
@@ -194,7 +194,7 @@ NUMPY_TYPES: dict[type, type] = {
 
 
 def _int64_type() -> Any:
-    """The ``np.int64`` of a kernel.
+    """Return the ``np.int64`` of a kernel.
 
     It takes the low bits of what does not fit. Of its arithmetic, NumPy's differs from a kernel's
     in powers only: NumPy refuses negative exponents, and makes a float64 of a float32.
@@ -342,7 +342,7 @@ _SCALARS = (bool, int, float, complex, np.generic)
 
 
 def plain_dtype(dtype: Any) -> np.dtype[Any]:
-    """``dtype`` as NumPy knows it, also for the classes made here."""
+    """Return ``dtype`` as NumPy knows it, also for the classes made here."""
     return np.dtype(_BASES.get(dtype, dtype) if isinstance(dtype, type) else dtype)
 
 
@@ -431,7 +431,7 @@ _KINDS: dict[Any, type | tuple[type, ...]] = {
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
-    """``isinstance`` in a kernel, where the names of types stand for other types."""
+    """Return ``isinstance`` in a kernel, where the names of types stand for other types."""
     named = {id(BUILTINS.get(kind.__name__)): known for kind, known in _KINDS.items()}
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
         known: Any = named.get(id(kind), _KINDS.get(kind, _BASES.get(kind, kind)))
@@ -441,7 +441,7 @@ def _isinstance(value: Any, kinds: Any) -> bool:
 
 
 def _are_mixed(a: Any, b: Any) -> bool:
-    """Whether one is uint64 and the other counts as signed."""
+    """Return whether one is uint64 and the other counts as signed."""
     return (isinstance(a, np.uint64) and isinstance(b, _INTEGERS) and _is_signed(b, a)) or (
         isinstance(b, np.uint64) and isinstance(a, _INTEGERS) and _is_signed(a, b)
     )
@@ -462,7 +462,7 @@ def _selecting(choose: Callable[[Any, Any], Any], of_mixed: type) -> Callable[..
 
 
 def _promoted(a: Any, b: Any) -> Any:
-    """The type that both operands of a choice are promoted to, as in compiled code.
+    """Return the type that both operands of a choice are promoted to, as in compiled code.
 
     Integers are not widened first, as arithmetic does; so a ``max`` of uint32 is uint32.
     """

@@ -131,7 +131,7 @@ def simulate(
 def _all_arguments(
     function: FunctionType, args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """The arguments after the item, with those given by name and those that have defaults."""
+    """Return the arguments after the item, including those given by name and the defaults."""
     signature = inspect.signature(function)
     try:
         bound = signature.bind(None, *args, **named)
@@ -159,7 +159,7 @@ def _python_function(kernel: Any) -> FunctionType:
 
 
 def _sizes(index_range: Any) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
-    """The global size, and the local size where there are work-groups."""
+    """Return the global size, and the local size where there are work-groups."""
     if hasattr(index_range, "global_range") and hasattr(index_range, "local_range"):
         global_size, local_size = index_range.global_range, index_range.local_range
     elif (

@@ -113,7 +113,7 @@ class Simulation:
         return self._line(sys._getframe(2))
 
     def _line(self, frame: FrameType | None) -> tuple[CodeType, int]:
-        """The innermost line of the kernel, or of a function it calls, from ``frame`` outwards."""
+        """Return the innermost line of the kernel or of its functions, from ``frame`` outwards."""
         while frame is not None:
             if id(frame.f_code) in self._codes:
                 return frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno
@@ -160,7 +160,7 @@ class Simulation:
         self.group_run.barrier(self._call_sites(sys._getframe(2)), _part(group, self.item))
 
     def _local_array(self, shape: Any, dtype: Any) -> SimulatedArray:
-        """The array of a call in the kernel's text, for the group that runs."""
+        """Return the array of a call in the kernel's text, for the group that runs."""
         if self.group_run is None:
             raise RuntimeError("a LocalArray was made outside of a simulation")
         if not self.group_run.is_group:
@@ -180,7 +180,7 @@ class Simulation:
         sys.stdout.write(str(text) % tuple(value.item() for value in map(np.asarray, values)))
 
     def _members(self, group: Any) -> int:
-        """The number of work-items of a group or a sub-group."""
+        """Return the number of work-items of a group or a sub-group."""
         assert self.group_run is not None
         of_part = isinstance(group, SimulatedSubGroup)
         return group.members if of_part else len(self.group_run.group.items)
@@ -236,7 +236,7 @@ class Simulation:
         return lambda a, b: scalar(combine(a, b))
 
     def _exchange(self, source: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that gives each item of a sub-group the value of another, or its own."""
+        """Return a function that gives items of a sub-group the value of another, or their own."""
 
         def exchange(group: Any, value: Any, *other: Any, **named: Any) -> Any:
             if not isinstance(group, SimulatedSubGroup):
@@ -250,7 +250,7 @@ class Simulation:
         return exchange
 
     def _brought(self, group: Any, value: Any) -> list[Any]:
-        """The values of all items of the group, in the order of their linear ids."""
+        """Return the values of all items of the group, in the order of their linear ids."""
         if self.group_run is None:
             raise RuntimeError("a group algorithm ran outside of a simulation")
         part = _part(group, self.item)
@@ -262,7 +262,7 @@ class Simulation:
         return [values[member] for member in range(len(values))]
 
     def _call_sites(self, frame: FrameType | None) -> tuple[tuple[CodeType, int], ...]:
-        """The lines of the call in the kernel, innermost first: equal for items at one barrier."""
+        """Return the kernel's lines of a call, innermost first: equal for items at one barrier."""
         sites = []
         while frame is not None:
             if id(frame.f_code) in self._codes:
@@ -275,7 +275,7 @@ class Simulation:
     # the copy
 
     def _copy(self, function: FunctionType, variant: int = 0) -> Any:
-        """``function`` with the same lines, whose names stand for their simulated counterparts.
+        """Return ``function`` with the same lines; its names stand for simulated counterparts.
 
         Args:
             function: which.
@@ -316,7 +316,7 @@ class Simulation:
         return self._stand_in(value.type if isinstance(value, np.dtype) else value)
 
     def _stand_in(self, value: Any) -> Any:
-        """The value of a name of the kernel in its copy."""
+        """Return the value of a name of the kernel in its copy."""
         if isinstance(value, ModuleType):
             return View(value, self._stand_in)
         # A function that was made by `exec` may be of no module.
@@ -349,7 +349,7 @@ class Simulation:
         return value
 
     def _device_function(self, function: FunctionType) -> Callable[..., Any]:
-        """A device function, which has other types for other arguments."""
+        """Return a device function, which has other types for other arguments."""
         found = self._types.of(function)
         if not found:
             made: Callable[..., Any] = self._copy(function)
@@ -382,7 +382,7 @@ class Simulation:
         return call
 
     def _special(self, meaning: SpecialFunction) -> Callable[..., Any]:
-        """A public special function: the device function for the operands' precision."""
+        """Return a public special function: the device function for the operands' precision."""
 
         def call(*numbers: Any) -> Any:
             kind = precision([np.asarray(number).dtype for number in numbers])
@@ -394,12 +394,12 @@ class Simulation:
 
 
 def _part(group: Any, item: WorkItem) -> int | None:
-    """The index of a sub-group; ``None`` of a work-group."""
+    """Return the index of a sub-group; ``None`` of a work-group."""
     return item.part if isinstance(group, SimulatedSubGroup) else None
 
 
 def _position(group: Any, item: WorkItem) -> int:
-    """The linear id of a work-item in a group or a sub-group."""
+    """Return the linear id of a work-item in a group or a sub-group."""
     return item.lane if isinstance(group, SimulatedSubGroup) else item.local_linear
 
 
@@ -578,7 +578,7 @@ class GroupRun:
         self._simulation.item = work_item
 
     def _next(self) -> int | None:
-        """The item to go on; ``None`` when the group is finished."""
+        """Return the item to go on; ``None`` when the group is finished."""
         states = self._states
         if self._error is None:
             for member in range(self._first, len(states)):
@@ -623,7 +623,7 @@ class GroupRun:
         self._first = 0
 
     def _all_at_one_barrier(self, members: list[int], part: int | None) -> bool:
-        """Whether all of a group, or of a sub-group, wait at one; else that is the error."""
+        """Return whether all of a group, or of a sub-group, wait at one; else that is the error."""
         waiting = [member for member in members if self._states[member] == _WAITING]
         missing = [member for member in members if self._states[member] != _WAITING]
         stops = {(self._sites[member], self._parts[member]) for member in waiting}

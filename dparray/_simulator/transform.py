@@ -34,7 +34,7 @@ def nested(code: CodeType) -> Iterator[CodeType]:
 
 
 def typed_literals(code: CodeType) -> CodeType:
-    """``code`` with literals of the types the compiler gives them."""
+    """Return ``code`` with literals of the types the compiler gives them."""
     constants: list[Any] = []
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -118,7 +118,7 @@ def _call(name: str, *arguments: ast.expr) -> ast.expr:
 
 
 def _rewritten(function: FunctionType, typing: _Typing) -> CodeType | None:
-    """The code of a function after a transformer; ``None`` where its source is not at hand."""
+    """Return the code of a function after a transformer; ``None`` if there is no source."""
     source = source_of(function, exact=True)
     if source is None:
         return None
@@ -142,7 +142,7 @@ def _rewritten(function: FunctionType, typing: _Typing) -> CodeType | None:
 
 
 def _assigned(tree: ast.FunctionDef) -> Iterator[str]:
-    """The names of a function's variables, as often as they are assigned."""
+    """Yield the names of a function's variables, as often as they are assigned."""
     yield from (each.arg for each in ast.walk(tree.args) if isinstance(each, ast.arg))
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -208,7 +208,7 @@ class _Typing(ast.NodeTransformer):
         return self.site(node, node)
 
     def condition(self, node: ast.expr) -> ast.expr:
-        """Where only the truth of an expression counts, `and` and `or` choose no value."""
+        """Transform a condition: where only its truth counts, `and` and `or` choose no value."""
         if isinstance(node, ast.BoolOp):
             node.values = [self.condition(each) for each in node.values]
             return node

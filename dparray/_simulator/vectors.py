@@ -21,7 +21,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _converted(values: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Numbers in a dtype of vectors, as a cast of each; float16 values are computed with as
+    """Return numbers in a dtype of vectors, as a cast of each; float16 values are computed with as
     float32.
     """
     with np.errstate(all="ignore"):
@@ -191,7 +191,7 @@ _add_methods()
 
 
 def _choosing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """``min`` or ``max``, of vectors too."""
+    """Return ``min`` or ``max``, of vectors too."""
 
     def choose(*values: Any) -> Any:
         if not any(isinstance(each, Vector) for each in values):
@@ -206,7 +206,7 @@ def _choosing(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _of_each(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """A function of ``math``, of vectors too."""
+    """Return a function of ``math``, of vectors too."""
 
     def compute(*values: Any) -> Any:
         if not any(isinstance(each, Vector) for each in values):
@@ -233,20 +233,20 @@ MATH = {
 
 
 def make(*elements: Any) -> Vector:
-    """``vec``."""
+    """Return ``vec``."""
     rules.width_of("vec", len(elements))
     common = np.result_type(*map(_dtype, elements))
     return Vector(np.array([_converted(each, common) for each in elements]))
 
 
 def full(width: Any, value: Any, dtype: Any) -> Vector:
-    """``vec_full``."""
+    """Return ``vec_full``."""
     count = rules.width_of("vec_full", int(width))
     return Vector(np.full(count, _converted(value, plain_dtype(dtype))))
 
 
 def where(condition: Any, a: Any, b: Any) -> Vector:
-    """``vec_where``."""
+    """Return ``vec_where``."""
     if not isinstance(condition, Vector) or condition.dtype != _BOOL:
         raise TypeError(
             "vec_where: the condition must be a vector of Booleans, such as v > 0; got "
@@ -263,14 +263,14 @@ def where(condition: Any, a: Any, b: Any) -> Vector:
 
 
 def load(engine: Engine, array: Any, index: Any, width: Any) -> Vector:
-    """``vec_load``: every element is read and checked."""
+    """Return ``vec_load``: every element is read and checked."""
     count = rules.width_of("vec_load", int(width))
     places = _places(engine, "vec_load", array, index, count)
     return Vector(_converted([array[place] for place in places], array.dtype))
 
 
 def store(engine: Engine, array: Any, index: Any, vector: Any) -> None:
-    """``vec_store``: every element is written and checked."""
+    """Run ``vec_store``: every element is written and checked."""
     if not isinstance(vector, Vector):
         raise TypeError(
             f"vec_store: takes a vector, such as dp.vec_full(4, 0, x.dtype); got {vector!r}"

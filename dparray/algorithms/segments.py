@@ -210,7 +210,7 @@ def _find_segment() -> DeviceFunction:
 
 @functools.cache
 def _lane_reduction(op: str, dtype: type) -> DeviceFunction:
-    """The device function that combines the values of a sub-group."""
+    """Return the device function that combines the values of a sub-group."""
     return device_func(make_lane_reduction(operation("segments", op).combine, dtype))
 
 

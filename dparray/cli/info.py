@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def all_devices(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every device of a :func:`gather` result."""
+    """Return every device of a :func:`gather` result."""
     for entry in found["platforms"]:
         yield from entry["devices"]
 
@@ -164,7 +164,7 @@ def _platforms() -> list[dict[str, Any]]:
 
 
 def describe(device: Any, default: Any = None) -> dict[str, Any]:
-    """Properties of a ``dpctl.SyclDevice``.
+    """Return properties of a ``dpctl.SyclDevice``.
 
     Args:
         device: the device.
@@ -203,7 +203,7 @@ def describe(device: Any, default: Any = None) -> dict[str, Any]:
 
 
 def _partitions(device: Any) -> list[dict[str, Any]]:
-    """How the device can be split: ``partition`` for ``create_sub_devices``, and the number of
+    """Return how a device can be split: ``partition`` for ``create_sub_devices``, and the number of
     parts.
     """
     if device.partition_max_sub_devices < 2:

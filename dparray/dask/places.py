@@ -23,7 +23,7 @@ def usual_devices() -> list[Device]:
 
 
 def places_of(wanted: list[Device]) -> list[dict[str, Any]]:
-    """For each device what a worker needs to find it, and the cores its threads are bound to.
+    """Return how a worker finds each device, and the cores its threads are bound to.
 
     A sub-device of a CPU by a number of compute units is a process bound to that number of cores:
     its driver shows a CPU of these cores, and processes compute at the same time, which

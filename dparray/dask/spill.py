@@ -37,7 +37,7 @@ class DeviceSpill(SpillBuffer):
 
 
 def bytes_of(name: str, value: Any) -> int:
-    """Bytes that a number or a text stands for.
+    """Return bytes that a number or a text stands for.
 
     Raises:
         ArgumentError: it is neither, or not positive.

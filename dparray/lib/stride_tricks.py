@@ -124,6 +124,6 @@ def as_strided(
 
 
 def _reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
-    """How far the elements lie before and behind the first one, in bytes."""
+    """Return how far the elements lie before and behind the first one, in bytes."""
     ends = [(extent - 1) * step for extent, step in zip(shape, strides, strict=True)]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)

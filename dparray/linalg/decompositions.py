@@ -176,7 +176,7 @@ def svd(
 
 
 def _svd_of_hermitian(x: ndarray, compute_uv: bool) -> Any:
-    """The singular values of Hermitian matrices are the sizes of their eigenvalues."""
+    """Compute singular values of Hermitian matrices: the sizes of their eigenvalues."""
     if not compute_uv:
         return sort(apply(OPS["abs"], eigvalsh(x)))[..., ::-1]
     values, vectors = eigh(x)
@@ -204,7 +204,7 @@ def svdvals(x: Any, /) -> ndarray:
 
 
 def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
-    """Eigenvalues (ascending) and eigenvectors of Hermitian matrices.
+    """Compute eigenvalues (ascending) and eigenvectors of Hermitian matrices.
 
     Args:
         x: matrices of shape (..., M, M).
@@ -250,7 +250,7 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
 
 
 def eig(x: Any, /) -> EigResult:
-    """Eigenvalues and eigenvectors of square matrices.
+    """Compute eigenvalues and eigenvectors of square matrices.
 
     They are complex where an eigenvalue is; where all are real, as NumPy has them: real before its
     release 2.5, complex since.
@@ -271,7 +271,7 @@ def eig(x: Any, /) -> EigResult:
 
 
 def _on_host_in_dpnp(name: str, a: Any) -> Any:
-    """The results of dpnp's function, which copies the values to NumPy, if the policy allows."""
+    """Return what dpnp's function returns, which copies to NumPy, if the policy allows it."""
     if not device_facts.is_cpu(a.sycl_queue):
         fallback.leaves(a.sycl_queue, a.nbytes)
     return getattr(dpnp.linalg, name)(a)

@@ -57,7 +57,7 @@ def expm(x: Any, /) -> ndarray:
 
 
 def _exponential(xp: Any, a: Any) -> Any:
-    """The exponentials of arrays of NumPy's or dpnp's."""
+    """Return the exponentials of arrays of NumPy's or dpnp's."""
     if not a.size:
         return a.copy()
     limit, numbers = _SINGLE if a.dtype.char in "fF" else _DOUBLE

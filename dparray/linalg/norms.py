@@ -115,7 +115,7 @@ def cond(x: Any, p: Any = None) -> ndarray:
 
 
 def _norm_of_inverse(x: ndarray, p: Any) -> ndarray:
-    """The norms of inverses, infinite where there is none."""
+    """Return the norms of inverses, infinite where there is none."""
     if x.ndim == 2:
         try:
             return matrix_norm(inv(x), ord=p)
@@ -221,7 +221,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarr
 
 
 def _best(values: ndarray, axis: int, ord: Any, keepdims: bool = False) -> ndarray:
-    """The largest of values that are not negative, 0 of none; the least for a negative ``ord``."""
+    """Return the largest of nonnegative values, 0 of none; the least for a negative ``ord``."""
     if ord < 0:
         return reductions.min(values, axis, keepdims=keepdims)
     return reductions.max(values, axis, keepdims=keepdims, initial=0)
@@ -229,7 +229,7 @@ def _best(values: ndarray, axis: int, ord: Any, keepdims: bool = False) -> ndarr
 
 @public()
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
-    """NumPy's norm: of the flattened array, of vectors along one axis or of matrices of two.
+    """Compute the norm of the flattened array, of vectors along one axis or of matrices of two.
 
     Args:
         x: an array.

@@ -23,7 +23,7 @@ _pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, 
 
 
 def _dtype_code(capsule: Any) -> Any:
-    """The bytes of code and bits in a capsule, to read and to write."""
+    """Return the bytes of code and bits in a capsule, to read and to write."""
     name = _name_of(capsule)
     return (ctypes.c_uint8 * 2).from_address(_pointer_of(capsule, name) + _CODE_AT[name])
 

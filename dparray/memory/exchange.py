@@ -111,7 +111,7 @@ def later(name: str, library: Any = None) -> Callable[..., Any]:
 
 
 def _type(module: str, name: str) -> Any:
-    """A dpnp class, or, if dpnp is not imported, a class without instances."""
+    """Return a dpnp class, or, if dpnp is not imported, a class without instances."""
     return getattr(sys.modules.get(module), name, ())
 
 
@@ -226,7 +226,7 @@ class _SharedMemory:
 
 
 def own_tensor_of(layout: Layout) -> dpt.usm_ndarray:
-    """Like :func:`tensor_of`, with the same queue object as the array's if possible.
+    """Return :func:`tensor_of` with the same queue object as the array's, if possible.
 
     dpnp shares memory only between arrays with the same queue object; equal queues are not enough.
     dpctl creates a new queue object for each part of an allocation.

@@ -401,7 +401,7 @@ class Pools:
         return None
 
     def _ceiling(self, owner: DeviceMemory) -> int | None:
-        """The most memory that the owner may hold."""
+        """Return the most memory that the owner may hold."""
         known = [bound for bound in (self._limit_of(owner), owner.total) if bound is not None]
         return min(known) if known else None
 

@@ -315,7 +315,7 @@ class Pool:
                     free.append(segment)
 
     def settle(self, most: int = sys.maxsize) -> None:
-        """Like :meth:`collect`, and check again the ``most`` segments that were held longest."""
+        """Collect as :meth:`collect` does, and check again the ``most`` segments held longest."""
         self.collect()
         for _ in range(min(most, len(self.lingering))):
             if not self.lingering:

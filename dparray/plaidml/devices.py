@@ -79,7 +79,7 @@ class DType(enum.IntEnum):
 
 
 def dtype_of(array: np.dtype[Any]) -> DType:
-    """PlaidML's type for a dtype."""
+    """Return PlaidML's type for a dtype."""
     return DType.BOOLEAN if array == np.bool_ else DType[array.name.upper()]
 
 

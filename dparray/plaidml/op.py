@@ -231,7 +231,7 @@ def argmax(x: Any, axis: int = -1) -> Value:
 
 
 def softmax(x: Any, axis: int | None = None) -> Value:
-    """Return exponentials divided by their sum over the axes from ``axis`` on, from 1 if
+    """Divide exponentials by their sum over the axes from ``axis`` on, from 1 if
     ``None``.
     """
     over = list(range(x.shape.ndims))[1 if axis is None else axis :]
@@ -465,7 +465,7 @@ def _without(values: Sequence[Any], axes: Sequence[int]) -> list[Any]:
 
 
 def _axes(value: Value, axes: Any) -> list[int]:
-    """Axes as positions; all if ``None``."""
+    """Return axes as positions; all if ``None``."""
     count = value.shape.ndims
     given = range(count) if axes is None else [axes] if isinstance(axes, int) else axes
     for axis in given:

@@ -284,7 +284,7 @@ def binary_op(
 
 
 def _sliced(value: Value, key: tuple[Any, ...]) -> Value:
-    """Integers and slices with a positive or negative step, of known sizes."""
+    """Return integers and slices with a positive or negative step, of known sizes."""
     dims = value.shape.dims
     if len(key) > len(dims) or any(not isinstance(size, int) for size in dims):
         raise LogicError(f"{key} of a value of {dims}; slices need known sizes, and no more axes")
@@ -322,7 +322,7 @@ def compose(
     outputs: Sequence[tuple[str, Value]],
     updates: Sequence[tuple[Value, Value]] | None = None,
 ) -> Function:
-    """One function of everything that the outputs need.
+    """Return one function of everything that the outputs need.
 
     Args:
         ctx, dev: where it will run.
@@ -519,7 +519,7 @@ class ComposedFunction:
             ) from None
 
     def infer(self, *values: Any) -> dict[str, Any]:
-        """Shapes and dtypes of the outputs."""
+        """Return shapes and dtypes of the outputs."""
         slots = dict(zip(self.inputs, values, strict=True))
         for step in self._steps:
             found = step.function.infer(*[_taken(slots, each) for each in step.given])

@@ -62,7 +62,7 @@ def _window(
 
 
 def _list(name: str, given: Any, count: int) -> list[int]:
-    """One positive number for each dimension; ones if not given."""
+    """Return one positive number for each dimension; ones if not given."""
     values = [1] * count if not given else list(given)
     if len(values) != count or not all(isinstance(each, int) and each > 0 for each in values):
         raise LogicError(f"{name} must be {count} positive integers, not {given!r}")
@@ -70,7 +70,7 @@ def _list(name: str, given: Any, count: int) -> list[int]:
 
 
 def _pairs(pads: Any, count: int) -> list[Any]:
-    """The padding before and after each dimension: given as all before, then all after."""
+    """Return the padding before and after each dimension: given as all before, then all after."""
     if pads is None:
         return [None] * count
     values = list(pads)
@@ -228,7 +228,7 @@ def convolution_transpose(
 def _pooled(
     name: str, data: Any, kernel_shape: Any, pads: Any, strides: Any, padding: AutoPadding
 ) -> tuple[list[int], str, str]:
-    """The sizes of the result; the place in it and the condition; the place in the data."""
+    """Return the sizes of the result; the place in it and the condition; the place in the data."""
     count = data.shape.ndims - 2
     lengths, steps = _list("kernel_shape", kernel_shape, count), _list("strides", strides, count)
     windows = [

@@ -297,7 +297,7 @@ class ShardedArray:
         return self.sharding.halo
 
     def _margins(self, number: int) -> tuple[int, int]:
-        """The number of halo elements before and after a shard."""
+        """Return the number of halo elements before and after a shard."""
         if self.is_replicated:
             return 0, 0
         bounds, halo = self.sharding.bounds, self.halo

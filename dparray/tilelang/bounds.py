@@ -52,7 +52,7 @@ def tightened(coefficients: Sequence[int], constant: int, is_derived: bool = Fal
 
 
 def between(coefficients: Sequence[int], constant: int, size: int) -> list[Inequality]:
-    """``0 <= coefficients . x + constant < size``."""
+    """Return ``0 <= coefficients . x + constant < size``."""
     negated = [-each for each in coefficients]
     return [tightened(coefficients, constant), tightened(negated, size - 1 - constant)]
 

@@ -50,7 +50,7 @@ _OPERATIONS = Operations(permute_dims, reshape, matmul, copy_of)
 
 
 def lowered(contracted: Contracted, operands: Sequence[Any]) -> Lowered:
-    """The plan of a contraction of arrays, or of literals as 0-d arrays.
+    """Return the plan of a contraction of arrays, or of literals as 0-d arrays.
 
     Args:
         contracted: the contraction.

@@ -49,7 +49,7 @@ def _tensor(builder: Builder, call: Call, value: Value, at: int = 0) -> Tensor:
 
 
 def reshape(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
-    """``reshape(T, s1, ...)``: the elements in row-major order, in another shape."""
+    """Return ``reshape(T, s1, ...)``: the elements in row-major order, in another shape."""
     given = _tensor(builder, call, operands[0])
     shape = sizes_of(builder, call, operands[1:])
     if given.shape is not None and None not in given.shape and None not in shape:
@@ -66,7 +66,7 @@ def reshape(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
 
 
 def index(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
-    """``index(T, n)``: each element's coordinate on axis ``n``, in the shape of ``T``."""
+    """Return ``index(T, n)``: each element's coordinate on axis ``n``, in the shape of ``T``."""
     given = _tensor(builder, call, operands[0])
     axis = integer(builder, operands[1], call, "the axis")
     if axis is not None and given.shape is not None and not 0 <= axis < len(given.shape):
@@ -82,7 +82,7 @@ def index(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
 
 
 def shape(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
-    """``shape(T)``: a vector of the sizes of ``T``."""
+    """Return ``shape(T)``: a vector of the sizes of ``T``."""
     given = _tensor(builder, call, operands[0])
     count = None if given.shape is None else len(given.shape)
     return builder.emit("values", [], (count,), INT32, given.shape)
@@ -107,7 +107,7 @@ def _check_indices(builder: Builder, call: Call, value: Value) -> Tensor | Liter
 
 
 def gather(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
-    """``gather(D, I)``: ``D[clamp(I[i...]), ...]`` at ``[i..., ...]``."""
+    """Return ``gather(D, I)``: ``D[clamp(I[i...]), ...]`` at ``[i..., ...]``."""
     data = _tensor(builder, call, operands[0])
     indices = _check_indices(builder, call, operands[1])
     where = shape_of(indices)
@@ -130,7 +130,7 @@ def gather(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
 
 
 def scatter(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
-    """``scatter(E, I, V)``: each ``E[i...]`` added at row ``clamp(I[i...])`` of zeros."""
+    """Return ``scatter(E, I, V)``: each ``E[i...]`` added at row ``clamp(I[i...])`` of zeros."""
     values = _tensor(builder, call, operands[0])
     indices = _check_indices(builder, call, operands[1])
     size = _tensor(builder, call, operands[2], 2)
@@ -166,12 +166,12 @@ def scatter(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
 
 
 def group(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
-    """``tuple(a, ...)``."""
+    """Return ``tuple(a, ...)``."""
     return Group(tuple(operands))
 
 
 def element(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
-    """``element(t, n)``: a member of a tuple."""
+    """Return ``element(t, n)``: a member of a tuple."""
     given = operands[0]
     if isinstance(given, Unknown):
         return given
@@ -197,7 +197,7 @@ def element(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
 
 
 def prng_step(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
-    """``prng_step(S, s1, ...)``: the next state, and uniform numbers of a shape."""
+    """Return ``prng_step(S, s1, ...)``: the next state, and uniform numbers of a shape."""
     state = _tensor(builder, call, operands[0])
     wanted = (3, PRNG_COLUMNS)
     if state.dtype is not None and state.dtype != UINT32:
@@ -224,7 +224,7 @@ def prng_step(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
 
 
 def prng_part(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
-    """``prng_state(p)``, ``prng_value(p)``: one of the two results of a step."""
+    """Return ``prng_state(p)``, ``prng_value(p)``: one of the two results of a step."""
     given = operands[0]
     if isinstance(given, Unknown):
         return Tensor(None, UINT32 if call.function == "prng_state" else FLOAT32)
@@ -240,7 +240,7 @@ def prng_part(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
 
 
 def softmax(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
-    """``builtin_softmax(X, R, C)`` and its logarithm: along rows, with the largest subtracted."""
+    """Return ``builtin_softmax(X, R, C)`` or its logarithm: along rows, largest subtracted."""
     given = _tensor(builder, call, operands[0])
     sizes = sizes_of(builder, call, operands[1:])
     if given.shape is not None and (
@@ -264,7 +264,7 @@ def softmax(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
 
 
 def cross_entropy(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
-    """``builtin_binary_crossentropy(P, T, n)``: ``-T*log(P) - (1-T)*log(1-P)``."""
+    """Return ``builtin_binary_crossentropy(P, T, n)``: ``-T*log(P) - (1-T)*log(1-P)``."""
     p, t = operands[:2]
     one = Constant(1, False)
 

@@ -145,14 +145,14 @@ def stretched(
 
 
 def maximum(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """``max(a, b)``: ``a < b ? b : a``."""
+    """Return ``max(a, b)``: ``a < b ? b : a``."""
     a, b = operands
     less = comparison(builder, _as(call, "<"), (a, b))
     return choice(builder, call, (less, b, a))
 
 
 def minimum(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """``min(a, b)``: ``a < b ? a : b``."""
+    """Return ``min(a, b)``: ``a < b ? a : b``."""
     a, b = operands
     less = comparison(builder, _as(call, "<"), (a, b))
     return choice(builder, call, (less, a, b))
@@ -163,7 +163,7 @@ def _as(call: Call, function: str) -> Call:
 
 
 def absolute(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """``abs(x)``: ``x < 0 ? -x : x``."""
+    """Return ``abs(x)``: ``x < 0 ? -x : x``."""
     (given,) = [builder.operand(each, call.position) for each in operands]
     if given.dtype is not None and given.dtype.kind in "bu":
         return identity(builder, call, operands)
@@ -171,14 +171,14 @@ def absolute(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
 
 
 def relu(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """``relu(x)``: ``x < 0.0 ? 0.0 : x``."""
+    """Return ``relu(x)``: ``x < 0.0 ? 0.0 : x``."""
     (x,) = operands
     less = comparison(builder, _as(call, "<"), (x, Constant(0.0, True)))
     return choice(builder, call, (less, Constant(0.0, True), x))
 
 
 def sigmoid(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """``sigmoid(x)``: ``1.0 / (1.0 + exp(-x))``."""
+    """Return ``sigmoid(x)``: ``1.0 / (1.0 + exp(-x))``."""
     one = Constant(1.0, True)
     opposite = negative(builder, call, operands)
     power = mathematics(builder, _as(call, "exp"), (opposite,))
@@ -188,7 +188,7 @@ def sigmoid(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
 
 
 def reciprocal(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """``recip(x)``: ``1 / x``."""
+    """Return ``recip(x)``: ``1 / x``."""
     return arithmetic(builder, _as(call, "/"), (Constant(1, False), operands[0]))
 
 

@@ -208,7 +208,7 @@ def function_of(name: str, dtype: DType) -> Callable[..., Any]:
 
 
 def _step(operation: Operation) -> Step:
-    """An operation as a call; literals are bound to it."""
+    """Return an operation as a call; literals are bound to it."""
     name, result = operation.name, operation.result
     assert result.dtype is not None
     assert result.shape is not None

@@ -235,7 +235,7 @@ def shown(shape: Shape | None) -> str:
 
 
 def common_dtype(left: DType, right: DType) -> DType:
-    """Tile's common dtype of two: the float, the wider, else the left one."""
+    """Return Tile's common dtype of two: the float, the wider, else the left one."""
     if (left.kind == "f") != (right.kind == "f"):
         return left if left.kind == "f" else right
     return right if right.itemsize > left.itemsize else left

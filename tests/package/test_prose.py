@@ -143,6 +143,44 @@ def test_docstrings_have_short_sentences() -> None:
     assert not found, "\n".join(found)
 
 
+#: First words of a summary that describes instead of naming the action.
+NO_VERB = re.compile(
+    r"(?:The|An?|One|All|Each|Every|Whether|What|How|Where|Which|Who|Like|As|If|At|Of|For|In|No|Its?|"
+    r"Names?|Numbers?|Two|This|That|Only|[A-Z]\w*'s|[A-Z][a-z]*[^s]s|`.*)$"
+)
+#: "Name a value" and "Number the parts" are imperative.
+VERBS = {"Name", "Number"}
+
+
+def functions(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    """Yield the functions and methods of a module; a property is described as its value is."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield from functions(node)
+        elif isinstance(node, ast.FunctionDef):
+            decorators = " ".join(map(ast.unparse, node.decorator_list))
+            if not node.name.startswith("__") and not re.search("property|setter", decorators):
+                yield node
+
+
+def summary_problems(path: Path) -> Iterator[str]:
+    for function in functions(ast.parse(path.read_text())):
+        first = (ast.get_docstring(function) or "").partition(" ")[0]
+        if NO_VERB.match(first) and first not in VERBS:
+            yield f"{path}:{function.lineno}: {function.name}'s docstring begins with {first!r}"
+
+
+def test_docstrings_begin_with_a_verb() -> None:
+    found = [problem for path in MODULES for problem in summary_problems(path)]
+    assert not found, "\n".join(found)
+
+
+def test_the_check_of_summaries_finds(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('def f():\n    """The sum."""\n\ndef g():\n    """Return the sum."""\n')
+    assert len(list(summary_problems(path))) == 1
+
+
 def test_the_check_of_docstrings_finds(tmp_path: Path) -> None:
     path = tmp_path / "module.py"
     path.write_text(f'"""A text.\n\n{"word " * 31}.\nWhat fails here stands in the list.\n"""\n')

@@ -101,7 +101,7 @@ def _atomic_ref(
 
 @intrinsic(target=TARGET, prefer_literal=True)
 def _refer(typing_context: Any, array: Any, index: Any, order: Any, scope: Any) -> Any:
-    """The reference to an element."""
+    """Return the reference to an element."""
     result = AtomicRefType(array.dtype, order.literal_value, scope.literal_value, array.addrspace)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -199,7 +199,7 @@ def _changing_intrinsic(method: str) -> Any:
 
 @intrinsic(target=TARGET)
 def _value(typing_context: Any, reference: Any) -> Any:
-    """The value of an element."""
+    """Return the value of an element."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         orders = [_READ_ORDERS.get(reference.memory_order, reference.memory_order)]

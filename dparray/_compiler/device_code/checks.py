@@ -151,7 +151,7 @@ def _note(typing_context: Any, array: Any, index: Any, record: Any, site: Any) -
 
 @intrinsic(target=TARGET)
 def _first(typing_context: Any, index: Any) -> Any:
-    """The first element's index, of the same type."""
+    """Return the first element's index, of the same type."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return context.get_constant_null(signature.return_type)

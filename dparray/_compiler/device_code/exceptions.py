@@ -54,7 +54,7 @@ _ZERO_STEPS = {range: "the step of a range", slice: "the step of a slice"}
 
 
 def _checked_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
-    """The arguments of a call, unless a number written in it is outside of what there is."""
+    """Return the arguments of a call, unless a number written in it is outside of what there is."""
     called = getattr(function, "typing_key", None)
     if called in (LocalArray, PrivateArray):
         _check_extents(called.__name__, keywords.get("shape", *arguments[:1]))

@@ -263,7 +263,7 @@ def _half(value: Any) -> Any:
 
 @intrinsic(target=TARGET)
 def _float_of_bits(typing_context: Any, bits: Any) -> Any:
-    """The float32 with these 32 bits."""
+    """Return the float32 with these 32 bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.FloatType())
@@ -273,7 +273,7 @@ def _float_of_bits(typing_context: Any, bits: Any) -> Any:
 
 @intrinsic(target=TARGET)
 def _bits_of_float(typing_context: Any, value: Any) -> Any:
-    """The 32 bits of a float32."""
+    """Return the 32 bits of a float32."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(32))

@@ -84,13 +84,13 @@ def _check_group(function: str, group: Any) -> None:
 
 
 def _scope_of(group: Any) -> device.Scope:
-    """The work-items that a group instruction involves."""
+    """Return the work-items that a group instruction involves."""
     is_part = isinstance(group, SubGroupType)
     return device.Scope.SUB_GROUP if is_part else device.Scope.WORK_GROUP
 
 
 def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
-    """The type of a value, the type of the instruction, and its kind."""
+    """Return the type of a value, the type of the instruction, and its kind."""
     _check_group(function, group)
     value = types.unliteral(value)
     if isinstance(value, types.Boolean) or not isinstance(value, types.Integer | types.Float):
@@ -105,7 +105,7 @@ def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
 
 
 def _operation(function: str, operation: Any, kind: str) -> tuple[str, Any]:
-    """The name of an operation, empty for a device function, and the function that combines two
+    """Return an operation's name, empty for a device function, and the function that combines two
     values.
     """
     if isinstance(operation, types.Dispatcher):
@@ -125,7 +125,7 @@ def _operation(function: str, operation: Any, kind: str) -> tuple[str, Any]:
 
 @cache
 def _instruction(operation: str, kind: str, group_operation: int, scope: int) -> Any:
-    """An intrinsic that applies one group instruction to one value of each work-item."""
+    """Return an intrinsic that applies one group instruction to one value of each work-item."""
     name = f"__spirv_Group{_INSTRUCTIONS[operation, kind]}"
 
     @intrinsic(target=TARGET)
@@ -279,7 +279,7 @@ def _row_major_id(typing_context: Any, group: Any) -> Any:
 
 @cache
 def _scan_of(number: Any) -> Any:
-    """A function that scans values of a type."""
+    """Return a function that scans values of a type."""
 
     @register_jitable
     def scan(group: Any, value: Any, combine: Any) -> Any:
@@ -439,7 +439,7 @@ def _shuffle(typing_context: Any, value: Any, lane: Any) -> Any:
 
 @cache
 def _lane_scan_of(number: Any, working: Any) -> Any:
-    """A function that scans values of a type over a sub-group."""
+    """Return a function that scans values of a type over a sub-group."""
 
     @register_jitable
     def scan(group: Any, value: Any, combine: Any) -> Any:

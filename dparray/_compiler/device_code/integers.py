@@ -56,7 +56,7 @@ def _are_mixed(first: Any, second: Any) -> bool:
 
 
 def _settled_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
-    """The integers of a call for which Numba would choose another type than NumPy, or none.
+    """Return the integers of a call for which Numba would choose another type than NumPy, or none.
 
     A Boolean takes the type of the other integer, and a literal takes the type of a uint64. The
     bounds of a range that Numba would truncate to 32 bits, or read as unsigned, become int64.
@@ -283,7 +283,7 @@ _registry.lower(divmod, types.int64, types.int64)(_quotient_and_rest)
 
 
 def _is_mixed(a: Any, b: Any) -> bool:
-    """Whether one is uint64 and the other a signed integer."""
+    """Return whether one is uint64 and the other a signed integer."""
     if not isinstance(a, types.Integer) or not isinstance(b, types.Integer):
         return False
     return bool(a.signed != b.signed and (b if a.signed else a).bitwidth == _BITS)
@@ -319,7 +319,7 @@ def _mixed_divmod(a: Any, b: Any) -> Any:
 
 
 def _divmod_of_mixed(a: Any, b: Any) -> Any:
-    """Stands for its overload."""
+    """Stand for its overload."""
 
 
 @overload(_divmod_of_mixed, target=TARGET)
@@ -364,7 +364,7 @@ def _overload_divmod(a: Any, b: Any) -> Any:
 
 
 def _add_comparison(compare: Any, *, first_negative: bool, second_negative: bool) -> None:
-    """``compare`` for a uint64 and a signed integer, which may be negative."""
+    """Register ``compare`` for a uint64 and a signed integer, which may be negative."""
 
     @overload(compare, target=TARGET)
     def overload_comparison(a: Any, b: Any) -> Any:
@@ -393,7 +393,7 @@ for _compare, _first_negative, _second_negative in (
 
 
 def _add_choice(choose: Any, compare: Any, result: Any) -> None:
-    """``min`` or ``max`` of a uint64 and a signed integer, which ``result`` can represent."""
+    """Register ``min`` or ``max`` of a uint64 and a signed integer, as ``result``."""
 
     @overload(choose, target=TARGET, prefer_literal=True)
     def overload_choice(a: Any, b: Any) -> Any:

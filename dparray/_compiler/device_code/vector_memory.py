@@ -174,7 +174,7 @@ class _VecStore(CallableTemplate):
 
 
 def _place(context: Any, builder: Any, actual: Any, arguments: Any, width: int) -> tuple[Any, Any]:
-    """The array, and the address of the first element."""
+    """Return the array, and the address of the first element."""
     array, index = actual.args[:2]
     view = make_array(array)(context, builder, arguments[0])
     values = [arguments[1]]

@@ -41,7 +41,7 @@ _WIDE = {True: types.int64, False: types.uint64}
 
 
 def _checked(rule: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """The result of one of the rules, with errors as Numba's."""
+    """Return the result of one of the rules, with errors as Numba's."""
     try:
         return rule(*arguments, **named)
     except TypeError as error:
@@ -49,7 +49,7 @@ def _checked(rule: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
 
 
 def dtype_of(numba_type: Any) -> Any:
-    """NumPy's dtype of a number or of a vector's elements."""
+    """Return NumPy's dtype of a number or of a vector's elements."""
     element = numba_type.dtype if isinstance(numba_type, VectorType) else numba_type
     return as_dtype(types.unliteral(element))
 
@@ -151,7 +151,7 @@ def as_vector(
 def _of_each(
     context: Any, builder: Any, function: Callable[..., Any], kinds: Any, vectors: Sequence[Any]
 ) -> Any:
-    """A function of numbers, with a signature, applied to each element."""
+    """Return a function of numbers, with a signature, applied to each element."""
     found = [
         context.compile_internal(builder, function, kinds, elements)
         for elements in zip(*(elements_of(builder, each) for each in vectors), strict=True)
@@ -225,7 +225,7 @@ def _compared(builder: Any, sign: str, element: Any, a: Any, b: Any) -> Any:
 
 
 def _choice(sign: str) -> Callable[..., Any]:
-    """``min`` or ``max``: the second operand if the comparison with the first holds."""
+    """Return ``min`` or ``max``: the second operand if the comparison with the first holds."""
 
     def generate(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
         common, width = actual.return_type.dtype, width_of(actual.args)
@@ -470,7 +470,7 @@ def _register_reduction(name: str) -> None:
 
 
 def _folded(builder: Any, name: str, kind: Any, elements: list[Any]) -> Any:
-    """Neighbors are combined, until one is left."""
+    """Combine neighbors until one is left."""
 
     def combine(a: Any, b: Any) -> Any:
         if name == "sum":

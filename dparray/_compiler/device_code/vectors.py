@@ -36,7 +36,7 @@ _ACCUMULATORS = 4
 
 
 def _vector(dtype: Any) -> VectorType:
-    """The type of a vector in registers, whose elements are combined."""
+    """Return the type of a vector in registers, whose elements are combined."""
     return VectorType(dtype, lanes_of(dtype))
 
 
@@ -64,7 +64,7 @@ def _combined(builder: Any, operation: str, dtype: Any, a: Any, b: Any) -> Any:
 
 
 def _combined_nan(builder: Any, operation: str, dtype: Any, a: Any, b: Any) -> Any:
-    """Like :func:`_combined`; minimum and maximum are NaN where ``b`` is, too."""
+    """Combine as :func:`_combined` does; minimum and maximum are NaN where ``b`` is, too."""
     combined = _combined(builder, operation, dtype, a, b)
     if not _loses_nan(operation, dtype):
         return combined

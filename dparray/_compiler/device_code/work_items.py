@@ -25,7 +25,7 @@ __all__: list[str] = []
 
 @intrinsic(target=TARGET)
 def _item(typing_context: Any) -> Any:
-    """The current work-item; like all such items it has no members."""
+    """Return the current work-item; like all such items it has no members."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return context.get_constant_null(signature.return_type)

@@ -173,7 +173,7 @@ def compare(
 
 
 def _compared(times: Mapping[str, tuple[list[float], list[float]]]) -> list[Comparison]:
-    """The 20th percentiles of the timed rows."""
+    """Return the 20th percentiles of the timed rows."""
     return [
         Comparison(
             label, *(statistics.quantiles(side, n=5, method="inclusive")[0] for side in both)
@@ -228,7 +228,7 @@ def _take_turns(
 
 
 def _calls(seconds: Sequence[float]) -> int:
-    """The number of calls in a batch, the same for both sides."""
+    """Return the number of calls in a batch, the same for both sides."""
     return max(1, min(_MAX_CALLS, int(_BATCH_SECONDS / max(seconds))))
 
 

@@ -85,7 +85,7 @@ Statement = Callable[[Any, _Operands], Any]
 
 
 def _small(name: str, statement: Statement, group: str = "elementwise small") -> Row:
-    """A row with 60 elements, whose result is complete when the call returns."""
+    """Return a row with 60 elements, whose result is complete when the call returns."""
 
     def make(xp: Any, device: Any) -> Call:
         operands = _Operands(xp, device, 60, "f8")
@@ -95,7 +95,7 @@ def _small(name: str, statement: Statement, group: str = "elementwise small") ->
 
 
 def _large(group: str, name: str, size: int, statement: Statement, dtype: str = "f4") -> Row:
-    """A row that evaluates its result and waits for it."""
+    """Return a row that evaluates its result and waits for it."""
 
     def make(xp: Any, device: Any) -> Call:
         operands = _Operands(xp, device, size, dtype)
@@ -175,7 +175,7 @@ def _two_kernels(xp: Any, device: Any) -> Call:
 
 
 def _control(size: int) -> Callable[[Any, Any], Call]:
-    """A control row in NumPy: the same work in both processes."""
+    """Return a control row in NumPy: the same work in both processes."""
 
     def make(xp: Any, device: Any) -> Call:
         x, out = np.linspace(0.1, 1.0, size), np.empty(size)

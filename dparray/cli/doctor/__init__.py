@@ -118,7 +118,7 @@ print(json.dumps([d.filter_string for d in dp.devices() if d != dp.default_devic
 
 
 def _other_devices() -> list[str]:
-    """The devices besides the default device; another process asks, since a driver may crash."""
+    """Return the devices besides the default; another process asks, since a driver may crash."""
     command = [sys.executable, "-c", _OTHER_DEVICES]
     with contextlib.suppress(subprocess.TimeoutExpired):
         done = subprocess.run(command, capture_output=True, text=True, timeout=120.0)
@@ -187,7 +187,7 @@ def run_here(link: Link, device: str | None = None) -> Result:
 
 
 def _work(descriptor: int, device: str | None) -> int:
-    """The worker: it reads names of checks from the standard input and writes results to
+    """Run the worker: it reads names of checks from the standard input and writes results to
     ``descriptor``.
     """
     links = {link.name: link for link in LINKS}
@@ -272,7 +272,7 @@ class _Worker:
             process.wait()
 
     def _read_line(self) -> bytes:
-        """The next line of the reports; empty if the worker has ended."""
+        """Return the next line of the reports; empty if the worker has ended."""
         line = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._reports, selectors.EVENT_READ)

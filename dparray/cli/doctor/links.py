@@ -110,7 +110,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def check_packages(version_of: Callable[[str], str | None] = installed_version) -> str:
-    """Every package is there, in a version that works with the others."""
+    """Check that every package is there, in a version that works with the others."""
     found, problems, wanted = [], [], []
     for name, (oldest, too_new) in PACKAGES.items():
         version = version_of(name)
@@ -275,7 +275,7 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
 
 
 def check_driver_age(found: Sequence[Any] | None = None) -> str:
-    """No driver is one of those that compute wrong results or are older than any that was tried."""
+    """Check that no driver computes wrong results or is older than any that was tried."""
     devices = importlib.import_module("dpctl").get_devices() if found is None else found
     lines = []
     for device in devices:
@@ -306,7 +306,7 @@ def check_driver_age(found: Sequence[Any] | None = None) -> str:
 
 
 def _device(name: str | None) -> Any:
-    """The device asked for, or the default device."""
+    """Return the device asked for, or the default device."""
     module = importlib.import_module("dparray.device")
     errors = importlib.import_module("dparray.exceptions")
     try:
@@ -316,7 +316,7 @@ def _device(name: str | None) -> Any:
 
 
 def newer_driver(device: Any) -> str:
-    """How to get a newer driver for a device."""
+    """Return how to get a newer driver for a device."""
     return _NEWER_GPU_DRIVER if device.device_type == "gpu" else _NEWER_DRIVER
 
 
@@ -347,7 +347,7 @@ def check_kernel(name: str | None) -> str:
 
 
 def check_local_memory(name: str | None) -> str:
-    """Work-items of a group see what the others wrote to local memory before a barrier."""
+    """Check that work-items see what others of the group wrote to local memory before a barrier."""
     dp = importlib.import_module("dparray")
     kernels = importlib.import_module("dparray.cli.doctor.kernels")
     device = _device(name)
@@ -391,7 +391,7 @@ TOLERANCE = 8.0
 
 
 def math_inputs(function: str, dtype: Any, count: int = 4096) -> np.ndarray:
-    """Numbers between the ends of the function's interval, the same every time.
+    """Return numbers between the ends of the function's interval, the same every time.
 
     Divisible into work-groups: drivers vectorize only full groups, and the vectorized code of old
     drivers was wrong.

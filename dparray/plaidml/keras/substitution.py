@@ -32,7 +32,7 @@ _finders: list[_Finder] = []
 
 
 def is_installed() -> bool:
-    """Whether Keras computes on dparray."""
+    """Return whether Keras computes on dparray."""
     return bool(_finders)
 
 
