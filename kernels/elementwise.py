@@ -1,4 +1,4 @@
-"""Kernels in which each work-item computes one element, without its neighbours.
+"""Kernels in which each work-item computes one element, without its neighbors.
 
 Launch them over a ``Range`` of at least as many work-items as there are elements; those beyond
 the last do nothing.
@@ -65,7 +65,7 @@ def make_mandelbrot_kernel(dtype: type) -> Callable[..., None]:
     Kernel parameters:
         count (height, width): output, int32; ``limit`` where ``z`` stayed near.
         left, top: scalars of ``dtype``, the point of element (0, 0).
-        step: scalar of ``dtype``, the distance of neighbours; rows go down.
+        step: scalar of ``dtype``, the distance of neighbors; rows go down.
         limit: the most iterations.
     """
     zero = dtype(0)

@@ -2,7 +2,7 @@
 
 Lloyd's algorithm (S. Lloyd, "Least squares quantization in PCM", 1982) repeats them. Points are
 ``(n, dimensions)`` in any layout; stored by columns (the transpose of ``(dimensions, n)``),
-neighbouring work-items read neighbouring elements.
+neighboring work-items read neighboring elements.
 
 Sums are taken without atomics and in a fixed order, so that a result repeats bit for bit: each
 work-item adds its points to a column of local memory that no other touches, a work-group reduces

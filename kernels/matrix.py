@@ -2,7 +2,7 @@
 
 Both are launched over a one-dimensional range, a work-group for each tile of the result and a
 work-item for each column of it: CPU drivers vectorise kernels with barriers along one dimension
-only, and neighbouring work-items read and write neighbouring elements on every device.
+only, and neighboring work-items read and write neighboring elements on every device.
 
 Multiplication follows V. Volkov, "Better performance at lower occupancy" (2010): a work-item keeps
 a column of several results in registers, so that an element loaded once is used that many times.
@@ -28,7 +28,7 @@ def make_matmul_kernel(rows: int, depth: int, dtype: type) -> Callable[..., None
 
     A group computes ``rows`` times as many elements as it has work-items. The part of ``a`` it
     needs is brought to local memory ``depth`` columns at a time, because all work-items read the
-    same element of it at once; a row of ``b`` is read by neighbouring work-items from global
+    same element of it at once; a row of ``b`` is read by neighboring work-items from global
     memory, and from the cache when further groups read it.
 
     Launch over ``NdRange(tiles * lanes, lanes)``, with tiles of ``rows`` by ``lanes`` elements

@@ -11,7 +11,7 @@ make progress independently of each other, as the threads of a CPU do. After S. 
 Zhang, "StreamScan: Fast Scan Algorithms for GPUs without Global Barrier Synchronization" (2013).
 
 ``line_scan`` is for lines that are many or short: a work-item scans whole ones. ``column_scan`` is
-for lines that lie across memory: a work-item adds rows of several neighbouring lines to the rows
+for lines that lie across memory: a work-item adds rows of several neighboring lines to the rows
 of results before them, which still are in its cache.
 
 None needs local memory or a barrier. (A scan in local memory with a barrier in each step runs
@@ -158,7 +158,7 @@ def make_column_scan_kernel(op: str, dtype: type) -> Callable[..., None]:
         out (blocks * length * width,): output of ``dtype``; it may be ``x``.
         length: elements in a line, at least 1: rows in a block.
         width: lines in a block.
-        share: neighbouring lines that a work-item scans.
+        share: neighboring lines that a work-item scans.
     """
 
     def column_scan(nd_item: Any, x: Any, out: Any, length: int, width: int, share: int) -> None:

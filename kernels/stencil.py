@@ -1,4 +1,4 @@
-"""Stencils and convolutions over images, with the neighbourhood of a tile in local memory.
+"""Stencils and convolutions over images, with the neighborhood of a tile in local memory.
 
 A work-group computes one tile of the result. It first copies the tile with its halo (the elements
 around it that the weights reach) to local memory, so that each element is read from global memory
@@ -26,7 +26,7 @@ __all__ = ["make_convolution_kernel", "make_separable_convolution_kernel"]
 
 @cache
 def make_separable_convolution_kernel(radius: int) -> Callable[..., None]:
-    """Weigh the ``2 * radius + 1`` neighbours along both axes of planes; edges are repeated.
+    """Weigh the ``2 * radius + 1`` neighbors along both axes of planes; edges are repeated.
 
     Launch over ``NdRange(tiles * width, width)``, where a tile has ``width`` columns and as many
     rows as ``rows`` leaves without the halo, and ``tiles`` cover every plane. Height and width of
@@ -95,7 +95,7 @@ def make_separable_convolution_kernel(radius: int) -> Callable[..., None]:
 def make_convolution_kernel(
     window: tuple[int, int, int], repeats_edges: bool, dtype: type
 ) -> Callable[..., None]:
-    """Weigh the neighbours of each element of a volume: any stencil of one to three dimensions.
+    """Weigh the neighbors of each element of a volume: any stencil of one to three dimensions.
 
     An image is a volume of depth 1, a signal one of depth and height 1. Launch over
     ``NdRange(tiles * lanes, lanes)``, where the tiles have as many columns, rows and planes as

@@ -1,4 +1,4 @@
-"""Scans, compaction and counting for GPUs: tiles of a group, read by neighbouring work-items.
+"""Scans, compaction and counting for GPUs: tiles of a group, read by neighboring work-items.
 
 A group has a tile of consecutive elements, of which each of its work-items has a few, so that a
 sub-group reads one contiguous piece of memory. Lanes exchange values within their sub-group, in as

@@ -293,12 +293,12 @@ def _chained(text: str) -> set[str]:
         else:
             continue
         operands[name] = _NAMES.findall(rest)
-    neighbours: dict[str, list[str]] = {name: [] for name in operands}
+    neighbors: dict[str, list[str]] = {name: [] for name in operands}
     for name, used in operands.items():
         for one in used:
-            if one in neighbours:
-                neighbours[name].append(one)
-                neighbours[one].append(name)
+            if one in neighbors:
+                neighbors[name].append(one)
+                neighbors[one].append(name)
     found: set[str] = set()
     while extremes:
         chain: set[str] = set()
@@ -307,7 +307,7 @@ def _chained(text: str) -> set[str]:
             name = coming.pop()
             if name not in chain:
                 chain.add(name)
-                coming += neighbours[name]
+                coming += neighbors[name]
         if chain & extremes or chain & in_loops:
             found |= chain
         extremes -= chain

@@ -14,13 +14,13 @@ _WIDTH, _HEIGHT, _GAP, _FALL = 184, 36, 12, 26
 _DETOUR = 10
 #: The number of characters of the monospace font that fit into a box.
 _LETTERS = 25
-_COLOURS = ("#a85a14", "#2f6ea5", "#2f7d37", "#90488f", "#7a6a00", "#5f5fb8")
-_GREY = "#717171"
+_COLORS = ("#a85a14", "#2f6ea5", "#2f7d37", "#90488f", "#7a6a00", "#5f5fb8")
+_GRAY = "#717171"
 
 
-def colour(group: int) -> str:
+def color(group: int) -> str:
     """Return the color of the boxes of a group."""
-    return _COLOURS[group % len(_COLOURS)]
+    return _COLORS[group % len(_COLORS)]
 
 
 class Box(NamedTuple):
@@ -131,9 +131,9 @@ def _join(upper: _Slot, lower: _Slot) -> None:
 def _order(row: list[_Slot], side: str) -> None:
     """Sort a row by the mean slot of its neighbors on one side."""
     for slot in row:
-        neighbours = getattr(slot, side)
-        if neighbours:
-            slot.middle = sum(each.middle for each in neighbours) / len(neighbours)
+        neighbors = getattr(slot, side)
+        if neighbors:
+            slot.middle = sum(each.middle for each in neighbors) / len(neighbors)
     row.sort(key=lambda slot: slot.middle)
     for number, slot in enumerate(row):
         slot.middle = number * (_WIDTH + _GAP)
@@ -162,7 +162,7 @@ def _lines(slot: _Slot, x: float, top: int, left: float) -> list[str]:
         to = lower.middle - left
         lines.append(
             f'<path d="M{x:.0f} {start} V{top + _HEIGHT} C{x:.0f} {bend:.0f} {to:.0f} {bend:.0f} '
-            f'{to:.0f} {end}" fill="none" stroke="{_GREY}"/>'
+            f'{to:.0f} {end}" fill="none" stroke="{_GRAY}"/>'
         )
     return lines
 
@@ -171,7 +171,7 @@ def _drawn(slot: _Slot, x: float, top: int) -> list[str]:
     if slot.box is None:
         return []
     corner = round(x - _WIDTH / 2)
-    paint = _GREY if slot.box.group is None else colour(slot.box.group)
+    paint = _GRAY if slot.box.group is None else color(slot.box.group)
     note = slot.box.note
     title = _shortened(slot.box.title, _LETTERS - len(note) - bool(note))
     return [

@@ -221,7 +221,7 @@ def _picker(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
     last = ordered[..., count - 1]
 
     def pick(fraction: float) -> ndarray:
-        low, weight = _neighbours(method, np.float64(count), fraction, np.floor, np.where)
+        low, weight = _neighbors(method, np.float64(count), fraction, np.floor, np.where)
         below, above = (ordered[..., min(max(at, 0), count - 1)] for at in (int(low), int(low) + 1))
         if method in _CHOOSING:
             value = above if weight else below
@@ -238,7 +238,7 @@ def _picker(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
 def _pick_by_kernel(ordered: ndarray, out: ndarray, method: str, fraction: float) -> None:
     """Write one quantile of each sorted line to ``out``, as a function of :func:`_picker` does."""
     count = ordered.shape[-1]
-    low, weight = _neighbours(method, np.float64(count), fraction, np.floor, np.where)
+    low, weight = _neighbors(method, np.float64(count), fraction, np.floor, np.where)
     below, above = (min(max(int(low) + step, 0), count - 1) for step in (0, 1))
     write_quantile(ordered, out, below, above, float(weight), method in _CHOOSING)
 
@@ -256,7 +256,7 @@ def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> 
         return first + apply(OPS["multiply"], apply(OPS["logical_not"], condition), x2)
 
     def pick(fraction: float) -> ndarray:
-        low, weight = _neighbours(method, number, fraction, floor, choose)
+        low, weight = _neighbors(method, number, fraction, floor, choose)
         below, above = (
             take_along_axis(
                 ordered,
@@ -305,7 +305,7 @@ def _weighted_picker(function: str, lines: ndarray, weights: ndarray, leave_nan_
     return pick
 
 
-def _neighbours(method: str, count: Any, fraction: float, floor: Any, choose: Any) -> Any:
+def _neighbors(method: str, count: Any, fraction: float, floor: Any, choose: Any) -> Any:
     """Return the lower of the two elements around a quantile, and the weight of the upper one.
 
     The lower index may be outside 0 to count - 1, and so may the upper one, which is the next.

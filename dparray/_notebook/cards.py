@@ -398,7 +398,7 @@ def explanation_html(plan: Explanation) -> str:
         ("step", "how", "operations", "result", "reads", "writes", "why"),
         (
             (
-                _Html(f"{_swatch(svg.colour(step.number))}\N{NO-BREAK SPACE}{step.number}"),
+                _Html(f"{_swatch(svg.color(step.number))}\N{NO-BREAK SPACE}{step.number}"),
                 f"{step.tier}, kernel {step.state}" if step.tier == "fused" else step.tier,
                 len(step.operations),
                 _unbroken(f"{step.dtype} {step.shape}"),
@@ -421,8 +421,8 @@ def explanation_html(plan: Explanation) -> str:
     )
 
 
-def _swatch(colour: str) -> str:
-    return f'<span style="display:inline-block;width:9px;height:9px;background:{colour}"></span>'
+def _swatch(color: str) -> str:
+    return f'<span style="display:inline-block;width:9px;height:9px;background:{color}"></span>'
 
 
 # -- errors -------------------------------------------------------------------------------------

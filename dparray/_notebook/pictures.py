@@ -19,13 +19,13 @@ MAP_SAMPLES = (90, 90)
 IMAGE_SAMPLES = (160, 160, 4)
 
 _LINE_WIDTH, _LINE_HEIGHT = 220, 56
-_LINE_COLOUR = "#3a86c8"
+_LINE_COLOR = "#3a86c8"
 _LONGEST_SIDE = 150
 _SHORTEST_SIDE = 12
 
 # From dark blue over green to yellow, with evenly increasing lightness, so the map is readable in
 # gray too.
-_COLOURS = np.array(
+_COLORS = np.array(
     [
         (68, 1, 84),
         (71, 45, 123),
@@ -84,7 +84,7 @@ def sparkline(values: np.ndarray) -> str:
     return drawing(
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LINE_WIDTH}" height="{_LINE_HEIGHT}" '
         f'viewBox="0 0 {_LINE_WIDTH} {_LINE_HEIGHT}">'
-        f'<path d="{path}" fill="none" stroke="{_LINE_COLOUR}" stroke-width="1.5" '
+        f'<path d="{path}" fill="none" stroke="{_LINE_COLOR}" stroke-width="1.5" '
         f'stroke-linejoin="round" stroke-linecap="round"/></svg>',
         "the values as a line",
     )
@@ -106,11 +106,11 @@ def heat_map(values: np.ndarray, shape: tuple[int, ...]) -> str:
     """
     scaled = _scaled(values)
     is_number = ~np.isnan(scaled)
-    position = np.where(is_number, scaled, 0.0) * (len(_COLOURS) - 1)
-    steps = np.arange(len(_COLOURS))
+    position = np.where(is_number, scaled, 0.0) * (len(_COLORS) - 1)
+    steps = np.arange(len(_COLORS))
     pixels = np.empty((*values.shape, 4), np.uint8)
     for channel in range(3):
-        pixels[..., channel] = np.interp(position, steps, _COLOURS[:, channel])
+        pixels[..., channel] = np.interp(position, steps, _COLORS[:, channel])
     pixels[..., 3] = np.where(is_number, 255, 0)
     return _picture(pixels, shape)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from dparray._profile.recorder import Record
 
 _LEFT, _WIDTH, _ROW, _BAR, _MEMORY = 12, 940, 36, 16, 48
-_COLOURS = {
+_COLORS = {
     "kernel": "#2f6ea5",
     "library": "#90488f",
     "host": "#a85a14",
@@ -22,7 +22,7 @@ _COLOURS = {
     "wait": "#8a8a8a",
     "map": "#5f5fb8",
 }
-_GREY = "#7d7d7d"
+_GRAY = "#7d7d7d"
 _MOST = 4000  # Above this number of bars, the shortest are omitted.
 
 
@@ -112,10 +112,10 @@ class Timeline:
         bars = sorted(bars, key=lambda each: -each.duration)[:_MOST]
         for number, name in enumerate(rows):
             y = top + number * _ROW
-            parts.append(f'<text x="{_LEFT}" y="{y + 10}" fill="{_GREY}">{escape(name)}</text>')
+            parts.append(f'<text x="{_LEFT}" y="{y + 10}" fill="{_GRAY}">{escape(name)}</text>')
             parts.append(
                 f'<line x1="{_LEFT}" x2="{_LEFT + _WIDTH}" y1="{y + 15 + _BAR}" '
-                f'y2="{y + 15 + _BAR}" stroke="{_GREY}" stroke-opacity="0.35"/>'
+                f'y2="{y + 15 + _BAR}" stroke="{_GRAY}" stroke-opacity="0.35"/>'
             )
             parts += [self._bar(each, y + 15) for each in bars if row_of(each) == name]
         parts += self._memory(top + len(rows) * _ROW + 4)
@@ -125,10 +125,10 @@ class Timeline:
     def _legend(self) -> list[str]:
         parts = []
         x = _LEFT
-        for kind, colour in _COLOURS.items():
+        for kind, color in _COLORS.items():
             if any(each.kind == kind for each in self._records):
-                parts.append(f'<rect x="{x}" y="6" width="10" height="10" fill="{colour}"/>')
-                parts.append(f'<text x="{x + 14}" y="15" fill="{_GREY}">{kind}</text>')
+                parts.append(f'<rect x="{x}" y="6" width="10" height="10" fill="{color}"/>')
+                parts.append(f'<text x="{x + 14}" y="15" fill="{_GRAY}">{kind}</text>')
                 x += 26 + 7 * len(kind)
         return parts
 
@@ -150,7 +150,7 @@ class Timeline:
         opacity = "0.45" if record.kind == "wait" else "1"
         return (
             f'<g><title>{escape(about)}</title><rect x="{x:.2f}" y="{y}" width="{width:.2f}" '
-            f'height="{_BAR}" fill="{_COLOURS[record.kind]}" fill-opacity="{opacity}"/>{label}</g>'
+            f'height="{_BAR}" fill="{_COLORS[record.kind]}" fill-opacity="{opacity}"/>{label}</g>'
         )
 
     def _memory(self, y: float) -> list[str]:
@@ -158,7 +158,7 @@ class Timeline:
         seen = [(each.start, each.in_use) for each in self._records if each.kind == "allocate"]
         most = max((nbytes for _, nbytes in seen), default=0)
         parts = [
-            f'<text x="{_LEFT}" y="{y + 10}" fill="{_GREY}">memory in use, at most '
+            f'<text x="{_LEFT}" y="{y + 10}" fill="{_GRAY}">memory in use, at most '
             f"{most / 1e6:.1f} MB</text>"
         ]
         if most:
@@ -180,8 +180,8 @@ class Timeline:
             if x > _LEFT + _WIDTH - 24:
                 anchor = "end"
             parts.append(
-                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 18}" y2="{y - 13}" stroke="{_GREY}"/>'
-                f'<text x="{x:.1f}" y="{y}" fill="{_GREY}" text-anchor="{anchor}">'
+                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 18}" y2="{y - 13}" stroke="{_GRAY}"/>'
+                f'<text x="{x:.1f}" y="{y}" fill="{_GRAY}" text-anchor="{anchor}">'
                 f"{count * step:g} {unit}</text>"
             )
         return parts

@@ -179,10 +179,10 @@ class PlacedExpression:
             row = rows.index(each.device if each.kind == "step" else "copies")
             x = left + width * each.start / end
             wide = max(width * (each.finish - each.start) / end, 1.5)
-            colour = "#4c78a8" if each.kind == "step" else "#f58518"
+            color = "#4c78a8" if each.kind == "step" else "#f58518"
             parts.append(
                 f'<rect x="{x:.1f}" y="{height * row + 3}" width="{wide:.1f}" '
-                f'height="{height - 6}" fill="{colour}" stroke="white"><title>{escape(str(each))}'
+                f'height="{height - 6}" fill="{color}" stroke="white"><title>{escape(str(each))}'
                 "</title></rect>"
             )
         parts.append(

@@ -439,13 +439,13 @@ class Generator(Sampling):
         result = zeros((*shape, count), "int64", sycl_queue=self._queue, usm_type=self._usm_type)
         first = self._streams(math.prod(shape), count)
         left: Any = nsample
-        for colour in range(count - 1):
-            rest = sum(values[colour + 1 :])
-            parameters = [values[colour], rest, left]
+        for color in range(count - 1):
+            rest = sum(values[color + 1 :])
+            parameters = [values[color], rest, left]
             taken = self._variates(
-                make_hypergeometric_kernel, shape, parameters, first=first + colour, step=count
+                make_hypergeometric_kernel, shape, parameters, first=first + color, step=count
             )
-            result[..., colour] = taken
+            result[..., color] = taken
             left = apply(OPS["subtract"], left, taken)
         result[..., count - 1] = left
         return result

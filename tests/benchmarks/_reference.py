@@ -11,17 +11,17 @@ import numpy as np
 STEPS_OF_A_LEVEL = 8
 
 
-def starting_colours(planes: np.ndarray, colours: int) -> np.ndarray:
-    """Colours for k-means to start from: each the farthest from those before it.
+def starting_colors(planes: np.ndarray, colors: int) -> np.ndarray:
+    """Colors for k-means to start from: each the farthest from those before it.
 
     It looks at some 4096 pixels, begins next to their mean and draws no random numbers. Where
-    there are fewer colours in them, some are repeated.
+    there are fewer colors in them, some are repeated.
     """
     pixels = planes.reshape(3, -1).T
     points = pixels[:: max(1, len(pixels) // 4096)]
     chosen = [points[np.argmin(np.sum((points - points.mean(0)) ** 2, 1))]]
     shortest = np.full(len(points), np.inf)
-    for _ in range(colours - 1):
+    for _ in range(colors - 1):
         shortest = np.minimum(shortest, np.sum((points - chosen[-1]) ** 2, 1))
         chosen.append(points[np.argmax(shortest)])
     return np.array(chosen, np.float32)
@@ -54,7 +54,7 @@ def gradient(image: np.ndarray) -> np.ndarray:
 
 
 def blur(planes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted neighbours along rows and then along columns, the edges repeated."""
+    """Weighted neighbors along rows and then along columns, the edges repeated."""
     radius = len(weights) // 2
     height, width = planes.shape[1:]
     padded = np.pad(planes, ((0, 0), (radius, radius), (radius, radius)), mode="edge")
@@ -70,7 +70,7 @@ def blur(planes: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def quantise(
     planes: np.ndarray, centroids: np.ndarray, iterations: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Palette by k-means, and the number of each pixel's colour in it."""
+    """Palette by k-means, and the number of each pixel's color in it."""
     points = planes.reshape(3, -1)
     for _ in range(iterations):
         labels = nearest(points, centroids)
@@ -84,7 +84,7 @@ def quantise(
 
 
 def nearest(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
-    """Number of the nearest of ``centroids`` (colours, 3) for each point of (3, n)."""
+    """Number of the nearest of ``centroids`` (colors, 3) for each point of (3, n)."""
     # A pass for each centroid is faster than one array of all distances, which leaves the cache.
     shortest = np.full(points.shape[1], np.inf, points.dtype)
     labels = np.zeros(points.shape[1], np.int32)

@@ -182,9 +182,9 @@ def _stencils(settings: Settings, size: int) -> Iterator[Row]:
 def _points(settings: Settings, size: int) -> Iterator[Row]:
     random = np.random.default_rng(4)
     host = random.random((3, size), dtype=np.float32)
-    colours = random.random((_CLUSTERS, 3), dtype=np.float32)
+    colors = random.random((_CLUSTERS, 3), dtype=np.float32)
     points = dp.asarray(host, device=settings.device).T
-    centroids = dp.asarray(colours, device=settings.device)
+    centroids = dp.asarray(colors, device=settings.device)
     labels = algorithms.kmeans_assign(points, centroids)
     found = dp.asnumpy(labels)
     yield _row(
@@ -192,7 +192,7 @@ def _points(settings: Settings, size: int) -> Iterator[Row]:
         f"k-means, assign, {_CLUSTERS} clusters",
         size,
         lambda: algorithms.kmeans_assign(points, centroids),
-        numpy=lambda: reference.nearest(host, colours),
+        numpy=lambda: reference.nearest(host, colors),
     )
     yield _row(
         settings,

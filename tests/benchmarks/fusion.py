@@ -60,11 +60,11 @@ def _case(
     }
     theirs = [dpnp.asarray(x, sycl_queue=queue) for x in host]
 
-    def neighbour() -> None:
+    def neighbor() -> None:
         function(dpnp, *theirs)
         finish(settings)
 
-    candidates["dpnp"] = Candidate(neighbour)
+    candidates["dpnp"] = Candidate(neighbor)
     if size >= _SMALLEST_WITH_PEERS:
         others = peers() | _peers.triads(bytes_moved)
         candidates |= {peer: Candidate(work) for peer, work in others.items()}
@@ -188,7 +188,7 @@ def softmax(xp: Any, x: Any) -> Any:
 
 
 def jacobi(xp: Any, u: Any) -> Any:
-    """The mean of the five neighbours of each inner point."""
+    """The mean of the five neighbors of each inner point."""
     return 0.2 * (u[1:-1, 1:-1] + u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
 
 

@@ -68,7 +68,7 @@ def compare(
     host: list[np.ndarray],
     ours: Callable[..., Any],
     numpy: Callable[..., Any],
-    neighbour: Callable[..., Any],
+    neighbor: Callable[..., Any],
     *,
     bytes_moved: int = 0,
 ) -> Row:
@@ -76,22 +76,22 @@ def compare(
     queue = settings.device.sycl_queue
     arrays = [dp.asarray(x, device=settings.device) for x in host]
     theirs = [dpnp.asarray(x, sycl_queue=queue) for x in host]
-    host_out, their_out = numpy(*host), neighbour(*theirs)
+    host_out, their_out = numpy(*host), neighbor(*theirs)
 
-    def with_neighbour() -> None:
-        neighbour(*theirs)
+    def with_neighbor() -> None:
+        neighbor(*theirs)
         finish(settings)
 
-    def with_neighbour_out() -> None:
-        neighbour(*theirs, out=their_out)
+    def with_neighbor_out() -> None:
+        neighbor(*theirs, out=their_out)
         finish(settings)
 
     candidates = {
         "dparray": Candidate(complete(settings, lambda: ours(*arrays))),
         "numpy": Candidate(lambda: numpy(*host)),
         "numpy_out": Candidate(lambda: numpy(*host, out=host_out)),
-        "dpnp": Candidate(with_neighbour),
-        "dpnp_out": Candidate(with_neighbour_out),
+        "dpnp": Candidate(with_neighbor),
+        "dpnp_out": Candidate(with_neighbor_out),
     }
     return row(settings, case, size, candidates, bytes_moved=bytes_moved)
 

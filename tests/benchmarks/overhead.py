@@ -66,7 +66,7 @@ def _row(settings: Settings, case: str, call: Callable[..., Any]) -> Row:
     def theirs(size: int, dtype: str) -> Any:
         return dpnp.ones(size, dtype=dtype, sycl_queue=queue)
 
-    arrays, neighbours = _operands(ours, _ELEMENTS), _operands(theirs, _ELEMENTS)
+    arrays, neighbors = _operands(ours, _ELEMENTS), _operands(theirs, _ELEMENTS)
     for _ in range(_CALLS_BEFORE):
         call(dp, *arrays)
     launches, _kept = _launches(lambda: call(dp, *arrays))
@@ -85,7 +85,7 @@ def _row(settings: Settings, case: str, call: Callable[..., Any]) -> Row:
         {
             "dparray": Candidate(lambda: call(dp, *arrays), after=wait),
             "launch": Candidate(by_itself, after=wait),
-            "dpnp": Candidate(lambda: call(dpnp, *neighbours), after=wait),
+            "dpnp": Candidate(lambda: call(dpnp, *neighbors), after=wait),
         },
     )
     return replace(measured, limit=measured.timings["launch"].median + ABOVE)

@@ -20,7 +20,7 @@ from tests.benchmarks._registry import Benchmark, Row, Settings, complete, row
 from tests.benchmarks._timer import Candidate
 from tests.benchmarks.algorithms import elementwise
 
-#: Extents of rows: powers of two, their neighbours, and what people have.
+#: Extents of rows: powers of two, their neighbors, and what people have.
 COLUMNS = tuple(
     sorted({1 << power for power in range(13)} | {3, 5, 7, 15, 31, 33, 63, 65, 100, 1000})
 )

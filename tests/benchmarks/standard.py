@@ -191,7 +191,7 @@ def full_name(chapter: str, name: str) -> str:
     return f"{chapter}.{name}" if chapter in ("linalg", "fft") else name
 
 
-class _Neighbour:
+class _Neighbor:
     """dpnp, and dpnp.tensor for what only that has."""
 
     def __getattr__(self, name: str) -> Any:
@@ -273,7 +273,7 @@ def rows(settings: Settings) -> Iterator[Row]:
     ours = _arrays(host, size, lambda x: dp.asarray(x, sycl_queue=queue), sycl_queue=queue)
     numpys = _arrays(host, size, lambda x: x)
     theirs = _arrays(host, size, lambda x: dpnp.asarray(x, sycl_queue=queue), sycl_queue=queue)
-    neighbour = _Neighbour()
+    neighbor = _Neighbor()
     for chapter, cases in CASES.items():
         for name, case in cases.items():
             yield _row(
@@ -282,7 +282,7 @@ def rows(settings: Settings) -> Iterator[Row]:
                 size,
                 lambda case=case: case(dp, ours),  # type: ignore[misc]
                 lambda case=case: case(np, numpys),  # type: ignore[misc]
-                lambda case=case: case(neighbour, theirs),  # type: ignore[misc]
+                lambda case=case: case(neighbor, theirs),  # type: ignore[misc]
             )
 
 

@@ -90,7 +90,7 @@ def undefined(item: Any, x: Any) -> None:
 
 
 def unknown_attribute(item: Any, x: Any) -> None:
-    x[0] = item.get_colour()  # here
+    x[0] = item.get_color()  # here
 
 
 def group_of_item(item: Any, x: Any) -> None:
@@ -286,7 +286,7 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (calls_host_function, "^^^^^^^^^", "dp.sum is a host function"),
     (catches, "^", "an exception handler is not available"),
     (undefined, "^^^^^^^^^^^^", "the name 'missing_name' is not defined"),
-    (unknown_attribute, "^^^^", "no attribute 'get_colour'"),
+    (unknown_attribute, "^^^^", "no attribute 'get_color'"),
     (group_of_item, "^^^^", "launch over an NdRange"),
     (too_many_indices, "^^^^", r"float64\[1-D, C\] takes no 2 indices"),
     (math_without_device, "^^^^", "math.comb is not available in a kernel"),
@@ -368,14 +368,14 @@ def test_a_fault_in_a_device_function_shows_the_device_function() -> None:
 
 
 @dp.device_func
-def asks_for_a_colour(value: Any) -> Any:
+def asks_for_a_color(value: Any) -> Any:
     doubled = value * 2
-    return doubled.colour
+    return doubled.color
 
 
 @dp.device_func
 def goes_through(value: Any) -> Any:
-    return asks_for_a_colour(value)
+    return asks_for_a_color(value)
 
 
 def test_what_the_compiler_refuses_in_a_device_function_shows_its_line() -> None:
@@ -385,15 +385,15 @@ def test_what_the_compiler_refuses_in_a_device_function_shows_its_line() -> None
 
     with pytest.raises(dp.KernelCompileError, match="in the device function asks_for") as caught:
         dp.call_kernel(caller, dp.Range(1), dp.zeros(1))
-    assert "return doubled.colour" in str(caught.value)
+    assert "return doubled.color" in str(caught.value)
 
 
 def test_without_source_the_message_is_plain() -> None:
     scope: dict[str, Any] = {}
-    exec("def typed(item, x):\n    x[0] = nowhere\ndef asks(item, x):\n    item.colour()\n", scope)
+    exec("def typed(item, x):\n    x[0] = nowhere\ndef asks(item, x):\n    item.color()\n", scope)
     with pytest.raises(dp.KernelCompileError, match="the name 'nowhere' is not defined"):
         dp.call_kernel(dp.kernel(scope["typed"]), dp.Range(1), dp.zeros(1))
-    with pytest.raises(dp.KernelCompileError, match=r"<string>:4\n.*no attribute 'colour'"):
+    with pytest.raises(dp.KernelCompileError, match=r"<string>:4\n.*no attribute 'color'"):
         dp.call_kernel(dp.kernel(scope["asks"]), dp.Range(1), dp.zeros(1))
     exec("def lists(item, x):\n    y = []\n    y.append(x[0])\n    x[0] = sum(y)\n", scope)
     exec("def texts(item, x):\n    y = {}\n    y[x[0]] = 2\n    x[0] = y[3]\n", scope)

@@ -123,7 +123,7 @@ def test_no_kernel_asks_a_function_for_the_lesser_number() -> None:
 
 
 def test_only_conditions_that_decide_branches_are_hidden() -> None:
-    """An address that is chosen by a hidden one is no neighbour of the next work-item's."""
+    """An address that is chosen by a hidden one is no neighbor of the next work-item's."""
     chooses = (
         "  %i = call spir_func i64 @_Z13get_global_idj(i32 0)\n"
         "  %j = mul i64 %i, 3\n"

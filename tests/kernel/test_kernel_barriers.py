@@ -81,7 +81,7 @@ def test_a_barrier_in_a_device_function_stays_where_it_is(kernel: Any) -> None:
 
 
 def test_global_memory_between_two_barriers(kernel: Any) -> None:
-    """Issue 1106, the path finder: neighbours read what was there before the barrier."""
+    """Issue 1106, the path finder: neighbors read what was there before the barrier."""
 
     @kernel
     def step(item: dp.NdItem, previous: Any, wall: Any, result: Any) -> None:
@@ -173,7 +173,7 @@ def test_divergent_work_and_private_memory_before_barriers(kernel: Any) -> None:
     """Issue 1106: nested functions, private and local memory, barriers."""
 
     @dp.device_func
-    def neighbour(item: Any, local: Any, lid: Any, value: Any) -> Any:
+    def neighbor(item: Any, local: Any, lid: Any, value: Any) -> Any:
         local[lid] = value
         dp.group_barrier(item.get_group())
         return local[(lid + 1) % item.get_local_range(0)]
@@ -192,9 +192,9 @@ def test_divergent_work_and_private_memory_before_barriers(kernel: Any) -> None:
         private = dp.PrivateArray(4, np.int64)
         for k in range(4):
             private[k] = value + k
-        first = neighbour(item, local, lid, private[lid % 4])
+        first = neighbor(item, local, lid, private[lid % 4])
         dp.group_barrier(group)
-        second = neighbour(item, local, lid, first)
+        second = neighbor(item, local, lid, first)
         if lid < 5:
             out[i] = first + second
         else:

@@ -289,7 +289,7 @@ def test_what_is_only_an_index_may_be_taken_not_to_overflow(
     lowered = lowered_modules(monkeypatch)
 
     @dp.kernel
-    def neighbour(item: dp.Item, x: Any, y: Any) -> None:
+    def neighbor(item: dp.Item, x: Any, y: Any) -> None:
         y[item.get_id(0)] = x[3 * x[0] + 1]
 
     @dp.kernel
@@ -307,7 +307,7 @@ def test_what_is_only_an_index_may_be_taken_not_to_overflow(
         y[0] = 3 * x[0] + 1 > x[0]
 
     for kernel, is_told in (
-        (neighbour, True),
+        (neighbor, True),
         (compared, True),
         (stored, False),
         (compared_alone, False),

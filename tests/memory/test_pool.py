@@ -346,7 +346,7 @@ def test_a_small_request_does_not_pin_a_large_block(
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]])
-def test_free_neighbours_are_joined_when_a_request_needs_it(
+def test_free_neighbors_are_joined_when_a_request_needs_it(
     driver: Driver, pools: Pools, queue: Queue, order: list[int]
 ) -> None:
     pools.allocate(queue, "device", 64 * MiB)

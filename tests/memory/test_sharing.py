@@ -17,7 +17,7 @@ import dparray as dp
 
 
 @pytest.mark.parametrize("library", [dpnp, dpnp.tensor])
-def test_a_neighbour_writes_into_what_a_pending_array_read(library: Any) -> None:
+def test_a_neighbor_writes_into_what_a_pending_array_read(library: Any) -> None:
     theirs = library.ones(5)
     ours = dp.asarray(theirs)
     y = ours + 1

@@ -1,4 +1,4 @@
-"""A decision tree, nearest neighbours, naive Bayes and a confusion matrix, on made-up flowers."""
+"""A decision tree, nearest neighbors, naive Bayes and a confusion matrix, on made-up flowers."""
 
 import numpy as np
 
@@ -64,7 +64,7 @@ distances = np.sqrt(((X[:, None] - X) ** 2).sum(axis=-1))
 np.fill_diagonal(distances, np.inf)
 nearest = np.argpartition(distances, 3, axis=1)[:, :3]
 votes = np.apply_along_axis(lambda line: np.bincount(line, minlength=3), 1, y[nearest])
-by_neighbours = votes.argmax(axis=1)
+by_neighbors = votes.argmax(axis=1)
 
 means = np.array([X[y == label].mean(axis=0) for label in range(3)])
 variances = np.array([X[y == label].var(axis=0) for label in range(3)])
@@ -72,7 +72,7 @@ log_p = -0.5 * (np.log(2 * np.pi * variances) + (X[:, None] - means) ** 2 / vari
 posterior = np.exp(log_p - log_p.max(axis=1, keepdims=True))
 posterior /= posterior.sum(axis=1, keepdims=True)
 by_bayes = np.argmax(posterior, axis=1)
-print(f"neighbours {np.mean(by_neighbours == y):.3f}, Bayes {np.mean(by_bayes == y):.3f}")
+print(f"neighbors {np.mean(by_neighbors == y):.3f}, Bayes {np.mean(by_bayes == y):.3f}")
 precision = np.diag(confusion) / confusion.sum(axis=0)
 recall = np.diag(confusion) / confusion.sum(axis=1)
 standard = (X - X.mean(0)) / X.std(0, ddof=1)

@@ -8,7 +8,7 @@ board[1:4, 1:4] = glider
 board[7, 5:8] = True
 
 
-def neighbours(board):
+def neighbors(board):
     shifts = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
     return sum(np.roll(board, shift, axis=(0, 1)).astype(np.uint8) for shift in shifts)
 
@@ -19,7 +19,7 @@ def show(board):
 
 
 def step(board):
-    count = neighbours(board)
+    count = neighbors(board)
     return (count == 3) | (board & (count == 2))
 
 
@@ -33,7 +33,7 @@ print(population, {True: "lives", False: "dead"}[bool(history[-1].any())])
 padded = np.pad(board, 1, mode="wrap")
 windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3))
 by_windows = windows.sum(axis=(2, 3)) - board
-assert np.array_equal(by_windows, neighbours(board))
+assert np.array_equal(by_windows, neighbors(board))
 seen = {b.tobytes() for b in history}
 print(len(seen), "different boards")
 rows, columns = np.nonzero(history[4])
@@ -53,5 +53,5 @@ result = {
     "age": age,
     "where": where,
     "packed": packed,
-    "counts": np.bincount(neighbours(board).ravel(), minlength=9),
+    "counts": np.bincount(neighbors(board).ravel(), minlength=9),
 }

@@ -13,7 +13,7 @@ import pytest
 import dparray as dp
 from dparray._runtime import rounding
 
-# Primes, neighbours of powers of two, short rows, and what drivers divide themselves.
+# Primes, neighbors of powers of two, short rows, and what drivers divide themselves.
 RANGES = [
     (1,),
     (7,),

@@ -41,7 +41,7 @@ def test_the_same(kernel: Any) -> None:
 
 
 @dp.kernel
-def neighbours(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+def neighbors(item: dp.Item, x: Any, y: Any, out: Any) -> None:
     i = item.get_id(0)
     out[i] = math.nextafter(x[i], y[i])
 
@@ -52,7 +52,7 @@ def test_the_next_number_is_that_of_the_dtype(dtype: str) -> None:
     y = np.array([2, 0, -1, 0.0, 0, 3, 1], dtype)
     for run in (dp.call_kernel, dp.simulate):
         out = dp.zeros(len(x), dtype=dtype)
-        run(neighbours, dp.Range(len(x)), dp.asarray(x), dp.asarray(y), out)
+        run(neighbors, dp.Range(len(x)), dp.asarray(x), dp.asarray(y), out)
         np.testing.assert_array_equal(out.asnumpy(), np.nextafter(x, y))
 
 

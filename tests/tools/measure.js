@@ -1,17 +1,17 @@
 // What a person could not read in the element `arguments[0]`, as a list of sentences.
 //
-// Contrast is that of WCAG 2. Colours are taken as the page computes them, with opacity and what lies
+// Contrast is that of WCAG 2. Colors are taken as the page computes them, with opacity and what lies
 // behind blended in.
 
 const root = arguments[0];
 const complaints = [];
 
-function parsed(colour) {
+function parsed(color) {
   const canvas = parsed.canvas || (parsed.canvas = new OffscreenCanvas(1, 1).getContext("2d",
     { willReadFrequently: true }));
   canvas.clearRect(0, 0, 1, 1);
   canvas.fillStyle = "rgba(0, 0, 0, 0)";
-  canvas.fillStyle = colour;
+  canvas.fillStyle = color;
   canvas.fillRect(0, 0, 1, 1);
   const [red, green, blue, alpha] = canvas.getImageData(0, 0, 1, 1).data;
   return [red, green, blue, alpha / 255];
@@ -23,16 +23,16 @@ function over(front, back, opacity) {
 }
 
 function background(element) {
-  const colour = element ? background(element.parentElement) : [255, 255, 255, 1];
-  return element ? over(parsed(getComputedStyle(element).backgroundColor), colour, 1) : colour;
+  const color = element ? background(element.parentElement) : [255, 255, 255, 1];
+  return element ? over(parsed(getComputedStyle(element).backgroundColor), color, 1) : color;
 }
 
 function opacity(element) {
   return element ? getComputedStyle(element).opacity * opacity(element.parentElement) : 1;
 }
 
-function luminance(colour) {
-  const [red, green, blue] = colour.slice(0, 3).map((value) => {
+function luminance(color) {
+  const [red, green, blue] = color.slice(0, 3).map((value) => {
     const part = value / 255;
     return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
   });
@@ -44,11 +44,11 @@ function contrast(one, other) {
   return (high + 0.05) / (low + 0.05);
 }
 
-function compare(element, colour, back, what) {
-  const ratio = contrast(over(parsed(colour), back, opacity(element)), back);
+function compare(element, color, back, what) {
+  const ratio = contrast(over(parsed(color), back, opacity(element)), back);
   if (ratio < 4.5) {
     complaints.push(`${what}: contrast ${ratio.toFixed(2)}, at least 4.5 is needed ` +
-      `(${colour} on ${back.slice(0, 3).map(Math.round)})`);
+      `(${color} on ${back.slice(0, 3).map(Math.round)})`);
   }
 }
 

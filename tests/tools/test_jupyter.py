@@ -251,7 +251,7 @@ def complaints(browser: Any, name: str, area: Any) -> list[str]:
     """What is wrong with what a cell shows."""
     said = [f"{word!r} is missing" for word in WORDS.get(name, ()) if word not in area.text]
     pictures = 0
-    # A traceback has IPython's colours, which are not ours to judge.
+    # A traceback has IPython's colors, which are not ours to judge.
     for part in area.find_elements(
         "css selector",
         ".jp-OutputArea-output:is(.jp-RenderedHTMLCommon, .jp-RenderedImage, .jp-RenderedText)"

@@ -81,10 +81,10 @@ def line(html: Text) -> dict[str, str]:
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast of two colours as WCAG 2 defines it."""
+    """The contrast of two colors as WCAG 2 defines it."""
 
-    def luminance(colour: str) -> float:
-        parts = np.frombuffer(bytes.fromhex(colour.removeprefix("#")), np.uint8) / 255
+    def luminance(color: str) -> float:
+        parts = np.frombuffer(bytes.fromhex(color.removeprefix("#")), np.uint8) / 255
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         return float(linear @ [0.2126, 0.7152, 0.0722])
 
@@ -235,13 +235,13 @@ def test_a_line_has_gaps_where_values_are_not_finite() -> None:
     assert "inf" not in path
 
 
-def test_a_matrix_has_a_heat_map_without_colour_for_nan() -> None:
+def test_a_matrix_has_a_heat_map_without_color_for_nan() -> None:
     values = np.add.outer(np.arange(10.0), np.arange(20.0))
     values[2, 3] = np.nan
-    colours = pixels(shown(dp.asarray(values)))
-    assert colours.shape == (10, 20, 4)
-    assert colours[2, 3, 3] == 0
-    lightness = colours[..., :3] @ [0.3, 0.59, 0.11]
+    colors = pixels(shown(dp.asarray(values)))
+    assert colors.shape == (10, 20, 4)
+    assert colors[2, 3, 3] == 0
+    lightness = colors[..., :3] @ [0.3, 0.59, 0.11]
     assert lightness[0, 0] < lightness[5, 10] < lightness[9, 19]
 
 
@@ -354,8 +354,8 @@ def test_the_graph_has_a_box_for_each_operation_with_lines_from_above_and_none_o
     for operation, (start, end) in zip(plan.operations, boxes, strict=True):
         top = ((start[0] + end[0]) / 2, start[1])
         assert any(np.allclose(top, way, atol=1) for way in ends) == (operation.kernel is not None)
-    colours = {found.attrib["stroke"] for found in graph.findall("{*}path")}
-    assert all(contrast(colour, page) >= 3 for colour in colours for page in PAGES)
+    colors = {found.attrib["stroke"] for found in graph.findall("{*}path")}
+    assert all(contrast(color, page) >= 3 for color in colors for page in PAGES)
 
 
 # -- errors ---------------------------------------------------------------------------------------
@@ -396,7 +396,7 @@ def test_names_in_errors_are_no_markup() -> None:
 # -- what all cards keep to -----------------------------------------------------------------------
 
 
-def test_cards_have_no_script_no_reference_to_outside_and_no_fixed_text_colour() -> None:
+def test_cards_have_no_script_no_reference_to_outside_and_no_fixed_text_color() -> None:
     values = (
         dp.arange(100.0), dp.ones((20, 20)) * 2, dp.Device("cpu"), dp.devices(), dp.memory.stats(),
         shift, squared, dp.explain(dp.ones(9) + 1),

@@ -104,7 +104,7 @@ def mandelbrot(
     Args:
         shape: ``(height, width)`` of the result.
         left, top: real and imaginary part of the point of element ``[0, 0]``.
-        step: distance of neighbours; the imaginary part falls with the row.
+        step: distance of neighbors; the imaginary part falls with the row.
         limit: the most iterations, at least 1.
         dtype: float32 or float64, to compute in.
         device, sycl_queue: where to compute; the default device if neither is given.
