@@ -1,12 +1,12 @@
-"""A pytest plugin that treats the CPU device as a GPU: the kernels and paths of a GPU, real values.
+"""Treat the CPU device as a GPU, as a pytest plugin: GPU kernels and code paths, real values.
 
     PYTHONPATH=tests python -m pytest -p as_gpu tests/evaluate tests/algorithms
 
 ``make as-gpu`` runs a part of the cases, ``AS_GPU_PART=K/N``: those whose names hash to K.
 
-The host may not compute, and kernels are divided as on a GPU of the Xe family. Device memory is out
-of the host's reach: whoever asks for its bytes at their own address gets a :class:`HostAccess`, and
-only commands of the queue copy it.
+The host may not compute, and kernels are divided as on a GPU of the Xe family. The host cannot
+reach device memory: code that asks for its bytes at their own address gets a :class:`HostAccess`,
+and only commands of the queue copy it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 
 import pytest
 
-# Of an Iris Xe: 96 units, groups of 512, 64 KiB of local memory. The sub-group sizes stay the
-# device's own, which executes the kernels.
+# The values of an Iris Xe: 96 compute units, work-groups of 512, 64 KiB of local memory. The
+# sub-group sizes stay those of the CPU device, which executes the kernels.
 UNITS = 96
 GROUP = 512
 LOCAL_MEMORY = 1 << 16
 
-# Tests of the CPU's own paths, which a GPU does not have.
+# Tests of code paths that only a CPU device has.
 CPU_ONLY = (
     "test_at_once",
     "test_calibration",
@@ -41,9 +41,9 @@ CPU_ONLY = (
 )
 
 
-# Tests of how a CPU divides a reduction, sorts, selects and shares memory with the host; and of
-# dpnp's sort of narrow integers and of copies between sub-devices, which end or hang the process in
-# the CPU's driver. Elsewhere dparray works around both.
+# Some of these tests cover how a CPU divides a reduction, sorts, selects and shares memory with the
+# host. The others use dpnp's sort of narrow integers or copies between sub-devices, which end or
+# hang the process in the CPU driver. Elsewhere dparray works around both.
 OF_CPU_FORMS = (
     "test_an_error_of_a_thread_is_raised_by_the_caller",
     "test_copies_between_sub_devices_of_one_context",
@@ -61,7 +61,7 @@ OF_CPU_FORMS = (
 
 
 def _replace(old: Any, new: Any) -> None:
-    """Replace an object in every module of dparray that has it under some name."""
+    """Replace an object in every module of dparray that refers to it."""
     for module in list(sys.modules.values()):
         if (getattr(module, "__name__", "") or "").startswith("dparray"):
             for name, value in list(vars(module).items()):
@@ -70,11 +70,11 @@ def _replace(old: Any, new: Any) -> None:
 
 
 class HostAccess(AssertionError):
-    """The calling thread was about to read or write device memory at its own address."""
+    """Report that the calling thread was about to access device memory at its own address."""
 
 
 def _refuse_host_access() -> None:
-    """Let nothing make a NumPy array over device memory, as none can be made on a GPU."""
+    """Forbid NumPy arrays over device memory, which are impossible on a GPU."""
     from dparray.memory import blocks, segments, staging
 
     def guarded(kind: type) -> property:
@@ -102,8 +102,8 @@ def _refuse_host_access() -> None:
 
 
 def play_gpu() -> None:
-    """Treat every device of this process as a GPU, from here on."""
-    import_module("dparray._evaluate.evaluate")  # those that have the functions under a name
+    """Treat every device of this process as a GPU from now on."""
+    import_module("dparray._evaluate.evaluate")  # modules that import these functions by name
     import_module("dparray.algorithms")
     from dparray._evaluate import tuning
     from dparray._runtime import device_facts

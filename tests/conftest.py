@@ -1,4 +1,4 @@
-"""What all tests share: a cache of their own, and the queues that arrays are tried on."""
+"""Fixtures of all tests: a separate cache, and the queues on which arrays are tested."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _drivers_dir = pytest.StashKey[tempfile.TemporaryDirectory]()
 
 _QUEUES = ["cpu", "sub-device-1", "sub-device-2", "second-queue"]
 _DRIVERS = "OCL_ICD_FILENAMES"
-# Whether to load the CPU driver twice: the fixture `queue` then has a second real device. A process
-# finds its drivers once, so it is for all of its tests.
+# Whether to load the CPU driver twice: the fixture `queue` then has a second real device. The
+# loader finds drivers once per process, so this holds for all tests of the process.
 if os.environ.get("DPARRAY_TEST_SECOND_PLATFORM"):
     _QUEUES.append("second-platform")
 
 
 def drivers_with_a_copy(folder: Path) -> str | None:
-    """What makes two platforms of the CPU driver: it and a copy of it, as the loader takes them.
+    """Return the loader's value that makes two platforms of the CPU driver: the driver and a copy.
 
-    The copy is a library of its own, with USM, a context and a DLPack number of its own. None if
-    the driver is not one of this environment. Nothing of dparray is imported: the loader reads
-    its variable once.
+    The copy is a separate library with its own USM, context and DLPack number. Return None if the
+    driver does not belong to this environment. Nothing of dparray is imported, because the loader
+    reads its variable once.
     """
     driver = Path(os.environ.get(_DRIVERS) or Path(sys.prefix, "lib", "libintelocl.so"))
     if not driver.is_file():
@@ -54,13 +54,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Give the session its own kernel cache, before anything imports dparray.
 
     ``DPARRAY_TEST_CACHE`` names a folder that keeps it for the next session. It also reaches the
-    processes that tests start, and pytest's workers. Kernels that users have compiled neither help
-    nor hurt a test.
+    processes that tests start, and pytest's workers. Kernels compiled outside of the tests have no
+    influence on them.
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     if config.getoption("--all"):
-        os.environ["DPARRAY_TEST_ALL"] = "1"  # read by `tests.support.examples`, in workers, too
+        os.environ["DPARRAY_TEST_ALL"] = "1"  # read by `tests.support.examples`, also in workers
     if kept := os.environ.get("DPARRAY_TEST_CACHE"):
         os.environ["DPARRAY_CACHE_DIR"] = os.path.abspath(kept)
     else:
@@ -68,14 +68,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_cache_dir] = directory
         os.environ["DPARRAY_CACHE_DIR"] = directory.name
     # dpnp's kernels take 50 to 250 ms to build in each context of each process, and 5 ms to load.
-    # SYCL keeps them by a digest of kernel and driver version, so they may outlive the session.
+    # SYCL stores them by a digest of kernel and driver version, so they may outlive the session.
     os.environ.setdefault("SYCL_CACHE_PERSISTENT", "1")
     os.environ.setdefault("SYCL_CACHE_DIR", str(config.rootpath / "build" / "sycl-cache"))
-    os.environ.setdefault("DPARRAY_KERNEL_STORE", "")  # nor does what `make kernels` has compiled
-    os.environ.setdefault("DPARRAY_NOTICES", "0")  # `pytest -s` at a terminal
-    # Launches cost nothing, so that arrays of 10,000 elements are large: tests stay quick.
+    # the kernels of `make kernels` are not used either
+    os.environ.setdefault("DPARRAY_KERNEL_STORE", "")
+    os.environ.setdefault("DPARRAY_NOTICES", "0")  # for `pytest -s` at a terminal
+    # Launches are modeled as free, so that arrays of 10,000 elements count as large and tests stay
+    # quick.
     os.environ.setdefault("DPARRAY_COST_MODEL", '{"launch": 1e-9, "wake": 1e-9}')
-    os.environ.setdefault("DPARRAY_BACKGROUND_COMPILE", "0")  # they count kernels
+    os.environ.setdefault("DPARRAY_BACKGROUND_COMPILE", "0")  # the tests count kernels
     if "second-platform" in _QUEUES:
         copies = tempfile.TemporaryDirectory(prefix="dparray-test-drivers-")
         config.stash[_drivers_dir] = copies
@@ -99,7 +101,7 @@ def pytest_collection() -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     if config.getoption("dist") != "loadfile":
         return None
-    from tests.scheduler import FileScheduling  # pytest-xdist need not be installed
+    from tests.scheduler import FileScheduling  # pytest-xdist is optional
 
     return FileScheduling(config, log)
 
@@ -115,7 +117,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """A collection of garbage, which some tests ask for often, need not visit every test."""
+    """Freeze the garbage collector's objects, so that a collection need not visit every test."""
     gc.enable()
     gc.collect()
     gc.freeze()
@@ -125,8 +127,8 @@ def pytest_collection_finish() -> None:
 def _forget_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Drop plans, kernels and free USM memory after each module, to keep workers small.
 
-    100 kernels keep 50 MB.
-    Also those of the module's own kernel functions, which live as long as the session.
+    100 kernels take 50 MB. The kernels of the module's own kernel functions are dropped, too,
+    because these functions live as long as the session.
     """
     yield
     if "dparray" in sys.modules:
@@ -141,7 +143,9 @@ def _forget_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
                 if isinstance(each, KernelFunction):
                     each._kernels, each._orders = {}, {}
         gc.collect()
-        gc.freeze()  # Libraries were imported: 0.5 s for each collection that visits all they have.
+        # Without this, each collection visits all objects of the imported libraries, which takes
+        # 0.5 s.
+        gc.freeze()
         dp.memory.release()
         _give_memory_back()
 
@@ -154,8 +158,8 @@ def _give_memory_back() -> None:
 
 @functools.cache
 def _queues() -> dict[str, Any]:
-    """The queues by name; made once, so that a test finds what another test has compiled."""
-    import dparray as dp  # finds the driver, which it can only before dpctl is imported
+    """Return the queues by name; they are created once, so that tests share compiled kernels."""
+    import dparray as dp  # finds the driver, which works only before dpctl is imported
 
     # isort: split
     import dpctl
@@ -173,9 +177,10 @@ def _queues() -> dict[str, Any]:
 
 @pytest.fixture(params=_QUEUES)
 def queue(request: pytest.FixtureRequest) -> Any:
-    """A ``dpctl.SyclQueue``: the CPU's canonical one, two sub-devices', a second one.
+    """Return a ``dpctl.SyclQueue``: the CPU's default queue, one of two sub-devices, a second
+    queue.
 
-    With ``DPARRAY_TEST_SECOND_PLATFORM=1`` also that of a second real device.
+    With ``DPARRAY_TEST_SECOND_PLATFORM=1`` there is also the queue of a second real device.
     """
     queues = _queues()
     if request.param not in queues:
@@ -185,7 +190,7 @@ def queue(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture(params=["host", "device"])
 def executor(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Small arrays on a CPU device are computed by the host; here also by the device's kernels."""
+    """Run the test twice: small arrays are computed by the host, then by kernels of the device."""
     import dparray as dp
 
     with dp.config.override(host_tier=request.param == "host"):
@@ -194,13 +199,13 @@ def executor(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def new_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel cache on disk is empty, also where another test compiled the same kernels."""
+    """Empty the kernel cache on disk, also if another test compiled the same kernels."""
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path / "kernels"))
 
 
 @pytest.fixture
 def fused() -> Iterator[None]:
-    """Everything that can be is computed by generated kernels."""
+    """Force generated kernels for everything that they can compute."""
     from dparray._evaluate import limits
 
     with limits.force("fused"):
@@ -209,7 +214,7 @@ def fused() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def seeming_busy() -> Callable[[], contextlib.AbstractContextManager[None]]:
-    """A context where all queues seem to work, so that nothing is computed at once."""
+    """Return a context where all queues seem busy, so that the host computes nothing eagerly."""
     from dparray._evaluate import host
     from dparray._runtime import queues as queues_module
 

@@ -1,7 +1,7 @@
-"""Say where a worker of pytest-xdist was when it crashed, or when a test took too long.
+"""Report where a pytest-xdist worker was when it crashed, or when a test took too long.
 
-Python's fault handler writes the stacks to standard error, far from the report. Each worker has
-a file for them here, and the report of the test holds it.
+Python's fault handler writes the stacks to standard error, far from the report. Here each worker
+has a file for them, and the report of the test includes it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def configure(config: pytest.Config) -> None:
         config.stash[_folder] = tempfile.TemporaryDirectory(prefix="dparray-test-crashes-")
         os.environ[_FOLDER] = config.stash[_folder].name
     elif fault_handler_stderr_fd_key in config.stash:
-        # No public option of pytest names the file.
+        # pytest has no public option for this file.
         with Path(os.environ[_FOLDER], worker).open("w") as file:
             os.dup2(file.fileno(), config.stash[fault_handler_stderr_fd_key])
         faulthandler.enable(config.stash[fault_handler_stderr_fd_key])
@@ -63,7 +63,7 @@ def has_timed_out(node: Any) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_handlecrashitem(crashitem: str, report: Any, sched: Any) -> None:
-    """Add the stacks to the report; a test that runs again is no failure yet."""
+    """Add the stacks to the report; a test that is repeated does not count as a failure yet."""
     report.longrepr += "\n" + innermost_calls(stacks_of(report.node))[:_LONGEST]
     if crashitem == sched.runs_again:
         report.outcome = "skipped"

@@ -1,15 +1,14 @@
-"""Which of the collected cases run: a sample by default, all with ``--all``.
+"""Select the cases to run: a sample by default, all with ``--all``.
 
-109 test functions hold three quarters of the 31,000 cases, most of them grids of parameters. By
-default a function runs cases until every value of every parameter has occurred, but at most
+Three quarters of the 31,000 cases belong to 109 test functions, most of them grids of parameters.
+By default a function runs cases until every value of every parameter has occurred, but at most
 `MAX_CASES`. Among equally useful cases a hash of the name decides, so the choice is the same on
 every machine. The fixture ``queue`` is the CPU and one sub-device, and tests marked ``slow`` or
-``static`` are left out. Properties are tested with a quarter of their examples
-(`tests.support.examples`).
+``static`` are left out. Property tests use a quarter of their examples (`tests.support.examples`).
 
-``--all`` runs every case, ``--all --part 2/3`` one of three disjoint parts of them. A file named on
-the command line runs with its slow and static tests, a test named there (``file.py::test``) with
-all of its cases.
+``--all`` runs every case, ``--all --part 2/3`` one of three disjoint parts. A file named on the
+command line runs with its slow and static tests, a test named there (``file.py::test``) with all of
+its cases.
 """
 
 from __future__ import annotations
@@ -81,14 +80,15 @@ def _parameters(item: pytest.Item) -> dict[str, object]:
 
 
 def _values(item: pytest.Item) -> frozenset[tuple[str, int]]:
-    """Return each parameter of a case with the identity of its value: cases share the objects."""
+    """Return each parameter of a case with the identity of its value; cases share these objects."""
     return frozenset((name, id(value)) for name, value in _parameters(item).items())
 
 
 def sample(cases: Iterable[pytest.Item], count: int = MAX_CASES) -> list[pytest.Item]:
     """Choose cases of a function until every parameter value has occurred, but at most ``count``.
 
-    Each step takes the case that has the most values which no chosen case has (a greedy cover).
+    Each step takes the case with the largest number of values that no chosen case has (a greedy
+    cover).
     """
     left = sorted(cases, key=_hash)
     chosen: list[pytest.Item] = []

@@ -1,8 +1,8 @@
-"""Which worker of pytest-xdist runs which file.
+"""Assign test files to the workers of pytest-xdist.
 
-As with ``--dist loadfile``, but pytest-xdist 3.8 waits forever once a worker has crashed: it hands
-the files which that worker had finished to the others, and nobody reports on a file of no tests.
-It also runs the crashed test again until all workers have crashed.
+This works like ``--dist loadfile``. But pytest-xdist 3.8 waits forever once a worker has crashed:
+it hands the files that the worker had finished to the other workers, and a file without tests is
+never reported. It also repeats the crashed test until all workers have crashed.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from tests import crashes
 
 
 class FileScheduling(LoadFileScheduling):
-    """Hand out the tests of a file together; after a crash, only those that have not begun.
+    """Assign the tests of a file together; after a crash, only those that have not begun.
 
-    A test that took too long runs a second time: in one of many runs of the suite, a call of SYCL's
-    runtime or of a driver never returns. That is reported with the stacks of all threads, and fails
-    the run only if it happens to the same test again.
+    A test that took too long runs a second time, because on rare occasions a call of the SYCL
+    runtime or of a driver never returns. The repetition is reported with the stacks of all threads.
+    The run fails only if the same test takes too long again.
     """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._timed_out: set[str] = set()
-        #: The test of the last crash, if it runs again.
+        #: The test of the last crash, if it is repeated.
         self.runs_again: str | None = None
 
     def remove_node(self, node: Any) -> str | None:
-        """Take the worker out, and return the test that it crashed in."""
+        """Take the worker out, and return the test in which it crashed."""
         work = self.assigned_work[node]
         self.assigned_work[node] = {
             file: tests for file, tests in work.items() if not all(tests.values())

@@ -1,8 +1,8 @@
-"""What tests of several folders share: values, comparisons, observed events, one executor for all.
+"""Helpers of several folders: values, comparisons, observed events, one backend for all work.
 
-An executor is forced with :func:`forced`, or for a whole file by a fixture of ``conftest.py``:
+A backend is forced with :func:`forced`, or for a whole file by a fixture of ``conftest.py``:
 ``pytestmark = pytest.mark.usefixtures("fused")`` (generated kernels) or ``"executor"`` (each test
-twice, with the host's shortcut for small arrays and without). Behind both is one switch,
+twice, with and without the host's fast path for small arrays). Both use one switch,
 :func:`dparray._evaluate.limits.force`; no test patches the limits themselves.
 """
 
@@ -31,7 +31,8 @@ from dparray.memory import copies
 def examples(count: int) -> int:
     """Return how many examples hypothesis draws for a test: ``count`` with ``--all``.
 
-    By default a quarter of them, but at least 4. ``DPARRAY_TEST_EXAMPLES`` is the number for all.
+    The default is a quarter of the count, but at least 4. ``DPARRAY_TEST_EXAMPLES`` sets the number
+    for all tests.
     """
     chosen = os.environ.get("DPARRAY_TEST_EXAMPLES")
     if chosen:
@@ -40,7 +41,7 @@ def examples(count: int) -> int:
 
 
 def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:
-    """Numbers from -1 to 1, or integers from 0 to 6."""
+    """Return numbers from -1 to 1, or integers from 0 to 6."""
     generator = np.random.default_rng(seed)
     if np.dtype(dtype).kind == "f":
         return generator.uniform(-1, 1, shape).astype(dtype)
@@ -48,31 +49,33 @@ def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:
 
 
 def normal(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
-    """Normally distributed numbers, others for another shape."""
+    """Return normally distributed numbers, which differ for each shape."""
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
 
 
 def counts(shape: Any, dtype: str, below: int = 3, seed: int = 0) -> np.ndarray:
-    """Few different numbers, whose sums are exact in every dtype: 0, 1, ... less than ``below``."""
+    """Return few different numbers, whose sums are exact in every dtype: 0, 1, ... less than
+    ``below``.
+    """
     return np.random.default_rng(seed).integers(0, below, shape).astype(dtype)
 
 
 def numbered(shape: tuple[int, ...]) -> np.ndarray:
-    """An array whose elements all differ."""
+    """Return an array whose elements all differ."""
     return np.arange(prod(shape), dtype="int32").reshape(shape)
 
 
 def on_device(value: Any) -> Any:
-    """NumPy's arrays as ours, also inside of tuples and lists."""
+    """Convert NumPy arrays to dparray's, also inside of tuples and lists."""
     if isinstance(value, tuple | list):
         return type(value)(on_device(each) for each in value)
     return dp.asarray(value) if isinstance(value, np.ndarray) else value
 
 
 def same(found: Any, wanted: Any, tolerance: float = 1e-5, atol: float | None = None) -> None:
-    """An array of ours with NumPy's dtype, shape and values.
+    """Assert that a dparray array has NumPy's dtype, shape and values.
 
-    ``tolerance`` is relative, and absolute too where ``atol`` is not given. Integers are equal.
+    ``tolerance`` is relative, and also absolute unless ``atol`` is given. Integers must be equal.
     """
     wanted = np.asarray(wanted)
     assert isinstance(found, dp.ndarray)
@@ -92,13 +95,13 @@ class Launch(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The kernel's name."""
+        """Return the kernel's name."""
         return str(self.kernel.name)
 
 
 @contextmanager
 def observed(note: Callable[..., Any]) -> Iterator[None]:
-    """Inside the block, ``note(event, **values)`` is called for all that the library tells."""
+    """Call ``note(event, **values)`` for every event of the library inside the block."""
     unsubscribe = _hooks.subscribe(note)
     try:
         yield
@@ -108,7 +111,7 @@ def observed(note: Callable[..., Any]) -> Iterator[None]:
 
 @contextmanager
 def counted() -> Iterator[Counter[str]]:
-    """How often each event happened; compiles and launches also by kernel: ``"launch add"``."""
+    """Count each event; compilations and launches also by kernel: ``"launch add"``."""
     events: Counter[str] = Counter()
 
     def note(event: str, **values: Any) -> None:
@@ -122,7 +125,7 @@ def counted() -> Iterator[Counter[str]]:
 
 @contextmanager
 def launched() -> Iterator[list[Launch]]:
-    """The launches of kernels inside the block, in order."""
+    """Record the launches of kernels inside the block, in order."""
     launches: list[Launch] = []
 
     def note(event: str, **values: Any) -> None:
@@ -134,14 +137,14 @@ def launched() -> Iterator[list[Launch]]:
 
 
 def kernels_of(compute: Callable[[], Any]) -> list[str]:
-    """The names of the kernels that a computation launches."""
+    """Return the names of the kernels that a computation launches."""
     with launched() as launches:
         compute()
     return [launch.name for launch in launches]
 
 
 def lowered_modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is compiled from now to the end of the test, as text before LLVM's passes."""
+    """Record the modules compiled until the end of the test, as text before LLVM's passes."""
     found: list[str] = []
     optimised = passes._optimised
 
@@ -154,15 +157,15 @@ def lowered_modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def forced(executor: str) -> AbstractContextManager[None]:
-    """Everything that it can is computed by ``"fused"``, ``"library"`` or ``"host"``.
+    """Force ``"fused"``, ``"library"`` or ``"host"`` for everything that the backend can compute.
 
-    ``"host"`` leaves the choice as it is: small arrays are computed there.
+    ``"host"`` leaves the choice as it is: the host computes small arrays.
     """
     return nullcontext() if executor == "host" else limits.force(executor)
 
 
 def leave_out_radix_sort(set_attribute: Callable[[Any, str, Any], object]) -> None:
-    """Let dpnp sort 8-bit and 16-bit keys by merging, where the CPU device plays a GPU.
+    """Make dpnp sort 8-bit and 16-bit keys by merging where the CPU device is treated as a GPU.
 
     Twice in some forty runs of the suite, Intel's CPU driver (2026.2) ended the process or never
     returned while it compiled dpnp's radix sort. On a CPU dparray does not use it.
@@ -175,27 +178,28 @@ def leave_out_radix_sort(set_attribute: Callable[[Any, str, Any], object]) -> No
 
 @dp.kernel
 def _hold(item: Any, gate: Any, x: Any, y: Any) -> None:
-    # It ends by itself, so that a host that waits for it fails and does not hang.
-    for _ in range(3_000_000_000):  # several seconds
+    # It ends by itself, so that a test whose host waits for it fails instead of hanging.
+    for _ in range(3_000_000_000):  # takes several seconds
         if dp.AtomicRef(gate, 0).load() != 0:
             break
     x[item.get_id(0)] = y[item.get_id(0)] + 1
 
 
 def launch_held(queue: Any, x: Any, y: Any) -> tuple[Event, np.ndarray]:
-    """A kernel that writes the first element of ``x`` and reads that of ``y``, and its gate: it
-    runs until that is 1.
+    """Launch a kernel that writes the first element of ``x`` and reads that of ``y``.
+
+    Return its gate. The kernel runs until the gate is 1.
     """
     gate = dp.asarray(np.ones(1, np.int32), sycl_queue=queue)
     seen = copies.host_view(materialize(gate))
-    dp.call_kernel(_hold, dp.Range(1), gate, x, y).wait()  # compiled, built and loaded
+    dp.call_kernel(_hold, dp.Range(1), gate, x, y).wait()  # compile, build and load it first
     seen[0] = 0
     return dp.call_kernel(_hold, dp.Range(1), gate, x, y), seen
 
 
 @contextmanager
 def held(queue: Any, x: Any, y: Any) -> Iterator[Event]:
-    """A kernel that writes the first element of ``x`` and reads that of ``y`` runs all the time."""
+    """Keep a kernel running that writes the first element of ``x`` and reads that of ``y``."""
     event, seen = launch_held(queue, x, y)
     try:
         yield event
@@ -206,7 +210,7 @@ def held(queue: Any, x: Any, y: Any) -> Iterator[Event]:
 
 
 class Waiting:
-    """A call in a thread of its own, which is expected to wait."""
+    """A call in a separate thread, which is expected to wait."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._begun = threading.Event()

@@ -1,4 +1,4 @@
-"""Ten operations end to end: the first thing to run after a change (`make tiny`)."""
+"""Ten operations end to end: the first tests to run after a change (`make tiny`)."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Build SPIR-V modules by the driver of the GPU that this process sees.
+"""Build SPIR-V modules with the driver of the GPU that this process sees.
 
     python build.py FOLDER OUT.json [DUMP_FOLDER]
 
-Of each module: whether it was built, the driver's log, the SIMD width, the bytes spilled, the kinds
-of memory accesses, the seconds and the processor's seconds. A crash of the compiler ends this
-process; run.py starts another one, which goes on with the next module. With a dump folder
-(IGC_ShaderDumpEnable=1 and IGC_DumpToCustomDir=DUMP_FOLDER/), facts of the instructions are read
-from the compiler's dump.
+The record of each module states whether it was built, the driver's log, the SIMD width, the bytes
+spilled, the kinds of memory accesses, the elapsed time and the CPU time. A crash of the compiler
+ends this process; run.py starts another one, which continues with the next module. With a dump
+folder (IGC_ShaderDumpEnable=1 and IGC_DumpToCustomDir=DUMP_FOLDER/), facts about the instructions
+are read from the compiler's dump.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GPU, _DOUBLE_CONFIG, _BUILD_LOG, _SPILL = 4, 0x1032, 0x1183, 0x4109
 
 
 def head_of(spirv: bytes) -> tuple[set[int], list[str]]:
-    """The capabilities and the entry points of a module."""
+    """Return the capabilities and the entry points of a module."""
     words, at = memoryview(spirv).cast("I"), 5
     capabilities, names = set(), []
     while at < len(words) and words[at] & 0xFFFF != _OP_FUNCTION:
@@ -41,7 +41,7 @@ def head_of(spirv: bytes) -> tuple[set[int], list[str]]:
 
 
 class Driver:
-    """The first GPU of the OpenCL loader, by its C functions."""
+    """The first GPU of the OpenCL loader, used through its C functions."""
 
     def __init__(self) -> None:
         self.lib = ctypes.CDLL(str(Path(sys.prefix, "lib/libOpenCL.so.1")))
@@ -72,7 +72,7 @@ class Driver:
         sys.exit("no GPU")
 
     def build(self, spirv: bytes, options: str, names: list[str]) -> dict[str, Any]:
-        """Build a module; its record."""
+        """Build a module; return its record."""
         lib, status, size = self.lib, c_int(), c_size_t()
         start, start_cpu = time.monotonic(), time.process_time()
         program = c_void_p(
@@ -106,7 +106,7 @@ class Driver:
 
 
 def of_assembly(path: Path) -> dict[str, Any]:
-    """SIMD width, spilled bytes and the counted messages to memory of a dumped kernel."""
+    """Return SIMD width, spilled bytes and the counted memory messages of a dumped kernel."""
     text = path.read_text(errors="replace")
     width = re.search(r"_simd(\d+)_", path.name)
     spilled = re.search(r"//\.spill size (\d+)", text)

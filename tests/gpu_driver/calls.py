@@ -1,8 +1,8 @@
-"""The call list: one call of the public interface a line of calls.txt, in groups.
+"""The call list: each line of calls.txt is one call of the public interface; lines form groups.
 
 On a simulated GPU only exceptions, crashes and hangs are reported: it computes nothing, so that all
-values are zero.
-Run as a script, it executes the calls from a number on and prints one line of JSON for each.
+values are zero. Run as a script, the module executes the calls from a given number on and prints
+one line of JSON for each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 
-# Groups whose calls are refused by design, or which need a second device.
+# Groups whose calls raise errors by design, or which need a second device.
 REFUSED = ("expected",)
 NEED_TWO_DEVICES = ("devices", "expected")
 
@@ -142,7 +142,7 @@ def funcs(item: dp.Item, x, out):
 
 
 def calls() -> Iterator[tuple[str, str]]:
-    """Group and text of each call."""
+    """Yield group and text of each call."""
     group = ""
     for line in (FOLDER / "calls.txt").read_text().splitlines():
         if line.startswith("["):
@@ -152,8 +152,8 @@ def calls() -> Iterator[tuple[str, str]]:
 
 
 def names() -> dict[str, Any]:
-    """The names that the calls use."""
-    # Kernels need a file: their source is read from it.
+    """Return the names that the calls use."""
+    # The source of kernels is read from their file, so they need one.
     path = Path(tempfile.mkdtemp()) / "kernels_of_users.py"
     path.write_text(KERNELS)
     found: dict[str, Any] = {"os": os}
@@ -178,12 +178,12 @@ def finish(value: Any) -> None:
 
 
 def start_from_zeros() -> None:
-    """Let every array that nothing has written be zero.
+    """Make every array zero that nothing has written.
 
-    The simulated device writes nothing, so results are whatever their memory held, and sizes that
-    follow from values would be anything. The allocator of this process clears new memory
-    (``MALLOC_PERTURB_`` in products.py); here the pool gives no memory out twice, and reads begin
-    with zeros.
+    The simulated device writes nothing, so results are the previous content of their memory, and
+    sizes computed from values would be arbitrary. The allocator of this process clears new memory
+    (``MALLOC_PERTURB_`` in products.py). Here the pool never reuses memory, and reads begin with
+    zeros.
     """
     from types import SimpleNamespace
 
@@ -226,7 +226,7 @@ def main() -> None:
             except Exception as error:
                 record["error"] = f"{type(error).__name__}: {str(error)[:400]}"
         print(json.dumps(record), file=answers, flush=True)
-    # The driver reads memory that it has freed while the process ends.
+    # The driver reads freed memory while the process ends.
     os._exit(0)
 
 

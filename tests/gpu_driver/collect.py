@@ -1,9 +1,10 @@
-"""Write the SPIR-V modules that a GPU would be given into a folder, on the CPU device.
+"""Write the SPIR-V modules that a GPU would get into a folder, on the CPU device.
 
     python collect.py FOLDER
 
-The calls of the call list run with the CPU device treated as a GPU, which compiles everything; then
-each golden text of generated kernels. Each module is a file NAME.spv; NAME.json has its options.
+The calls of the call list run with the CPU device treated as a GPU, which compiles everything. Then
+each golden text of generated kernels is compiled. Each module is a file NAME.spv; NAME.json has its
+options.
 """
 
 from __future__ import annotations

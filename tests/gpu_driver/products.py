@@ -1,7 +1,7 @@
-"""Products of Intel's GPUs that the driver simulates, and the environment in which it does.
+"""The Intel GPUs that the driver simulates, and the environment variables for that.
 
 The driver records commands instead of executing them (its AUB mode; the file is /dev/null). So
-values are garbage, and everything else is real: devices, aspects, memory, builds, submissions.
+values are garbage. Everything else is real: devices, aspects, memory, builds, submissions.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 UNPACKED = ROOT / "build/gpu-driver/root"
 
-# The default configuration of dg2 and pvc allows groups of no work-items; timestamps and copies by
-# the blitter of pvc never end, so waits would not either.
+# The default configuration of dg2 and pvc allows groups of 0 work-items. Timestamps and copies by
+# the blitter of pvc never end, so waiting for them would not end either.
 _GROUPS = {"HardwareInfoOverride": "2x4x16"}
 PRODUCTS: dict[str, dict[str, str]] = {
     "skl": {},
@@ -25,12 +25,12 @@ PRODUCTS: dict[str, dict[str, str]] = {
 
 
 def driver() -> Path | None:
-    """The GPU driver that ``.ci/gpu-driver`` unpacked; ``None`` if it did not."""
+    """Return the GPU driver that ``.ci/gpu-driver`` unpacked, or ``None``."""
     return next(UNPACKED.rglob("libigdrcl.so"), None) if UNPACKED.is_dir() else None
 
 
 def environment(product: str, cache: Path) -> dict[str, str]:
-    """The variables for a process that sees a GPU and the CPU."""
+    """Return the variables for a process that sees a GPU and the CPU."""
     gpu = driver()
     assert gpu is not None
     own = Path(sys.prefix, "lib")
@@ -45,7 +45,7 @@ def environment(product: str, cache: Path) -> dict[str, str]:
         "NEOReadDebugKeys": "1",
         "SetCommandStreamReceiver": "1",
         "AUBDumpCaptureFileName": "/dev/null",
-        "MALLOC_PERTURB_": "255",  # glibc clears what it allocates, the memory of arrays too
+        "MALLOC_PERTURB_": "255",  # glibc clears memory that it allocates, also that of arrays
         "ProductFamilyOverride": product,
         "DPARRAY_CACHE_DIR": str(cache),
         "DPARRAY_NOTICES": "0",

@@ -3,8 +3,9 @@
     python tests/gpu_driver/run.py [devices] [build] [calls] [--products skl tgllp dg2 pvc]
 
 ``build`` builds every module of the call list (collect.py) and prints a table; ``calls`` runs the
-call list on the simulated device. Exit status 1 means a crash, a refusal, a failed call that
-expectations.txt does not name, or a bound exceeded; 3 that the driver is not there.
+call list on the simulated device. Exit status 1 means a crash, a refused module, a failed call that
+expectations.txt does not name, or an exceeded bound. Exit status 3 means that the driver is
+missing.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ FOLDER = Path(__file__).parent
 OUT = ROOT / "build/gpu-driver"
 MAX_SPILLED = 1024
 MAX_SECONDS = 60.0
-MAX_CPU_SECONDS = 10.0  # of one module, which a busy machine does not change
+MAX_CPU_SECONDS = 10.0  # of one module; independent of the machine's load
 
 
 def expectations() -> dict[str, str]:
-    """Known exceptions of the bounds: the kernel or the call, and the reason."""
+    """Return the known exceptions of the bounds: the kernel or the call, and the reason."""
     lines = (FOLDER / "expectations.txt").read_text().splitlines()
     pairs = (line.split("  ", 1) for line in lines if line and not line.startswith("#"))
     return {name: reason.strip() for name, reason in pairs}
@@ -67,7 +68,7 @@ def show_devices(products: list[str]) -> bool:
 
 
 class Child:
-    """A process that says on standard output with which item it begins."""
+    """A process that prints the number of each item before it begins with it."""
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
         self.process = subprocess.Popen(
@@ -80,7 +81,7 @@ class Child:
         self.rest = b""
 
     def lines(self, most_seconds: float) -> Any:
-        """The lines it prints; ends where it ends, or says nothing for so long."""
+        """Yield the lines that it prints, until it ends or prints nothing for the given time."""
         last = time.monotonic()
         while True:
             if self.selector.select(1.0):
@@ -98,13 +99,14 @@ class Child:
 
 
 def build(product: str, modules: Path) -> dict[str, Any]:
-    """The records of all modules, built for a product."""
+    """Return the records of all modules, built for a product."""
     out, dump = OUT / f"built_{product}.json", OUT / f"dump_{product}"
     out.unlink(missing_ok=True)
     env = environment(product, OUT / "cache")
     env |= {"IGC_ShaderDumpEnable": "1", "IGC_DumpToCustomDir": f"{dump}/"}
     while True:
-        # A process that was killed leaves a part of a dump, which is of no other module.
+        # A killed process leaves an incomplete dump, which must not be attributed to another
+        # module.
         shutil.rmtree(dump, ignore_errors=True)
         dump.mkdir(parents=True)
         child = Child(
@@ -163,7 +165,7 @@ def call_all(products: list[str], every: int) -> bool:
     todo, known, failed = list(calls.calls()), expectations(), []
     for product in products:
         env, first, done = environment(product, OUT / "cache"), 0, 0
-        if every > 1:  # for a quick look: without the calls that are known to take long or fail
+        if every > 1:  # for a quick look: leave out the calls that are known to take long or fail
             env["CALLS_SKIPPED"] = "\n".join(known)
         while first < len(todo):
             span = (str(first), str(len(todo)), str(every))

@@ -1,4 +1,4 @@
-"""What the plugin ``as_gpu`` makes of the CPU device, in a process of its own: a GPU's own ways."""
+"""The plugin ``as_gpu`` makes the CPU device use the code paths of a GPU, in its own process."""
 
 from __future__ import annotations
 
@@ -136,7 +136,9 @@ def report() -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_million_elements_fill_a_gpu() -> None:
-    """No kernel takes the chunks of a CPU, whose few work-items leave most of a GPU idle."""
+    """Kernels are not divided into a CPU's few large chunks, which would leave most of a GPU
+    idle.
+    """
     resident = 96 * 8 * 16  # work-items, in sub-groups of 16
     for name, launches in run(SIZES).items():
         assert launches, name

@@ -1,4 +1,4 @@
-"""The reproducers of what was found on Intel's GPU driver; skipped where it was not unpacked."""
+"""Reproducers of bugs found with Intel's GPU driver; skipped where it is not unpacked."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Make tests/reference/special.npz: arguments and values of special functions, by mpmath.
+"""Compute tests/reference/special.npz: arguments and values of special functions, with mpmath.
 
-For each function and precision an array of one row for each argument and a last one of values in
-float64, rounded from many more digits. Needs mpmath, which the tests do not.
+The file has an array for each function and precision, with a row for each argument. The last row
+has the values in float64, rounded from many more digits. mpmath is needed here, but not by the
+tests.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ rng = np.random.default_rng(2026)
 
 
 def spread(low: float, high: float, count: int) -> np.ndarray:
-    """Numbers whose logarithms are evenly spread."""
+    """Return numbers whose logarithms are evenly spread."""
     return 10 ** rng.uniform(np.log10(low), np.log10(high), count)
 
 
@@ -61,7 +62,7 @@ def ndtri(p: Any) -> Any:
 
 
 def lower_gamma(a: Any, x: Any) -> Any:
-    """x**a exp(-x) / gamma(a + 1) times its series."""
+    """Return x**a exp(-x) / gamma(a + 1) times its series."""
     term = total = mp.mpf(1)
     n = a
     while term > total * mp.mpf(10) ** -DIGITS:
@@ -109,7 +110,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     if x <= mp.mpf("0.5"):
         return part_of_beta(a, b, x, 1 - x)
     other = part_of_beta(b, a, 1 - x, x)
-    # What is lost in the difference is more than the digits there are to spare.
+    # The cancellation in the difference exceeds the spare digits.
     return 1 - other if other < 1 - mp.mpf(10) ** -40 else part_of_beta(a, b, x, 1 - x)
 
 
@@ -165,7 +166,9 @@ def log_gamma(x: Any) -> Any:
 
 
 def hurwitz(s: Any, q: Any) -> Any:
-    """By Euler and Maclaurin's formula: mpmath's loses digits where both are large."""
+    """Use the Euler-Maclaurin formula: mpmath's function loses digits where both arguments are
+    large.
+    """
     count = 60 + int(s)
     total = mp.fsum((q + k) ** -s for k in range(count))
     a = q + count
@@ -186,7 +189,7 @@ def counted(*rows: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def specification(single: bool) -> dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]]:
-    """The functions and where they are tried."""
+    """Return the functions and their ranges of arguments."""
     small, big = (1e-36, 1e36) if single else (1e-300, 1e300)
     tail = 13 if single else 38
     most_gamma = 35 if single else 171
@@ -335,7 +338,7 @@ def specification(single: bool) -> dict[str, tuple[Callable[..., Any], tuple[np.
 def distributions(
     single: bool,
 ) -> dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]]:
-    """Distributions of counts, made of the incomplete functions, and what else came later."""
+    """Return distributions of counts, built on the incomplete functions, and later additions."""
     small = 1e-36 if single else 1e-300
     count = np.floor(spread(1, 500, 120))
     mean = count * np.exp(even(-2, 2, 120) / np.sqrt(count)) + spread(1e-3, 1, 120)
@@ -393,7 +396,7 @@ def make(job: Any) -> Any:
 
 
 def make_inverse(job: Any) -> Any:
-    """Arguments of an inverse are values of the function, rounded."""
+    """Compute arguments of an inverse: rounded values of the function."""
     name, dtype = job
     global rng
     rng = np.random.default_rng(2026)
@@ -430,7 +433,7 @@ def make_inverse(job: Any) -> Any:
 
 def main() -> None:
     dtypes = ("float32", "float64")
-    wanted = sys.argv[2:]  # some names: these in a file that is there; or all anew
+    wanted = sys.argv[2:]  # some names: update these in an existing file; no name: compute all
     names = [name for name in specification(False) if name in wanted or not wanted]
     inverses = ("gammaincinv", "gammainccinv", "betaincinv")
     inverses = tuple(name for name in inverses if name in wanted or not wanted)

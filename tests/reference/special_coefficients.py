@@ -1,7 +1,8 @@
-"""Make kernels/special/coefficients.json: approximations by interpolation in Chebyshev's nodes.
+"""Compute kernels/special/coefficients.json: approximations by interpolation in Chebyshev nodes.
 
-Needs mpmath, which dparray's tests do not. Each function is interpolated by a polynomial or a
-quotient of two, whose degrees grow until the relative error is below the rounding error.
+mpmath is needed here, but not by dparray's tests. Each function is interpolated by a polynomial or
+a quotient of two polynomials, whose degrees grow until the relative error is below the rounding
+error.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def nodes(a: Any, b: Any, count: int) -> list[Any]:
 
 
 def interpolate(f: Callable[..., Any], a: Any, b: Any, c: Any, up: int, down: int) -> Any:
-    """Numerator and denominator in powers of t - c, that with the constant term 1."""
+    """Return numerator and denominator in powers of t - c; the denominator's constant term is 1."""
     count = up + down + 1
     matrix, right = mp.matrix(count, count), mp.matrix(count, 1)
     for row, t in enumerate(nodes(a, b, count)):
@@ -48,9 +49,9 @@ def value_of(coefficients: Any, t: Any) -> Any:
     return mp.polyval(coefficients[::-1], t)
 
 
-#: How much larger than the value the sum of the terms' magnitudes may be, the numerator's and the
-#: denominator's together: so many roundings are lost. What needs more has its interval divided,
-#: but for what is added to 1 (erf), and for functions with a zero just outside.
+#: Limit of the sum of the terms' magnitudes relative to the value, for numerator and denominator
+#: together: it bounds the number of lost roundings. A function that exceeds it has its interval
+#: divided, except functions that are added to 1 (erf) or have a zero just outside.
 LOST = {"erf": 1e9, "zeta": 5, "erfinv_0": 4, "erfinv_2": 4, "erfinv_3": 4}
 LOST |= {"j0_0": 12, "j0_1": 12, "j1_0": 12, "y0_1": 12, "y1_1": 12}
 
@@ -94,7 +95,7 @@ def fit(
 
 
 def erfinv_of(w: Any) -> Any:
-    """erfinv(x) / x where w = -log(1 - x**2)."""
+    """Return erfinv(x) / x where w = -log(1 - x**2)."""
     if w == 0:
         return mp.sqrt(mp.pi) / 2
     q = mp.exp(-w)
@@ -130,7 +131,7 @@ PSI = root(mp.digamma, 1.46)
 
 
 def apart(f: Callable[..., Any], zero: Any) -> Callable[..., Any]:
-    """f(x) / (x - zero) / (x + zero), in terms of x."""
+    """Return f(x) / (x - zero) / (x + zero), in terms of x."""
 
     def quotient(x: Any) -> Any:
         if abs(x - zero) < mp.mpf(10) ** -20:
@@ -151,7 +152,7 @@ def y1_part(zero: Any) -> Callable[..., Any]:
 
 
 def amplitude(order: int, part: int) -> Callable[..., Any]:
-    """P and Q of Hankel's form, in terms of z = (8 / x)**2; Q times x."""
+    """Return P and Q of Hankel's form, in terms of z = (8 / x)**2; Q times x."""
 
     def of(z: Any) -> Any:
         if z == 0:
@@ -212,7 +213,7 @@ def k1_small(z: Any) -> Any:
 
 
 ROWS: list[tuple[str, Callable[..., Any], Any, Any, Any, bool]] = [
-    # name, function, from, to, centre, whether it is a quotient
+    # name, function, from, to, center, whether it is a quotient
     ("erf", of_square(lambda x: mp.erf(x) / x - 1, 2 / mp.sqrt(mp.pi) - 1), 0, 1, 0, True),
     ("erfcx", shepherd, -1, 1, 0, False),
     ("erfinv_0", erfinv_of, 0, 6.25, 3.125, True),
@@ -316,14 +317,15 @@ def _prepare(name: str, f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def temme(rows: int, columns: int) -> list[list[Any]]:
-    """The coefficients d(k, n) of DLMF 8.12, by the recurrences there."""
+    """Return the coefficients d(k, n) of DLMF 8.12, by the recurrences given there."""
     count = columns + 2 * rows + 6
     alpha = [mp.mpf(0)] * (count + 3)
     alpha[1] = mp.mpf(1)
     for n in range(2, count + 3):
         total = mp.fsum(j * alpha[j] * alpha[n - j + 1] for j in range(2, n))
         alpha[n] = (alpha[n - 1] - total) / (n + 1)
-    # Of the gamma function over Stirling's formula: the exponential of the correction's series.
+    # The ratio of the gamma function to Stirling's formula: the exponential of the correction's
+    # series.
     series = [mp.mpf(0)] * (2 * rows + 6)
     for j in range(1, rows + 3):
         series[2 * j - 1] = mp.bernoulli(2 * j) / (2 * j * (2 * j - 1))
@@ -341,7 +343,7 @@ def temme(rows: int, columns: int) -> list[list[Any]]:
     return found
 
 
-#: How many of them are needed beside 0.4 and 1/30, in single precision 1/12.
+#: Number of coefficients needed in addition to 0.4 and 1/30; 1/12 in single precision.
 TEMME_COUNTS = {"float64": (19, 18, 16, 14, 13, 11, 9, 8, 6, 5), "float32": (9, 8, 7, 6, 5)}
 
 

@@ -1,12 +1,12 @@
-"""Random programs for as long as asked: ``make stress ARGS="--minutes 60 --seed 1"``.
+"""Run random programs for a given time: ``make stress ARGS="--minutes 60 --seed 1"``.
 
-The runtime keeps each kernel until the process ends, so a process that has reached ``MAX_MEMORY``
-hands over to a new one, which goes on with the next seed and the kernels on disk. Whether anything
-else is kept is seen when a process ends: it runs programs again that build no kernel any more.
+The runtime keeps each kernel until the process ends. So a process that has reached ``MAX_MEMORY``
+starts a new one, which continues with the next seed and the kernels on disk. At the end a process
+checks for other leaks: it repeats programs that no longer build kernels.
 
-A program is a list of steps; a step names its arrays by numbers that are taken modulo how many
-there are, so any part of a program is one too. Each step is carried out by dparray and by NumPy,
-and the arrays are compared at the end. A program that fails is cut down to the smallest that fails.
+A program is a list of steps. A step refers to arrays by numbers modulo the number of arrays, so any
+part of a program is a program, too. dparray and NumPy both execute each step, and the arrays are
+compared at the end. A program that fails is reduced to the smallest part that fails.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from typing import Any
 
 import numpy as np
 
-# Whose random programs are steps of ours.
+# Its random programs serve as steps here.
 sys.path.append(str(Path(__file__).parents[1] / "tilelang"))
 sys.path.append(str(Path(__file__).parents[1] / "evaluate"))
 
-# What users have compiled is not damaged; a process that goes on has the folder of the one before.
+# The user's own cache is not damaged; a process that continues uses the previous one's folder.
 if __name__ == "__main__" and "DPARRAY_SOAK_SO_FAR" not in os.environ:
     os.environ["DPARRAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="dparray-stress-")
 
@@ -57,13 +57,13 @@ BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "arctan2")
 
 @dp.kernel
 def scale(item: Any, x: Any, factor: Any) -> None:
-    """A kernel of a user."""
+    """Multiply an array by a number: a user's kernel."""
     i = item.get_id(0)
     x[i] = x[i] * factor + 1
 
 
 def places() -> list[Any]:
-    """Queues: the canonical one, a second, and sub-devices."""
+    """Return queues: the default one, a second one, and those of sub-devices."""
     device = dp.Device("cpu")
     found = [device.sycl_queue, dpctl.SyclQueue(device.sycl_device)]
     if device.sycl_device.max_compute_units > 1:
@@ -72,11 +72,11 @@ def places() -> list[Any]:
 
 
 class Difference(Exception):
-    """A result that is not NumPy's."""
+    """A result differs from NumPy's."""
 
 
 class Run:
-    """One program, carried out twice."""
+    """One program, executed by dparray and by NumPy."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -232,7 +232,8 @@ class Run:
         before = dp.memory.stats(x.device)
         try:
             dp.empty(1 << 22, sycl_queue=x.sycl_queue)
-            # What is free beside arrays in one allocation cannot be given back, and is used.
+            # Free memory next to arrays in one allocation cannot be given back; new arrays reuse
+            # it.
             now = dp.memory.stats(x.device)
             if now.misses > before.misses:
                 raise Difference(f"memory beyond the limit was given: {before}, now {now}")
@@ -262,7 +263,7 @@ class Run:
             pass
 
     def do_refused_module(self, a: int, number: int, _: int) -> None:
-        """The driver refuses what the compiler made of a kernel."""
+        """Let the driver refuse the module that the compiler made of a kernel."""
 
         @dp.kernel
         def refused(item: Any, x: Any) -> None:
@@ -301,14 +302,14 @@ STEPS = tuple(name[3:] for name in vars(Run) if name.startswith("do_"))
 WEIGHTS = np.array([RARE.get(name, 1.0) for name in STEPS]) / sum(
     RARE.get(name, 1.0) for name in STEPS
 )
-#: What damages the cache of whoever runs it.
+#: Steps that damage the cache of the running process.
 DAMAGE = ("bad_cache",)
-#: What changes the whole process, and so is not in programs that run beside others.
+#: Steps that change the whole process, so that programs in concurrent threads do not have them.
 ALONE = ("no_memory", "no_memory_in_a_plan", "bad_cache", "refused_module", "lazy")
 
 
 def make_program(seed: int, alone: bool = True) -> list[Step]:
-    """A random program."""
+    """Return a random program."""
     random = np.random.default_rng(seed)
     names = random.choice(STEPS, size=int(random.integers(5, 40)), p=WEIGHTS)
     steps = [(str(name), tuple(map(int, random.integers(0, 1000, 3)))) for name in names]
@@ -316,7 +317,7 @@ def make_program(seed: int, alone: bool = True) -> list[Step]:
 
 
 def failure(program: list[Step], folder: Path) -> str | None:
-    """What is wrong with a program; ``None`` if nothing is."""
+    """Return the error of a program, or ``None``."""
     try:
         run = Run(folder)
         for step in program:
@@ -328,7 +329,9 @@ def failure(program: list[Step], folder: Path) -> str | None:
 
 
 def shrink(program: list[Step], fails: Callable[[list[Step]], bool]) -> list[Step]:
-    """The smallest part of a program that still fails, by leaving out halves, quarters, ..."""
+    """Return the smallest part of a program that still fails: parts are left out, the largest
+    first.
+    """
     size = len(program) // 2
     while size:
         start = 0
@@ -342,22 +345,22 @@ def shrink(program: list[Step], fails: Callable[[list[Step]], bool]) -> list[Ste
     return program
 
 
-#: What the compiler and the driver keep of each kernel compiled or loaded, until the process ends:
-#: the runtime does not give a program back. A process has as many as its programs have expressions
-#: and kernels of different structure; these programs make new ones all the time.
+#: Memory that the compiler and the driver keep until the process ends, for each kernel compiled or
+#: loaded: the runtime does not free a program. A process has a kernel for each expression and
+#: kernel of different structure, and these programs keep making new ones.
 KERNEL_BYTES = 1_200_000
-#: What may be added to that, for the pieces that free memory is in.
+#: Additional memory for the fragments that hold free memory.
 SLACK = 200e6
-#: A process that holds more hands over to a new one.
+#: A process that uses more memory starts a new one.
 MAX_MEMORY = 3.5e9
-#: So many of the last programs are run again so often; what is held may grow by so much from the
-#: second time to the last. What damages or refuses kernels is left out.
+#: Number of recent programs to repeat, how often to repeat them, and the memory growth allowed from
+#: the second repetition to the last. Steps that damage or refuse kernels are left out.
 AGAIN, TIMES, AGAIN_SLACK = 20, 6, 8e6
 BUILDING = ("bad_cache", "bad_kernel", "refused_module")
 
 
 class Built:
-    """Counts the kernels that the driver has built or loaded."""
+    """Count the kernels that the driver has built or loaded."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -376,7 +379,7 @@ class Built:
 
 
 def resident() -> int:
-    """Bytes of memory that the process holds, once what is free has been given back."""
+    """Return the resident memory of the process in bytes, after free memory has been given back."""
     gc.collect()
     dp.memory.release()
     ctypes.CDLL(None).malloc_trim(0)
@@ -385,10 +388,10 @@ def resident() -> int:
 
 
 def left_in_use() -> int:
-    """The bytes in use when nothing is under way any more: copies that nobody read hold theirs.
+    """Return the bytes in use when no work is running; unread copies still hold their memory.
 
-    So do Numba's errors of refused kernels, whose tracebacks lead back to them, and what measures
-    the machine before the first kernel that is compiled in the background.
+    Numba's errors of refused kernels hold memory, too, because their tracebacks refer to the
+    kernels. So does the measurement before the first kernel that is compiled in the background.
     """
     background.wait()
     end = time.monotonic() + 5
@@ -400,7 +403,7 @@ def left_in_use() -> int:
 
 
 def told(seed: int, part: list[Step], said: str, folder: Path) -> str:
-    """What is said of a program that failed: its seed, the error, and the smallest program."""
+    """Return the report of a failed program: its seed, the error, and the smallest program."""
     if failure(part, folder) is None:
         title, small = "it fails only beside others; the program:", part
     else:
@@ -411,7 +414,7 @@ def told(seed: int, part: list[Step], said: str, folder: Path) -> str:
 
 @dataclass
 class SoFar:
-    """What all processes have done."""
+    """The totals of all processes."""
 
     count: int = 0
     steps: int = 0
@@ -420,17 +423,18 @@ class SoFar:
     seconds: float = 0.0
 
 
-#: Threads hang that use fewer seconds of processor time in so many of waiting: those that use more
-#: have a small share of a busy machine. Beyond so many of processor time they go round in circles.
+#: Threads count as hanging if they use less than this CPU time in this waiting time; others only
+#: have a small share of a loaded machine. Beyond the third limit, of CPU time, they loop endlessly.
 HUNG, PATIENCE, MAX_WORK = 0.25, 120, 600
 
 
 def have_ended(workers: Sequence[threading.Thread]) -> bool:
-    """Wait for threads; false if they hang."""
+    """Wait for threads; return False if they hang."""
     began = time.process_time()
     while time.process_time() - began < MAX_WORK:
         before = time.process_time()
-        for _ in range(PATIENCE):  # short waits: a process that is stopped for a while has not hung
+        # short waits, because a process that is stopped for a while does not hang
+        for _ in range(PATIENCE):
             for worker in workers:
                 worker.join(1 / len(workers))
             if not any(worker.is_alive() for worker in workers):
@@ -441,11 +445,11 @@ def have_ended(workers: Sequence[threading.Thread]) -> bool:
 
 
 def stress(minutes: float, seed: int, threads: int = 3, so_far: SoFar | None = None) -> int:
-    """Run programs, alone and beside each other; returns the exit status."""
+    """Run programs, one after the other and concurrently; return the exit status."""
     done = so_far or SoFar()
     began = look = time.monotonic() - done.seconds
     end = began + 60 * minutes
-    seen: list[tuple[int, int]] = []  # bytes, kernels
+    seen: list[tuple[int, int]] = []  # in bytes, and in kernels
     first = seed
     is_full = False
     with tempfile.TemporaryDirectory() as name, Built() as built:
@@ -505,12 +509,12 @@ def stress(minutes: float, seed: int, threads: int = 3, so_far: SoFar | None = N
     return 0
 
 
-#: Where a process leaves what has been done for the one that goes on.
+#: Where a process leaves the totals for its successor.
 SO_FAR = "DPARRAY_SOAK_SO_FAR"
 
 
 def hand_over(seed: int, done: SoFar) -> None:
-    """Go on in a new process, in the place of this one."""
+    """Continue in a new process, which replaces this one."""
     done.processes += 1
     print(f"a new process goes on at seed {seed}", flush=True)
     os.environ[SO_FAR] = json.dumps({"seed": seed, "done": asdict(done)})
@@ -518,7 +522,7 @@ def hand_over(seed: int, done: SoFar) -> None:
 
 
 def kept(seeds: Sequence[int], folder: Path, built: Built) -> int:
-    """Run programs again that build no new kernel, and look whether memory or threads are kept."""
+    """Repeat programs that build no new kernel, and check whether memory or threads leak."""
     programs = [[step for step in make_program(seed) if step[0] not in BUILDING] for seed in seeds]
     held: list[int] = []
     for time_ in range(TIMES):
@@ -544,15 +548,16 @@ def kept(seeds: Sequence[int], folder: Path, built: Built) -> int:
 
 
 def _settled_threads() -> int:
-    """How many threads there are, once those have ended that wait for events of a queue."""
+    """Return the number of threads once those that wait for events of a queue have ended."""
     time.sleep(2)
     return threading.active_count()
 
 
 def grown(seen: list[tuple[int, int]]) -> int:
-    """Whether memory grew by more than the kernels explain, in the second half.
+    """Return whether memory grew by more than the kernels explain, in the second half.
 
-    In the first, Numba and LLVM are loaded, and the driver builds dpnp's kernels for each dtype.
+    During the first half, Numba and LLVM are loaded, and the driver builds dpnp's kernels for each
+    dtype.
     """
     later = seen[len(seen) // 2 :]
     if not later:
@@ -565,14 +570,14 @@ def grown(seen: list[tuple[int, int]]) -> int:
     return 0
 
 
-#: Generated calls in one process: what a process has compiled stays in memory, some MB a second.
+#: Generated calls per process: compiled kernels stay in memory, some MB a second.
 CALLS_OF_A_PROCESS = 3000
 
 
 def generated_calls(count: int, seed: int) -> int:
-    """Call every function of NumPy's with generated arguments; 1 if a result differs.
+    """Call every NumPy function with generated arguments; return 1 if a result differs.
 
-    The processes share what the driver has built of dpnp's kernels, nine tenths of their time.
+    The processes share the driver's builds of dpnp's kernels, which take nine tenths of their time.
     """
     failed = 0
     kept = os.environ["DPARRAY_CACHE_DIR"]
@@ -588,7 +593,7 @@ def generated_calls(count: int, seed: int) -> int:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -605,6 +610,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    status = main()  # a process that hands over does not return
+    status = main()  # a process that starts its successor does not return
     shutil.rmtree(os.environ["DPARRAY_CACHE_DIR"], ignore_errors=True)
     sys.exit(status)

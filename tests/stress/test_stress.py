@@ -1,4 +1,4 @@
-"""The programs of the stress test run, and a failing one is cut down to what fails."""
+"""The programs of the stress test run, and a failing program is reduced to the failing step."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_wrong_result_prints_the_seed_and_the_smallest_program(
 ) -> None:
     monkeypatch.setattr(stress, "STEPS", ("new", "sort", "reduce", "mask"))
     monkeypatch.setattr(stress, "WEIGHTS", [0.4, 0.2, 0.2, 0.2])
-    monkeypatch.setattr(stress.dp, "flip", lambda x: x)  # sort's other half
+    monkeypatch.setattr(stress.dp, "flip", lambda x: x)  # descending sorts use it
     assert stress.stress(0.5, seed=3, threads=1) == 1
     said = capsys.readouterr().out
     assert said.startswith("seed 3: AssertionError")

@@ -1,4 +1,4 @@
-"""Makes dparray the one library that scikit-learn's array-API tests run on."""
+"""Make dparray the only library on which scikit-learn's array-API tests run."""
 
 from __future__ import annotations
 

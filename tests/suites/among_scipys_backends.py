@@ -1,8 +1,8 @@
-"""Makes dparray the one library that SciPy's array-API tests run on.
+"""Make dparray the only library on which SciPy's array-API tests run.
 
-SciPy's ``conftest`` looks for the libraries it knows when it is imported. It finds dparray where
-array-api-strict would be, so the tests have that word among their parameters; but marks for that
-library do not hold, since they go by the module's own name.
+SciPy's ``conftest`` looks for its known libraries when it is imported. It finds dparray instead of
+array-api-strict, so the test parameters contain that name. Marks for array-api-strict have no
+effect, since they use the module's own name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ with (
     from scipy._lib import _array_api
 del sys.modules["array_api_strict"]
 
-scipy.conftest.xp_known_backends.add("dparray")  # so that marks for all but NumPy hold
-# What computes by compiled code on the host is not for it, as not for CuPy: nothing is copied.
+# so that marks for all libraries except NumPy apply
+scipy.conftest.xp_known_backends.add("dparray")
+# Functions that run compiled code on the host are excluded, as for CuPy: nothing is copied.
 scipy.conftest.xp_skip_cpu_only_backends.add("dparray")
 _array_api._xp_copy_to_numpy = dparray.asnumpy

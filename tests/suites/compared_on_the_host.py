@@ -1,6 +1,6 @@
-"""NumPy's assertions take dparray's arrays: suites compare with them, and mean a copy.
+"""Let NumPy's assertions take dparray arrays: the suites compare with them and expect a copy.
 
-Everything else stays as users have it: an array becomes no NumPy array unasked.
+Everything else stays as users have it: no array becomes a NumPy array implicitly.
 """
 
 from __future__ import annotations

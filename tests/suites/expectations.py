@@ -1,4 +1,4 @@
-"""What is expected to fail, by groups that each carry a reason; the form of ``expected/*.txt``.
+"""Expected failures, by groups with a reason each; the format of ``expected/*.txt``.
 
 ::
 
@@ -7,8 +7,8 @@
     tests/test_file.py::TestClass::test_name 12
     tests/test_file.py::test_other * some examples fail, by chance
 
-A test is named without its parameters. The number says how many of its cases fail; it is left out
-where there is but one; ``*`` allows any number, and a word on why.
+A test is named without its parameters. The number states how many of its cases fail; it is omitted
+if the test has only one case. ``*`` allows any number and needs a reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_A_CLASS = re.compile(r"_param_\d+_\{.*?\}(?=::)")
 
 
 class Expected(NamedTuple):
-    """One line: how many cases of a test fail for one reason; ``None``: any number."""
+    """One line: how many cases of a test fail for one reason; ``None`` allows any number."""
 
     group: str
     count: int | None
@@ -36,7 +36,7 @@ class Expectations(NamedTuple):
     """The content of one file.
 
     Attributes:
-        reasons: of each group.
+        reasons: the reason of each group.
         tests: the lines of each test, which may be in several groups.
     """
 
@@ -45,10 +45,10 @@ class Expectations(NamedTuple):
 
 
 def parse(text: str) -> Expectations:
-    """The expectations of a file.
+    """Parse the text of an expectation file.
 
     Raises:
-        ValueError: a line is none, a group has no reason, or a test stands before every group.
+        ValueError: a line is invalid, a group has no reason, or a test precedes the first group.
     """
     reasons: dict[str, str] = {}
     tests: dict[str, list[Expected]] = collections.defaultdict(list)
@@ -70,23 +70,25 @@ def parse(text: str) -> Expectations:
 
 
 def load(file: Path) -> Expectations:
-    """The expectations of a file; none if there is no such file."""
+    """Return the expectations of a file; empty if there is no such file."""
     return parse(file.read_text()) if file.exists() else Expectations({}, {})
 
 
 def without_parameters(test: str) -> str:
-    """A test's id without its parameters, and without those that CuPy's tests give a class."""
+    """Return a test's id without its parameters, and without a class's parameters in CuPy's
+    tests.
+    """
     return _OF_A_CLASS.sub("", test).partition("[")[0]
 
 
 def compare(
     failed: Iterable[str], ran: Iterable[str], expected: Expectations, whole: bool = True
 ) -> tuple[dict[str, int], list[str]]:
-    """How many failures each group explains, and in words what is not as expected.
+    """Return the number of failures explained by each group, and a text for each deviation.
 
     Arguments:
         failed: ids of the tests that failed, with parameters.
-        ran: those of all tests that had an outcome.
+        ran: ids of all tests that had an outcome.
         expected: the expectations.
         whole: whether all cases of these tests ran, so that numbers must agree.
     """

@@ -1,4 +1,4 @@
-"""What dpnp's tests import as ``dpnp``: dparray, and a few names that their helpers need."""
+"""Stand in for ``dpnp`` in dpnp's tests: dparray, and a few names that their helpers need."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def _module(name: str, values: dict[str, Any]) -> types.ModuleType:
 
 
 def default_float_type(device: Any = None, sycl_queue: Any = None) -> Any:
-    """dpnp's answer, for a device of dparray's too."""
+    """Return dpnp's default type, also for a device of dparray's."""
     return dpnp.default_float_type(getattr(device, "sycl_device", device), sycl_queue)
 
 
 def is_supported_array_type(value: Any) -> bool:
-    """Whether it is an array of the library under test."""
+    """Return whether it is an array of the library under test."""
     return isinstance(value, dparray.ndarray)
 
 
 def convert_item(item: Any) -> Any:
-    """An array as NumPy's, also in lists: what the suite's comparisons do before they compare."""
+    """Convert arrays to NumPy arrays, also in lists, before the suite compares them."""
     if isinstance(item, dparray.ndarray):
         return item.asnumpy()
     if isinstance(item, (list, tuple)):
@@ -49,14 +49,14 @@ def convert_item(item: Any) -> Any:
     return item
 
 
-# The tests ask NumPy for the same error.
+# The tests require NumPy to raise the same error.
 _errors = vars(dpnp.exceptions) | vars(dparray.exceptions) | {"AxisError": AxisError}
 _module("exceptions", _errors)
 _module("dpnp_array", {"dpnp_array": dparray.ndarray})
 _module("dpnp_utils", vars(dpnp.dpnp_utils) | {"convert_item": convert_item})
 for _name in ("fft", "linalg"):
     sys.modules[f"{__name__}.{_name}"] = getattr(dparray, _name)
-# CuPy's helpers keep and restore the states of its generators.
+# CuPy's helpers store and restore the states of its generators.
 _states = types.SimpleNamespace(_dpnp_random_states={})
 random = _module("random", vars(dparray.random) | {"dpnp_iface_random": _states})
 exceptions = sys.modules[f"{__name__}.exceptions"]

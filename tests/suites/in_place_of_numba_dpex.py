@@ -1,7 +1,7 @@
-"""What numba-dpex's tests import as ``numba_dpex``: dparray's module of that name.
+"""Stand in for ``numba_dpex`` in numba-dpex's tests: dparray's module of that name.
 
 The tests are those in the folder ``NUMBA_DPEX_PACKAGE``. They are parametrized by lists of function
-names, which are read from the file ``NUMBA_DPEX_FUNCTIONS`` of that package without running it.
+names, which are read from the file ``NUMBA_DPEX_FUNCTIONS`` of that package without executing it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.conformance import numba_dpex_plugin
 
 
 def _literals(file: Path) -> dict[str, Any]:
-    """The lists and sets of names that a file assigns."""
+    """Return the lists and sets of names that a file assigns."""
     found = {}
     for node in ast.parse(file.read_text()).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -33,7 +33,7 @@ def _literals(file: Path) -> dict[str, Any]:
     return found
 
 
-dpnp.erf = dpnp.scipy.special.erf  # where it was when the tests were written
+dpnp.erf = dpnp.scipy.special.erf  # its location when the tests were written
 numba_dpex_plugin.pytest_configure(None)  # type: ignore[arg-type]
 sys.modules["numba_dpex.core.typing"] = ModuleType("numba_dpex.core.typing")
 _functions: Any = ModuleType("numba_dpex.core.typing.dpnpdecl")

@@ -1,7 +1,7 @@
-"""A pytest plugin of the suites: it puts dparray in its place, and writes down the outcomes.
+"""A pytest plugin of the suites: it replaces the tested library by dparray and records outcomes.
 
-Each test is a line of the file that ``DPARRAY_SUITES_REPORT`` names, when it starts and when it has
-an outcome, so that a test that ends the process is known, and what was done is not done again.
+Each test adds a line to the file that ``DPARRAY_SUITES_REPORT`` names, when it starts and when it
+has an outcome. So a test that ends the process is known, and finished tests are not repeated.
 ``DPARRAY_SUITES_SAMPLE=10`` takes every tenth test.
 """
 
@@ -18,7 +18,7 @@ import pytest
 REPORT = Path(os.environ["DPARRAY_SUITES_REPORT"])
 SAMPLE = int(os.environ.get("DPARRAY_SUITES_SAMPLE", "1"))
 
-# Before a test is collected: what is replaced is imported by the suites' own modules.
+# This runs before a test is collected, because the suites' own modules import the replaced names.
 if "DPARRAY_SUITES_SUBSTITUTE" in os.environ:
     importlib.import_module(os.environ["DPARRAY_SUITES_SUBSTITUTE"])
 
@@ -58,7 +58,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def _message(report: Any) -> str:
-    """The last error of a report, and where it was raised."""
+    """Return the last error of a report, and where it was raised."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash is None:
         return str(report.longrepr)[-600:]

@@ -1,9 +1,9 @@
-"""Run the test suites of other projects with dparray in the place of what they test.
+"""Run the test suites of other projects with dparray instead of the library that they test.
 
-``make suites`` builds the environment and runs all of them; ``ARGS="dpnp scipy"`` some,
-``ARGS="dpnp --only test_sum --sample 10"`` every tenth test of what the word names. The table at
-the end counts; a failure that no expectation explains, or one that is expected and passes, is said
-below it, and the exit status is 1.
+``make suites`` builds the environment and runs all of them; ``ARGS="dpnp scipy"`` runs some, and
+``ARGS="dpnp --only test_sum --sample 10"`` runs every tenth test whose id contains the word. The
+final table has the counts. Failures that no expectation explains, and expected failures that pass,
+are listed below it, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FAILED = ("failed", "crashed")
 
 
 def outcomes(report: Path) -> dict[str, tuple[str, str]]:
-    """The outcome and the error of each test; one that ended the process has "crashed"."""
+    """Return the outcome and the error of each test; one that ended the process has "crashed"."""
     found: dict[str, tuple[str, str]] = {}
     if not report.exists():
         return found
@@ -41,7 +41,7 @@ def outcomes(report: Path) -> dict[str, tuple[str, str]]:
 
 
 def forget_failures(report: Path) -> list[str]:
-    """Take the tests that failed out of a report, so that they run again; their ids."""
+    """Remove failed tests from a report, so that they run again; return their ids."""
     failed = [test for test, (outcome, _) in outcomes(report).items() if outcome in FAILED]
     if failed:
         gone = set(failed)
@@ -51,7 +51,7 @@ def forget_failures(report: Path) -> list[str]:
 
 
 def run_piece(suite: Suite, piece: Piece, report: Path, options: argparse.Namespace) -> str:
-    """Run a piece until all its tests have an outcome; what went wrong with the process, or ""."""
+    """Run a piece until all its tests have an outcome; return the error of the process, or ""."""
     environment = os.environ | suite.environment
     environment["DPARRAY_SUITES_REPORT"] = str(report)
     environment["DPARRAY_SUITES_SAMPLE"] = str(options.sample)
@@ -62,7 +62,7 @@ def run_piece(suite: Suite, piece: Piece, report: Path, options: argparse.Namesp
     command += ["--timeout", str(options.timeout), "--timeout-method=thread"]
     if not (suite.folder / "pytest.ini").exists():
         command += ["-c", str(ini), f"--rootdir={suite.folder}"]
-    for _ in range(20):  # a test that ends the process is stepped over
+    for _ in range(20):  # a test that ends the process is skipped
         before = len(outcomes(report))
         with report.with_suffix(".log").open("a") as log:
             done = subprocess.run(
@@ -81,7 +81,7 @@ def run_piece(suite: Suite, piece: Piece, report: Path, options: argparse.Namesp
 
 
 def run_suite(name: str, options: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """The row of the table, and what is unexpected."""
+    """Return the row of the table, and the deviations from the expectations."""
     work = WORK / name
     work.mkdir(parents=True, exist_ok=True)
     (WORK / "pytest.ini").write_text("[pytest]\n")

@@ -1,7 +1,7 @@
-"""The suites of other projects: where their tests are found, and how dparray gets its place.
+"""The test suites of other projects: where they are found, and how dparray replaces the library.
 
-A suite is cut into pieces, each a process of its own: memory stays bounded, and what ends one
-process does not end the suite.
+A suite is split into pieces, each of which runs in its own process. This bounds memory, and a crash
+ends only one piece.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-VERSION = "2025.12"  # of the Array API standard, as dparray states it
+VERSION = "2025.12"  # version of the Array API standard that dparray states
 
 
 class Missing(Exception):
-    """A suite that is not at hand; the text says what to do."""
+    """A suite is not available; the message says how to get it."""
 
 
 class Piece(NamedTuple):
-    """What one process runs.
+    """The tests that one process runs.
 
     Attributes:
-        name: for the eyes of who waits.
-        arguments: of pytest.
+        name: shown while the piece runs.
+        arguments: the arguments of pytest.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Piece(NamedTuple):
 
 
 class Suite(NamedTuple):
-    """A suite as it was found.
+    """A suite that was found.
 
     Attributes:
         title: with the version, for the table.
         folder: where its processes run.
-        pieces: what each of them is given.
+        pieces: the pieces of the suite.
         environment: variables for all of them.
     """
 
@@ -62,8 +62,8 @@ def _package(name: str) -> Path:
 
 # --- dpnp -----------------------------------------------------------------------------------------
 
-# Imports of dpnp in its tests, and what stands there instead. What the tests import of dpnp's inner
-# modules stays dpnp's.
+# dpnp's imports in its tests, and their replacements. Imports from dpnp's inner modules are not
+# replaced.
 _OURS = r"(\.(?:exceptions|dpnp_array|dpnp_utils|random|linalg|fft))?"
 _IMPORTS = [
     (r"\bdpnp\.tests\b", "dpnp_tests"),
@@ -76,8 +76,8 @@ _IMPORTS = [
 def dpnp(work: Path) -> Suite:
     """dpnp's tests of its functions, with its copy of CuPy's.
 
-    They are the installed package's, copied with their imports changed. The tests of
-    ``dpnp.tensor`` are left out: it is the layer below, with names and types of its own.
+    They are copied from the installed package with changed imports. The tests of ``dpnp.tensor``
+    are left out: it is the layer below and has other names and types.
     """
     source = _package("dpnp") / "tests"
     if not source.is_dir():
@@ -110,7 +110,7 @@ def _files_that_name(package: Path, word: str) -> list[Path]:
 
 
 def scipy(work: Path) -> Suite:
-    """SciPy's tests that run on each library of the Array API standard."""
+    """Return SciPy's tests that run on each library of the Array API standard."""
     package = _package("scipy")
     files = [
         file for file in _files_that_name(package, "xp") if not {"_lib"} & set(file.parts[-3:-2])
@@ -137,7 +137,7 @@ def scipy(work: Path) -> Suite:
 
 
 def scikit_learn(work: Path) -> Suite:
-    """scikit-learn's tests that run on each library of the Array API standard."""
+    """Return scikit-learn's tests that run on each library of the Array API standard."""
     package = _package("sklearn")
     files = _files_that_name(package, r"\w*(array_api|yield_namespace)\w*")
     return Suite(
@@ -154,13 +154,13 @@ def scikit_learn(work: Path) -> Suite:
     )
 
 
-# --- the standard's own ---------------------------------------------------------------------------
+# --- the standard's own suite ---------------------------------------------------------------------
 
 CHECKOUT = "DPARRAY_ARRAY_API_TESTS"
 
 
 def array_api(work: Path) -> Suite:
-    """The test suite of the standard, with 100 examples for each test."""
+    """Return the test suite of the standard, with 100 examples for each test."""
     if CHECKOUT not in os.environ:
         raise Missing(
             "data-apis/array-api-tests is in no package: clone it with its submodule (git clone "
@@ -187,7 +187,7 @@ _SKIP = re.compile(r"^@pytest\.mark\.skip\(.*\)\n", re.MULTILINE)
 
 
 def _numba_dpex(work: Path) -> Path:
-    """The folder of numba-dpex's package, fetched without its dependencies and not installed."""
+    """Return the folder of numba-dpex's package, fetched without dependencies and not installed."""
     if PACKAGE in os.environ:
         return Path(os.environ[PACKAGE]).resolve()
     target = work / "package"
@@ -203,15 +203,15 @@ def _numba_dpex(work: Path) -> Path:
 
 
 def dpjit(work: Path) -> Suite:
-    """numba-dpex's tests of ``dpjit`` and ``prange``, and its examples, with ``dp.jit``.
+    """Return numba-dpex's tests of ``dpjit`` and ``prange``, and its examples, with ``dp.jit``.
 
-    Its tests that are marked to be skipped run too.
+    Tests that are marked as skipped run, too.
     """
     package = _numba_dpex(work)
     tests = work / "numba_dpex" / "tests"
     shutil.rmtree(tests, ignore_errors=True)
     shutil.copytree(package / "tests", tests, ignore=shutil.ignore_patterns("__pycache__"))
-    (tests.parent / "__init__.py").touch()  # pytest names its modules by the folders above them
+    (tests.parent / "__init__.py").touch()  # pytest names modules by the folders above them
     for file in tests.rglob("*.py"):
         file.write_text(_SKIP.sub("", file.read_text()))
     examples = sorted((package / "examples" / "dpjit").glob("*.py"))
@@ -240,7 +240,7 @@ KERAS = "DPARRAY_KERAS"
 
 
 def keras(work: Path) -> Suite:
-    """Keras' tests of its operations and layers, with dparray as the backend."""
+    """Return Keras' tests of its operations and layers, with dparray as the backend."""
     if KERAS not in os.environ:
         raise Missing(
             "Keras' package has no tests: clone keras-team/keras, check out the tag of the "
@@ -264,7 +264,7 @@ def keras(work: Path) -> Suite:
                 str(folder),
                 [
                     *(str(file) for file in files if file.parent == folder),
-                    "--continue-on-collection-errors",  # of files that import what is not here
+                    "--continue-on-collection-errors",  # for files that import missing packages
                 ],
             )
             for folder in sorted({file.parent for file in files})
@@ -277,7 +277,7 @@ def keras(work: Path) -> Suite:
 
 
 def libraries(work: Path) -> Suite:
-    """Our own small tests of libraries that take arrays of any kind."""
+    """Return dparray's small tests of libraries that take arrays of any kind."""
     tests = HERE.parent / "libraries"
     files = sorted(tests.glob("test_*.py"))
     return Suite(

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 
 @pytest.fixture(scope="module")
 def expectations() -> ModuleType:
-    """The module of the scripts beside this file, which are no package."""
+    """Return the module of the scripts in this folder, which is not a package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(HERE))
         import expectations
