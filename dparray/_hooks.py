@@ -156,10 +156,10 @@ def call_that_made(array: Any) -> tuple[str, tuple[str, ...]]:
     for made, name, ran in reversed(tuple(_ran)):
         if made() is array:
             counts = Counter([f"{work[1]} {work[0]}" for work in reversed(ran)])
-            told = [
+            labels = [
                 f"{each} ({count} times)" * (count > 1) or each for each, count in counts.items()
             ]
-            return name, tuple(told)
+            return name, tuple(labels)
     return "", ()
 
 

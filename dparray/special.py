@@ -112,7 +112,7 @@ from dparray._functions.reductions import max as _max
 from dparray._functions.reductions import sum as _sum
 from dparray._functions.ufunc_options import apply_with_options
 from dparray._graph.ops import OPS, Op
-from dparray._graph.reductions import WEIGHT
+from dparray._graph.reductions import REDUCTION_COST
 from dparray._layout import broadcast_shapes
 from dparray._placement import common_placement
 from dparray.device import default_device
@@ -412,8 +412,8 @@ _EXPRESSIONS = {
     "xlogy": "{0} * {1} if {1} != {1} else {T}(0) if {0} == 0 else {0} * math.log({1})",
     "xlog1py": "{0} * {1} if {1} != {1} else {T}(0) if {0} == 0 else {0} * math.log1p({1})",
 }
-_WEIGHT = 16
-_WEIGHTS = {"expit": 10, "ndtr": 32, "log_ndtr": 64}
+_COST = 16
+_COSTS = {"expit": 10, "ndtr": 32, "log_ndtr": 64}
 
 
 @cache
@@ -430,7 +430,7 @@ def _operation(meaning: SpecialFunction, dtype: Any) -> Op:
             expression=_EXPRESSIONS[meaning.name]
             .replace("{root}", _ROOT_PARTS[dtype])
             .replace("{limit}", "-12" if dtype is np.float32 else "-36"),
-            weight=_WEIGHTS.get(meaning.name, _WEIGHT),
+            cost=_COSTS.get(meaning.name, _COST),
             is_device_only=True,
         )
     operands = ", ".join(f"{{{position}}}" for position in range(count))
@@ -439,7 +439,7 @@ def _operation(meaning: SpecialFunction, dtype: Any) -> Op:
         np.frompyfunc(function.py_func, count, 1),
         meaning.name,
         expression=f"{name}({operands})",
-        weight=WEIGHT,
+        cost=REDUCTION_COST,
         functions={name: function},
     )
 
@@ -488,10 +488,10 @@ def _apply(
             values[position] = checked_scalar(full_name, scalar_value(value), dtype)
     kind: Any = dtype.type
     op = _operation(meaning, kind)
-    loop = (dtype,) * (len(values) + 1)
+    signature = (dtype,) * (len(values) + 1)
     if out is None:
-        return operate(op, values, loop, shape, placement)
-    return operate_into(out, op, values, loop, shape, placement)
+        return operate(op, values, signature, shape, placement)
+    return operate_into(out, op, values, signature, shape, placement)
 
 
 def _documentation(name: str, row: _Row, meaning: SpecialFunction) -> str:

@@ -38,7 +38,7 @@ static PyObject *working;       /* queues with work that may not be complete */
 static int is_host_tier_on;     /* the option `host_tier`, as `follow` sets it */
 static int is_tracing;          /* then NumPy is called by `traced_call`, which emits events */
 static npy_intp most_elements;  /* the largest addition that is computed immediately */
-static PyObject *at_once;       /* up to how many elements, by an operation's weight */
+static PyObject *at_once;       /* up to how many elements, by an operation's cost */
 static PyObject *scalar_types;  /* classes of scalars that stand beside arrays */
 static PyObject *traced_call;   /* `host.call` */
 static PyObject *context;       /* in it NumPy warns of nothing */
@@ -54,7 +54,7 @@ static PyObject *slow_shape, *slow_ndim, *slow_size, *slow_dtype, *slow_product;
 static PyObject *joins_word, *broadcasts_word;
 static PyObject *is_whole_device, *slow_transposed;
 static PyObject *slow_power, *slow_reflected_power, *slow_reflected_matmul;
-static PyObject *numpy_matmul, *numpy_square, *square_weight;
+static PyObject *numpy_matmul, *numpy_square, *square_cost;
 
 #define MAX_OPERATIONS 256
 #define MAX_JOINED 64  /* more arrays are joined the general way */
@@ -64,7 +64,7 @@ static PyObject *numpy_matmul, *numpy_square, *square_weight;
 static struct operation {
     PyObject *compute; /* of NumPy arrays and scalars */
     PyObject *into;    /* the same into an output, its last argument; None if there is none */
-    PyObject *weight;
+    PyObject *cost;
     PyObject *general; /* a Python function that computes it of any operands */
     PyObject *general_in_place;
     const char *kept_types; /* type characters that operands and result share */
@@ -92,9 +92,9 @@ static PyObject *follow(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static npy_intp most_of(PyObject *weight)
+static npy_intp most_of(PyObject *cost)
 {
-    PyObject *found = PyDict_GetItem(at_once, weight);
+    PyObject *found = PyDict_GetItem(at_once, cost);
     return found ? (npy_intp)PyLong_AsSsize_t(found) : 0;
 }
 
@@ -393,7 +393,7 @@ static PyObject *silently(PyObject *owner, PyObject *function, PyObject *a, PyOb
 /* --- the jobs --------------------------------------------------------------------------------- */
 
 static PyObject *lazy_operation(int at, PyObject *x, PyObject *y);
-static PyObject *lazy_operation_as(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y);
+static PyObject *lazy_operation_as(PyObject *op, PyObject *cost_of_op, PyObject *x, PyObject *y);
 
 #include "_fastpath_index.c"
 #include "_fastpath_operators.c"
@@ -489,7 +489,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"dtype", &slow_dtype}, {"small_product", &slow_product},
         {"is_whole_device", &is_whole_device}, {"T", &slow_transposed},
         {"pow", &slow_power}, {"rpow", &slow_reflected_power}, {"rmatmul", &slow_reflected_matmul},
-        {"numpy_square", &numpy_square}, {"square_weight", &square_weight},
+        {"numpy_square", &numpy_square}, {"square_cost", &square_cost},
         {"allocate", &allocate}, {"host_view", &host_view}, {"is_ready", &block_is_ready}, {"materialize", &materialize}, {"Node", (PyObject **)&node_type},
         {"Scalar", (PyObject **)&scalar_type}, {"Canonical", (PyObject **)&canonical_type},
         {"pending_order", &slow_order}, {"placement", &placement}, {"holds", &holds_open},
@@ -569,7 +569,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
     for (Py_ssize_t at = 0; at < count; at++) {
         struct operation *op = &operations[at];
         if (!PyArg_ParseTuple(PyList_GetItem(given, at), "OOOOOs", &op->compute, &op->into,
-                              &op->weight, &op->general, &op->general_in_place, &op->kept_types))
+                              &op->cost, &op->general, &op->general_in_place, &op->kept_types))
             return NULL;
     }
     PyObject *methods = PyDict_New();

@@ -9,8 +9,8 @@ static int is_number_dtype(PyArrayObject *array)
            PyArray_ISNOTSWAPPED(array);
 }
 
-/* What the host sees of an array beside another, in the same place. */
-static PyObject *seen_beside(PyObject *x, PyObject *like)
+/* The host view of an array on the queue and with the USM type of another one; or NULL. */
+static PyObject *host_view_at(PyObject *x, PyObject *like)
 {
     PyObject *seen = seen_of(x);
     return seen && SLOT(x, at_queue) == SLOT(like, at_queue) &&
@@ -35,7 +35,7 @@ static PyObject *parts_seen(PyObject *arrays, PyObject **owner)
         PyObject *x = is_list ? PyList_GetItem(arrays, at) : PyTuple_GetItem(arrays, at);
         if (at == 0)
             *owner = x;
-        PyObject *part = Py_TYPE(*owner) == array_type ? seen_beside(x, *owner) : NULL;
+        PyObject *part = Py_TYPE(*owner) == array_type ? host_view_at(x, *owner) : NULL;
         if (part)
             size += PyArray_SIZE(AS_ARRAY(part));
         if (!part || size > most || !is_ready(x, 0) ||
@@ -99,7 +99,7 @@ static PyObject *arguments_seen(PyObject *args, int joins, int broadcasts, PyObj
     for (Py_ssize_t at = 2; made && at < count; at++) {
         PyObject *arg = PyTuple_GetItem(args, at), *part = arg;
         if (Py_TYPE(arg) == array_type)
-            part = is_ready(arg, 0) ? seen_beside(arg, *owner) : NULL;
+            part = is_ready(arg, 0) ? host_view_at(arg, *owner) : NULL;
         else if (PyArray_Check(arg) || PyArray_CheckScalar(arg))
             part = NULL;
         if (!part || PyTuple_SetItem(made, at - 1, Py_NewRef(part)) < 0)

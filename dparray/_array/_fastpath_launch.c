@@ -249,7 +249,7 @@ static void complete(PyObject *node, PyObject *layout)
     put(node, node_slots[OP], Py_None);
     PyObject *operands = Py_NewRef(PART(node, OPERANDS)); /* what it keeps may go with it */
     put(node, node_slots[OPERANDS], nothing);
-    put(node, node_slots[WEIGHT], zero);
+    put(node, node_slots[COST], zero);
     put(node, node_slots[LEAVES], one);
     Py_DECREF(operands);
 }

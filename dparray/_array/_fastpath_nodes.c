@@ -1,13 +1,13 @@
 /* Nodes of the commonest lazy operations, and the keys of expressions. */
 
-/* --- operations that are noted down --------------------------------------------------------------- */
+/* --- recorded operations --------------------------------------------------------------- */
 
 /* What `dparray/_graph/node.py` calls the parts of a node. */
-enum { OP, OPERANDS, LOOP, DTYPE, SHAPE, SIZE, QUEUE, USM_TYPE, LAYOUT, AXES, USERS, ARRAY, WEIGHT,
+enum { OP, OPERANDS, SIGNATURE, DTYPE, SHAPE, SIZE, QUEUE, USM_TYPE, LAYOUT, AXES, USERS, ARRAY, COST,
        LEAVES, NODE_SLOTS };
 static const char *node_slot_names[NODE_SLOTS] = {
-    "op", "operands", "loop", "dtype", "shape", "size", "queue", "usm_type", "layout", "axes",
-    "users", "array", "weight", "leaves",
+    "op", "operands", "signature", "dtype", "shape", "size", "queue", "usm_type", "layout", "axes",
+    "users", "array", "cost", "leaves",
 };
 static Py_ssize_t node_slots[NODE_SLOTS];
 static const char *canonical_slot_names[] = {"arrays", "key", "numbers", "scalars"};
@@ -15,7 +15,7 @@ static Py_ssize_t canonical_slots[4];
 #define PART(node, which) SLOT(node, node_slots[which])
 
 #define MAX_NOTES 64  /* of readers, before those that are gone are dropped */
-#define MAX_WEIGHT 512 /* as in `dparray/_evaluate/limits.py` */
+#define MAX_COST 512 /* as in `dparray/_evaluate/limits.py` */
 #define MAX_LEAVES 24
 
 static int is_option(const char *name)
@@ -58,7 +58,7 @@ static int give_leaf(PyObject *x)
     if (is_made) {
         put(node, node_slots[OP], Py_None);
         put(node, node_slots[OPERANDS], nothing);
-        put(node, node_slots[LOOP], nothing);
+        put(node, node_slots[SIGNATURE], nothing);
         put(node, node_slots[DTYPE], (PyObject *)PyArray_DESCR(seen));
         put(node, node_slots[SHAPE], PyTuple_GetItem(layout, 2));
         PART(node, SIZE) = PyLong_FromSsize_t(PyArray_SIZE(seen));
@@ -68,7 +68,7 @@ static int give_leaf(PyObject *x)
         put(node, node_slots[AXES], Py_None);
         put(node, node_slots[USERS], Py_None);
         put(node, node_slots[ARRAY], Py_None);
-        PART(node, WEIGHT) = PyLong_FromLong(0);
+        PART(node, COST) = PyLong_FromLong(0);
         PART(node, LEAVES) = PyLong_FromLong(1);
         put(x, at_node, node);
     }
@@ -132,7 +132,7 @@ static PyObject *scalar_of(PyObject *value)
     return made;
 }
 
-static PyObject *loop_of(PyObject *dtype, int count)
+static PyObject *signature_of(PyObject *dtype, int count)
 {
     static PyObject *known[2][2];
     PyObject **place = &known[count - 1][PyArray_DescrCheck(dtype) &&
@@ -145,11 +145,11 @@ static PyObject *loop_of(PyObject *dtype, int count)
 /* An operation on one or two pending arrays and arrays in memory, or on one and a number of Python's,
  * as `defer` makes it, or a fold of all elements of one; NULL without an exception where it is not
  * this simple. */
-static PyObject *noted_node(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y, int folds)
+static PyObject *record_node(PyObject *op, PyObject *cost_of_op, PyObject *x, PyObject *y, int folds)
 {
     int count = y ? 2 : 1;
     PyObject *operands[] = {x, y}, *nodes[2] = {NULL, NULL}, *notes[2] = {NULL, NULL}, *like = NULL;
-    long weight = 0, leaves = 0;
+    long cost = 0, leaves = 0;
     if (is_tracing || !is_option("lazy") || PyList_Size(holds_open) ||
         PyObject_IsTrue(PyDict_GetItemString(placement, "in_force")))
         goto refused;
@@ -168,15 +168,15 @@ static PyObject *noted_node(PyObject *op, PyObject *weight_of_op, PyObject *x, P
                  (PART(node, SHAPE) != PART(like, SHAPE) &&
                   PyObject_RichCompareBool(PART(node, SHAPE), PART(like, SHAPE), Py_EQ) != 1))
             goto refused;
-        weight += PyLong_AsLong(PART(node, WEIGHT));
+        cost += PyLong_AsLong(PART(node, COST));
         leaves += PyLong_AsLong(PART(node, LEAVES));
     }
     PyArray_Descr *dtype = like ? (PyArray_Descr *)PART(like, DTYPE) : NULL;
     if (!dtype || (dtype->type_num != NPY_DOUBLE && dtype->type_num != NPY_FLOAT))
         goto refused;
-    PyObject *loop = loop_of((PyObject *)dtype, count);
-    weight += PyLong_AsLong(weight_of_op);
-    if (!loop || weight > MAX_WEIGHT || leaves > MAX_LEAVES)
+    PyObject *signature = signature_of((PyObject *)dtype, count);
+    cost += PyLong_AsLong(cost_of_op);
+    if (!signature || cost > MAX_COST || leaves > MAX_LEAVES)
         goto refused;
     for (int which = 0; which < count; which++)
         if (nodes[which] && !(notes[which] = readers_of(nodes[which])))
@@ -192,7 +192,7 @@ static PyObject *noted_node(PyObject *op, PyObject *weight_of_op, PyObject *x, P
         goto failed;
     put(node, node_slots[OP], op);
     put(node, node_slots[OPERANDS], parts);
-    put(node, node_slots[LOOP], loop);
+    put(node, node_slots[SIGNATURE], signature);
     for (int which = DTYPE; which <= USM_TYPE; which++)
         put(node, node_slots[which], PART(like, which));
     if (folds) {
@@ -208,9 +208,9 @@ static PyObject *noted_node(PyObject *op, PyObject *weight_of_op, PyObject *x, P
     }
     for (int which = LAYOUT; which <= ARRAY; which++)
         put(node, node_slots[which], Py_None);
-    PART(node, WEIGHT) = PyLong_FromLong(weight);
+    PART(node, COST) = PyLong_FromLong(cost);
     PART(node, LEAVES) = PyLong_FromLong(leaves);
-    if (!PART(node, WEIGHT) || !PART(node, LEAVES) || !(reference = PyWeakref_NewRef(node, NULL)))
+    if (!PART(node, COST) || !PART(node, LEAVES) || !(reference = PyWeakref_NewRef(node, NULL)))
         goto failed;
     for (int which = 0; which < count; which++)
         if (notes[which] && PyList_Append(notes[which], reference) < 0)
@@ -238,18 +238,18 @@ refused:
     return NULL;
 }
 
-static PyObject *lazy_operation_as(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y)
+static PyObject *lazy_operation_as(PyObject *op, PyObject *cost_of_op, PyObject *x, PyObject *y)
 {
-    return noted_node(op, weight_of_op, x, y, 0);
+    return record_node(op, cost_of_op, x, y, 0);
 }
 
-/* lazy_fold(x, op, weight): the array of a fold of all elements; None where it is not this simple. */
+/* lazy_fold(x, op, cost): the array of a fold of all elements; None where it is not this simple. */
 static PyObject *lazy_fold(PyObject *module, PyObject *args)
 {
-    PyObject *x, *op, *weight;
-    if (!PyArg_ParseTuple(args, "OOO", &x, &op, &weight))
+    PyObject *x, *op, *cost;
+    if (!PyArg_ParseTuple(args, "OOO", &x, &op, &cost))
         return NULL;
-    PyObject *made = noted_node(op, weight, x, NULL, 1);
+    PyObject *made = record_node(op, cost, x, NULL, 1);
     if (made || PyErr_Occurred())
         return made;
     Py_RETURN_NONE;
@@ -259,7 +259,7 @@ static PyObject *lazy_operation(int at, PyObject *x, PyObject *y)
 {
     if (at > OF_DIVIDE)
         return NULL;
-    return lazy_operation_as(PyList_GetItem(graph_operations, at), operations[at].weight, x, y);
+    return lazy_operation_as(PyList_GetItem(graph_operations, at), operations[at].cost, x, y);
 }
 
 /* --- forms of expressions ----------------------------------------------------------------------- */
@@ -389,7 +389,7 @@ static PyObject *canonical(PyObject *module, PyObject *args)
             is_right = noted_ && PyList_Append(key, noted_) == 0;
             Py_XDECREF(noted_);
         }
-        const int parts[] = {OP, LOOP, SHAPE, USM_TYPE, AXES};
+        const int parts[] = {OP, SIGNATURE, SHAPE, USM_TYPE, AXES};
         for (int at = 0; is_right && at < 5; at++)
             is_right = PyList_Append(key, PART(node, parts[at])) == 0;
         is_right = is_right && add_number(numbers, node, -1 - step);

@@ -93,7 +93,7 @@ static npy_intp broadcast_size(PyArrayObject *a, PyArrayObject *b)
 static int are_small(struct operation *op, PyObject *x, PyObject *y, PyObject **a, PyObject **b,
                      npy_intp *size)
 {
-    npy_intp most = most_of(op->weight), other;
+    npy_intp most = most_of(op->cost), other;
     if (*a && *b) {
         if (SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type))
             return 0;
@@ -153,7 +153,7 @@ static PyObject *binary(int at, PyObject *x, PyObject *y)
 static int compute_into(struct operation *op, PyObject *out, PyObject *x, PyObject *y)
 {
     PyObject *target = seen_of(out), *given[] = {x, y}, *seen[2] = {NULL, NULL}, *result;
-    if (!target || op->into == Py_None || effective_read_size(AS_ARRAY(target)) > most_of(op->weight))
+    if (!target || op->into == Py_None || effective_read_size(AS_ARRAY(target)) > most_of(op->cost))
         return 0;
     for (int at = 0; at < 2 && given[at]; at++) {
         if (Py_TYPE(given[at]) == array_type) {
@@ -188,11 +188,11 @@ static PyObject *unary(int at, PyObject *x)
     PyObject *seen = seen_of(x), *result = NULL;
     npy_intp size = seen ? effective_read_size(AS_ARRAY(seen)) : 0;
     Py_XINCREF(seen);
-    if (seen && size <= most_of(op->weight)) {
+    if (seen && size <= most_of(op->cost)) {
         if (is_ready(x, 0))
             result = compute_now(op, x, seen, NULL, size);
     } else if (at == OF_NEGATIVE)
-        result = lazy_operation_as(PyList_GetItem(graph_operations, at), op->weight, x, NULL);
+        result = lazy_operation_as(PyList_GetItem(graph_operations, at), op->cost, x, NULL);
     Py_XDECREF(seen);
     return result || PyErr_Occurred() ? result : general(op->general, x, NULL, NULL);
 }
@@ -259,10 +259,10 @@ static PyObject *compare(PyObject *x, PyObject *y, int which)
 }
 
 /* Whether an array is pending, or of more elements than are computed at once. */
-static int is_large(PyObject *x, PyObject *weight)
+static int is_large(PyObject *x, PyObject *cost)
 {
     PyObject *seen = seen_of(x);
-    return !seen || effective_read_size(AS_ARRAY(seen)) > most_of(weight);
+    return !seen || effective_read_size(AS_ARRAY(seen)) > most_of(cost);
 }
 
 static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
@@ -272,7 +272,7 @@ static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
     if (modulus == Py_None && seen && PyLong_CheckExact(y) &&
         (PyArray_ISFLOAT(AS_ARRAY(seen)) || PyArray_ISCOMPLEX(AS_ARRAY(seen))) &&
         PyLong_AsLongLongAndOverflow(y, &is_whole) == 2 &&
-        PyArray_SIZE(AS_ARRAY(seen)) <= most_of(square_weight) &&
+        PyArray_SIZE(AS_ARRAY(seen)) <= most_of(square_cost) &&
         PyArray_SIZE(AS_ARRAY(seen)) <= heap_elements && is_ready(x, 0)) {
         PyObject *result = silently(x, numpy_square, seen, NULL, NULL);
         if (result)
@@ -281,8 +281,8 @@ static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
             return NULL;
     }
     if (modulus == Py_None && Py_TYPE(x) == array_type && PyLong_CheckExact(y) &&
-        PyLong_AsLongLongAndOverflow(y, &is_whole) == 2 && is_large(x, square_weight)) {
-        PyObject *result = lazy_operation_as(square, square_weight, x, NULL);
+        PyLong_AsLongLongAndOverflow(y, &is_whole) == 2 && is_large(x, square_cost)) {
+        PyObject *result = lazy_operation_as(square, square_cost, x, NULL);
         if (result || PyErr_Occurred())
             return result;
     }

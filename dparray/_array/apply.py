@@ -39,7 +39,7 @@ from dparray._graph.ops import (
     WHERE,
     Op,
 )
-from dparray._graph.reductions import WEIGHT, Reduce, Reduction
+from dparray._graph.reductions import REDUCTION_COST, Reduce, Reduction
 from dparray._placement import Placement, check_dtype, common_placement, placement_of
 from dparray._runtime.device_facts import computes_in_double
 from dparray.device import default_device
@@ -102,8 +102,8 @@ def copy_of(x: ndarray, order: str = "C") -> ndarray:
     small = compute_small(array_type.copy, x, order)
     if small is not None:
         return small
-    loop = (x.dtype, x.dtype)
-    return array_of_operation(CONVERT, (x,), loop, x.shape, placement_of(x), order == "K")
+    signature = (x.dtype, x.dtype)
+    return array_of_operation(CONVERT, (x,), signature, x.shape, placement_of(x), order == "K")
 
 
 def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str = "K") -> ndarray:
@@ -121,8 +121,8 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str
     small = compute_small(array_type.astype, x, dtype, order)
     if small is not None:
         return small
-    loop = (dtype, dtype)
-    return array_of_operation(CONVERT, (x,), loop, x.shape, placement_of(x), order == "K")
+    signature = (dtype, dtype)
+    return array_of_operation(CONVERT, (x,), signature, x.shape, placement_of(x), order == "K")
 
 
 def as_operand(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
@@ -233,35 +233,35 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
     ):
         placement = placement_of(out)
     if op.keeps_integers and keys[0].kind in "biu":
-        loop: tuple[np.dtype[Any], ...] = (keys[0], keys[0])
+        signature: tuple[np.dtype[Any], ...] = (keys[0], keys[0])
     else:
-        loop = _dtypes.resolve(op.ufunc, tuple(keys))
+        signature = _dtypes.resolve(op.ufunc, tuple(keys))
     shape = arrays[0][1].shape
     if len(arrays) > 1 and arrays[1][1].shape != shape:
         shape = _layout.broadcast_shapes(op.name, [array.shape for _, array in arrays])
     if not computes_in_double(placement.queue):
         device = placement.queue.sycl_device
-        loop = tuple(_dtypes.fit_device(dtype, device) for dtype in loop)
+        signature = tuple(_dtypes.fit_device(dtype, device) for dtype in signature)
     if len(arrays) < op.arity:
-        for position, (value, dtype) in enumerate(zip(values, loop, strict=False)):
+        for position, (value, dtype) in enumerate(zip(values, signature, strict=False)):
             if not isinstance(value, ndarray):
                 if op.comparison and dtype.kind in "iu" and not _fits(value, dtype):
                     return _compare_out_of_range(op, operands, out)
                 values[position] = checked_scalar(op.name, value, dtype)
-    if op.refusal is not None and (why := op.refusal(loop[-1].kind, values[-1])):
+    if op.refusal is not None and (why := op.refusal(signature[-1].kind, values[-1])):
         raise ArgumentError(f"{op.name}: {why}")
     if op.strength_reduced:
-        op, values, loop = _strength_reduced(op, values, loop)
+        op, values, signature = _strength_reduced(op, values, signature)
     if out is None:
-        return array_of_operation(op, values, loop, shape, placement)
-    return operate_into(out, op, values, loop, shape, placement)
+        return array_of_operation(op, values, signature, shape, placement)
+    return operate_into(out, op, values, signature, shape, placement)
 
 
 def operate_into(
     out: ndarray,
     op: Op,
     values: Sequence[Any],
-    loop: tuple[np.dtype[Any], ...],
+    signature: tuple[np.dtype[Any], ...],
     shape: tuple[int, ...],
     placement: Placement,
 ) -> ndarray:
@@ -270,30 +270,30 @@ def operate_into(
     Raises:
         ShapeError, DTypeError: the result does not fit ``out``.
     """
-    check_fits(op.name, shape, loop[-1], out, broadcasts=True)
-    if _dtypes.is_bfloat16_used and op is not CONVERT and any(map(_dtypes.is_bfloat16, loop)):
-        values = (array_of_operation(op, values, loop, shape, placement),)
-        op, loop = CONVERT, (out.dtype, out.dtype)
+    check_fits(op.name, shape, signature[-1], out, broadcasts=True)
+    if _dtypes.is_bfloat16_used and op is not CONVERT and any(map(_dtypes.is_bfloat16, signature)):
+        values = (array_of_operation(op, values, signature, shape, placement),)
+        op, signature = CONVERT, (out.dtype, out.dtype)
     if (
         out.shape == shape
-        and out.dtype == loop[-1]
+        and out.dtype == signature[-1]
         and out.is_pending
         and living_alias(out) is None
     ):
         # No other array references the memory that the pending value would get.
-        node = node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type), False)
+        node = node_of(op, values, signature, shape, Placement(*placement[:1], out.usm_type), False)
         node.axes = out._node_kept.axes
         out._node_kept = register(node)
         node.array = weakref.ref(out)
     elif out.size:
-        write_value(op, values, loop, writable_layout(op.name, out), placement)
+        write_value(op, values, signature, writable_layout(op.name, out), placement)
     return out
 
 
 def operate(
     op: Op,
     operands: Sequence[Any],
-    loop: tuple[np.dtype[Any], ...],
+    signature: tuple[np.dtype[Any], ...],
     shape: tuple[int, ...],
     placement: Placement,
     keeps_order: bool = True,
@@ -303,17 +303,19 @@ def operate(
     Args:
         op: the operation.
         operands: arrays and Python scalars.
-        loop: the dtype each operand is converted to, then the result's.
+        signature: the dtype each operand is converted to, then the result's.
         shape: the result's shape, to which the operands broadcast.
         placement: the operands' common placement.
         keeps_order: whether the axes have the operands' order in memory, NumPy's order ``"K"``;
             otherwise C order.
     """
     if (op is CONVERT or op is WHERE) and prod(shape) <= limits.host_elements:
-        result = compute_small(host.former(op, loop[-1], "K" if keeps_order else "C"), *operands)
+        result = compute_small(
+            host.former(op, signature[-1], "K" if keeps_order else "C"), *operands
+        )
         if result is not None:
             return result
-    return array_of_operation(op, operands, loop, shape, placement, keeps_order)
+    return array_of_operation(op, operands, signature, shape, placement, keeps_order)
 
 
 def reduce_array(
@@ -321,7 +323,7 @@ def reduce_array(
     x: ndarray,
     axes: tuple[int, ...],
     keepdims: bool,
-    loop: np.dtype[Any],
+    loop_dtype: np.dtype[Any],
     dtype: np.dtype[Any],
     *scalars: Any,
 ) -> ndarray:
@@ -332,18 +334,20 @@ def reduce_array(
         x: the array, of at least one element.
         axes: the reduced axes, ascending.
         keepdims: whether the result keeps them, with length 1.
-        loop: the dtype that elements and scalars are converted to.
+        loop_dtype: the dtype that elements and scalars are converted to.
         dtype: the result's dtype.
         *scalars: the reduction's scalar operands.
     """
     op = Reduce(reduction, axes, keepdims)
     if reduction.has_library and x._host_view is not None:
-        small = compute_small(lambda values: host_operations.reduced(op, values, scalars, loop), x)
+        small = compute_small(
+            lambda values: host_operations.reduced(op, values, scalars, loop_dtype), x
+        )
         if small is not None:
             return small
     shape = _layout.reduced_shape(x.shape, axes, keepdims)
     # float16 is reduced in single precision, and rounded once.
-    wide = np.dtype(np.float32) if loop.char == "e" else loop
+    wide = np.dtype(np.float32) if loop_dtype.char == "e" else loop_dtype
     loops = (*[wide] * (1 + len(scalars)), dtype)
     placement = placement_of(x)
     return array_of_operation(op, (x, *scalars), loops, shape, placement)
@@ -366,7 +370,7 @@ def lazy_fold(reduction: Reduction, x: ndarray) -> ndarray | None:
     op = _WHOLE.get(key)
     if op is None:
         op = _WHOLE[key] = Reduce(reduction, tuple(range(len(x._shape))), False)
-    return make_lazy_fold(x, op, WEIGHT)
+    return make_lazy_fold(x, op, REDUCTION_COST)
 
 
 def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndarray:
@@ -380,8 +384,8 @@ def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndar
     like = x1 if isinstance(x1, ndarray) else x2
     shape = _layout.broadcast_shapes(function, [x.shape for x in arrays])
     placement = common_placement(function, [(f"x{at}", x) for at, x in enumerate(arrays)], True)
-    loop = (_dtypes.bool, like.dtype, like.dtype, like.dtype)
-    return operate(WHERE, operands, loop, shape, placement)
+    signature = (_dtypes.bool, like.dtype, like.dtype, like.dtype)
+    return operate(WHERE, operands, signature, shape, placement)
 
 
 def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> tuple[Any, Any]:
@@ -403,16 +407,16 @@ def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> t
 
 
 def _strength_reduced(
-    op: Op, values: list[Any], loop: tuple[np.dtype[Any], ...]
+    op: Op, values: list[Any], signature: tuple[np.dtype[Any], ...]
 ) -> tuple[Op, list[Any], tuple[np.dtype[Any], ...]]:
     """Return the operation that NumPy uses for a constant last operand, if there is one."""
     *others, constant = values
     if isinstance(constant, ndarray) or not isinstance(others[0], ndarray):
-        return op, values, loop
+        return op, values, signature
     reduced = op.strength_reduced.get(constant)
-    if reduced is None or loop[-1].kind not in "iufc" or others[0].dtype.kind == "b":
-        return op, values, loop  # NumPy's positive takes no Booleans
-    return OPS[reduced], others, (*loop[: len(others)], loop[-1])
+    if reduced is None or signature[-1].kind not in "iufc" or others[0].dtype.kind == "b":
+        return op, values, signature  # NumPy's positive takes no Booleans
+    return OPS[reduced], others, (*signature[: len(others)], signature[-1])
 
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:

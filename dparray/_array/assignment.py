@@ -116,9 +116,9 @@ def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
 def write_value(
     op: Op,
     operands: Sequence[Any],
-    loop: tuple[np.dtype[Any], ...],
+    signature: tuple[np.dtype[Any], ...],
     target: Layout,
     placement: Placement,
 ) -> None:
     """Write a checked operation into a layout of its shape or a larger one."""
-    writes.store(node_of(op, operands, loop, target.shape, placement), target, True)
+    writes.store(node_of(op, operands, signature, target.shape, placement), target, True)

@@ -44,14 +44,14 @@ class _Call(NamedTuple):
         arrays: the operands.
         placement: the placement of the operands.
         out: the output array, if given.
-        told: the event data for subscribers if the backend is not a kernel.
+        details: the event data for subscribers if the backend is not a kernel.
     """
 
     name: str
     arrays: Sequence[Any]
     placement: Placement
     out: ndarray | None
-    told: dict[str, str]
+    details: dict[str, str]
 
 
 #: Returned by a backend that cannot compute with these operands.
@@ -98,11 +98,11 @@ def compute(
         if made is not None:
             return made
     placement = common_placement(name, arrays) if arrays else placement_of(out)
-    told = _event_details(name, arrays, placement) if _hooks.subscribers else {}
+    details = _event_details(name, arrays, placement) if _hooks.subscribers else {}
     mark = _hooks.latest_work()
     if either is not None:
         host, dpnp = partial(either, np), partial(either, exchange.dpnp)
-    call = _Call(name, [x for _, x in arrays], placement, out, told)
+    call = _Call(name, [x for _, x in arrays], placement, out, details)
     for executor, function in (
         (_by_kernel, kernel),
         (_by_host, host),
@@ -177,13 +177,16 @@ def _by_kernel(function: Function, call: _Call) -> Any:
 
 
 def _by_host(function: Function, call: _Call) -> Any:
-    name, arrays, placement, out, told = call
-    if told:
-        told = {**told, "because": f"{told['because']}, a CPU, in whose memory NumPy computes"}
+    name, arrays, placement, out, details = call
+    if details:
+        details = {
+            **details,
+            "because": f"{details['because']}, a CPU, in whose memory NumPy computes",
+        }
     if out is None:
-        views = host_views(*arrays, **told)
+        views = host_views(*arrays, **details)
     else:
-        views = _host_views_to_write(arrays, out, told)
+        views = _host_views_to_write(arrays, out, details)
     if views is None:
         return _NOT_HERE
     try:
@@ -227,7 +230,7 @@ def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[
 
 
 def _host_views_to_write(
-    arrays: Sequence[ndarray], out: ndarray, told: dict[str, str]
+    arrays: Sequence[ndarray], out: ndarray, details: dict[str, str]
 ) -> list[np.ndarray] | None:
     """Do the same, with the last array for writing; pending readers of it are computed first."""
     if not (config.host_tier and device_facts.is_cpu(out.sycl_queue)):
@@ -239,7 +242,7 @@ def _host_views_to_write(
         host_maps.before_write(layouts[-1])
     writes.flush_dependents(out.block)
     queues.wait_to_write(out.block)
-    views = copies.host_views(out.sycl_queue, *layouts, **told)
+    views = copies.host_views(out.sycl_queue, *layouts, **details)
     if views is None:
         return None
     rest = iter(views)
@@ -253,12 +256,12 @@ def _seen(x: ndarray) -> np.ndarray | None:
 
 
 def _by_dpt(function: Function, call: _Call) -> Any:
-    name, arrays, placement, out, told = call
+    name, arrays, placement, out, details = call
     if out is not None:
         writes.flush_dependents(out.block)
     tensors = [x._tensor for x in arrays]
     wrap = partial(_array_of_tensor, queue=placement.queue)
-    found = library_call(name, function, tensors, (), {}, wrap, **told)
+    found = library_call(name, function, tensors, (), {}, wrap, **details)
     if out is None:
         return found
     if found is not None:
@@ -275,7 +278,7 @@ def _by_dpnp(function: Function, call: _Call) -> Any:
     if not queue.is_in_order:
         return _by_dpt(on_dpnp_arrays, call)
 
-    def beside_it(*tensors: Any) -> Any:
+    def out_of_order(*tensors: Any) -> Any:
         """On a queue that is not in order.
 
         A oneMKL call waits with the interpreter's lock held, on an in-order queue for dpnp's own
@@ -289,7 +292,7 @@ def _by_dpnp(function: Function, call: _Call) -> Any:
             exchange.wait_for_host_tasks(other)
             queues.wait(other)
 
-    return _by_dpt(beside_it, call)
+    return _by_dpt(out_of_order, call)
 
 
 def _array_of_tensor(tensor: Any, queue: Any) -> ndarray:

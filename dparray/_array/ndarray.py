@@ -458,7 +458,7 @@ class _Alias:
 
 
 #: Views of more expensive expressions do not become separate expressions.
-_MAX_VIEWED_WEIGHT = 64
+_MAX_VIEWED_COST = 64
 
 
 def has_memory(x: ndarray) -> bool:
@@ -495,7 +495,7 @@ def _view_of_pending(
                 view = _with_reduced_axes(node, shape)
                 if view is None:
                     evaluate.compute_inner(node)
-                    if node.weight <= _MAX_VIEWED_WEIGHT and node.layout is None:
+                    if node.cost <= _MAX_VIEWED_COST and node.layout is None:
                         view = view_of(node, shape, strides, offset)
                 if view is not None:
                     if deferred_placement.nodes:
@@ -524,7 +524,7 @@ def _with_reduced_axes(node: Node, shape: tuple[int, ...]) -> Node | None:
     if shape != _layout.reduced_shape(walked.shape, op.axes, True):
         return None
     op = op._replace(keepdims=True)
-    return Node(op, node.operands, node.loop, shape, size, node.queue, node.usm_type)
+    return Node(op, node.operands, node.signature, shape, size, node.queue, node.usm_type)
 
 
 def _registered(node: Node) -> Node:

@@ -11,7 +11,7 @@ import numpy as np
 from dparray import _dtypes, _layout, _placement, config
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import deferred_placement, dependents, evaluate, host
-from dparray._evaluate.limits import MAX_LEAVES, MAX_WEIGHT
+from dparray._evaluate.limits import MAX_COST, MAX_LEAVES
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, WHERE, Op
 from dparray._graph.reductions import Reduce
@@ -25,7 +25,7 @@ _WIDER = 8
 def array_of_operation(
     op: Op | Reduce,
     operands: Sequence[Any],
-    loop: tuple[np.dtype[Any], ...],
+    signature: tuple[np.dtype[Any], ...],
     shape: tuple[int, ...],
     placement: Placement,
     keeps_order: bool = True,
@@ -37,20 +37,22 @@ def array_of_operation(
     """
     if _placement.in_force:
         placement = _placement.result_placement(placement)
-    if _dtypes.is_bfloat16_used and op is not CONVERT and _meets_bfloat16(operands, loop):
-        return _rounded_to_bfloat16(op, operands, loop, shape, placement, keeps_order)
-    return ndarray._pending(register(node_of(op, operands, loop, shape, placement, keeps_order)))
+    if _dtypes.is_bfloat16_used and op is not CONVERT and _meets_bfloat16(operands, signature):
+        return _rounded_to_bfloat16(op, operands, signature, shape, placement, keeps_order)
+    return ndarray._pending(
+        register(node_of(op, operands, signature, shape, placement, keeps_order))
+    )
 
 
-def _meets_bfloat16(operands: Sequence[Any], loop: tuple[np.dtype[Any], ...]) -> bool:
+def _meets_bfloat16(operands: Sequence[Any], signature: tuple[np.dtype[Any], ...]) -> bool:
     read = (each.dtype for each in operands if isinstance(each, ndarray))
-    return any(map(_dtypes.is_bfloat16, (*loop, *read)))
+    return any(map(_dtypes.is_bfloat16, (*signature, *read)))
 
 
 def _rounded_to_bfloat16(
     op: Op | Reduce,
     operands: Sequence[Any],
-    loop: tuple[np.dtype[Any], ...],
+    signature: tuple[np.dtype[Any], ...],
     shape: tuple[int, ...],
     placement: Placement,
     keeps_order: bool,
@@ -63,13 +65,13 @@ def _rounded_to_bfloat16(
         else float(dtype.type(each))
         if not isinstance(each, ndarray) and _dtypes.is_bfloat16(dtype)
         else each
-        for each, dtype in zip(operands, loop, strict=False)
+        for each, dtype in zip(operands, signature, strict=False)
     ]
-    wide = tuple([single if _dtypes.is_bfloat16(each) else each for each in loop])
+    wide = tuple([single if _dtypes.is_bfloat16(each) else each for each in signature])
     found = array_of_operation(op, widened, wide, shape, placement, keeps_order)
-    if loop[-1] == wide[-1]:
+    if signature[-1] == wide[-1]:
         return found
-    return array_of_operation(CONVERT, (found,), (loop[-1],) * 2, shape, placement)
+    return array_of_operation(CONVERT, (found,), (signature[-1],) * 2, shape, placement)
 
 
 def _order_of(
@@ -114,7 +116,7 @@ def register(node: Node) -> Node:
 def node_of(
     op: Op | Reduce,
     operands: Sequence[Any],
-    loop: tuple[np.dtype[Any], ...],
+    signature: tuple[np.dtype[Any], ...],
     shape: tuple[int, ...],
     placement: Placement,
     keeps_order: bool = True,
@@ -133,18 +135,18 @@ def node_of(
             for operand in operands
         ]
     )
-    node = Node(op, parts, loop, shape, prod(shape), *placement)
+    node = Node(op, parts, signature, shape, prod(shape), *placement)
     if keeps_order and len(shape) > 1:
         for part in parts:
             if type(part) is Node and (part.axes is not None or op is CONVERT):
                 node.axes = _order_of(op, shape, [each for each in parts if type(each) is Node])
                 break
-    if node.weight > MAX_WEIGHT or node.leaves > MAX_LEAVES:
+    if node.cost > MAX_COST or node.leaves > MAX_LEAVES:
         node.recount()
     wider = _WIDER if _placement.in_force else 1
-    if node.weight > MAX_WEIGHT * wider or node.leaves > MAX_LEAVES * wider:
+    if node.cost > MAX_COST * wider or node.leaves > MAX_LEAVES * wider:
         evaluate.evaluate(*(part for part in parts if type(part) is Node))
-        node = Node(op, parts, loop, shape, node.size, *placement, node.axes)
+        node = Node(op, parts, signature, shape, node.size, *placement, node.axes)
     return node
 
 

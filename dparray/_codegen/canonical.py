@@ -58,7 +58,7 @@ class Canonical:
                     numbers[id(operand)] = number
                 key.append(number)
             if node is not None:
-                key += node.op, node.loop, node.shape, node.usm_type, node.axes
+                key += node.op, node.signature, node.shape, node.usm_type, node.axes
                 step -= 1
                 numbers[id(node)] = step
         self.arrays = arrays

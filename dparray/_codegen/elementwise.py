@@ -183,7 +183,7 @@ def can_generate(node: Node) -> bool:
     if not isinstance(op, Op) or not op.expression or node.dtype.char not in _KERNEL_CHARS:
         return False
     kinds = op.kinds
-    for operand, dtype in zip(node.operands, node.loop, strict=False):
+    for operand, dtype in zip(node.operands, node.signature, strict=False):
         if dtype.kind not in kinds or (dtype.char == "e" and not op.takes_half):
             return False
         if type(operand) is Node and not is_convertible(operand.dtype, dtype):

@@ -109,13 +109,13 @@ _KINDS = frozenset("biuf")
 
 def can_reduce(node: Node) -> bool:
     """Return whether a kernel can compute this reduction from its operands."""
-    return all(dtype.kind in _KINDS for dtype in node.loop) and all(
+    return all(dtype.kind in _KINDS for dtype in node.signature) and all(
         type(operand) is not Node
         or (
             is_convertible(operand.dtype, wanted)
             and (operand.layout is not None or is_generated(operand))
         )
-        for operand, wanted in zip(node.operands, node.loop, strict=False)
+        for operand, wanted in zip(node.operands, node.signature, strict=False)
     )
 
 
@@ -306,13 +306,13 @@ def _of_few(step: Any, folded: int) -> Any:
     """
     if not is_reduction(step) or step[1][1] or step[1][0].of_narrow is None:
         return step
-    name, (row, _), references, loop, result = step
-    operand, wide = np.dtype(references[0][1]), np.dtype(loop[0])
+    name, (row, _), references, signature, result = step
+    operand, wide = np.dtype(references[0][1]), np.dtype(signature[0])
     if operand.kind not in "biu" or operand.itemsize > 2 or wide.itemsize < 8:
         return step
     if folded > 1 << (31 - 8 * operand.itemsize):
         return step
-    return name, (row.of_narrow, False), references, loop, result
+    return name, (row.of_narrow, False), references, signature, result
 
 
 def is_row_cached(

@@ -422,8 +422,8 @@ class Text:
 
     def _word(self, number: int) -> dict[str, str]:
         """Return the names that the templates of a reduction may use, except its accumulators."""
-        _, (row, _), references, loop, _ = self.steps[number]
-        operand = np.dtype(loop[0])
+        _, (row, _), references, signature, _ = self.steps[number]
+        operand = np.dtype(signature[0])
         own = accumulator_dtypes(row, operand)[0]
         words = {"A": TYPE_NAMES[own.str], "t": f"t{number}_"}
         if own.kind == "f":
@@ -441,7 +441,7 @@ class Text:
             }
         words |= {name: f"t{number}_{name}" for name in row.functions}
         scalars = references[len(references) - row.scalars :]
-        wanted = loop[len(references) - row.scalars :]
+        wanted = signature[len(references) - row.scalars :]
         for index, ((name, dtype), kind) in enumerate(zip(scalars, wanted, strict=True)):
             words[f"s{index}"] = converted_text(name, dtype, kind)
         return words
@@ -568,10 +568,10 @@ class Text:
 
     def _operand(self, number: int, index: int, values: Values, indent: str) -> str:
         """Return the name of an operand's element in the dtype of the accumulators."""
-        _, (row, _), references, loop, _ = self.steps[number]
+        _, (row, _), references, signature, _ = self.steps[number]
         name, dtype = references[index]
-        text = converted_text(values.name(name), dtype, loop[index])
-        if is_widened(row, np.dtype(loop[index])):
+        text = converted_text(values.name(name), dtype, signature[index])
+        if is_widened(row, np.dtype(signature[index])):
             text = f"int32({text})"
         if text == values.name(name):
             return text

@@ -59,12 +59,12 @@ class Steps:
                 if index < whole
                 else self._reference(operand, dtype, id(node) in spread)
                 for index, (operand, dtype) in enumerate(
-                    zip(node.operands, node.loop, strict=False)
+                    zip(node.operands, node.signature, strict=False)
                 )
             )
-            text = op.expression_on("".join(dtype.kind for dtype in node.loop[:-1]))
-            loop = tuple(dtype.str for dtype in node.loop[:-1])
-            steps.append((op.name, text, references, loop, node.dtype.str))
+            text = op.expression_on("".join(dtype.kind for dtype in node.signature[:-1]))
+            signature = tuple(dtype.str for dtype in node.signature[:-1])
+            steps.append((op.name, text, references, signature, node.dtype.str))
             self._names[id(node)] = f"t{number}"
         self.outputs = [self._reference(value, dtype) for value, dtype in outputs]
         self.steps = tuple(steps)

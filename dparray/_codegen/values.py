@@ -282,10 +282,12 @@ class Values:
 
     def emit(self, steps: Iterable[tuple[int, Any]], lines: list[str], indent: str) -> None:
         """Append the lines that compute numbered steps, each expression once."""
-        for number, (_, template, references, loop, result) in steps:
+        for number, (_, template, references, signature, result) in steps:
             own = f"t{number}"
             converted: list[Any] = []
-            for position, ((name, dtype), wanted) in enumerate(zip(references, loop, strict=True)):
+            for position, ((name, dtype), wanted) in enumerate(
+                zip(references, signature, strict=True)
+            ):
                 if wanted in _PART_NAMES:
                     converted.append(parts_of(self.name(name), dtype, wanted))
                     continue
@@ -295,7 +297,7 @@ class Values:
                 elif name[0] == "a":
                     text = _Loaded(text)
                 converted.append(text)
-            words = {"t": f"{own}_", **_words(loop[0])}
+            words = {"t": f"{own}_", **_words(signature[0])}
             *parts, text = (line.format(*converted, **words) for line in template.split("\n"))
             lines += [indent + part for part in parts]
             if result in _PART_NAMES:

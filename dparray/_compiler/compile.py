@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dparray import _hooks, _log, config
-from dparray._compiler import cache, emission, interrupts, store, translation
+from dparray._compiler import cache, interrupts, spirv_client, store, translation
 from dparray._compiler.backend import backend, lock
 from dparray._compiler.diagnosis import (
     MAY_RAISE,
@@ -182,12 +182,12 @@ def compile_generated(source: str, types: Sequence[str], options: Mapping[str, A
     Raises:
         KernelCompileError: it does not compile.
     """
-    emission.start()  # It loads LLVM while this process translates.
+    spirv_client.start()  # It loads LLVM while this process translates.
     started = time.perf_counter()
     try:
         entry, text = translation.translated(source, types)
-        llvm, spirv = emission.optimised(text)
-    except (translation.TranslationError, emission.EmissionError) as error:
+        llvm, spirv = spirv_client.optimised(text)
+    except (translation.TranslationError, spirv_client.EmissionError) as error:
         raise KernelCompileError(
             f"a generated kernel does not compile, which is a bug in dparray: {error}",
             details=f"{source}\n{error}",
@@ -207,7 +207,7 @@ def _finished(
 ) -> Kernel:
     """Create the kernel of a module, and emit its event."""
     if options.get("fp_contract"):
-        spirv = emission.contracted(spirv)
+        spirv = spirv_client.contracted(spirv)
     seconds = time.perf_counter() - started
     kernel = Kernel(
         name,
@@ -259,7 +259,7 @@ def compile_kernel(
                 entry, llvm, advice = compiler.compile(function, types, debug=checked)
                 reason = _missing_function(llvm)
                 if reason is None:
-                    spirv = emission.emit(llvm)
+                    spirv = spirv_client.emit(llvm)
             except KernelError:
                 raise
             except OSError as error:
@@ -338,5 +338,5 @@ def _missing_function(llvm: str) -> str | None:
 
 def spirv_text(kernel: Kernel) -> str:
     """Return a kernel's SPIR-V in readable form."""
-    text = emission.assembly(kernel.llvm)
-    return emission.contracted_text(text) if emission.is_contracted(kernel.spirv) else text
+    text = spirv_client.assembly(kernel.llvm)
+    return spirv_client.contracted_text(text) if spirv_client.is_contracted(kernel.spirv) else text

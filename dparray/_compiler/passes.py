@@ -7,19 +7,19 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
-from dparray._compiler import emitter
+from dparray._compiler import spirv_worker
 from dparray._compiler.spirv import mangled
 
-SPEED = emitter.SPEED
+SPEED = spirv_worker.SPEED
 
 
 @functools.cache
 def _machine() -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    for option in emitter.PASS_OPTIONS:
+    for option in spirv_worker.PASS_OPTIONS:
         llvm.set_option("", option)
-    return llvm.Target.from_triple(emitter.TRIPLE).create_target_machine(opt=SPEED)
+    return llvm.Target.from_triple(spirv_worker.TRIPLE).create_target_machine(opt=SPEED)
 
 
 @functools.cache
@@ -77,4 +77,4 @@ def finished(module: Any, entry: str) -> str:
 
 
 def _optimised(module: Any) -> str:
-    return emitter.optimised(llvm, _machine(), module, SPEED)
+    return spirv_worker.optimised(llvm, _machine(), module, SPEED)

@@ -2,7 +2,7 @@
 
 Numba types a function and lowers it to LLVM IR; this module tells it which functions device code
 has, how arguments are laid out and how functions are called. :func:`lower_kernel` returns the
-optimized module of a kernel; ``emission`` converts it to SPIR-V.
+optimized module of a kernel; ``spirv_client`` converts it to SPIR-V.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from numba.core.typeconv.typeconv import TypeManager
 from numba.core.typing import cmathdecl, enumdecl
 from numba.core.typing.templates import Registry as TypingRegistry
 
-from dparray._compiler import emitter, instructions, passes, pipeline, spirv
+from dparray._compiler import instructions, passes, pipeline, spirv, spirv_worker
 from dparray._compiler import numba_patches as numba_patches
 from dparray._compiler.constants import prepared_for_numba
 from dparray._compiler.kernel import Advice
@@ -104,7 +104,7 @@ class _Codegen(CPUCodegen):
     def _create_empty_module(self, name: str) -> Any:
         # The name of a function may have any characters, and it is written in a comment.
         module = ir.Module(_OTHER_CHARACTERS.sub("_", name))
-        module.triple = emitter.TRIPLE
+        module.triple = spirv_worker.TRIPLE
         module.data_layout = passes.data_layout()
         return module
 

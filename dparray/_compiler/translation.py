@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from dparray import _type_keys
-from dparray._compiler import emitter, spirv
+from dparray._compiler import spirv, spirv_worker
+from dparray._compiler.llvm_builder import GLOBAL, LOCAL, POINTER, Array, Reference, Writer
 from dparray._compiler.numbers import (
     BINARY,
     BOOL,
@@ -35,7 +36,6 @@ from dparray._compiler.numbers import (
     is_weak,
     written,
 )
-from dparray._compiler.writing import GLOBAL, LOCAL, POINTER, Array, Reference, Writer
 from dparray.kernel_api import MemoryOrder, MemoryScope
 
 
@@ -616,7 +616,9 @@ class _Function(Writer):
     def _low_bits(self, node: ast.expr) -> str:
         """Return the low 32 bits of an integer, by a function that LLVM does not look into."""
         given = [("i64", self.to(self._expression(node), UINT64).text)]
-        return self.emit(self.call(emitter.LOW_BITS, "i32", given, "speculatable memory(none)"))
+        return self.emit(
+            self.call(spirv_worker.LOW_BITS, "i32", given, "speculatable memory(none)")
+        )
 
     def _call_of_group_barrier(self, node: ast.Call) -> None:
         group, scope = (self._any(argument) for argument in node.args)

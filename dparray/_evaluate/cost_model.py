@@ -99,12 +99,12 @@ def elements_at_once(terms: Terms) -> int:
     return min(max(round(found), MIN_AT_ONCE), MAX_AT_ONCE)
 
 
-def share_of(weight: int) -> float:
-    """Return the share of that size for an operation of a given weight.
+def share_of(cost: int) -> float:
+    """Return the share of that size for an operation of a given cost.
 
     Heavy operations are not expected to continue: two in a row cost as much as three additions.
     """
-    return min(1.0, EXPECTED_OPERATIONS / (1.5 * weight))
+    return min(1.0, EXPECTED_OPERATIONS / (1.5 * cost))
 
 
 def elements_folded_at_once(terms: Terms) -> int:
@@ -127,9 +127,9 @@ def _host_bytes(nbytes: int, terms: Terms) -> float:
 
 def _share_of_a_vector(node: Node) -> float:
     """Return the cost of an element relative to 8 bytes: vectors hold more narrow ones."""
-    if any(dtype.char == "e" for dtype in node.loop):  # NumPy converts these one by one.
+    if any(dtype.char == "e" for dtype in node.signature):  # NumPy converts these one by one.
         return 1.0
-    return min(max(dtype.itemsize for dtype in node.loop), 8) / 8
+    return min(max(dtype.itemsize for dtype in node.signature), 8) / 8
 
 
 #: Single-instruction operations, which NumPy vectorizes for floats of any width; operations that it
@@ -151,13 +151,13 @@ def _has_wide_vectors() -> bool:
     return loop.get("current", "").startswith(("AVX512", "X86_V4"))
 
 
-def _host_weight(node: Node, weight: int) -> float:
-    """Return the cost of an element for NumPy, in additions; by default ``weight``."""
+def _host_cost(node: Node, cost: int) -> float:
+    """Return the cost of an element for NumPy, in additions; by default ``cost``."""
     op = node.op
     if type(op) is not Op:
-        return weight
-    if op.float_weight and node.loop[0].kind == "f":
-        return op.float_weight
+        return cost
+    if op.float_cost and node.signature[0].kind == "f":
+        return op.float_cost
     if op is CONVERT and type(node.operands[0]) is Scalar:
         return FILL
     if op.name in _ROUNDING and node.dtype.kind == "f":
@@ -167,7 +167,7 @@ def _host_weight(node: Node, weight: int) -> float:
             return 1
         if op.name in _BY_WIDE_VECTORS and _has_wide_vectors():
             return 2
-    return weight
+    return cost
 
 
 def _is_apart(leaf: Node) -> bool:
@@ -217,9 +217,9 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
     inside = set(map(id, nodes))
     for node in nodes:
         assert node.op is not None
-        size, weight = node.size, node.op.weight
+        size, cost = node.size, node.op.cost
         if isinstance(node.op, Reduce):
-            walked, weight = node.operands[0], node.op.reduction.weight
+            walked, cost = node.operands[0], node.op.reduction.cost
             assert isinstance(walked, Node)
             size = walked.size
             if len(node.op.axes) < len(walked.shape):
@@ -243,10 +243,10 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
         elif type(node.op) is Op and node.shape:
             host += size // max(node.shape[-1], 1) * RUN
         branches = BRANCHES if node.op is WHERE else 1.0
-        per_element = _host_weight(node, weight) * operation * branches
+        per_element = _host_cost(node, cost) * operation * branches
         host += terms.node + size * per_element * apart
         host += _host_bytes(moved, terms)
-        arithmetic += size * (weight - 1 + IN_REGISTERS) * operation / terms.cores
+        arithmetic += size * (cost - 1 + IN_REGISTERS) * operation / terms.cores
     traffic = sum(read.values()) + outputs
     launch, byte = terms.launch, terms.device_byte * FROM_CACHES
     if traffic > NEAR_BYTES * terms.cores:

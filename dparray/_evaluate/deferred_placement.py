@@ -53,8 +53,8 @@ def _note(node: Node, policy: Policy) -> None:
     key = id(node)
 
     # also during interpreter shutdown
-    def forget(_: object, noted: dict[int, Any] = nodes) -> None:
-        noted.pop(key, None)
+    def forget(_: object, recorded: dict[int, Any] = nodes) -> None:
+        recorded.pop(key, None)
 
     nodes[key] = weakref.ref(node, forget), policy
 

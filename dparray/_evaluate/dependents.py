@@ -7,9 +7,9 @@ from collections.abc import Container, Sequence
 from typing import Any
 
 from dparray._evaluate.fusion import is_worth_storing
-from dparray._evaluate.limits import MAX_SIBLINGS, STORING_WEIGHT
+from dparray._evaluate.limits import MAX_SIBLINGS, STORING_COST
 from dparray._graph.node import Node, pending_order
-from dparray._graph.reductions import WEIGHT, Reduce
+from dparray._graph.reductions import REDUCTION_COST, Reduce
 from dparray._runtime import host_maps
 from dparray._runtime.host_maps import lock as lock
 from dparray.memory.blocks import SHARED
@@ -26,9 +26,9 @@ def externally_referenced(roots: Sequence[Node], order: Sequence[Node] | None = 
         order: the pending nodes of the expression, if the caller has them.
     """
     if len(roots) == 1:
-        if roots[0].weight <= STORING_WEIGHT:
+        if roots[0].cost <= STORING_COST:
             return []
-    elif max([node.weight for node in roots]) <= STORING_WEIGHT:
+    elif max([node.cost for node in roots]) <= STORING_COST:
         return []
     if order is None:
         order = pending_order(roots)
@@ -63,7 +63,7 @@ def is_referenced(node: Node, inside: Container[int]) -> bool:
 
 def siblings_of(order: Sequence[Node]) -> list[Node]:
     """Return pending reductions of the same operands and axes: one pass may compute both."""
-    if not order or order[-1].weight < WEIGHT:  # there is no reduction
+    if not order or order[-1].cost < REDUCTION_COST:  # there is no reduction
         return []
     found: dict[int, Node] = {}
     known = set(map(id, order))

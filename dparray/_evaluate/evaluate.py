@@ -75,7 +75,7 @@ def _evaluate_group(nodes: Sequence[Node]) -> None:
         order = pending_order(nodes)
     if not order:
         return
-    if len(nodes) == 1 and nodes[0].weight <= limits.STORING_WEIGHT:  # nothing is worth storing
+    if len(nodes) == 1 and nodes[0].cost <= limits.STORING_COST:  # nothing is worth storing
         compute(order, nodes)
         return
     held = externally_referenced(nodes, order)
@@ -198,7 +198,7 @@ def compile_alone(node: Node) -> None:
     )
     assert node.op is not None
     placement = (node.shape, node.size, node.queue, node.usm_type)
-    alone = Node(node.op, operands, node.loop, *placement)
+    alone = Node(node.op, operands, node.signature, *placement)
     with lock:
         traits = traits_of(node.queue)
         step = schedule.schedule(Expression([alone], (0,)), Canonical([alone]), traits).steps[0]

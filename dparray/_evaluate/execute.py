@@ -114,7 +114,7 @@ def _execute_step(
             for each in launches:
                 _launch(each, queue, slots, arrays, scalars)
     elif type(step) is HostStep:
-        if step.instead is None or not _run_beside(step, queue, slots, arrays, scalars):
+        if step.instead is None or not _launch_instead(step, queue, slots, arrays, scalars):
             if _hooks.subscribers:
                 because = because or why_on_host(step.because)
             host.run(step, slots, scalars, because)
@@ -130,7 +130,7 @@ def _execute_step(
                 node.complete(slots[slot])
 
 
-def _run_beside(
+def _launch_instead(
     step: HostStep, queue: Any, slots: list[Any], arrays: list[Any], scalars: Sequence[Any]
 ) -> bool:
     """Launch the kernel of a host step, if there is one and the host would have to wait."""

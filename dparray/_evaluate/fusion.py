@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 from dparray._codegen.domain import Domain, Machine, last_run
 from dparray._codegen.elementwise import MAX_ARRAYS, can_generate
 from dparray._codegen.reduction import can_reduce, is_generated, is_row_cached
-from dparray._evaluate.limits import STORING_WEIGHT
+from dparray._evaluate.limits import STORING_COST
 from dparray._evaluate.slots import is_overwritten
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import Op
-from dparray._graph.reductions import WEIGHT, Reduce
+from dparray._graph.reductions import REDUCTION_COST, Reduce
 
 #: A kernel with several loops reads a group's data again, so it must fit a core's cache.
 CACHE_BYTES = 1 << 18
 
 #: Elements that cost more than this are not recomputed in a later loop.
-MAX_WEIGHT_AGAIN = 64
+MAX_RECOMPUTED_COST = 64
 
 
 class Position(Enum):
@@ -39,7 +39,7 @@ class Position(Enum):
 
 def is_worth_storing(node: Node) -> bool:
     """Return whether a value that is needed twice costs more to recompute than to store."""
-    return node.weight >= STORING_WEIGHT
+    return node.cost >= STORING_COST
 
 
 def must_be_stored_first(node: Node, size: int) -> bool:
@@ -229,13 +229,11 @@ def _split_loops(
     if loops + overwrites > 1:
         stored = [node for node in (*roots, *kept) if id(node) in before]
         loops_of = _loops_that_need(elements, [*reductions, *stored], before)
-        weight = sum(
-            node.op.weight
-            for node in elements
-            if node.op is not None and len(loops_of[id(node)]) > 1
+        cost = sum(
+            node.op.cost for node in elements if node.op is not None and len(loops_of[id(node)]) > 1
         )
         if (
-            weight > MAX_WEIGHT_AGAIN
+            cost > MAX_RECOMPUTED_COST
             or kernel.first_domain is not domain
             or not is_row_cached(domain, kernel.walked, machine, CACHE_BYTES)
         ):
@@ -303,7 +301,7 @@ def _pending_reductions(node: Node) -> list[Node]:
     return [
         each
         for each in _pending_operands(node)
-        if each.weight >= WEIGHT
+        if each.cost >= REDUCTION_COST
         and any(type(inner.op) is Reduce for inner in pending_order([each]))
     ]
 

@@ -106,7 +106,7 @@ def bind(order: Sequence[Node], stored: Sequence[tuple[Node | Scalar, Layout]]) 
         for position, part in enumerate(node.operands):
             if type(part) is Scalar:
                 # In the dtype of the checked expression, since the scalar alone would be weak.
-                convert = _as_given if type(node.op) is Reduce else node.loop[position].type
+                convert = _as_given if type(node.op) is Reduce else node.signature[position].type
                 scalars[id(node), position] = part.value.number, convert
             elif id(part) not in inside:
                 reads.setdefault(slot_of(layout_of(part)), len(reads))
@@ -180,14 +180,16 @@ def _copy_into(operands: list[Any], out: Any) -> None:
         out[...] = source
 
 
-def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dtype[Any]) -> Any:
+def reduced(
+    op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop_dtype: np.dtype[Any]
+) -> Any:
     """Return a reduction of host values; the scalars are the operation's."""
     row, axes = op.reduction, op.axes
     options: dict[str, Any] = {"axis": axes, "keepdims": op.keepdims}
     if row.is_positional:
         options["axis"] = axes[0] if len(axes) < values.ndim else None
     if "numpy" in row.takes_dtype:
-        options["dtype"] = loop
+        options["dtype"] = loop_dtype
     if row.takes_correction:
         options["ddof"] = prod(values.shape[axis] for axis in axes) - scalars[0]
     return getattr(np, row.name)(values, **options)
@@ -204,20 +206,20 @@ def _function_of(node: Node) -> tuple[Callable[[list[Any], Any], Any], bool]:
     op = node.op
     assert op is not None
     if isinstance(op, Reduce):
-        return partial(_reduce_into, op, node.loop[0], node.dtype), False
+        return partial(_reduce_into, op, node.signature[0], node.dtype), False
     if _is_special(op, node):
         return partial(_special, node, op), False
-    return partial(_ufunc_into, op.ufunc, node.loop), True
+    return partial(_ufunc_into, op.ufunc, node.signature), True
 
 
-def _ufunc_into(ufunc: Any, loop: Any, operands: list[Any], out: Any) -> Any:
-    return ufunc(*operands, out=out, casting="unsafe", signature=loop)
+def _ufunc_into(ufunc: Any, signature: Any, operands: list[Any], out: Any) -> Any:
+    return ufunc(*operands, out=out, casting="unsafe", signature=signature)
 
 
 def _reduce_into(
-    op: Reduce, loop: np.dtype[Any], dtype: np.dtype[Any], operands: list[Any], out: Any
+    op: Reduce, loop_dtype: np.dtype[Any], dtype: np.dtype[Any], operands: list[Any], out: Any
 ) -> Any:
-    found = reduced(op, operands[0], operands[1:], loop)
+    found = reduced(op, operands[0], operands[1:], loop_dtype)
     found = found if found.dtype == dtype else found.astype(dtype)
     if out is not None:
         np.copyto(out, found, casting="unsafe")

@@ -117,7 +117,7 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
         _reduce(node, op, given, out)
         return
     operands: list[Any] = []
-    for operand, dtype in zip(given, node.loop, strict=False):
+    for operand, dtype in zip(given, node.signature, strict=False):
         if isinstance(operand, Scalar):
             operands.append(dtype.type(operand.value).item())
             continue
@@ -130,7 +130,7 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
             operand
             if exchange.is_tensor(operand)
             else dpt.asarray(operand, dtype=dtype, sycl_queue=queue)
-            for operand, dtype in zip(operands, node.loop, strict=False)
+            for operand, dtype in zip(operands, node.signature, strict=False)
         ]
         if min(out.strides, default=0) < 0:
             out[...] = _called(op.name, _where, *operands)
@@ -213,15 +213,15 @@ def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
     """Compute a reduction."""
     layout, *scalars = given
     tensor = _tensor_of(layout)
-    name, row, loop = op.name, op.reduction, node.loop[0]
+    name, row, loop_dtype = op.name, op.reduction, node.signature[0]
     options: dict[str, Any] = {"axis": op.axes, "keepdims": op.keepdims}
     if row.is_positional:
         options["axis"] = op.axes[0] if len(op.axes) < len(layout.shape) else None
     if "dpnp" in row.takes_dtype:
-        options["dtype"] = loop
-    is_converted = "dtype" in options and _dtypes.library_converts(layout.dtype, loop)
+        options["dtype"] = loop_dtype
+    is_converted = "dtype" in options and _dtypes.library_converts(layout.dtype, loop_dtype)
     if row.takes_dtype and not is_converted:
-        tensor = _converted(layout, loop, node.usm_type)
+        tensor = _converted(layout, loop_dtype, node.usm_type)
     if row.takes_correction:
         count = prod(layout.shape[axis] for axis in op.axes)
         divisor = scalars[0].value

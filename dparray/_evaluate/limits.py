@@ -30,22 +30,22 @@ LOAD_ELEMENTS = 1 << 13
 
 #: A pending expression with more operations or leaves than these evaluates its operands first, so
 #: that a loop of a million steps accumulates neither memory nor graph.
-MAX_WEIGHT = 512
+MAX_COST = 512
 MAX_LEAVES = 24
 
 #: At most this many pending reductions are computed along with one of the same memory.
 MAX_SIBLINGS = 4
 
-#: A value of at least this weight with outside references is stored when it is computed as part of
+#: A value of at least this cost with outside references is stored when it is computed as part of
 #: another value, since storing costs about this many additions.
-STORING_WEIGHT = 8
+STORING_COST = 8
 
 #: Up to this many elements, the calling thread computes an addition immediately, if it may access
 #: the memory. Set by the cost model or :func:`force`. Read at each use, never imported by name.
 host_elements = 0
 #: The same for reductions of all elements of memory, which NumPy does fast.
 folded_elements = 0
-#: The same for operations by weight; the dict object never changes.
+#: The same for operations by cost; the dict object never changes.
 at_once: dict[int, int] = {}
 #: Whether generated kernels also compute what other backends could. Read at each use.
 uses_kernels = True
@@ -58,9 +58,9 @@ def set_host_elements(count: int) -> None:
     host_elements = count
     folded = cost_model.elements_folded_at_once(cost_model.terms())
     folded_elements = max(count, folded) if count else 0
-    weights = {1, *(op.weight for op in OPS.values())}
+    costs = {1, *(op.cost for op in OPS.values())}
     least = min(count, cost_model.MIN_AT_ONCE)
-    at_once.update({each: max(least, int(count * cost_model.share_of(each))) for each in weights})
+    at_once.update({each: max(least, int(count * cost_model.share_of(each))) for each in costs})
 
 
 def follow_model() -> None:

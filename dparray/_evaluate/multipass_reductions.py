@@ -113,12 +113,12 @@ def _merge_instead(node: Node, accumulators: list[Any]) -> None:
     row = op.reduction
     leaves = [Node.leaf(accumulators.pop(0), node.queue, node.usm_type) for _ in row.accumulators]
     scalars = node.operands[len(node.operands) - row.scalars :] if row.scalars else ()
-    kinds = node.loop[len(node.loop) - 1 - row.scalars :]
+    kinds = node.signature[len(node.signature) - 1 - row.scalars :]
     node.become(
         op._replace(merges=True),
         *leaves,
         *scalars,
-        loop=(*(leaf.dtype for leaf in leaves), *kinds),
+        signature=(*(leaf.dtype for leaf in leaves), *kinds),
     )
 
 

@@ -38,8 +38,8 @@ def why_not_generated(node: Node) -> str:
     assert node.op is not None
     dtypes = ", ".join(
         dict.fromkeys(
-            part.dtype.name if isinstance(part, Node) else loop.name
-            for part, loop in zip(node.operands, node.loop, strict=False)
+            part.dtype.name if isinstance(part, Node) else dtype.name
+            for part, dtype in zip(node.operands, node.signature, strict=False)
         )
     )
     return f"no kernel is generated for {node.op.name} of {dtypes}: the library has one"

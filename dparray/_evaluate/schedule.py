@@ -152,8 +152,8 @@ class _Scheduler:
         parts = tuple([self._operand(part, copies, canonical) for part in node.operands])
         assert node.op is not None
         attributes = node.shape, node.size, node.queue, node.usm_type, node.axes
-        copy = Node(node.op, parts, node.loop, *attributes)
-        copy.weight, copy.leaves = node.weight, node.leaves
+        copy = Node(node.op, parts, node.signature, *attributes)
+        copy.cost, copy.leaves = node.cost, node.leaves
         copies[id(node)] = copy
         self.numbers[id(copy)] = number
         self.kept.append(copy)
@@ -261,7 +261,7 @@ class _Scheduler:
         stored_because: str,
         stores: Outputs,
     ) -> None:
-        """Compute what is in a group: of ``roots`` and ``held``, and reductions beside them."""
+        """Compute what is in a group: of ``roots`` and ``held``, and their sibling reductions."""
         written = {id(value) for value, _ in stores}
         wanted = [node for node in stored_by(group, [*held, *roots]) if id(node) not in written]
         siblings: list[Node] = []
@@ -271,14 +271,14 @@ class _Scheduler:
         outputs, new = self._fresh([*wanted, *siblings])
         outputs += stores
         step: Step | None = None
-        beside = tuple(self.numbers[id(node)] for node in siblings)
+        sibling_numbers = tuple(self.numbers[id(node)] for node in siblings)
         if group.domain is not None and all(can_store(v, to.dtype) for v, to in outputs):
-            step = self._reduced(group, outputs, new, stored_because, beside)
+            step = self._reduced(group, outputs, new, stored_because, sibling_numbers)
         if step is not None:
             self.steps.append(step)
             self._done(outputs)
         else:
-            self._elements(group.order, outputs, stored_because, new, beside)
+            self._elements(group.order, outputs, stored_because, new, sibling_numbers)
 
     # Generated kernels.
 
@@ -542,7 +542,7 @@ class _Scheduler:
             parts = tuple([copies.get(id(part), part) for part in node.operands])
             assert node.op is not None
             attributes = node.shape, node.size, node.queue, node.usm_type, node.axes
-            copy = Node(node.op, parts, node.loop, *attributes)
+            copy = Node(node.op, parts, node.signature, *attributes)
             copies[id(node)] = copy
             self.numbers[id(copy)] = self.numbers[id(node)]
             self.kept.append(copy)
@@ -610,7 +610,7 @@ class _Scheduler:
         for value, layout in outputs:
             if type(value) is Node and value.layout is None:
                 value.layout = layout
-                value.weight, value.leaves = 0, 1
+                value.cost, value.leaves = 0, 1
 
     # Rules.
 

@@ -18,7 +18,7 @@ from dparray._evaluate.evaluate import compute, evaluate
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, memory_read_by, pending_order
 from dparray._graph.ops import CONVERT
-from dparray._graph.reductions import WEIGHT
+from dparray._graph.reductions import REDUCTION_COST
 from dparray._layout import Block, Layout, are_apart
 from dparray._runtime import host_maps
 from dparray._runtime.queues import note_others
@@ -180,7 +180,7 @@ def _overlaps(value: Node, target: Layout) -> bool:
     """
     block, offset, shape, strides, dtype = target
     memory = block.memory
-    if value.weight >= WEIGHT and any(
+    if value.cost >= REDUCTION_COST and any(
         leaf.layout is not None and leaf.layout.block.memory is memory
         for node in pending_order([value])
         if type(node.op) is Contraction

@@ -390,7 +390,7 @@ class _Explanation:
                 self._copy(part) if isinstance(part, Node) else part for part in node.operands
             )
             attributes = node.shape, node.size, node.queue, node.usm_type, node.axes
-            copy = Node(node.op, parts, node.loop, *attributes)
+            copy = Node(node.op, parts, node.signature, *attributes)
             count = sum(name[0] == "t" for name in self.operations)
             name, operation = f"t{count}", node.op.name
             operands = tuple(
@@ -413,8 +413,8 @@ class _Explanation:
                 "host", "there are no elements", "", order, roots[-1], roots, (), 0, 0, "", ""
             )
             return
-        beside = dependents.siblings_of([self.originals[id(node)] for node in order])
-        siblings = [self._copy(node) for node in beside]
+        others = dependents.siblings_of([self.originals[id(node)] for node in order])
+        siblings = [self._copy(node) for node in others]
         inside = set(map(id, order))
         siblings = [node for node in siblings if node.layout is None and id(node) not in inside]
         order += siblings
@@ -532,7 +532,7 @@ class _Explanation:
         number = len(self.kernels) + 1
         self.kernel_of |= dict.fromkeys(names, number)
         stored = [self.names[id(node)] for node in results]
-        beside = {self.names[id(self.order[each])] for each in siblings}
+        sibling_names = {self.names[id(self.order[each])] for each in siblings}
         self.kernels.append(
             PlannedKernel(
                 number,
@@ -547,7 +547,7 @@ class _Explanation:
                 bytes_read,
                 bytes_written,
                 tuple(stored),
-                tuple(name for name in stored if name in beside),
+                tuple(name for name in stored if name in sibling_names),
             )
         )
 

@@ -26,7 +26,7 @@ from dparray._array.operands import (
 )
 from dparray._evaluate import limits
 from dparray._functions.indexing import check_inside, nonzero
-from dparray._functions.single_precision import in_single, is_met
+from dparray._functions.single_precision import in_single, takes_bfloat16
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.compaction import can_compact, compact
 from dparray.algorithms.gather import can_gather, gather
@@ -281,7 +281,7 @@ def _by_entries(source: np.ndarray, *entries: Any) -> Any:
 @as_method
 def _take_advanced(x: ndarray, index: Any) -> ndarray:
     """Return the elements that an advanced index selects, in a new array."""
-    if is_met((x,), {}):
+    if takes_bfloat16((x,), {}):
         return in_single(type(x)._take_advanced, (x, index), {})
     most = limits.host_elements
     if type(index) is ndarray and index.size * x.size <= most * (x.shape or (1,))[0]:
@@ -345,7 +345,7 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
 @as_method
 def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     """Assign to the elements that an advanced index selects; all checks come before any write."""
-    if is_met((x,), {}):
+    if takes_bfloat16((x,), {}):
         in_single(type(x)._put_advanced, (x, index, value), {})
         return
     function = "x[index] = value"

@@ -43,7 +43,7 @@ def _cumulate(
     ufunc: np.ufunc,
     x: ndarray,
     axis: int | None,
-    loop: np.dtype[Any],
+    loop_dtype: np.dtype[Any],
     out: ndarray | None,
     include_initial: bool,
 ) -> ndarray:
@@ -56,11 +56,11 @@ def _cumulate(
             )
         axis = 0
     axis = _layout.normalize_axis(name, axis, x.ndim)
-    if not _dtypes.library_converts(x.dtype, loop):
-        x = astype_array(x, loop)
+    if not _dtypes.library_converts(x.dtype, loop_dtype):
+        x = astype_array(x, loop_dtype)
     shape = list(x.shape)
     shape[axis] += include_initial
-    result = empty_on(placement_of(x), tuple(shape), loop)
+    result = empty_on(placement_of(x), tuple(shape), loop_dtype)
     initial = -np.inf if ufunc.identity is None else ufunc.identity
     first, following = _layout.at_axis(axis, 0), _layout.at_axis(axis, slice(1, None))
 
@@ -74,16 +74,16 @@ def _cumulate(
         if include_initial:
             target[first] = initial
             target = target[following]
-        ufunc.accumulate(source, axis, loop, out=target)
+        ufunc.accumulate(source, axis, loop_dtype, out=target)
 
     def by_dpt(tensor: Any) -> None:
-        options = {"axis": axis, "dtype": loop, "include_initial": include_initial}
+        options = {"axis": axis, "dtype": loop_dtype, "include_initial": include_initial}
         _CUMULATIVE[ufunc](tensor, out=result._tensor, **options)
 
     compute(
         name,
         (("x", x),),
-        kernel=by_kernel if has_scan(ufunc.__name__, x, loop) else None,
+        kernel=by_kernel if has_scan(ufunc.__name__, x, loop_dtype) else None,
         host=by_host,
         dpt=by_dpt,
         out=result,
@@ -126,8 +126,8 @@ def cumulative_sum(
         if small is not None:
             return small
     x = check_array("cumulative_sum", "x", x)
-    loop = accumulator_of(x, dtype)
-    return _cumulate("cumulative_sum", np.add, x, axis, loop, out, include_initial)
+    loop_dtype = accumulator_of(x, dtype)
+    return _cumulate("cumulative_sum", np.add, x, axis, loop_dtype, out, include_initial)
 
 
 def cumulative_prod(
@@ -151,8 +151,8 @@ def cumulative_prod(
         if small is not None:
             return small
     x = check_array("cumulative_prod", "x", x)
-    loop = accumulator_of(x, dtype)
-    return _cumulate("cumulative_prod", np.multiply, x, axis, loop, out, include_initial)
+    loop_dtype = accumulator_of(x, dtype)
+    return _cumulate("cumulative_prod", np.multiply, x, axis, loop_dtype, out, include_initial)
 
 
 @public()
@@ -173,8 +173,10 @@ def cumulative_logsumexp(
         array([0.        , 0.69314718])
     """
     check_numeric("cumulative_logsumexp", x, "biuf")
-    loop = float_of(x, dtype)
-    return _cumulate("cumulative_logsumexp", np.logaddexp, x, axis, loop, out, include_initial)
+    loop_dtype = float_of(x, dtype)
+    return _cumulate(
+        "cumulative_logsumexp", np.logaddexp, x, axis, loop_dtype, out, include_initial
+    )
 
 
 def _cumulated_small(
@@ -204,8 +206,8 @@ def cumsum(
         array([ 1,  3,  6, 10])
     """
     x, axis = _flat_or(x, axis)
-    loop = accumulator_of(x, dtype, out)
-    return _cumulate("cumsum", np.add, x, axis, loop, out, False)
+    loop_dtype = accumulator_of(x, dtype, out)
+    return _cumulate("cumsum", np.add, x, axis, loop_dtype, out, False)
 
 
 @as_method
@@ -221,5 +223,5 @@ def cumprod(
         array([1, 2, 6])
     """
     x, axis = _flat_or(x, axis)
-    loop = accumulator_of(x, dtype, out)
-    return _cumulate("cumprod", np.multiply, x, axis, loop, out, False)
+    loop_dtype = accumulator_of(x, dtype, out)
+    return _cumulate("cumprod", np.multiply, x, axis, loop_dtype, out, False)

@@ -112,9 +112,9 @@ def einsum(
             if not has_half:
                 return dpnp.einsum(subscripts, *given, optimize=optimize)
             # dpnp has no products for these dtypes; NumPy also adds them in single precision.
-            loop = _dtype_of_products(subscripts, parts, optimize)
+            loop_dtype = _dtype_of_products(subscripts, parts, optimize)
             given = tuple(x.astype(_dtypes.float32) if x.dtype == np.float16 else x for x in given)
-            return dpnp.einsum(subscripts, *given, optimize=optimize).astype(loop)
+            return dpnp.einsum(subscripts, *given, optimize=optimize).astype(loop_dtype)
 
         result = compute(
             "einsum",

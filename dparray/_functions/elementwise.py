@@ -294,8 +294,8 @@ def where(
             placement = common_placement(
                 "where", (("condition", condition), ("x1", x1), ("x2", x2)), True
             )
-            loop = (_dtypes.bool, x1.dtype, x1.dtype, x1.dtype)
-            return array_of_operation(WHERE, (condition, x1, x2), loop, x1.shape, placement)
+            signature = (_dtypes.bool, x1.dtype, x1.dtype, x1.dtype)
+            return array_of_operation(WHERE, (condition, x1, x2), signature, x1.shape, placement)
     taken = dispatch_override("where", (condition, x1, x2))
     if taken is not NotImplemented:
         return taken

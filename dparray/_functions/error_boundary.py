@@ -101,7 +101,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         if kwargs and not kwargs.keys() <= numpy_keywords.own_keywords(function):
             args, kwargs = numpy_keywords.translate(function, args, kwargs)
         try:
-            if is_single and single_precision.is_met(args, kwargs):
+            if is_single and single_precision.takes_bfloat16(args, kwargs):
                 return single_precision.in_single(function, args, kwargs)
             result = function(*args, **kwargs)
             if recent and recent[-1] is not mark:

@@ -245,16 +245,16 @@ def _counts(
     if weights is not None:
         named.append(("weights", vector_of(function, coordinates[0][1], "weights", weights)))
     placement = common_placement(function, named)
-    loop = _dtypes.promote([column.dtype for _, column in coordinates])
-    loop = _dtypes.fit_device(loop, placement.queue.sycl_device)
+    loop_dtype = _dtypes.promote([column.dtype for _, column in coordinates])
+    loop_dtype = _dtypes.fit_device(loop_dtype, placement.queue.sycl_device)
     columns = [
-        astype_array(_with_usm_type(column, placement), loop, copy=False)
+        astype_array(_with_usm_type(column, placement), loop_dtype, copy=False)
         for _, column in coordinates
     ]
     ranges = [None] * len(columns) if limits is None else list(limits)
     if len(ranges) != len(columns):
         raise ShapeError(f"{function}: {len(ranges)} ranges for {len(columns)} dimensions")
-    wide = _dtypes.promote([loop, _dtypes.default_float(placement.queue.sycl_device)])
+    wide = _dtypes.promote([loop_dtype, _dtypes.default_float(placement.queue.sycl_device)])
     edges = tuple(  # edges between given limits have the dtype of Python floats
         histogram_bin_edges(
             column if limit is None else astype_array(column, wide, copy=False), one, limit

@@ -49,7 +49,7 @@ def install(module: Any) -> None:
         "array_ufunc": protocols.array_ufunc,
         "numpy_matmul": np.matmul,
         "numpy_square": np.square,
-        "square_weight": OPS["square"].weight,
+        "square_cost": OPS["square"].cost,
         "heap_elements": host_fastpath.HEAP_ELEMENTS,
         "allocate": pool.allocate,
         "one_core_products": products.ONE_CORE_PRODUCTS,
@@ -95,7 +95,7 @@ def install(module: Any) -> None:
             (
                 host.eager_function(op),
                 host.in_place(op),
-                op.weight,
+                op.cost,
                 general_operation(op),
                 general_in_place,
                 _kept_types(op),

@@ -77,7 +77,7 @@ def _replacing(path: str) -> Iterator[str]:
         raise
 
 
-def _tell(task: str, done: int, total: int) -> None:
+def _report_progress(task: str, done: int, total: int) -> None:
     """Notify progress subscribers if there is more than one buffer of data."""
     if _hooks.subscribers and total > BUFFER_BYTES:
         _hooks.emit("progress", task=task, done=done, total=total)
@@ -104,7 +104,7 @@ def _write(file: Any, x: ndarray, task: str) -> None:
         # Python's buffer protocol has no bfloat16.
         values = values.view(np.uint16) if _dtypes.is_bfloat16(x.dtype) else values
         file.write(values.data.cast("B"))
-        _tell(task, stop * x.itemsize, x.nbytes)
+        _report_progress(task, stop * x.itemsize, x.nbytes)
 
 
 def _is_c(x: ndarray) -> bool:
@@ -163,7 +163,7 @@ def _read_array(file: Any, placement: Placement, task: str) -> ndarray:
         data = _read_exactly(file, count * dtype.itemsize)
         values = np.frombuffer(data, dtype)
         flat[start : start + count] = from_host(values, *placement)
-        _tell(task, (start + count) * dtype.itemsize, result.size * dtype.itemsize)
+        _report_progress(task, (start + count) * dtype.itemsize, result.size * dtype.itemsize)
     return result.T if is_fortran else result
 
 

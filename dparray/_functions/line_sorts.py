@@ -18,7 +18,7 @@ import numpy as np
 
 #: Elements of a block, which fits with its indices in a core's private caches; and the minimum
 #: number of adjacent lines copied together, which share cache lines.
-AT_ONCE, BESIDE = 1 << 16, 16
+AT_ONCE, MIN_WIDTH = 1 << 16, 16
 
 #: The minimum number of elements for which another thread is worth starting.
 MIN_FOR_THREADS = 1 << 17
@@ -109,10 +109,10 @@ def _line_by_line(
 def _pieces(before: int, extent: int, after: int) -> Iterator[tuple[slice, slice]]:
     """Return slices of the axes before and after the axis of the lines."""
     at_once = max(1, AT_ONCE // extent)
-    beside = min(after, max(at_once, BESIDE))
+    width = min(after, max(at_once, MIN_WIDTH))
     above = max(1, at_once // after)
-    for first, last in product(range(0, before, above), range(0, after, beside)):
-        yield slice(first, first + above), slice(last, last + beside)
+    for first, last in product(range(0, before, above), range(0, after, width)):
+        yield slice(first, first + above), slice(last, last + width)
 
 
 def _shared_out(

@@ -38,23 +38,23 @@ __all__ = [
 ]
 
 
-def _loop_of(x: ndarray, dtype: Any, out: ndarray | None) -> np.dtype[Any]:
+def _loop_dtype_of(x: ndarray, dtype: Any, out: ndarray | None) -> np.dtype[Any]:
     """Return the dtype of a result; float16 values stay in float32 until they go to ``out``."""
-    loop = float_of(x, dtype)
-    if out is not None and dtype is None and loop == _dtypes.float16:
+    loop_dtype = float_of(x, dtype)
+    if out is not None and dtype is None and loop_dtype == _dtypes.float16:
         return _dtypes.float32
-    return loop
+    return loop_dtype
 
 
 def _mean_in(
     x: ndarray,
-    loop: np.dtype[Any],
+    loop_dtype: np.dtype[Any],
     axes: tuple[int, ...],
     keepdims: bool,
     mask: ndarray | None = None,
 ) -> ndarray:
-    """Compute the mean in ``loop``'s dtype; float16 is summed in float32."""
-    wide = _dtypes.float32 if loop == _dtypes.float16 else loop
+    """Compute the mean in ``loop_dtype``; float16 is summed in float32."""
+    wide = _dtypes.float32 if loop_dtype == _dtypes.float16 else loop_dtype
     if mask is not None:
         total = sum(
             choose_elements("mean", mask, astype_array(x, wide, copy=False), 0),
@@ -64,11 +64,11 @@ def _mean_in(
             keepdims,
         )
         number = astype_array(count_nonzero(mask, axes, keepdims=keepdims), _dtypes.real_of(wide))
-        return astype_array(apply(OPS["divide"], total, number), loop, copy=False)
+        return astype_array(apply(OPS["divide"], total, number), loop_dtype, copy=False)
     count = float(product(x.shape[axis] for axis in axes))
     narrow = astype_array(x, wide, copy=False) if x.dtype == _dtypes.float16 else x
     result = reduce_over("mean", narrow, axes, wide, None, keepdims, count)
-    return astype_array(result, loop, copy=False)
+    return astype_array(result, loop_dtype, copy=False)
 
 
 @as_method
@@ -102,8 +102,8 @@ def mean(
         3.0
     """
     mask = None if where is True else mask_of("mean", a, where, out)
-    loop = _loop_of(a, dtype, out)
-    result = _mean_in(a, loop, axes_of("mean", a, axis), keepdims, mask)
+    loop_dtype = _loop_dtype_of(a, dtype, out)
+    result = _mean_in(a, loop_dtype, axes_of("mean", a, axis), keepdims, mask)
     return write_out("mean", result, out)
 
 
@@ -160,8 +160,8 @@ def var(
         1.0
     """
     less = taken_off("var", ddof, correction)
-    loop = _loop_of(a, dtype, out)
-    variance = _variance("var", a, axis, loop, less, keepdims, where, mean)
+    loop_dtype = _loop_dtype_of(a, dtype, out)
+    variance = _variance("var", a, axis, loop_dtype, less, keepdims, where, mean)
     if dtype is not None and _dtypes.as_dtype(dtype).kind == "c":
         variance = astype_array(variance, _dtypes.as_dtype(dtype))
     return write_out("var", variance, out)
@@ -171,21 +171,21 @@ def _variance(
     name: str,
     x: ndarray,
     axis: Axis,
-    loop: np.dtype[Any],
+    loop_dtype: np.dtype[Any],
     ddof: float,
     keepdims: bool,
     where: Any,
     known_mean: ndarray | None,
 ) -> ndarray:
     axes = axes_of(name, x, axis)
-    wide = _dtypes.float32 if loop == _dtypes.float16 else loop
+    wide = _dtypes.float32 if loop_dtype == _dtypes.float16 else loop_dtype
     mask = None if where is True else mask_of(name, x, where, None)
     taken = _degrees_of_freedom(name, ddof)
     x = astype_array(x, wide, copy=False)
     count = builtins.max(float(product(x.shape[axis] for axis in axes) - taken), 0.0)
     if mask is None and known_mean is None and wide.kind == "f" and (axes or not x.ndim):
         result = reduce_over("var", x, axes, wide, None, keepdims, count)
-        return astype_array(result, loop, copy=False)
+        return astype_array(result, loop_dtype, copy=False)
     if known_mean is None:
         known_mean = _mean_in(x, wide, axes, True, mask)
     else:
@@ -203,7 +203,7 @@ def _variance(
         number = apply(OPS["subtract"], count_nonzero(mask, axes, keepdims=keepdims), taken)
         divisor = astype_array(apply(OPS["maximum"], number, 0), total.dtype)
     result = apply(OPS["divide"], total, divisor)
-    return astype_array(result, _dtypes.float16, False) if loop == _dtypes.float16 else result
+    return astype_array(result, _dtypes.float16, False) if loop_dtype == _dtypes.float16 else result
 
 
 def taken_off(function: str, ddof: Any, correction: Any) -> Any:
@@ -245,8 +245,8 @@ def std(
         1.0
     """
     less = taken_off("std", ddof, correction)
-    loop = _loop_of(a, dtype, out)
-    variance = _variance("std", a, axis, loop, less, keepdims, where, mean)
+    loop_dtype = _loop_dtype_of(a, dtype, out)
+    variance = _variance("std", a, axis, loop_dtype, less, keepdims, where, mean)
     return write_out("std", apply(OPS["sqrt"], variance), out)
 
 

@@ -44,7 +44,7 @@ REASONS = {
 _FORMER = frozenset({"interpolation", "newshape"})
 
 #: Positional parameters of NumPy functions without a signature.
-_UNTOLD = {
+_UNDOCUMENTED = {
     "arange": ("start", "stop", "step", "dtype"),
     "bincount": ("x", "weights", "minlength"),
     "can_cast": ("from_", "to", "casting"),
@@ -89,8 +89,8 @@ def _numpy_parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], Ma
     try:
         parameters = inspect.signature(theirs).parameters.values()
     except ValueError:
-        told = _UNTOLD.get(function.__name__, ())
-        return told, dict.fromkeys(told, inspect.Parameter.empty) | {"like": None, "subok": False}
+        names = _UNDOCUMENTED.get(function.__name__, ())
+        return names, dict.fromkeys(names, inspect.Parameter.empty) | {"like": None, "subok": False}
     return (
         tuple(p.name for p in parameters if p.kind in _BY_POSITION),
         {p.name: p.default for p in parameters},

@@ -48,12 +48,12 @@ def in_loop(function: str, *named: tuple[str, Any]) -> list[Any]:
         value.dtype if isinstance(value, ndarray) else _weak_key(value) for value in values
     )
     queue = next(value.sycl_queue for value in values if isinstance(value, ndarray))
-    loop = _dtypes.resolve(getattr(np, function), keys)
+    signature = _dtypes.resolve(getattr(np, function), keys)
     return [
         converted(value, _dtypes.fit_device(dtype, queue.sycl_device))
         if isinstance(value, ndarray)
         else checked_scalar(function, value, dtype)
-        for value, dtype in zip(values, loop, strict=False)
+        for value, dtype in zip(values, signature, strict=False)
     ]
 
 

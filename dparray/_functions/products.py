@@ -91,19 +91,19 @@ def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None
         check_out(function, named, out)
         named.append(("out", out))
     placement = common_placement(function, named)
-    loop = _dtypes.fit_device(
+    loop_dtype = _dtypes.fit_device(
         _dtypes.resolve(np.matmul, (x1.dtype, x2.dtype))[-1], placement.queue.sycl_device
     )
     if out is not None:
         core = (x1.ndim > 1) + (x2.ndim > 1)
         spreads = function == "matmul" and spreads_over(shape, out.shape, core)
-        check_fits(function, shape, loop, out, broadcasts=spreads)
-    if _dtypes.is_bfloat16(loop):  # multiplied in float32, and rounded once
+        check_fits(function, shape, loop_dtype, out, broadcasts=spreads)
+    if _dtypes.is_bfloat16(loop_dtype):  # multiplied in float32, and rounded once
         wide1, wide2 = (astype_array(x, _dtypes.float32, False) for x in (x1, x2))
-        result = astype_array(_product(wide1, wide2, function), loop)
+        result = astype_array(_product(wide1, wide2, function), loop_dtype)
     else:
-        result = empty_on(placement, shape, loop)
-        _multiply(astype_array(x1, loop, False), astype_array(x2, loop, False), result)
+        result = empty_on(placement, shape, loop_dtype)
+        _multiply(astype_array(x1, loop_dtype, False), astype_array(x2, loop_dtype, False), result)
     if out is None:
         return result
     assign(out, result, function)
@@ -265,11 +265,11 @@ def _pending_product(x1: ndarray, x2: ndarray) -> ndarray | None:
         return None
     shape = _shape_of(x1, x2, "matmul")
     placement = common_placement("matmul", (("x1", x1), ("x2", x2)), True)
-    loop = _dtypes.fit_device(
+    loop_dtype = _dtypes.fit_device(
         _dtypes.resolve(np.matmul, (x1.dtype, x2.dtype))[-1], placement.queue.sycl_device
     )
-    operands = astype_array(x1, loop, False), astype_array(x2, loop, False)
-    return array_of_operation(_MATMUL, operands, (loop,) * 3, shape, placement, False)
+    operands = astype_array(x1, loop_dtype, False), astype_array(x2, loop_dtype, False)
+    return array_of_operation(_MATMUL, operands, (loop_dtype,) * 3, shape, placement, False)
 
 
 def _cores_of_matrices(x1: ndarray, x2: ndarray) -> tuple[int, int, int]:

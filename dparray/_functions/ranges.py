@@ -227,8 +227,8 @@ def linspace(
         x.dtype if isinstance(given, list | tuple | ndarray) else _dtypes.promotion_key(given)
         for (_, given), x in zip(ends, (start, stop), strict=True)
     ]
-    loop = _dtypes.fit_device(_dtypes.promote([*keys, 0.0]), placement.queue.sycl_device)
-    chosen = checked_dtype(dtype, placement, loop)
+    loop_dtype = _dtypes.fit_device(_dtypes.promote([*keys, 0.0]), placement.queue.sycl_device)
+    chosen = checked_dtype(dtype, placement, loop_dtype)
     if not arrays and is_made_by_host(length, *placement) and chosen.kind in "fc":
         made, step = np.linspace(start, stop, length, endpoint, True, chosen)  # type: ignore[call-overload]
         values = ndarray._from_host_value(made if made.base is None else made.copy(), *placement)
@@ -236,16 +236,16 @@ def linspace(
     counted = arange(length, dtype=real, sycl_queue=placement.queue, usm_type=placement.usm_type)
     # Computed as in NumPy, so that the last bits are equal.
     if arrays:
-        start, stop = (astype_array(x, loop, copy=False) for x in (start, stop))
+        start, stop = (astype_array(x, loop_dtype, copy=False) for x in (start, stop))
     else:
-        start, stop = (loop.type(x) for x in (start, stop))
+        start, stop = (loop_dtype.type(x) for x in (start, stop))
     intervals = length - bool(endpoint)
     with np.errstate(all="ignore"):
         distance = stop - start
         step = distance / intervals if intervals > 0 else math.nan
     if arrays:
         counted = counted.reshape((length,) + (1,) * distance.ndim)
-    ramp = astype_array(counted, loop, copy=False)
+    ramp = astype_array(counted, loop_dtype, copy=False)
     values = apply(OPS["multiply"], ramp, step if intervals > 0 else distance)
     values = apply(OPS["add"], values, start)
     if endpoint and length > 1:

@@ -78,7 +78,7 @@ def reduce_over(
     name: str,
     x: ndarray,
     axis: Axis,
-    loop: np.dtype[Any],
+    loop_dtype: np.dtype[Any],
     out: ndarray | None,
     keepdims: bool,
     *scalars: float,
@@ -90,28 +90,28 @@ def reduce_over(
         name: the public function.
         x: the array.
         axis: the axis argument of the public function.
-        loop: the dtype to which elements are converted.
+        loop_dtype: the dtype to which elements are converted.
         out: the out argument of the public function.
         keepdims: the keepdims argument of the public function.
         *scalars: the scalar operands of the reduction.
-        dtype: the dtype of the result; ``loop`` by default.
+        dtype: the dtype of the result; ``loop_dtype`` by default.
     """
     check_out(name, (("a", x),), out)
     axes = tuple(sorted(axes_of(name, x, axis)))
     if type(keepdims) is not bool:
         keepdims = _layout.check_flag(name, "keepdims", keepdims)
-    dtype = dtype or loop
+    dtype = dtype or loop_dtype
     if not axes and x.ndim:  # NumPy's axis=(): every element is its own result
         return write_out(name, astype_array(x, dtype), out)
     if x.size == 0:
         return write_out(name, _of_nothing(name, x, axes, dtype, keepdims), out)
-    kind = {"max": "any", "min": "all"}.get(name, name) if loop.kind == "b" else name
-    if out is None and len(axes) == x.ndim and (loop == x.dtype or kind in ("any", "all")):
+    kind = {"max": "any", "min": "all"}.get(name, name) if loop_dtype.kind == "b" else name
+    if out is None and len(axes) == x.ndim and (loop_dtype == x.dtype or kind in ("any", "all")):
         folded = fold_whole(kind, x, keepdims)
         if folded is not None:
             return folded
     row = REDUCTIONS[kind]
-    result = reduce_array(row, x, axes, keepdims, loop, dtype, *scalars)
+    result = reduce_array(row, x, axes, keepdims, loop_dtype, dtype, *scalars)
     # As in an assignment, which is also NumPy's rule for reductions.
     return write_out(name, result, out, casting="unsafe")
 
@@ -171,32 +171,34 @@ def _from_initial(
         raise ArgumentError(f"{name}: initial must be a scalar; got {type(initial).__name__}")
     check_out(name, (("a", x),), out)
     axes = axes_of(name, x, axis)
-    loop = accumulator_of(x, dtype, out) if name in _IDENTITY else _dtype_beside(x, out, start)
-    start = checked_scalar(name, start, loop)
+    loop_dtype = (
+        accumulator_of(x, dtype, out) if name in _IDENTITY else _comparison_dtype(x, out, start)
+    )
+    start = checked_scalar(name, start, loop_dtype)
     if initial is not None and name in _IDENTITY and isinstance(out, ndarray):
         # NumPy starts in the memory of the result, which must be able to hold it.
         with np.errstate(all="ignore"):
-            start = np.asarray(start, loop).astype(out.dtype).astype(loop).item()
+            start = np.asarray(start, loop_dtype).astype(out.dtype).astype(loop_dtype).item()
     if where is not True:
         mask = mask_of(name, x, where, out)
         x = choose_elements(
-            name, mask, astype_array(x, loop, copy=False), _IDENTITY.get(name, start)
+            name, mask, astype_array(x, loop_dtype, copy=False), _IDENTITY.get(name, start)
         )
     if name not in _IDENTITY and product(x.shape[at] for at in axes) == 0:
         shape = _layout.reduced_shape(x.shape, axes, keepdims)
-        result = empty_on(placement_of(x), shape, loop)
+        result = empty_on(placement_of(x), shape, loop_dtype)
         assign(result, start)
         return write_out(name, result, out, casting="unsafe")
     if name in _IDENTITY:
-        result = function(x, axes, keepdims=keepdims, dtype=loop)
+        result = function(x, axes, keepdims=keepdims, dtype=loop_dtype)
     else:
-        result = function(astype_array(x, loop, copy=False), axes, keepdims=keepdims)
+        result = function(astype_array(x, loop_dtype, copy=False), axes, keepdims=keepdims)
     if initial is not None:
         result = apply(OPS[_COMBINE[name]], result, start)
     return write_out(name, result, out, casting="unsafe")
 
 
-def _dtype_beside(x: ndarray, out: Any, start: Any) -> np.dtype[Any]:
+def _comparison_dtype(x: ndarray, out: Any, start: Any) -> np.dtype[Any]:
     """Return the dtype in which a maximum or minimum compares, which must hold ``initial`` too."""
     if not isinstance(out, ndarray):
         return x.dtype
@@ -243,9 +245,9 @@ def sum(
     if where is not True or initial is not None:
         return _from_initial("sum", sum, a, axis, dtype, out, keepdims, initial, where)
     if dtype is None and out is None and axis is None and not keepdims and a._host_view is None:
-        noted = lazy_fold(REDUCTIONS["sum"], a)
-        if noted is not None:
-            return noted
+        pending = lazy_fold(REDUCTIONS["sum"], a)
+        if pending is not None:
+            return pending
     return reduce_over("sum", a, axis, accumulator_of(a, dtype, out), out, keepdims)
 
 
@@ -543,11 +545,11 @@ def logsumexp(
         1000.693147
     """
     check_numeric("logsumexp", x, "biuf")
-    loop = float_of(x, dtype)
-    wide = _dtypes.float32 if loop == _dtypes.float16 else loop
+    loop_dtype = float_of(x, dtype)
+    wide = _dtypes.float32 if loop_dtype == _dtypes.float16 else loop_dtype
     axes = axes_of("logsumexp", x, axis)
     if x.size == 0:
-        nothing = _of_nothing("logsumexp", x, tuple(sorted(axes)), loop, keepdims)
+        nothing = _of_nothing("logsumexp", x, tuple(sorted(axes)), loop_dtype, keepdims)
         return write_out("logsumexp", nothing, out)
     x = astype_array(x, wide, copy=False)
     highest = max(x, axes, None, True)
@@ -555,7 +557,7 @@ def logsumexp(
     highest = choose_elements("logsumexp", apply(OPS["isfinite"], highest), highest, 0.0)
     exponentials = apply(OPS["exp"], apply(OPS["subtract"], x, highest))
     total = apply(OPS["log"], sum(exponentials, axes, None, None, True))
-    result = astype_array(apply(OPS["add"], total, highest), loop, copy=False)
+    result = astype_array(apply(OPS["add"], total, highest), loop_dtype, copy=False)
     if not keepdims:
         result = result.reshape(_layout.reduced_shape(x.shape, axes, False))
     return write_out("logsumexp", result, out)

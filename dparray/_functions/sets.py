@@ -389,11 +389,11 @@ def union1d(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.union1d(dp.asarray([1, 2]), dp.asarray([2, 3])).asnumpy()
         array([1, 2, 3])
     """
-    x1, x2 = _weak_beside(x1, x2), _weak_beside(x2, x1)
+    x1, x2 = _promoted_scalar(x1, x2), _promoted_scalar(x2, x1)
     return unique(concat(_pair("union1d", x1, x2)))
 
 
-def _weak_beside(x: Any, other: Any) -> Any:
+def _promoted_scalar(x: Any, other: Any) -> Any:
     """Return a Python scalar and an array in their promoted dtype."""
     if type(x) not in (int, float, complex) or not isinstance(other, ndarray):
         return x

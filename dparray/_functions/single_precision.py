@@ -36,7 +36,7 @@ NAMES = frozenset(
 )
 
 
-def is_met(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def takes_bfloat16(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Return whether an argument, or an array in a sequence argument, is bfloat16."""
     if not _dtypes.is_bfloat16_used:
         return False
@@ -74,7 +74,7 @@ def take_methods() -> None:
 def _in_single_if_met(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if is_met(args, kwargs):
+        if takes_bfloat16(args, kwargs):
             return in_single(method, args, kwargs)
         return method(*args, **kwargs)
 

@@ -136,12 +136,12 @@ def _variables(
         if bool(any_of(apply(OPS["less"], values, 0))):
             raise ArgumentError(f"{function}: {name} must not be negative")
     if dtype is None:
-        loop = _dtypes.promote([*(matrix.dtype for matrix in rows), np.dtype("float64")])
-        loop = _dtypes.fit_device(loop, placement.queue.sycl_device)
+        loop_dtype = _dtypes.promote([*(matrix.dtype for matrix in rows), np.dtype("float64")])
+        loop_dtype = _dtypes.fit_device(loop_dtype, placement.queue.sycl_device)
     else:
-        loop = _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
+        loop_dtype = _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
     shape = (sum(matrix.shape[0] for matrix in rows), rows[0].shape[1])
-    result = empty_on(placement, shape, loop)
+    result = empty_on(placement, shape, loop_dtype)
     start = 0
     for matrix in rows:
         result[start : start + matrix.shape[0]] = matrix

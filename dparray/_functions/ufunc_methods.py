@@ -73,7 +73,7 @@ _WITHOUT_WHERE = frozenset({"logaddexp"})
 _AT_ONCE = {"subtract": "add", "divide": "multiply"}
 
 
-def _loop(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[Any]:
+def _loop_dtype(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[Any]:
     """Return the dtype in which to combine elements.
 
     Raises:
@@ -86,19 +86,19 @@ def _loop(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[Any]:
     if name in _ASSOCIATIVE:
         return _dtypes.resolve(ufunc, (x.dtype, x.dtype))[-1]
     try:
-        loop = ufunc.resolve_dtypes((None, x.dtype, None), reduction=True)
+        signature = ufunc.resolve_dtypes((None, x.dtype, None), reduction=True)
     except TypeError:
-        loop = None
-    if loop is None or len(set(loop)) != 1:
+        signature = None
+    if signature is None or len(set(signature)) != 1:
         raise DTypeError(f"{name}: not defined as a reduction of {x.dtype}; use {name}(x1, x2)")
-    return _dtypes.fit_device(loop[-1], x.sycl_queue.sycl_device)
+    return _dtypes.fit_device(signature[-1], x.sycl_queue.sycl_device)
 
 
 def _as_exponents(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> ndarray:
     """Convert integers of ``logaddexp`` to floats as NumPy does; keep other operands."""
     if name != "logaddexp" or dtype is not None or x.dtype.kind not in "biu":
         return x
-    return astype_array(x, _loop(name, ufunc, x, None), copy=False)
+    return astype_array(x, _loop_dtype(name, ufunc, x, None), copy=False)
 
 
 def _reduce(
@@ -143,11 +143,17 @@ def _reduce(
         raise ArgumentError(
             f"{function}: the order of elements matters, so axis= must be a single axis"
         )
-    loop = _loop(name, ufunc, x, dtype)
-    lines = astype_array(_lines(x, axes), loop, copy=False)
+    loop_dtype = _loop_dtype(name, ufunc, x, dtype)
+    lines = astype_array(_lines(x, axes), loop_dtype, copy=False)
     mask = None if where is True else _lines(broadcast_to(where, x.shape), axes)
-    neutral: Any = None if ufunc.identity is None else np.asarray(ufunc.identity).astype(loop)[()]
-    first = neutral if initial is None else loop.type(checked_scalar(function, initial, loop))
+    neutral: Any = (
+        None if ufunc.identity is None else np.asarray(ufunc.identity).astype(loop_dtype)[()]
+    )
+    first = (
+        neutral
+        if initial is None
+        else loop_dtype.type(checked_scalar(function, initial, loop_dtype))
+    )
     if name in _ASSOCIATIVE:
         lines = lines if mask is None else where_of(mask, lines, neutral)
         result = _combined(function, call, lines, first)
@@ -246,8 +252,8 @@ def _accumulate(
         return _SCANS[name](_as_exponents(name, ufunc, x, dtype), axis, dtype, out)
     check_out(function, (("x", x),), out)
     axis = _layout.normalize_axis(function, axis, x.ndim)
-    loop = _loop(name, ufunc, x, dtype)
-    result = empty_on(placement_of(x), x.shape, loop)
+    loop_dtype = _loop_dtype(name, ufunc, x, dtype)
+    result = empty_on(placement_of(x), x.shape, loop_dtype)
 
     def by_kernel() -> ndarray:
         scan_lines(name, x, result, axis)
@@ -256,8 +262,8 @@ def _accumulate(
     found = compute(
         function,
         (("x", x),),
-        kernel=by_kernel if has_scan(name, x, loop) else None,
-        host=lambda a, r: ufunc.accumulate(a, axis, loop, out=r),
+        kernel=by_kernel if has_scan(name, x, loop_dtype) else None,
+        host=lambda a, r: ufunc.accumulate(a, axis, loop_dtype, out=r),
         out=result,
     )
     if found is None:
@@ -318,11 +324,11 @@ def _at(
         named.append(("values", check_array(function, "values", values)))
     common_placement(function, named)
     key = values.dtype if isinstance(values, ndarray | np.generic) else type(values)
-    loop = _dtypes.resolve(ufunc, (x.dtype, np.dtype("bool") if key is bool else key))
-    if not _dtypes.can_cast(loop[-1], x.dtype, "same_kind"):
+    signature = _dtypes.resolve(ufunc, (x.dtype, np.dtype("bool") if key is bool else key))
+    if not _dtypes.can_cast(signature[-1], x.dtype, "same_kind"):
         raise DTypeError(f"{function}: the result cannot be stored in x of dtype {x.dtype}")
-    if key is int and loop[1].kind in "iu":  # NumPy uses int64, and float64 with uint64
-        values = loop[1].type(checked_scalar(function, values, loop[1]))
+    if key is int and signature[1].kind in "iu":  # NumPy uses int64, and float64 with uint64
+        values = signature[1].type(checked_scalar(function, values, signature[1]))
 
     def by_numpy(*views: np.ndarray) -> None:
         target, inputs = views[-1], list(views[:-1])
@@ -336,7 +342,7 @@ def _at(
         return
     positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     targets = reshape(positions, x.shape)[indices]
-    amounts = empty_on(placement_of(x), targets.shape, loop[1])
+    amounts = empty_on(placement_of(x), targets.shape, signature[1])
     assign(amounts, values, function)
     if name in _AT_ONCE:
         combine = getattr(elementwise, _AT_ONCE[name])
@@ -412,13 +418,13 @@ def _reduceat(
     extent = x.shape[axis]
     if starts.size and (starts.min() < 0 or starts.max() >= extent):
         raise IndexError(f"{function}: indices must be from 0 to {extent - 1}")
-    loop = _loop(name, ufunc, x, dtype)
+    loop_dtype = _loop_dtype(name, ufunc, x, dtype)
     shape = (*x.shape[:axis], starts.size, *x.shape[axis + 1 :])
-    result = empty_on(placement, shape, loop)
+    result = empty_on(placement, shape, loop_dtype)
     found = compute(
         function,
         (("x", x), ("indices", indices)),
-        host=lambda a, i, r: ufunc.reduceat(a, i, axis, loop, r),
+        host=lambda a, i, r: ufunc.reduceat(a, i, axis, loop_dtype, r),
         out=result,
     )
     if found is None:
@@ -428,7 +434,7 @@ def _reduceat(
         positions = np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts)
         runs = from_host(np.repeat(np.arange(counts.size), counts), *placement)
         lines = moveaxis(x, axis, 0)[from_host(positions, *placement)]
-        lines = copy_of(astype_array(lines, loop, copy=False))
+        lines = copy_of(astype_array(lines, loop_dtype, copy=False))
         if name in _ASSOCIATIVE:
             _combine_runs(call, runs, lines)
             found = lines[from_host(ends - 1, *placement)]

@@ -91,10 +91,10 @@ def compute_with_options(
         place = None if given is None else placement_of(given)
         operands = (check_array(function, parameters[0], operands[0], place), *operands[1:])
     if dtype is not None:
-        loop = _loop_for(function, operands, dtype, casting)
+        signature = _signature_for(function, operands, dtype, casting)
         operands = tuple(
             in_dtype(function, value, each, casting)
-            for value, each in zip(operands, loop, strict=True)
+            for value, each in zip(operands, signature, strict=True)
         )
         # A scalar takes the dtype of the arrays; without arrays, it becomes an array of its own
         # dtype.
@@ -104,7 +104,7 @@ def compute_with_options(
             value
             if isinstance(value, ndarray) or each in dtypes
             else from_host(np.asarray(value, each), *place)
-            for value, each in zip(operands, loop, strict=True)
+            for value, each in zip(operands, signature, strict=True)
         )
     elif casting in ("no", "equiv"):
         _check_unconverted(function, operands, casting)
@@ -401,7 +401,7 @@ def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
     return converted(value if wanted.kind == "c" else real_parts(value), wanted)
 
 
-def _loop_for(function: str, operands: tuple[Any, ...], dtype: Any, casting: str) -> list[Any]:
+def _signature_for(function: str, operands: tuple[Any, ...], dtype: Any, casting: str) -> list[Any]:
     """Return the dtypes of operands for which results have ``dtype``: others for predicates.
 
     If NumPy has no loop with such results, the operands must have ``dtype`` themselves.

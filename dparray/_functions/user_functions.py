@@ -41,10 +41,10 @@ from dparray._compiler.key import Reference, UnkeyedError, describe
 from dparray._evaluate.evaluate import compile_alone
 from dparray._functions.creation import empty, full
 from dparray._functions.manipulation import permute_dims, reshape
-from dparray._functions.single_precision import in_single, is_met
+from dparray._functions.single_precision import in_single, takes_bfloat16
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
-from dparray._graph.reductions import WEIGHT, Reduce, Reduction, combination
+from dparray._graph.reductions import REDUCTION_COST, Reduce, Reduction, combination
 from dparray._layout import broadcast_shapes, normalize_axes, reduced_shape
 from dparray._placement import Placement, common_placement
 from dparray._runtime import in_order
@@ -220,7 +220,7 @@ class ElementwiseFunction:
             DTypeError: the result cannot be stored in ``out``.
         """
         options = named if out is None else {**named, "out": out}
-        if is_met(operands, named):
+        if takes_bfloat16(operands, named):
             return in_single(self, operands, options)
         if self._parts is None and isinstance(out, tuple):
             self(*operands, **named)  # finds the number of results
@@ -259,11 +259,11 @@ class ElementwiseFunction:
         except _SeveralResultsError as found:
             self._parts = self._made_for_each([None] * found.count)
             return self._call_each(self._parts, operands, named, out)
-        loop = (*dtypes, _dtypes.fit_device(dtype, placement.queue.sycl_device))
-        self._compile(op, values, loop, shape, placement)
+        signature = (*dtypes, _dtypes.fit_device(dtype, placement.queue.sycl_device))
+        self._compile(op, values, signature, shape, placement)
         if out is None:
-            return operate(op, values, loop, shape, placement)
-        return operate_into(out, op, values, loop, shape, placement)
+            return operate(op, values, signature, shape, placement)
+        return operate_into(out, op, values, signature, shape, placement)
 
     def _arrays(self, values: Sequence[Any]) -> list[tuple[str, ndarray]]:
         """Return the arrays among the operands, with their names."""
@@ -369,7 +369,7 @@ class ElementwiseFunction:
                 f"the function {self.__qualname__}",
                 expression=f"bool({call})" if dtype.kind == "b" else call,
                 kinds="biufc",
-                weight=WEIGHT,
+                cost=REDUCTION_COST,
                 functions={name: function},
             )
         return op, dtype
@@ -420,15 +420,17 @@ class ElementwiseFunction:
         self,
         op: Op,
         values: Sequence[Any],
-        loop: tuple[np.dtype[Any], ...],
+        signature: tuple[np.dtype[Any], ...],
         shape: tuple[int, ...],
         placement: Placement,
     ) -> None:
         """Compile the operation immediately, so that errors come from the line that calls it."""
-        key = (op, loop, has_float64(placement.queue.sycl_device))
+        key = (op, signature, has_float64(placement.queue.sycl_device))
         if prod(shape) and key not in self._compiled:
-            labels = [f"{name}: {each}" for name, each in zip(self.parameters, loop, strict=False)]
-            _compile_alone(self.py_func, labels, op, values, loop, shape, *placement)
+            labels = [
+                f"{name}: {each}" for name, each in zip(self.parameters, signature, strict=False)
+            ]
+            _compile_alone(self.py_func, labels, op, values, signature, shape, *placement)
             self._compiled.add(key)
 
 
@@ -437,14 +439,14 @@ def _compile_alone(
     labels: Sequence[str],
     op: Op | Reduce,
     values: Sequence[Any],
-    loop: tuple[np.dtype[Any], ...],
+    signature: tuple[np.dtype[Any], ...],
     shape: tuple[int, ...],
     queue: Any,
     usm_type: str,
 ) -> None:
     parts = tuple(v._node if isinstance(v, ndarray) else Scalar(v) for v in values)
     try:
-        compile_alone(Node(op, parts, loop, shape, prod(shape), queue, usm_type))
+        compile_alone(Node(op, parts, signature, shape, prod(shape), queue, usm_type))
     except KernelCompileError as error:
         text = describe_failure(function, labels, error.details, is_kernel=False)
         raise type(error)(text, details=error.details) from error.__cause__
@@ -581,9 +583,9 @@ class ReductionFunction:
         key = (row, x.dtype, has_float64(x.sycl_device))
         if key not in self._compiled:
             attributes = (reduced_shape(x.shape, axes, keepdims), x.sycl_queue, x.usm_type)
-            op, loop = Reduce(row, axes, keepdims), (x.dtype,) * 3
+            op, signature = Reduce(row, axes, keepdims), (x.dtype,) * 3
             labels = [f"{name}: {x.dtype}" for name in inspect.signature(self.py_func).parameters]
-            _compile_alone(self.py_func, labels, op, (x, identity), loop, *attributes)
+            _compile_alone(self.py_func, labels, op, (x, identity), signature, *attributes)
             self._compiled.add(key)
         return reduce_array(row, x, axes, keepdims, x.dtype, x.dtype, identity)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dparray._graph.ops import Op
-from dparray._graph.reductions import WEIGHT
+from dparray._graph.reductions import REDUCTION_COST
 
 
 def _of_one_element(x: Any) -> Any:
@@ -63,7 +63,7 @@ def contraction(
         summary,
         expression=expression,
         kinds="biuf",
-        weight=WEIGHT,
+        cost=REDUCTION_COST,
         whole=whole,
         alone=alone,
         reason=reason,

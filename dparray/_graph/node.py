@@ -33,14 +33,14 @@ class Node:
     Attributes:
         op: the operation, or ``None`` for a leaf.
         operands: nodes and scalars; empty once computed.
-        loop: the dtype that each operand is converted to, then the result's dtype.
+        signature: the dtype that each operand is converted to, then the result's dtype.
         shape, size, dtype, queue, usm_type: properties of the value.
         layout: the location of the value, or ``None`` while it is pending.
         axes: the order of its axes in memory (:func:`dparray._layout.order_of_axes`), known before
             it is computed; ``None`` means C order.
         users: while pending, weak references to the nodes that have it as an operand, which become
             readers of its memory.
-        weight: the cost of computing it from the leaves, in additions per element.
+        cost: the cost of computing it from the leaves, in additions per element.
         leaves: an upper bound for its number of leaves.
         array: a weak reference to the array with this value, or ``None``; while the array is alive,
             its value may be needed again.
@@ -50,32 +50,32 @@ class Node:
         "__weakref__",
         "array",
         "axes",
+        "cost",
         "dtype",
         "layout",
         "leaves",
-        "loop",
         "op",
         "operands",
         "queue",
         "shape",
+        "signature",
         "size",
         "users",
         "usm_type",
-        "weight",
     )
 
     op: Op | Reduce | None
     operands: tuple[Node | Scalar, ...]
-    loop: tuple[np.dtype[Any], ...]
+    signature: tuple[np.dtype[Any], ...]
     layout: Layout | None
-    weight: int
+    cost: int
     leaves: int
 
     def __init__(
         self,
         op: Op | Reduce,
         operands: tuple[Node | Scalar, ...],
-        loop: tuple[np.dtype[Any], ...],
+        signature: tuple[np.dtype[Any], ...],
         shape: tuple[int, ...],
         size: int,
         queue: Any,
@@ -85,8 +85,8 @@ class Node:
         self.op = op
         self.axes = axes
         self.operands = operands
-        self.loop = loop
-        self.dtype = loop[-1]
+        self.signature = signature
+        self.dtype = signature[-1]
         self.shape = shape
         self.size = size
         self.queue = queue
@@ -94,13 +94,13 @@ class Node:
         self.layout = None
         self.users: list[Any] | None = None
         self.array: Any = None
-        weight = op.weight
+        cost = op.cost
         leaves = 0
         for operand in operands:
             if type(operand) is Node:
-                weight += operand.weight
+                cost += operand.cost
                 leaves += operand.leaves
-        self.weight = weight
+        self.cost = cost
         self.leaves = leaves
 
     @classmethod
@@ -109,7 +109,7 @@ class Node:
         self = object.__new__(cls)
         self.op = None
         self.operands = ()
-        self.loop = ()
+        self.signature = ()
         self.dtype = layout.dtype
         self.shape = layout.shape
         self.size = prod(layout.shape)
@@ -120,7 +120,7 @@ class Node:
         self.axes = None if len(shape) < 2 else _layout.order_of_axes(shape, layout.strides)
         self.users = None
         self.array = None
-        self.weight = 0
+        self.cost = 0
         self.leaves = 1
         return self
 
@@ -137,12 +137,12 @@ class Node:
         return _layout.strides_in_order(self.shape, self.dtype.itemsize, self.axes)
 
     def recount(self) -> None:
-        """Compute weight and leaves from the distinct parts of a pending expression.
+        """Compute cost and leaves from the distinct parts of a pending expression.
 
         Before this call, a part that is used twice is counted twice.
         """
         order = pending_order([self])
-        self.weight = sum(node.op.weight for node in order if node.op is not None)
+        self.cost = sum(node.op.cost for node in order if node.op is not None)
         self.leaves = len(
             {
                 id(operand)
@@ -159,19 +159,19 @@ class Node:
         self.users = None
         self.op = None
         self.operands = ()
-        self.weight = 0
+        self.cost = 0
         self.leaves = 1
 
     def become(
-        self, op: Op | Reduce, *operands: Node | Scalar, loop: tuple[np.dtype[Any], ...] = ()
+        self, op: Op | Reduce, *operands: Node | Scalar, signature: tuple[np.dtype[Any], ...] = ()
     ) -> None:
         """Replace the operation of a pending node by another one with the same result.
 
-        ``loop`` is as the attribute; by default the node's own dtype for all operands.
+        ``signature`` is as the attribute; by default the node's own dtype for all operands.
         """
         self.op = op
         self.operands = operands
-        self.loop = loop or (self.dtype,) * (1 + len(operands))
+        self.signature = signature or (self.dtype,) * (1 + len(operands))
         self.recount()
 
 

@@ -38,8 +38,8 @@ class Op:
         kinds: the kinds of operand dtypes (``"i"``, ``"u"``, ``"f"``, ``"c"``, ``"b"``) for which
             the expressions are correct.
         takes_half: whether computing float16 in float32 and rounding afterwards is correct.
-        weight: the cost of one element, in additions.
-        float_weight: NumPy's cost for one float element, if it has no vector code for floats.
+        cost: the cost of one element, in additions.
+        float_cost: NumPy's cost for one float element, if it has no vector code for floats.
         functions: device functions that the expression calls, by name. Such an operation has no
             precompiled kernel and no host implementation: a generated kernel always computes it.
         is_device_only: the same for an operation whose expression calls no function.
@@ -69,8 +69,8 @@ class Op:
     aliases: tuple[str, ...] = ()
     expression: str = ""
     kinds: str = "f"
-    weight: int = 1
-    float_weight: int = 0
+    cost: int = 1
+    float_cost: int = 0
     integer: str = ""
     boolean: str = ""
     complex: str = ""
@@ -338,7 +338,7 @@ _ROWS = (
         "the quotient `x1 / x2`",
         aliases=("true_divide",),
         expression="{0} / {1}",
-        weight=4,
+        cost=4,
         kinds="fc",
         complex=_QUOTIENT,
         library={"c": complex_functions.quotient},
@@ -351,7 +351,7 @@ _ROWS = (
         library={"f": _floored_quotient},
         integer=_DIVISOR + "{T}(0) if {1} == 0 else ({T}(-{0}) if {t}n else {T}({0} // {t}d))",
         kinds="iuf",
-        weight=8,
+        cost=8,
     ),
     Op(
         "remainder",
@@ -363,7 +363,7 @@ _ROWS = (
         "{t}w if {t}m != 0 else math.copysign({T}(0), {1})",
         integer=_DIVISOR + "{T}(0) if {t}d != {1} else {T}({0} % {t}d)",
         kinds="iuf",
-        weight=8,
+        cost=8,
     ),
     Op(
         "pow",
@@ -371,7 +371,7 @@ _ROWS = (
         "`x1` raised to the power `x2`",
         aliases=("power",),
         expression="math.pow({0}, {1})",
-        weight=16,
+        cost=16,
         kinds="iuf",
         integer="{T}(integer_power({0}, {1}))",
         strength_reduced={2: "square", 0.5: "sqrt", 1: "positive"},
@@ -386,14 +386,14 @@ _ROWS = (
         "the angle of the point (`x2`, `x1`) in radians",
         aliases=("arctan2",),
         expression="math.atan2({0}, {1})",
-        weight=12,
+        cost=12,
     ),
     Op(
         "hypot",
         np.hypot,
         "the length `sqrt(x1**2 + x2**2)` without overflow",
         expression="math.hypot({0}, {1})",
-        weight=8,
+        cost=8,
     ),
     Op(
         "copysign",
@@ -415,7 +415,7 @@ _ROWS = (
         expression="{t}d = {0} - {1}\n"
         "{0} + {T}(0.6931471805599453) if {0} == {1} else "
         "({0} if {t}d > 0 else {1}) + math.log1p(math.exp(-abs({t}d)))",
-        weight=20,
+        cost=20,
     ),
     Op(
         "maximum",
@@ -504,7 +504,7 @@ _ROWS = (
         expression="({0} != 0) & ({1} != 0)",
         boolean="{0} & {1}",
         kinds="iufcb",
-        float_weight=6,
+        float_cost=6,
         complex=_IS_TRUE.format(0) + " & " + _IS_TRUE.format(1),
         samples=("[True, False]", "True"),
     ),
@@ -515,7 +515,7 @@ _ROWS = (
         expression="({0} != 0) | ({1} != 0)",
         boolean="{0} | {1}",
         kinds="iufcb",
-        float_weight=6,
+        float_cost=6,
         complex=_IS_TRUE.format(0) + " | " + _IS_TRUE.format(1),
         samples=("[True, False]", "True"),
     ),
@@ -526,7 +526,7 @@ _ROWS = (
         expression="({0} != 0) ^ ({1} != 0)",
         boolean="{0} ^ {1}",
         kinds="iufcb",
-        float_weight=6,
+        float_cost=6,
         complex=_IS_TRUE.format(0) + " ^ " + _IS_TRUE.format(1),
         samples=("[True, False]", "True"),
     ),
@@ -610,7 +610,7 @@ _ROWS = (
         "({T}(-1) if {0} < 0 else ({0} if {0} != {0} else {T}(0)))",
         integer="{T}(1) if {0} > 0 else ({T}(-1) if {0} < 0 else {T}(0))",
         kinds="iuf",
-        weight=2,
+        cost=2,
         library={"c": complex_functions.sign},
     ),
     Op(
@@ -626,7 +626,7 @@ _ROWS = (
         np.sqrt,
         "the square root",
         expression="math.sqrt({0})",
-        weight=4,
+        cost=4,
         kinds="fc",
         complex=_SQUARE_ROOT,
     ),
@@ -638,14 +638,14 @@ _ROWS = (
         expression="{t}r = math.copysign(math.pow(abs({0}), {T}(1 / 3)), {0})\n"
         "{t}n = {t}r - ({t}r - {0} / ({t}r * {t}r)) / {T}(3)\n"
         "{t}n if ({t}r != 0) & (abs({t}r) < math.inf) else {t}r",
-        weight=20,
+        cost=20,
     ),
     Op(
         "reciprocal",
         np.reciprocal,
         "the reciprocal `1 / x`",
         expression="{T}(1) / {0}",
-        weight=4,
+        cost=4,
         kinds="iufc",
         complex=_RECIPROCAL,
         integer="{0} if ({0} == 1) | (({0} < 0) & ({0} == {T}(-1))) else {T}(0)",
@@ -662,7 +662,7 @@ _ROWS = (
         np.exp,
         "the exponential",
         expression="math.exp({0})",
-        weight=8,
+        cost=8,
         kinds="fc",
         complex=_EXPONENTIAL,
     ),
@@ -671,14 +671,14 @@ _ROWS = (
         np.exp2,
         "two raised to the power `x`",
         expression="math.pow({T}(2), {0})",
-        weight=16,
+        cost=16,
     ),
     Op(
         "expm1",
         np.expm1,
         "`exp(x) - 1`, accurate near zero",
         expression="math.expm1({0})",
-        weight=10,
+        cost=10,
         host={"c": _expm1_of_complex},
     ),
     Op(
@@ -686,7 +686,7 @@ _ROWS = (
         np.log,
         "the natural logarithm",
         expression="math.log({0})",
-        weight=8,
+        cost=8,
         library={"c": complex_functions.logarithm(math.e)},
     ),
     Op(
@@ -694,7 +694,7 @@ _ROWS = (
         np.log2,
         "the logarithm to base 2",
         expression="math.log2({0})",
-        weight=10,
+        cost=10,
         library={"c": complex_functions.logarithm(2)},
     ),
     Op(
@@ -702,7 +702,7 @@ _ROWS = (
         np.log10,
         "the logarithm to base 10",
         expression="math.log10({0})",
-        weight=10,
+        cost=10,
         library={"c": complex_functions.logarithm(10)},
     ),
     Op(
@@ -710,14 +710,14 @@ _ROWS = (
         np.log1p,
         "`log(1 + x)`, accurate near zero",
         expression="math.log1p({0})",
-        weight=10,
+        cost=10,
     ),
     Op(
         "sin",
         np.sin,
         "the sine of an angle in radians",
         expression="math.sin({0})",
-        weight=10,
+        cost=10,
         library={"c": complex_functions.sin},
     ),
     Op(
@@ -725,17 +725,17 @@ _ROWS = (
         np.cos,
         "the cosine of an angle in radians",
         expression="math.cos({0})",
-        weight=10,
+        cost=10,
         library={"c": complex_functions.cos},
     ),
-    Op("tan", np.tan, "the tangent of an angle in radians", expression="math.tan({0})", weight=14),
+    Op("tan", np.tan, "the tangent of an angle in radians", expression="math.tan({0})", cost=14),
     Op(
         "asin",
         np.arcsin,
         "the inverse sine, in radians",
         aliases=("arcsin",),
         expression="math.asin({0})",
-        weight=12,
+        cost=12,
         library={"c": complex_functions.asin},
     ),
     Op(
@@ -744,7 +744,7 @@ _ROWS = (
         "the inverse cosine, in radians",
         aliases=("arccos",),
         expression="math.acos({0})",
-        weight=12,
+        cost=12,
         library={"c": complex_functions.acos},
     ),
     Op(
@@ -753,7 +753,7 @@ _ROWS = (
         "the inverse tangent, in radians",
         aliases=("arctan",),
         expression="math.atan({0})",
-        weight=12,
+        cost=12,
         library={"c": complex_functions.atan},
     ),
     Op(
@@ -761,7 +761,7 @@ _ROWS = (
         np.sinh,
         "the hyperbolic sine",
         expression="math.sinh({0})",
-        weight=12,
+        cost=12,
         library={"c": complex_functions.sinh},
     ),
     Op(
@@ -769,7 +769,7 @@ _ROWS = (
         np.cosh,
         "the hyperbolic cosine",
         expression="math.cosh({0})",
-        weight=12,
+        cost=12,
         library={"c": complex_functions.cosh},
     ),
     Op(
@@ -777,7 +777,7 @@ _ROWS = (
         np.tanh,
         "the hyperbolic tangent",
         expression="math.tanh({0})",
-        weight=12,
+        cost=12,
         imaginary=_imaginary_of_tanh,
     ),
     Op(
@@ -786,7 +786,7 @@ _ROWS = (
         "the inverse hyperbolic sine",
         aliases=("arcsinh",),
         expression="math.asinh({0})",
-        weight=14,
+        cost=14,
         library={"c": complex_functions.asinh},
     ),
     Op(
@@ -795,7 +795,7 @@ _ROWS = (
         "the inverse hyperbolic cosine",
         aliases=("arccosh",),
         expression="math.acosh({0})",
-        weight=14,
+        cost=14,
         imaginary=_imaginary_of_acosh,
         samples=("[1.5, 2.0]",),
         library={"c": complex_functions.acosh},
@@ -806,7 +806,7 @@ _ROWS = (
         "the inverse hyperbolic tangent",
         aliases=("arctanh",),
         expression="math.atanh({0})",
-        weight=14,
+        cost=14,
         samples=("[0.25, 0.5]",),
         library={"c": complex_functions.atanh},
     ),
@@ -819,7 +819,7 @@ _ROWS = (
         integer="{0}",
         boolean="{0}",
         kinds="iufb",
-        weight=2,
+        cost=2,
     ),
     Op(
         "ceil",
@@ -830,7 +830,7 @@ _ROWS = (
         integer="{0}",
         boolean="{0}",
         kinds="iufb",
-        weight=2,
+        cost=2,
     ),
     Op(
         "trunc",
@@ -841,7 +841,7 @@ _ROWS = (
         integer="{0}",
         boolean="{0}",
         kinds="iufb",
-        weight=2,
+        cost=2,
     ),
     Op(
         "round",
@@ -853,7 +853,7 @@ _ROWS = (
         integer="{0}",
         boolean="{0}",
         kinds="iufb",
-        weight=2,
+        cost=2,
     ),
     Op(
         "isfinite",
@@ -898,7 +898,7 @@ _ROWS = (
         expression="{0} == 0",
         boolean="not {0}",
         kinds="iufcb",
-        float_weight=4,
+        float_cost=4,
         complex="({0.real} == 0) & ({0.imag} == 0)",
         samples=("[True, False]",),
     ),

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 #: The cost of a reduction in an expression, in additions: few of them stay pending together, since
 #: each may hold a large array.
-WEIGHT = 64
+REDUCTION_COST = 64
 
 #: The growth of accumulators between two settlements: the factor, and the maximum number of
 #: elements.
@@ -59,7 +59,7 @@ class Reduction:
             operand is converted first.
         takes_correction: whether the scalar operand is the number of elements minus a correction,
             which the library functions accept.
-        weight: the cost of one element in NumPy's function, in additions.
+        cost: the cost of one element in NumPy's function, in additions.
         of_narrow: the same reduction of integers of up to 16 bits in wider numbers, for so few
             elements per work-item that their sum fits in 32 bits.
     """
@@ -80,7 +80,7 @@ class Reduction:
     has_library: bool = True
     takes_dtype: tuple[str, ...] = ()
     takes_correction: bool = False
-    weight: int = 1
+    cost: int = 1
     of_narrow: Reduction | None = None
 
     @property
@@ -110,9 +110,9 @@ class Reduce(NamedTuple):
     merges: bool = False
 
     @property
-    def weight(self) -> int:
+    def cost(self) -> int:
         """The cost in additions."""
-        return WEIGHT
+        return REDUCTION_COST
 
     @property
     def name(self) -> str:
@@ -293,7 +293,7 @@ _VARIANCE = Reduction(
     scalars=1,
     takes_dtype=("numpy",),
     takes_correction=True,
-    weight=4,
+    cost=4,
 )
 
 REDUCTIONS: dict[str, Reduction] = {

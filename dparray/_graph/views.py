@@ -78,14 +78,16 @@ def _viewed(root: Node, view: AxisMap, is_linear: bool) -> Node:
         seen = (node.size,) if is_linear else node.shape
         shape, _, _ = mapped(seen, seen, 0, view)
         copies[node] = Node(
-            node.op, tuple(parts), node.loop, shape, prod(shape), node.queue, node.usm_type
+            node.op, tuple(parts), node.signature, shape, prod(shape), node.queue, node.usm_type
         )
     whole = copies[root]
     if whole.shape == view.shape:
         return whole
     # The view repeats elements, which are computed once.
-    loop = (root.dtype, root.dtype)
-    return Node(CONVERT, (whole,), loop, view.shape, prod(view.shape), root.queue, root.usm_type)
+    signature = (root.dtype, root.dtype)
+    return Node(
+        CONVERT, (whole,), signature, view.shape, prod(view.shape), root.queue, root.usm_type
+    )
 
 
 def _offset_positions(leaf: Node, layout: Layout) -> Node:

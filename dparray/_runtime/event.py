@@ -44,7 +44,7 @@ class Event:
     Attributes:
         kernel: the kernel function that was launched; ``None`` for an array's work.
         queue: the queue of the work.
-        ahead: tasks that threads must finish before this work
+        holds: tasks that threads must finish before this work
             (:mod:`dparray._runtime.deferred_launch`).
 
     Example:
@@ -59,20 +59,20 @@ class Event:
         True
     """
 
-    __slots__ = ("_sycl_events", "ahead", "kernel", "queue")
+    __slots__ = ("_sycl_events", "holds", "kernel", "queue")
 
     def __init__(
         self,
         sycl_event: dpctl.SyclEvent | Sequence[dpctl.SyclEvent],
         kernel: Any,
         queue: dpctl.SyclQueue,
-        ahead: tuple[host_maps.Hold, ...] = (),
+        holds: tuple[host_maps.Hold, ...] = (),
     ) -> None:
         is_one = isinstance(sycl_event, dpctl.SyclEvent)
         self._sycl_events = (sycl_event,) if is_one else tuple(sycl_event)
         self.kernel = kernel
         self.queue = queue
-        self.ahead = ahead
+        self.holds = holds
 
     def submitted_as(self, sycl_event: dpctl.SyclEvent) -> None:
         """Describe the launch that was to be submitted."""
@@ -81,7 +81,7 @@ class Event:
     @property
     def sycl_events(self) -> tuple[dpctl.SyclEvent, ...]:
         """The ``dpctl.SyclEvent`` objects behind the event; waits until all are submitted."""
-        host_maps.wait_for(self.ahead)
+        host_maps.wait_for(self.holds)
         return self._sycl_events
 
     @property
@@ -101,7 +101,7 @@ class Event:
                 line.
         """
         start = time.perf_counter()
-        host_maps.wait_for(self.ahead)
+        host_maps.wait_for(self.holds)
         try:
             wait_for(self._sycl_events)
         except Exception as error:
@@ -125,7 +125,7 @@ class Event:
     @property
     def has_work_ahead(self) -> bool:
         """Return whether threads must still do something before the work starts."""
-        return any(hold in host_maps.holds for hold in self.ahead)
+        return any(hold in host_maps.holds for hold in self.holds)
 
     def then(self, callback: Callable[[], Any]) -> Future[Any]:
         """Call ``callback`` when the work is done: immediately if it is, otherwise on a dparray
@@ -166,7 +166,7 @@ class Event:
             loop = importlib.import_module("asyncio").get_running_loop()
             waiter = loop.create_future()
             ended = self.then(lambda: None)
-            ended.add_done_callback(lambda future: _tell(loop, waiter, future.exception()))
+            ended.add_done_callback(lambda future: _wake(loop, waiter, future.exception()))
             yield from waiter
 
     @property
@@ -327,7 +327,7 @@ def _call(callback: Callable[[], Any], result: Future[Any]) -> None:
         result.set_exception(error)
 
 
-def _tell(loop: Any, waiter: Any, error: BaseException | None) -> None:
+def _wake(loop: Any, waiter: Any, error: BaseException | None) -> None:
     """Wake a coroutine from another thread, unless its loop is closed."""
 
     def wake() -> None:

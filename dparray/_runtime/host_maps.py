@@ -193,8 +193,8 @@ def wait_for_writes_ahead(queue: dpctl.SyclQueue) -> None:
     until they are submitted.
     """
     with lock:
-        ahead = [hold for hold in holds if hold.task and hold.writes and hold.queue == queue]
-    wait_for(ahead)
+        earlier = [hold for hold in holds if hold.task and hold.writes and hold.queue == queue]
+    wait_for(earlier)
 
 
 waits.insert(0, wait_for_writes_ahead)  # Needed before waiting for submitted work.

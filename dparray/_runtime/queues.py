@@ -182,7 +182,7 @@ def _wait_for_memory(block: Block, writes: bool) -> None:
             _forget_work(queue, work)
 
 
-def beside(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
+def sibling_queue(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
     """Return a new queue on the same device and in the same context."""
     return dpctl.SyclQueue(queue.sycl_context, queue.sycl_device)
 
@@ -190,7 +190,7 @@ def beside(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
 @lru_cache(maxsize=64)
 def out_of_order(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
     """Return the queue that other libraries use instead of an in-order queue."""
-    return beside(queue)
+    return sibling_queue(queue)
 
 
 def without_aspects(queue: dpctl.SyclQueue, name: str, aspects: Iterable[str]) -> dpctl.SyclQueue:

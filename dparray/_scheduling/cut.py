@@ -18,7 +18,7 @@ from dparray._evaluate.plan import ContractionStep, FusedStep
 from dparray._evaluate.schedule import schedule
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, layout_of, pending_order
-from dparray._graph.reductions import WEIGHT, Reduce
+from dparray._graph.reductions import REDUCTION_COST, Reduce
 from dparray.memory.blocks import planned_layout
 
 
@@ -74,8 +74,8 @@ def cut(
             parts.append(copy)
         assert node.op is not None
         attributes = node.shape, node.size, node.queue, node.usm_type, node.axes
-        copy = Node(node.op, tuple(parts), node.loop, *attributes)  # type: ignore[arg-type]
-        copy.weight, copy.leaves = node.weight, node.leaves
+        copy = Node(node.op, tuple(parts), node.signature, *attributes)  # type: ignore[arg-type]
+        copy.cost, copy.leaves = node.cost, node.leaves
         copies[id(node)] = copy
         positions[id(copy)] = position
     kept = [copies[id(node)] for node in held]
@@ -130,7 +130,7 @@ def _steps(
         )
         for node in results:
             node.layout = planned_layout(node.queue, node.usm_type, node.shape, node.dtype)
-            node.weight, node.leaves = 0, 1
+            node.cost, node.leaves = 0, 1
     return steps
 
 
@@ -183,8 +183,8 @@ def additions(node: Node) -> float:
     if isinstance(op, Contraction):
         return float(node.size * op.terms(walked[0].shape))
     if isinstance(op, Reduce):
-        return float(walked[0].size * max(1, op.weight // WEIGHT))
-    return float(node.size * op.weight)
+        return float(walked[0].size * max(1, op.cost // REDUCTION_COST))
+    return float(node.size * op.cost)
 
 
 def apart(

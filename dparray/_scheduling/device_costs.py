@@ -27,7 +27,7 @@ from dparray._evaluate.evaluate import host_may_compute
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import OPS
-from dparray._graph.reductions import REDUCTIONS, WEIGHT, Reduce
+from dparray._graph.reductions import REDUCTION_COST, REDUCTIONS, Reduce
 from dparray._runtime import device_facts, queues
 from dparray._scheduling.problem import Link
 from dparray.memory import copies, exchange, pool
@@ -115,7 +115,9 @@ def can_hold(dtype: np.dtype[Any], queue: Any) -> bool:
 
 def can_compute(nodes: Sequence[Node], queue: Any) -> bool:
     """Return whether a device supports the dtypes of operations."""
-    return all(can_hold(dtype, queue) for dtype in {each for node in nodes for each in node.loop})
+    return all(
+        can_hold(dtype, queue) for dtype in {each for node in nodes for each in node.signature}
+    )
 
 
 def free_memory(queue: Any) -> float:
@@ -215,7 +217,7 @@ def doubt(queue: Any) -> bool:
 
 def _is_refuted(queue: Any, speeds: Speeds) -> bool:
     """Return whether a device is measurably faster than rates from disk, which takes some 10 ms."""
-    own = queues.beside(queue)
+    own = queues.sibling_queue(queue)
     single = np.dtype(np.float32)
     chain = _fastest(_run(own, _sum_of(own, _CHAINED, single, _CHAIN)), 0.0)
     if _CHAIN * _CHAINED / _beyond(chain, speeds.launch) > _REFUTING * speeds.single:
@@ -234,7 +236,7 @@ def _kind(queue: Any) -> tuple[Any, ...]:
 
 
 def _measured(queue: Any) -> Speeds:
-    own = queues.beside(queue)
+    own = queues.sibling_queue(queue)
     single, double = np.dtype(np.float32), np.dtype(np.float64)
     launch = _fastest(_run(own, _sum_of(own, 16, single, 1)))
     memory = _fastest(_run(own, _sum_of(own, _LARGE, single, 1)))
@@ -257,7 +259,7 @@ def _measured(queue: Any) -> Speeds:
         chain = _fastest(_run(own, _sum_of(own, _CHAINED, dtype, _CHAIN)))
         rates[name] = _CHAIN * _CHAINED / _beyond(chain, launch)
         functions = _fastest(_run(own, _functions_of(own, dtype)))
-        rates[f"{name}_function"] = _CHAINED * _FUNCTIONS_WEIGHT / _beyond(functions, launch)
+        rates[f"{name}_function"] = _CHAINED * _FUNCTIONS_COST / _beyond(functions, launch)
         product = _fastest(_product(own, dtype), 3 * _MEASURED_FOR)
         rates[f"{name}_product"] = _ROWS**3 / product
     return Speeds(launch, **rates)
@@ -298,7 +300,7 @@ def _sum_of(queue: Any, count: int, dtype: np.dtype[Any], additions: int) -> Nod
 
 #: A chain of functions whose values stay small.
 _FUNCTIONS = ("sin", "exp", "cos", "tanh")
-_FUNCTIONS_WEIGHT = sum(OPS[name].weight for name in _FUNCTIONS)
+_FUNCTIONS_COST = sum(OPS[name].cost for name in _FUNCTIONS)
 
 
 def _functions_of(queue: Any, dtype: np.dtype[Any]) -> Node:
@@ -423,8 +425,8 @@ class Work(NamedTuple):
     calls: int = 1
 
 
-#: From this weight on, an operation counts as a function.
-_WEIGHT_OF_FUNCTIONS = 8
+#: From this cost on, an operation counts as a function.
+_MIN_FUNCTION_COST = 8
 
 _WIDE = frozenset("dDFqQlL")
 
@@ -442,7 +444,7 @@ def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> W
     counts = dict.fromkeys(Work._fields, 0.0)
     for node in nodes:
         op = node.op
-        width = "double" if node.loop[0].char in _WIDE else "single"
+        width = "double" if node.signature[0].char in _WIDE else "single"
         operands = [part for part in node.operands if type(part) is Node]
         for part in operands:
             if id(part) not in inside or not is_fused:
@@ -456,11 +458,11 @@ def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> W
         elif isinstance(op, Reduce):
             walked = operands[0]
             counts["reduced"] += walked.size * walked.dtype.itemsize
-            counts[width] += walked.size * max(op.weight // WEIGHT - 1, IN_REGISTERS)
-        elif op is not None and op.weight >= _WEIGHT_OF_FUNCTIONS:
-            counts[f"{width}_function"] += node.size * op.weight
+            counts[width] += walked.size * max(op.cost // REDUCTION_COST - 1, IN_REGISTERS)
+        elif op is not None and op.cost >= _MIN_FUNCTION_COST:
+            counts[f"{width}_function"] += node.size * op.cost
         elif op is not None:
-            counts[width] += node.size * (op.weight - 1 + IN_REGISTERS)
+            counts[width] += node.size * (op.cost - 1 + IN_REGISTERS)
     stored = nodes if not is_fused else results
     written = sum(node.size * node.dtype.itemsize for node in stored)
     counts["traffic"] = float(sum(read.values()) + written)

@@ -415,7 +415,7 @@ def _computed(
             parts.append(copy)
         assert node.op is not None
         own = node.shape, node.size, queue, node.usm_type, node.axes
-        inside[id(node)] = Node(node.op, tuple(parts), node.loop, *own)
+        inside[id(node)] = Node(node.op, tuple(parts), node.signature, *own)
     if host_maps.holds:  # copies are in flight
         host_maps.before_read(*(leaf.layout for leaf in leaves.values() if leaf.layout is not None))
     results = [inside[id(order[number])] for number in step.results]

@@ -101,7 +101,7 @@ class SimulatedDevice:
         self._steps_left = inf
         real = Device("cpu").sycl_queue
         lacking = sorted(_ASPECTS - found)
-        self.sycl_queue = queues.beside(real)
+        self.sycl_queue = queues.sibling_queue(real)
         if lacking:
             called = f"the simulated device {name!r}"
             self.sycl_queue = queues.without_aspects(real, called, lacking)

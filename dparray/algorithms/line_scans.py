@@ -44,14 +44,14 @@ def runs_scans(queue: dpctl.SyclQueue) -> bool:
     return device_facts.is_cpu(queue)
 
 
-def has_scan(op: str, x: ndarray, loop: np.dtype[Any]) -> bool:
-    """Return whether the kernels can scan ``x`` in dtype ``loop``, and are worth a launch."""
+def has_scan(op: str, x: ndarray, loop_dtype: np.dtype[Any]) -> bool:
+    """Return whether the kernels can scan ``x`` in dtype ``loop_dtype``, and are worth a launch."""
     return (
         x.size >= MIN_ELEMENTS
         and op in OPERATIONS
         and x.dtype.kind in "biuf"
-        and loop.kind in "iuf"
-        and "float16" not in (x.dtype.name, loop.name)
+        and loop_dtype.kind in "iuf"
+        and "float16" not in (x.dtype.name, loop_dtype.name)
         and runs_scans(x.sycl_queue)
     )
 

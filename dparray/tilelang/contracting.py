@@ -296,8 +296,8 @@ class Lowered:
             *(index_along(placement, shape, axis) for axis in axes),
             *map(Scalar, numbers),
         )
-        loop = (*self.dtypes, *[INT64] * (len(axes) + len(numbers)), self.contracted.dtype)
-        node = Node(op, operands, loop, shape, prod(shape), queue, usm_type)
+        signature = (*self.dtypes, *[INT64] * (len(axes) + len(numbers)), self.contracted.dtype)
+        node = Node(op, operands, signature, shape, prod(shape), queue, usm_type)
         return self._whole(array_of_node(node))
 
     def _operation(self, strides: Strides) -> tuple[Contraction, tuple[int, ...], tuple[int, ...]]:

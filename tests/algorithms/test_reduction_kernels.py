@@ -57,15 +57,15 @@ def reduced(x: Node, axes: tuple[int, ...], name: str, keepdims: bool = True) ->
     op = Reduce(REDUCTIONS[name], axes, keepdims)
     scalars = [Scalar(float(prod(x.shape[axis] for axis in axes)))] * op.reduction.scalars
     kind = np.dtype("i8") if name.startswith("arg") else x.dtype
-    loop = (x.dtype,) * (1 + len(scalars))
+    signature = (x.dtype,) * (1 + len(scalars))
     shape = reduced_shape(x.shape, axes, keepdims)
-    return Node(op, (x, *scalars), (*loop, kind), shape, prod(shape), None, "device")
+    return Node(op, (x, *scalars), (*signature, kind), shape, prod(shape), None, "device")
 
 
 def node(name: str, *operands: Node) -> Node:
     shape = np.broadcast_shapes(*(each.shape for each in operands))
-    loop = (operands[0].dtype,) * (1 + len(operands))
-    return Node(OPS[name], operands, loop, shape, prod(shape), None, "device")
+    signature = (operands[0].dtype,) * (1 + len(operands))
+    return Node(OPS[name], operands, signature, shape, prod(shape), None, "device")
 
 
 NAMES = {
@@ -127,7 +127,7 @@ def values(*shape: int) -> np.ndarray:
 
 
 # Each form of the kernel: lanes, columns, several vectors of columns the last of which begin within
-# those before, items in a loop, items unrolled;
+# those before, items in a signature, items unrolled;
 # rows, where nothing of the domain's shape is stored.
 CASES = [
     ((4, 300), (1,)),

@@ -21,7 +21,7 @@ from dparray._codegen import values as values_module
 from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.intrinsics import multiply_add_32
 from dparray._codegen.reduction import linearize_reduction
-from dparray._compiler import emission, emitter, translation
+from dparray._compiler import spirv_client, spirv_worker, translation
 from dparray._evaluate import kernels
 from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar, pending_order
@@ -63,11 +63,11 @@ def leaf(*args: Any) -> Node:
     return Node.leaf(layout(*args), None, "device")
 
 
-def node(name: str, *operands: Any, dtype: str = "f4", loop: str = "") -> Node:
+def node(name: str, *operands: Any, dtype: str = "f4", signature: str = "") -> Node:
     op = {"where": WHERE, "convert": CONVERT}.get(name) or OPS[name]
     parts = tuple(each if isinstance(each, Node) else Scalar(each) for each in operands)
     shape = broadcast_shapes(name, [each.shape for each in parts if isinstance(each, Node)])
-    kinds = tuple(np.dtype(loop or dtype) for _ in parts)
+    kinds = tuple(np.dtype(signature or dtype) for _ in parts)
     size = int(np.prod(shape))
     return Node(op, parts, (*kinds, np.dtype(dtype)), shape, size, None, "device")
 
@@ -105,8 +105,8 @@ def reduced(
     domain = Domain(value.shape, axes)
     shape = domain.row if keepdims else domain.kept
     scalars = [Scalar(float(np.prod(value.shape)))] * op.reduction.scalars
-    loop = [np.dtype(dtype)] * (1 + len(scalars))
-    kinds = (*loop, np.dtype(result or dtype))
+    signature = [np.dtype(dtype)] * (1 + len(scalars))
+    kinds = (*signature, np.dtype(result or dtype))
     return Node(op, (value, *scalars), kinds, shape, int(np.prod(shape)), None, "device")
 
 
@@ -166,13 +166,13 @@ def jacobi(is_gpu: bool = False) -> str:
 def positions() -> str:
     rows = FakeLayout(FakeBlock("rows", None), 0, (200, 300), (8, 0), np.dtype("i8"))
     counted = Node.leaf(rows, None, "device")
-    counted = node("convert", counted, dtype="f4", loop="i8")
+    counted = node("convert", counted, dtype="f4", signature="i8")
     return elementwise(node("add", node("multiply", counted, leaf("a", (200, 300))), 0.5))
 
 
 def sum_with_positions() -> str:
     line = FakeLayout(FakeBlock("line", None), 0, (5000,), (8,), np.dtype("i8"))
-    counted = node("convert", Node.leaf(line, None, "device"), dtype="f4", loop="i8")
+    counted = node("convert", Node.leaf(line, None, "device"), dtype="f4", signature="i8")
     return reduction(reduced(node("multiply", counted, leaf("a", (5000,))), (0,)))
 
 
@@ -194,7 +194,7 @@ def mixed_dtypes() -> str:
 def two_outputs() -> str:
     a = leaf("a", (100,))
     root = node("sqrt", a)
-    return elementwise(node("add", root, 1.0), node("less", root, 2.0, dtype="?", loop="f4"))
+    return elementwise(node("add", root, 1.0), node("less", root, 2.0, dtype="?", signature="f4"))
 
 
 def sum_of_squares() -> str:
@@ -362,7 +362,7 @@ def test_rows_of_any_length_are_taken_apart_rightly(columns: int, dtype: str) ->
 @pytest.mark.parametrize("case", [chain, jacobi, small_rows, row_norms])
 def test_the_driver_is_told_where_the_work_items_end(case: Callable[[], str]) -> None:
     source = case()
-    llvm, _ = emission.optimised(translation.translated(source, TYPES[source])[1])
+    llvm, _ = spirv_client.optimised(translation.translated(source, TYPES[source])[1])
     assert "icmp slt" in llvm or "icmp sge" in llvm
     assert "dparray.hidden" not in llvm
 
@@ -370,16 +370,16 @@ def test_the_driver_is_told_where_the_work_items_end(case: Callable[[], str]) ->
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_modules_have_nothing_that_a_driver_spoils(case: Callable[[], str]) -> None:
     source = case()
-    _, spirv = emission.optimised(translation.translated(source, TYPES[source])[1])
+    _, spirv = spirv_client.optimised(translation.translated(source, TYPES[source])[1])
     assert not faults(spirv)
 
 
 def test_indices_have_32_bits_on_a_gpu_where_they_fit() -> None:
     source = jacobi_on_a_gpu()
-    llvm, _ = emission.optimised(translation.translated(source, TYPES[source])[1])
+    llvm, _ = spirv_client.optimised(translation.translated(source, TYPES[source])[1])
     assert "mul i32" in llvm
     assert "mul i64" not in llvm
-    assert emitter.LOW_BITS not in llvm
+    assert spirv_worker.LOW_BITS not in llvm
     rows = leaf("a", (3, 5), "f4", (1 << 33, 4))
     text = elementwise(node("add", rows, leaf("b", (3, 5))), is_gpu=True)
     assert "multiply_add_32" not in text

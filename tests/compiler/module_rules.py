@@ -1,7 +1,7 @@
 """What no module may have that dparray gives to a driver, read from its SPIR-V.
 
 Each rule is a fault of a driver's compiler, which is described where the module is kept from having
-it, in ``dparray/_compiler/emitter.py``. This shares no code with that.
+it, in ``dparray/_compiler/spirv_worker.py``. This shares no code with that.
 """
 
 from __future__ import annotations

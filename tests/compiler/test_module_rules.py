@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dparray._compiler import emission, emitter
+from dparray._compiler import spirv_client, spirv_worker
 from tests.compiler.module_rules import faults
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,10 +51,10 @@ def test_loops_that_a_driver_spoils_are_found_and_are_hidden(
     next: str, order: str, side: str, out: str, fault: str
 ) -> None:
     text = _LOOP.format(next=next, order=order, side=side, out=out)
-    found = faults(emission.emit(text))
+    found = faults(spirv_client.emit(text))
     assert bool(found) == bool(fault)
     assert all(fault in each for each in found)
-    assert not faults(emission.emit(emitter.writable(text)))
+    assert not faults(spirv_client.emit(spirv_worker.writable(text)))
 
 
 _NESTED = """
@@ -94,9 +94,9 @@ def test_values_of_inner_loops_are_not_computed_behind_outer_loops(
     carried: str, out: str, is_fault: bool
 ) -> None:
     text = _NESTED.format(carried=carried, out=out)
-    found = [each for each in faults(emission.emit(text)) if "tells the steps" in each]
+    found = [each for each in faults(spirv_client.emit(text)) if "tells the steps" in each]
     assert bool(found) == is_fault
-    assert not faults(emission.emit(emitter.writable(text)))
+    assert not faults(spirv_client.emit(spirv_worker.writable(text)))
 
 
 _BEGIN = """

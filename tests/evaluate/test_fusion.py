@@ -149,7 +149,7 @@ def test_a_long_loop_holds_neither_graph_nor_memory() -> None:
     x, wanted = a * 1, a.asnumpy()
     for step in range(20_000):
         x = x * 0.999 + a
-        assert x._node.weight <= limits.MAX_WEIGHT
+        assert x._node.cost <= limits.MAX_COST
         if step % 1000 == 0:
             assert dp.memory.stats().in_use - before < 100_000
     for _ in range(20_000):

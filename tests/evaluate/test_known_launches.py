@@ -230,7 +230,7 @@ def test_folds_are_noted_as_python_does(fused: None) -> None:
             theirs = dp.sum(array, dtype=ours.dtype)  # goes the long way
             assert (ours.shape, ours.size) == (theirs.shape, theirs.size) == ((), 1)
             first, second = ours._node, theirs._node
-            for part in ("op", "loop", "shape", "size", "axes", "usm_type", "weight", "leaves"):
+            for part in ("op", "signature", "shape", "size", "axes", "usm_type", "cost", "leaves"):
                 assert getattr(first, part) == getattr(second, part), part
             np.testing.assert_allclose(float(ours), float(theirs), rtol=1e-6)
     empty = dp.asarray(np.ones((0, 3)))

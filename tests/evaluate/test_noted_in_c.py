@@ -36,8 +36,8 @@ def parts_of(node: Node) -> list[Any]:
         each if isinstance(each, Scalar) else (each.layout, id(each) if each.op else 0)
         for each in node.operands
     ]
-    found = [node.op, node.loop, node.dtype, node.shape, node.size, node.queue, node.usm_type]
-    return [*found, node.axes, node.layout, node.weight, node.leaves, operands]
+    found = [node.op, node.signature, node.dtype, node.shape, node.size, node.queue, node.usm_type]
+    return [*found, node.axes, node.layout, node.cost, node.leaves, operands]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64"])

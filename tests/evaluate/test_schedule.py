@@ -43,8 +43,8 @@ def node(name: str, *operands: Any) -> Node:
     parts = tuple(each if isinstance(each, Node) else Scalar(each) for each in operands)
     arrays = [each for each in parts if isinstance(each, Node)]
     shape = broadcast_shapes(name, [each.shape for each in arrays])
-    loop = (arrays[0].dtype,) * (1 + len(parts))
-    return Node(OPS[name], parts, loop, shape, prod(shape), None, "device")
+    signature = (arrays[0].dtype,) * (1 + len(parts))
+    return Node(OPS[name], parts, signature, shape, prod(shape), None, "device")
 
 
 def reduced(name: str, x: Node, *axes: int, keepdims: bool = False) -> Node:
@@ -52,8 +52,8 @@ def reduced(name: str, x: Node, *axes: int, keepdims: bool = False) -> Node:
     count = prod(x.shape[axis] for axis in axes)
     scalars = (Scalar(float(count)),) * op.reduction.scalars
     shape = reduced_shape(x.shape, axes, keepdims)
-    loop = (x.dtype,) * (2 + len(scalars))
-    return Node(op, (x, *scalars), loop, shape, prod(shape), None, "device")
+    signature = (x.dtype,) * (2 + len(scalars))
+    return Node(op, (x, *scalars), signature, shape, prod(shape), None, "device")
 
 
 def planned(

@@ -147,7 +147,7 @@ def test_the_model_prefers_what_is_cheaper() -> None:
     terms = Terms()
     assert cost_model.elements_at_once(terms._replace(launch=1e-12, wake=1e-12)) == 8192
     assert cost_model.elements_at_once(terms._replace(launch=1.0)) == cost_model.MAX_AT_ONCE
-    shares = [cost_model.share_of(weight) for weight in (1, 4, 16)]
+    shares = [cost_model.share_of(cost) for cost in (1, 4, 16)]
     assert sorted(shares, reverse=True) == shares
 
 

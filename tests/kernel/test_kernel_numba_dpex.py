@@ -70,7 +70,7 @@ def test_importing_dparray_imports_no_numba() -> None:
         "from numba_dpex import kernel_api; "
         "assert k.Item is dparray.Item; print('numba' in sys.modules)"
     )
-    environment = dict(os.environ, PYTHONPATH=f"{ROOT}{os.pathsep}{ROOT}/dparray/_kernel/beside")
+    environment = dict(os.environ, PYTHONPATH=f"{ROOT}{os.pathsep}{ROOT}/dparray/_kernel/shims")
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
@@ -92,7 +92,7 @@ def test_a_script_that_knows_numba_dpex_alone_runs() -> None:
         "assert numba_dpex.Range is not None and kapi.Item is dparray.Item\n"
         "print(float(x.sum()))\n"
     )
-    environment = dict(os.environ, PYTHONPATH=f"{ROOT}{os.pathsep}{ROOT}/dparray/_kernel/beside")
+    environment = dict(os.environ, PYTHONPATH=f"{ROOT}{os.pathsep}{ROOT}/dparray/_kernel/shims")
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )

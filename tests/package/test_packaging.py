@@ -80,7 +80,7 @@ def test_a_wheel_has_the_compiled_module_where_there_is_a_compiler(
     (tmp_path / "dparray" / "__init__.py").touch()
     (tmp_path / "kernels").mkdir()
     (tmp_path / ".ci").mkdir()
-    beside = "dparray/_kernel/beside/numba_dpex.py"
+    beside = "dparray/_kernel/shims/numba_dpex.py"
     (tmp_path / beside).parent.mkdir(parents=True)
     for path in ("pyproject.toml", ".ci/hatch_build.py", "README.md", "LICENSE", beside):
         shutil.copy(ROOT / path, tmp_path / path)
@@ -106,7 +106,7 @@ def files_of(top: str) -> set[str]:
 
 def test_a_wheel_has_every_file_of_the_package(built: dict[str, set[str]]) -> None:
     wanted = files_of("dparray") | {f"dparray/{name}" for name in files_of("kernels")}
-    wanted = wanted - {"dparray/_kernel/beside/numba_dpex.py"} | {"numba_dpex.py"}
+    wanted = wanted - {"dparray/_kernel/shims/numba_dpex.py"} | {"numba_dpex.py"}
     found = {name for name in built["wheel"] if ".dist-info/" not in name}
     assert found == wanted
     assert "dparray/py.typed" in found

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._compiler import cache, emission
+from dparray._compiler import cache, spirv_client
 from dparray._runtime import drivers
 
 PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
@@ -187,7 +187,7 @@ define spir_kernel void @empty() { ret void }
 _SPIRV_MAGIC = b"\x03\x02\x23\x07"
 
 
-def check_writer(emit: Callable[[str], bytes] = emission.emit) -> str:
+def check_writer(emit: Callable[[str], bytes] = spirv_client.emit) -> str:
     """Return the helper process, in which LLVM writes the kernels, starts and works."""
     try:
         spirv = emit(_EMPTY_KERNEL)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import compile, emission, emitter
+from dparray._compiler import compile, spirv_client, spirv_worker
 
 ROOT = Path(__file__).resolve().parents[2]
 OP_SOURCE, OP_LABEL, OPENCL_C = 3, 248, 3
@@ -116,7 +116,7 @@ def test_a_module_is_the_same_after_any_number_of_others(corpus: dict[str, Any])
     """LLVM's back end keeps the labels of one module for the next, if they share a process."""
     for _ in range(8):
         for kernel in corpus.values():
-            assert emission.emit(kernel.llvm) == kernel.spirv
+            assert spirv_client.emit(kernel.llvm) == kernel.spirv
     for kernel in corpus.values():
         labels = [operands[0] for code, operands in instructions(kernel.spirv) if code == OP_LABEL]
         assert len(labels) == len(set(labels)) > 0
@@ -133,7 +133,7 @@ def test_contracted_modules_do_not_forbid_it(corpus: dict[str, Any]) -> None:
     for kernel in corpus.values():
         forbids = [
             any(code == OP_EXECUTION_MODE and found[1] == CONTRACTION_OFF for code, found in module)
-            for module in map(instructions, (kernel.spirv, emission.contracted(kernel.spirv)))
+            for module in map(instructions, (kernel.spirv, spirv_client.contracted(kernel.spirv)))
         ]
         assert forbids == [True, False]
 
@@ -153,7 +153,10 @@ def validator() -> list[str]:
 def test_modules_are_valid(corpus: dict[str, Any], tmp_path: Path) -> None:
     command = validator()
     for name, kernel in corpus.items():
-        for kind, spirv in (("", kernel.spirv), ("contracted", emission.contracted(kernel.spirv))):
+        for kind, spirv in (
+            ("", kernel.spirv),
+            ("contracted", spirv_client.contracted(kernel.spirv)),
+        ):
             module = tmp_path / f"{name}{kind}.spv"
             module.write_bytes(spirv)
             run = subprocess.run([*command, str(module)], capture_output=True, text=True)
@@ -163,11 +166,11 @@ def test_modules_are_valid(corpus: dict[str, Any], tmp_path: Path) -> None:
 # --- the helper -------------------------------------------------------------------------------
 
 EMPTY = f"""
-target triple = "{emitter.TRIPLE}"
+target triple = "{spirv_worker.TRIPLE}"
 define spir_kernel void @empty() {{ ret void }}
 """
 UNWRITABLE = f"""
-target triple = "{emitter.TRIPLE}"
+target triple = "{spirv_worker.TRIPLE}"
 declare i32 @llvm.bitreverse.i32(i32)
 define spir_kernel void @turn(ptr addrspace(1) %p) {{
   %x = load i32, ptr addrspace(1) %p
@@ -180,7 +183,7 @@ define spir_kernel void @turn(ptr addrspace(1) %p) {{
 
 # Intel's CPU driver ends the process that builds it, where the back end may write it.
 OF_ANY_LENGTH = f"""
-target triple = "{emitter.TRIPLE}"
+target triple = "{spirv_worker.TRIPLE}"
 define spir_kernel void @private(ptr addrspace(1) %p, i64 %n) {{
   %memory = alloca i32, i64 %n
   %place = getelementptr i32, ptr %memory, i64 %n
@@ -193,16 +196,16 @@ define spir_kernel void @private(ptr addrspace(1) %p, i64 %n) {{
 
 
 def helper() -> Any:
-    emission.start()
-    assert emission._helper is not None
-    return emission._helper.process
+    spirv_client.start()
+    assert spirv_client._helper is not None
+    return spirv_client._helper.process
 
 
 _MODULES_OF_A_FORK = f"""
 import sys
 from unittest.mock import MagicMock
-sys.path.insert(0, {str(Path(emitter.__file__).parent)!r})
-import emitter
+sys.path.insert(0, {str(Path(spirv_worker.__file__).parent)!r})
+import spirv_worker
 
 def emit(module):
     written.append(module)
@@ -212,8 +215,8 @@ written, text = [], b"the module"
 binding = MagicMock()
 binding.parse_assembly = str
 binding.Target.from_triple.return_value.create_target_machine.return_value.emit_object = emit
-request = emitter.REQUEST.pack(len(text), emitter.BINARY) + text
-status, content = emitter.Writer.begun(binding).answer(request)
+request = spirv_worker.REQUEST.pack(len(text), spirv_worker.BINARY) + text
+status, content = spirv_worker.Writer.begun(binding).answer(request)
 print(status, content.decode())
 """
 
@@ -247,16 +250,16 @@ def test_what_cannot_be_written_is_an_error_and_the_next_module_is_written(
 ) -> None:
     """LLVM ends the process; the helper's fork, not the helper and not this one."""
     before = helper().pid
-    with pytest.raises(emission.EmissionError, match=complaint):
-        emission.emit(text)
-    assert emission.emit(EMPTY) == emission.emit(EMPTY)
+    with pytest.raises(spirv_client.EmissionError, match=complaint):
+        spirv_client.emit(text)
+    assert spirv_client.emit(EMPTY) == spirv_client.emit(EMPTY)
     assert helper().pid == before
 
 
 def test_a_helper_that_was_killed_is_started_again() -> None:
     process = helper()
     os.kill(process.pid, signal.SIGKILL)
-    assert emission.emit(EMPTY)
+    assert spirv_client.emit(EMPTY)
     assert helper().pid != process.pid
     assert not is_running(process.pid)
 
@@ -272,16 +275,16 @@ def waiting_forks(pid: int) -> list[int]:
 
 
 def test_a_waiting_fork_that_was_killed_costs_nothing_but_time() -> None:
-    emission.emit(EMPTY)
+    spirv_client.emit(EMPTY)
     process = helper()
     (fork,) = waiting_forks(process.pid)
     os.kill(fork, signal.SIGKILL)
-    assert emission.emit(EMPTY)
+    assert spirv_client.emit(EMPTY)
     assert helper() is process
 
 
 def test_a_waiting_fork_ends_with_its_helper() -> None:
-    emission.emit(EMPTY)
+    spirv_client.emit(EMPTY)
     (fork,) = waiting_forks(helper().pid)
     os.kill(helper().pid, signal.SIGKILL)
     for _ in range(100):
@@ -289,17 +292,17 @@ def test_a_waiting_fork_ends_with_its_helper() -> None:
             break
         time.sleep(0.05)
     assert not is_running(fork)
-    assert emission.emit(EMPTY)
+    assert spirv_client.emit(EMPTY)
 
 
 def test_an_interrupt_of_the_terminal_does_not_reach_the_helper() -> None:
-    emission.emit(EMPTY)  # it has started by now
+    spirv_client.emit(EMPTY)  # it has started by now
     pid = helper().pid
     assert os.getsid(pid) == pid != os.getsid(0)
 
 
 def test_an_interrupt_does_not_end_a_helper_that_is_only_starting() -> None:
-    emission._end()
+    spirv_client._end()
     # A program that ignores interrupts, as one in the background may, has others ignore them, too.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -307,7 +310,7 @@ def test_an_interrupt_does_not_end_a_helper_that_is_only_starting() -> None:
     finally:
         signal.signal(signal.SIGINT, handler)
     os.kill(starting.pid, signal.SIGINT)
-    assert emission.emit(EMPTY)
+    assert spirv_client.emit(EMPTY)
     assert helper() is starting
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
@@ -325,9 +328,9 @@ def run_program(text: str) -> str:
 def test_the_helper_ends_with_the_process(end: str) -> None:
     program = f"""
 import os
-from dparray._compiler import emission
-emission.emit({EMPTY!r})
-print(emission._helper.process.pid, flush=True)
+from dparray._compiler import spirv_client
+spirv_client.emit({EMPTY!r})
+print(spirv_client._helper.process.pid, flush=True)
 {end}
 """
     pid = int(run_program(program))
@@ -342,9 +345,9 @@ def test_a_process_that_ends_waits_for_its_helper() -> None:
     program = f"""
 import atexit
 atexit.register(lambda: print(process.returncode))  # the last that is called
-from dparray._compiler import emission
-emission.emit({EMPTY!r})
-process = emission._helper.process
+from dparray._compiler import spirv_client
+spirv_client.emit({EMPTY!r})
+process = spirv_client._helper.process
 """
     assert run_program(program).strip() == "0"
 
@@ -353,17 +356,17 @@ process = emission._helper.process
 def test_a_fork_has_a_helper_of_its_own() -> None:
     program = f"""
 import os
-from dparray._compiler import emission
+from dparray._compiler import spirv_client
 text = {EMPTY!r}
-first = emission.emit(text)
+first = spirv_client.emit(text)
 child = os.fork()
 if child == 0:
-    assert emission._helper is None
-    same = emission.emit(text) == first
-    emission._end()
+    assert spirv_client._helper is None
+    same = spirv_client.emit(text) == first
+    spirv_client._end()
     os._exit(0 if same else 1)
 assert os.waitpid(child, 0)[1] == 0
-assert emission.emit(text) == first
+assert spirv_client.emit(text) == first
 print("done")
 """
     assert run_program(program).strip() == "done"
