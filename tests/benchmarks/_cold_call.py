@@ -1,6 +1,6 @@
-"""A first call in a new process, in seconds; the benchmark ``compile`` runs :func:`main`.
+"""Time a first call in a new process, in seconds; the benchmark ``compile`` runs :func:`main`.
 
-Prints what each call took whose name is given: the result computed, and waited for.
+Print the time of each named call, until its result is computed.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 def main(executor: str, size: int, filter_string: str, *names: str) -> None:
-    """Print what each of the calls took, in their order.
+    """Print the time of each call, in order.
 
     Args:
-        executor: who is to compute: ``"fused"`` for kernels, ``""`` for whom dparray chooses.
+        executor: the backend: ``"fused"`` for kernels, ``""`` for dparray's choice.
         size: elements of the matrix.
         filter_string: the device.
         names: of the calls.

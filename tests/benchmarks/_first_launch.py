@@ -1,6 +1,6 @@
-"""The first launches of a new process, in seconds; the benchmark ``launch`` runs this file.
+"""Time the first launches of a new process, in seconds; the benchmark ``launch`` runs this file.
 
-Prints two numbers: the first launch of a kernel that the disk cache knows, and the first launch of
+Print two numbers: the first launch of a kernel that is in the disk cache, and the first launch of
 another such kernel.
 """
 
@@ -15,7 +15,7 @@ from tests.benchmarks.launch import add, add_in_groups
 
 
 def main(filter_string: str) -> None:
-    """Launch two kernels on a device and print what each launch took."""
+    """Launch two kernels on a device and print the time of each launch."""
     x, y, out = (dp.ones(64, dtype="float32", device=filter_string) for _ in range(3))
     dp.synchronize(out)
     times = []

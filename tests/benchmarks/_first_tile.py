@@ -1,6 +1,6 @@
-"""The first call of a Tile function in a process whose disk cache knows its kernel, in seconds.
+"""Time the first call of a Tile function whose kernel is in the disk cache, in seconds.
 
-The benchmark ``tile`` runs this file.
+The benchmark ``tile`` runs this file in a new process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tests.benchmarks.tile import SHIFT
 
 
 def main(filter_string: str) -> None:
-    """Make and call a function whose kernel the disk cache knows, and print what it took."""
+    """Make and call a function whose kernel is in the disk cache, and print the time."""
     dp.config.host_tier = False
     x = dp.zeros(64, dtype="float32", device=filter_string) + 1
     dp.synchronize(x)

@@ -1,8 +1,8 @@
 """NPBench's NumPy programs, read from a clone of spcl/npbench and run unchanged with dparray.
 
-Nothing of NPBench is part of dparray: ``--npbench`` names the folder where it lies. Its own
-functions make the data, at its own sizes; they and the programs are run as they are, so only a
-clone that one trusts is to be named.
+Nothing of NPBench is part of dparray: ``--npbench`` names the folder of the clone. NPBench's own
+functions create the data at its own sizes. Its code is executed as it is, so name only a clone that
+you trust.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import dparray as dp
 from dparray._array.ndarray import ndarray
 from dparray.device import Device
 
-#: The sizes that are run; its larger ones take minutes with NumPy.
+#: The sizes that are run; larger ones take minutes with NumPy.
 SIZES = ("S", "M")
 
 _RELATIVE, _ABSOLUTE = 1e-5, 1e-8  # single precision is summed in another order
 
 
 class NPBenchProgram:
-    """One program of NPBench: what makes its data, and what computes.
+    """One program of NPBench: the function that creates its data, and the function that computes.
 
     Attributes:
         name: its name.
@@ -45,7 +45,7 @@ class NPBenchProgram:
         self.ours: Callable[..., Any] = _names_of(self._source, dp)[function]
 
     def arguments(self, size: str) -> dict[str, Any]:
-        """The program's arguments, by name; arrays are NumPy's."""
+        """Return the program's arguments by name, with NumPy arrays."""
         values = dict(self._description["parameters"][size])
         init = self._description.get("init")
         if init:
@@ -56,7 +56,7 @@ class NPBenchProgram:
         return {name: values[name] for name in self._description["input_args"]}
 
     def numba_forms(self, jit: Any = None) -> dict[str, Callable[..., Any]]:
-        """The program's Numba forms by name (``n``, ``np``, ``npr``).
+        """Return the program's Numba forms by name (``n``, ``np``, ``npr``).
 
         Args:
             jit: the function used as Numba's ``jit`` and ``njit``, together with dparray's
@@ -73,10 +73,10 @@ class NPBenchProgram:
 
 
 def programs(folder: Path) -> Iterator[NPBenchProgram]:
-    """All programs that have a NumPy form.
+    """Return all programs that have a NumPy form.
 
     Raises:
-        FileNotFoundError: the folder holds no clone of NPBench.
+        FileNotFoundError: the folder is not a clone of NPBench.
     """
     descriptions = sorted((folder / "bench_info").glob("*.json"))
     if not descriptions:
@@ -92,12 +92,12 @@ def programs(folder: Path) -> Iterator[NPBenchProgram]:
 
 
 def on_host(arguments: Mapping[str, Any]) -> list[Any]:
-    """Arguments with arrays that the program may write to."""
+    """Return the arguments with arrays to which the program may write."""
     return [each.copy() if isinstance(each, np.ndarray) else each for each in arguments.values()]
 
 
 def on_device(arguments: Mapping[str, Any], device: Device) -> list[Any]:
-    """Arguments with arrays of a device."""
+    """Return the arguments with arrays of a device."""
     return [
         dp.asarray(each, device=device) if isinstance(each, np.ndarray) else each
         for each in arguments.values()
@@ -105,7 +105,7 @@ def on_device(arguments: Mapping[str, Any], device: Device) -> list[Any]:
 
 
 def why_wrong(ours: Any, theirs: Any) -> str:
-    """Differences between the results of two runs; empty where there are none."""
+    """Return the differences between the results of two runs; empty if there are none."""
     if isinstance(theirs, tuple | list):
         if len(ours) != len(theirs):
             return f"{len(ours)} results, not {len(theirs)}"
@@ -124,7 +124,7 @@ def why_wrong(ours: Any, theirs: Any) -> str:
 
 
 def _module_of(source: Path, jit: Any) -> dict[str, Any]:
-    """The names that a file defines, imported as a module of its own, whose source Numba finds."""
+    """Return a file's names, imported as a separate module whose source Numba can read."""
     module = ModuleType(source.stem)
     code = compile(source.read_text(), str(source), "exec")
     if jit is not None:
@@ -141,7 +141,7 @@ def _module_of(source: Path, jit: Any) -> dict[str, Any]:
 
 
 def _names_of(source: Path, module: Any) -> dict[str, Any]:
-    """The names that a file defines, its imports of NumPy giving ``module``."""
+    """Return a file's names; its imports of NumPy give ``module``."""
 
     def importing(name: str, *args: Any, **kwargs: Any) -> Any:
         if name == "numpy" and module is not np:

@@ -1,7 +1,7 @@
-"""The work of ``fusion`` in numexpr, where it is installed, and Numba; and the memory's speed.
+"""The expressions of ``fusion`` in numexpr (if installed) and Numba; and the memory bandwidth.
 
-Each function returns candidates by name: ``numexpr``, ``numba`` (fresh output) and
-``numba into out`` (output that is there). Numba's functions are compiled when they are made.
+Each function returns candidates by name: ``numexpr``, ``numba`` (fresh output) and ``numba into
+out`` (preallocated output). Numba's functions are compiled when they are created.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ except ImportError:
 
 @contextmanager
 def cache_in(directory: str) -> Iterator[None]:
-    """Let the kernel cache be ``directory``."""
+    """Set the folder of the kernel cache."""
     before = os.environ.get("DPARRAY_CACHE_DIR")
     os.environ["DPARRAY_CACHE_DIR"] = directory
     try:
@@ -41,10 +41,10 @@ def cache_in(directory: str) -> Iterator[None]:
 
 @cache
 def _numba() -> Any:
-    """Numba, imported late; it is there because the kernel compiler needs it."""
+    """Import Numba late; it is installed because the kernel compiler needs it."""
     import numba
 
-    # The others leave notes on the output when the kernel compiler starts a process.
+    # The other threading layers print to the output when the kernel compiler starts a process.
     numba.config.THREADING_LAYER = "workqueue"
 
     return numba
@@ -66,7 +66,9 @@ def _triad(is_temporal: bool) -> Callable[..., None]:
 
 
 def triads(bytes_moved: int) -> Candidates:
-    """`out = b + 3 * c` that reads and writes so many bytes, by plain and non-temporal stores."""
+    """`out = b + 3 * c`, by plain and non-temporal stores; the argument is the number of bytes
+    moved.
+    """
     size = max(1, bytes_moved // 3 // _streaming.LINE) * _streaming.LINE // 4
     b, c = np.ones(size, np.float32), np.ones(size, np.float32)
     out = _streaming.aligned(size, np.float32)
@@ -78,7 +80,7 @@ def triads(bytes_moved: int) -> Candidates:
 
 
 def chain(a: np.ndarray, b: np.ndarray) -> Candidates:
-    """`a*b + a - b*2`."""
+    """Compute `a*b + a - b*2`."""
     two = a.dtype.type(2)
     fresh = _parallel(lambda a, b, two: a * b + a - b * two)
     prange = _numba().prange
@@ -95,7 +97,9 @@ def chain(a: np.ndarray, b: np.ndarray) -> Candidates:
 
 
 def black_scholes(price: np.ndarray, strike: np.ndarray, years: np.ndarray) -> Candidates:
-    """A loop over options; the distribution by `erf`-free polynomials, as in the array code."""
+    """Price options in a loop; the distribution is polynomials without `erf`, as in the array
+    code.
+    """
     prange = _numba().prange
     single = np.float32
 
@@ -125,7 +129,7 @@ def black_scholes(price: np.ndarray, strike: np.ndarray, years: np.ndarray) -> C
 
 
 def row_norm(x: np.ndarray) -> Candidates:
-    """The length of each row."""
+    """Compute the length of each row."""
     prange = _numba().prange
 
     def into(x: Any, out: Any) -> None:
@@ -140,7 +144,7 @@ def row_norm(x: np.ndarray) -> Candidates:
 
 
 def total(a: np.ndarray) -> Candidates:
-    """The sum."""
+    """Compute the sum."""
     prange = _numba().prange
 
     def add(a: Any) -> Any:
@@ -154,7 +158,7 @@ def total(a: np.ndarray) -> Candidates:
 
 
 def squared_distance(a: np.ndarray, b: np.ndarray) -> Candidates:
-    """`sum((a - b)**2)`."""
+    """Compute `sum((a - b)**2)`."""
     prange = _numba().prange
 
     def add(a: Any, b: Any) -> Any:
@@ -168,7 +172,7 @@ def squared_distance(a: np.ndarray, b: np.ndarray) -> Candidates:
 
 
 def softmax(x: np.ndarray) -> Candidates:
-    """Softmax of the rows."""
+    """Compute the softmax of the rows."""
     prange = _numba().prange
 
     def into(x: Any, out: Any) -> None:
@@ -186,7 +190,7 @@ def softmax(x: np.ndarray) -> Candidates:
 
 
 def jacobi(u: np.ndarray) -> Candidates:
-    """A step of five points."""
+    """Compute a step of a five-point stencil."""
     prange = _numba().prange
 
     def into(u: Any, out: Any) -> None:
@@ -208,7 +212,7 @@ def jacobi(u: np.ndarray) -> Candidates:
 
 
 def distances(x: np.ndarray) -> Candidates:
-    """All distances between points."""
+    """Compute all distances between points."""
     prange = _numba().prange
 
     def into(x: Any, out: Any) -> None:

@@ -1,8 +1,7 @@
-"""Ten programs in NumPy's own style, of the kinds that are published as benchmarks.
+"""Ten programs in NumPy's style, typical of published benchmarks.
 
-Each takes the module to compute with as ``np`` and runs unchanged with NumPy and with dparray.
-``PROGRAMS`` names for each the function that makes its arguments for a size: small as published
-examples are, or large.
+Each takes the array module as ``np`` and runs unchanged with NumPy and with dparray. ``PROGRAMS``
+maps each name to the function that creates its arguments, for small (published) and large sizes.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ class Program(NamedTuple):
     """A program, and its arguments by size.
 
     Attributes:
-        run: called with the module and the arguments, arrays among them as the module's arrays.
-        arguments: makes the arguments, arrays as NumPy arrays, for ``"small"`` or ``"large"``.
+        run: called with the module and the arguments, as arrays of the module.
+        arguments: creates the arguments with NumPy arrays, for ``"small"`` or ``"large"``.
     """
 
     run: Callable[..., Any]
@@ -130,7 +129,7 @@ def mlp(np: Any, x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
 
 
 def mandelbrot(np: Any, steps: int, re: Any, im: Any) -> Any:
-    """How many steps each point stays inside, in real arithmetic."""
+    """The number of steps that each point stays inside, in real arithmetic."""
     zr, zi = np.zeros_like(re), np.zeros_like(im)
     count = np.zeros_like(re)
     for _ in range(steps):

@@ -1,21 +1,21 @@
-"""The stages in NumPy: what the device's results are compared with, and their times.
+"""The stages in NumPy: reference results for the device, and times to compare with.
 
-Written as one would write them for speed in NumPy, not as a model of what the device does.
+They are written for speed in NumPy and do not imitate the device's algorithms.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Centroids are kept to an eighth of a gray level, so that float32 holds distances exactly.
+#: Centroids are rounded to an eighth of a gray level, so that float32 represents distances exactly.
 STEPS_OF_A_LEVEL = 8
 
 
 def starting_colors(planes: np.ndarray, colors: int) -> np.ndarray:
-    """Colors for k-means to start from: each the farthest from those before it.
+    """Return initial colors for k-means: each is the farthest from those before it.
 
-    It looks at some 4096 pixels, begins next to their mean and draws no random numbers. Where
-    there are fewer colors in them, some are repeated.
+    It samples about 4,096 pixels, begins next to their mean and draws no random numbers. If the
+    sample has fewer colors, some are repeated.
     """
     pixels = planes.reshape(3, -1).T
     points = pixels[:: max(1, len(pixels) // 4096)]
@@ -28,14 +28,14 @@ def starting_colors(planes: np.ndarray, colors: int) -> np.ndarray:
 
 
 def gaussian(sigma: float) -> np.ndarray:
-    """Weights of a Gaussian to three standard deviations, with the sum 1."""
+    """Return the weights of a Gaussian to three standard deviations, with the sum 1."""
     radius = max(1, int(3 * sigma + 0.5))
     weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
     return (weights / weights.sum()).astype(np.float32)
 
 
 def luminance(planes: np.ndarray) -> np.ndarray:
-    """Lightness of a photograph (3, height, width) of levels from 0 to 255."""
+    """Return the lightness of a photograph (3, height, width) of levels from 0 to 255."""
     level = planes / np.float32(255)
     linear = np.where(level <= 0.04045, level / 12.92, ((level + 0.055) / 1.055) ** 2.4)
     y = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -43,7 +43,7 @@ def luminance(planes: np.ndarray) -> np.ndarray:
 
 
 def gradient(image: np.ndarray) -> np.ndarray:
-    """Length of the gradient by Sobel's operator, zero at the border."""
+    """Return the length of the gradient by Sobel's operator, zero at the boundary."""
     down = image[:-2] + 2 * image[1:-1] + image[2:]
     across = image[:, :-2] + 2 * image[:, 1:-1] + image[:, 2:]
     x = down[:, 2:] - down[:, :-2]
@@ -54,7 +54,7 @@ def gradient(image: np.ndarray) -> np.ndarray:
 
 
 def blur(planes: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted neighbors along rows and then along columns, the edges repeated."""
+    """Weigh neighbors along rows and then along columns, with the edges repeated."""
     radius = len(weights) // 2
     height, width = planes.shape[1:]
     padded = np.pad(planes, ((0, 0), (radius, radius), (radius, radius)), mode="edge")
@@ -70,7 +70,7 @@ def blur(planes: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def quantise(
     planes: np.ndarray, centroids: np.ndarray, iterations: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Palette by k-means, and the number of each pixel's color in it."""
+    """Return a palette by k-means, and the index of each pixel's color in it."""
     points = planes.reshape(3, -1)
     for _ in range(iterations):
         labels = nearest(points, centroids)
@@ -84,8 +84,8 @@ def quantise(
 
 
 def nearest(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
-    """Number of the nearest of ``centroids`` (colors, 3) for each point of (3, n)."""
-    # A pass for each centroid is faster than one array of all distances, which leaves the cache.
+    """Return the index of the nearest of ``centroids`` (colors, 3) for each point of (3, n)."""
+    # One pass per centroid is faster than one array of all distances, which exceeds the cache.
     shortest = np.full(points.shape[1], np.inf, points.dtype)
     labels = np.zeros(points.shape[1], np.int32)
     for number, centroid in enumerate(centroids):

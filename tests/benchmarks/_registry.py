@@ -1,4 +1,4 @@
-"""Benchmarks: each a name and a function that yields rows."""
+"""Define benchmarks: each has a name and a function that yields rows."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Settings:
 
     Attributes:
         device: where dparray and dpnp run.
-        sizes: numbers of elements; none for each benchmark's own.
+        sizes: numbers of elements; empty for each benchmark's default sizes.
         budget: seconds for each row.
-        npbench: where a clone of NPBench lies, if its programs are to be run.
+        npbench: the folder of a clone of NPBench, if its programs are to be run.
         jit: run NPBench's Numba forms with ``dp.jit`` instead of its NumPy forms.
         only: the NPBench programs to run with ``jit``; all if empty.
     """
@@ -36,17 +36,17 @@ class Settings:
 
 @dataclass(frozen=True)
 class Row:
-    """One case: the same work by several candidates, dparray's first.
+    """One case: the same work done by several candidates, dparray's first.
 
     Attributes:
-        case: what was done.
-        size: number of elements, or of bytes where the case says so.
+        case: a description of the work.
+        size: number of elements, or of bytes if the case states so.
         timings: for each candidate.
-        bytes_moved: what the work must read and write at least, or 0.
-        limit: seconds that the first candidate is meant to stay below, or ``None``.
-        where: where dparray computes it, if the benchmark finds out.
-        elementwise_bytes: what the candidate ``elementwise`` moves, or 0.
-        steps: of the plan by which dparray computes it, or 0 where it is not an expression.
+        bytes_moved: the bytes that the work must read and write at least, or 0.
+        limit: target of the first candidate in seconds, or ``None``.
+        where: dparray's backend, if the benchmark determines it.
+        elementwise_bytes: the bytes that the candidate ``elementwise`` moves, or 0.
+        steps: number of steps of dparray's plan, or 0 if it is not an expression.
     """
 
     case: str
@@ -60,7 +60,9 @@ class Row:
 
     @property
     def share(self) -> float | None:
-        """The speed, in bytes moved, as a share of an elementwise kernel's in the same turns."""
+        """Return the bandwidth relative to that of an elementwise kernel measured in the same
+        turns.
+        """
         if not self.elementwise_bytes:
             return None
         first = next(iter(self.timings.values()))
@@ -73,10 +75,10 @@ class Benchmark:
     """A benchmark that ``dparray bench`` runs by its name.
 
     Attributes:
-        name, summary: what it is called, and what it measures.
+        name, summary: its name, and a description.
         rows: its rows.
-        sizes: the numbers of elements if none are asked for.
-        conclude: lines that sum up its rows.
+        sizes: the default numbers of elements.
+        conclude: lines that summarize its rows.
     """
 
     name: str
@@ -86,7 +88,7 @@ class Benchmark:
     conclude: Callable[[Sequence[Row]], Iterator[str]] = lambda rows: iter(())
 
     def measure(self, settings: Settings) -> Iterator[Row]:
-        """The rows for the sizes of the settings, or for its own if there are none."""
+        """Yield the rows for the sizes of the settings, or for the default sizes."""
         return self.rows(settings if settings.sizes else replace(settings, sizes=self.sizes))
 
 
@@ -101,7 +103,7 @@ def row(
     elementwise_bytes: int = 0,
     steps: int = 0,
 ) -> Row:
-    """Time ``candidates`` and make a row of it."""
+    """Time ``candidates`` and return a row."""
     timings = measure(candidates, settings.budget)
     return Row(
         case,
@@ -120,11 +122,11 @@ def finish(settings: Settings) -> None:
 
 
 def complete(settings: Settings, function: Callable[[], Any]) -> Callable[[], None]:
-    """``function``, which gives an array, followed by computing it and waiting for it."""
+    """Return a function that calls ``function``, evaluates the array that it returns, and waits."""
 
     def call() -> None:
         result = function()
-        materialize(result)  # computes what is pending
+        materialize(result)  # computes pending arrays
         finish(settings)
 
     return call

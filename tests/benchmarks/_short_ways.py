@@ -1,4 +1,4 @@
-"""Operations common in programs, on 60 elements: each beside NumPy, whose speed is the goal."""
+"""Common operations on 60 elements, compared with NumPy, whose speed is the goal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dparray as dp
 from tests.benchmarks._registry import Row, Settings, row
 from tests.benchmarks._timer import Candidate
 
-#: The seconds that a call may take longer than NumPy's.
+#: How many seconds a call may take longer than NumPy's.
 ABOVE = 1e-6
 
 
@@ -38,7 +38,7 @@ def _scale(x: Any, factor: float) -> None:
     x *= factor
 
 
-#: By name, called with the module and the operands.
+#: By name; each is called with the module and the operands.
 SHORT_WAYS: dict[str, Callable[[Any, Operands], Any]] = {
     "x + y": lambda np, o: o.vector + o.other,
     "x * 0.5": lambda np, o: o.vector * 0.5,
@@ -87,7 +87,7 @@ SHORT_WAYS: dict[str, Callable[[Any, Operands], Any]] = {
 
 
 def short_way(settings: Settings, case: str) -> Row:
-    """One of them beside NumPy."""
+    """Return the candidates for one operation: dparray and NumPy."""
     call = SHORT_WAYS[case]
     ours = Operands(lambda values: dp.asarray(values, device=settings.device))
     theirs = Operands(np.copy)

@@ -1,7 +1,7 @@
-"""Triads, plain and with stores that go past the caches: the most that a memory takes.
+"""Triads with plain and non-temporal stores, which measure the peak memory bandwidth.
 
-An ordinary store first reads the line it writes to. LLVM's non-temporal stores do not; Numba has no
-words for them, so the loop's body is made of LLVM's own instructions here.
+An ordinary store first reads its cache line. LLVM's non-temporal stores do not. Numba has no
+functions for them, so the loop's body consists of LLVM instructions here.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-# Bytes of a store: a cache line, which the output is aligned to.
+# Bytes of a store: a cache line, to which the output is aligned.
 LINE = 64
 
 
 def aligned(size: int, dtype: Any) -> np.ndarray:
-    """Uninitialised memory that begins with a cache line."""
+    """Return uninitialized memory that begins with a cache line."""
     room = np.empty(size * np.dtype(dtype).itemsize + LINE, np.uint8)
     start = -room.ctypes.data % LINE
     return room[start : start + size * np.dtype(dtype).itemsize].view(dtype)
 
 
 def make_triad(numba: Any, is_temporal: bool) -> Callable[[Any, Any, Any], None]:
-    """`out = b + 3 * c`: float32 arrays of whole cache lines, ``out`` aligned, on all threads."""
+    """Return a function for `out = b + 3 * c`: whole float32 cache lines, aligned, on all
+    threads.
+    """
     from numba.core import types
     from numba.extending import intrinsic
 

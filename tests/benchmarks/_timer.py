@@ -1,5 +1,7 @@
-"""The timer of all benchmarks: candidates are measured in turns, so that a change of the machine's
-speed meets all of them, and what is reported is a median with its spread.
+"""The timer of all benchmarks.
+
+Candidates are measured in turns, so that a change of the machine's speed affects all of them. The
+result is a median with its spread.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ _SHORTEST_BATCH = 200e-6
 _LONGEST_BATCH = 200
 _MIN_ROUNDS = 5
 _MAX_ROUNDS = 201
-# Before a batch that takes less, calls are not timed for so long, but for so many at most.
+# Batches below the first limit are preceded by untimed calls, for some time and up to some number.
 _COLD_MATTERS = 20e-3
 _WARM_SECONDS = 2e-3
 _MAX_WARM_CALLS = 8
@@ -37,10 +39,10 @@ class Candidate:
     call: Callable[[], Any]
     before: Callable[[], Any] = _nothing
     after: Callable[[], Any] = _nothing
-    alone: bool = False  # one call in a batch
+    alone: bool = False  # one call per batch
 
     def batch(self, calls: int, warm_calls: int = 0) -> float:
-        """Seconds of one call, over a batch of ``calls``, after some that are not timed."""
+        """Return the seconds of one call in a batch of ``calls``, after some untimed calls."""
         call, many = self.call, range(calls)
         for _ in range(warm_calls):
             call()
@@ -55,7 +57,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of one call: the median, the smallest, the interquartile range over the median.
+    """The time of one call in seconds: median, minimum, and interquartile range over the median.
 
     ``rounds`` is the number of batches.
     """
@@ -67,15 +69,16 @@ class Timing:
 
 
 def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[str, Timing]:
-    """Warm all candidates, then time them in turns for about ``budget`` seconds altogether.
+    """Warm up all candidates, then time them in turns for about ``budget`` seconds in total.
 
-    Short calls are timed as in a loop: after some that are not, so that they find caches and
-    threads as they left them, not as the candidate before them did.
+    Short calls are timed as in a loop. Untimed calls come first, so that caches and threads are in
+    the state that the same candidate leaves, not the previous one.
     """
     calls = {}
     warm_calls, rounds = {}, {}
     for name, candidate in candidates.items():
-        with config.override(background_compile=False):  # not after some calls without the kernel
+        # otherwise the first calls would run without the kernel
+        with config.override(background_compile=False):
             for _ in range(2):
                 candidate.batch(1)  # compiles, fills caches and pools
         background.wait()
@@ -104,6 +107,6 @@ def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[st
 
 
 def summary(times: list[float]) -> Timing:
-    """Median, smallest and spread of at least two times."""
+    """Return median, minimum and spread of at least two times."""
     low, median, high = statistics.quantiles(times, n=4)
     return Timing(median, min(times), (high - low) / median if median else 0.0, len(times))

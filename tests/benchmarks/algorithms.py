@@ -1,7 +1,7 @@
 """``dp.algorithms`` against a plain elementwise kernel, NumPy, SciPy and dpnp.
 
-The elementwise kernel reads and writes as many elements as the input has: the speed of the memory,
-measured in the same turns.
+The elementwise kernel reads and writes as many elements as the input has. It measures the memory
+bandwidth in the same turns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SEGMENT_LENGTHS = (10, 1000)
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each algorithm on inputs of each size."""
+    """Yield each algorithm on inputs of each size."""
     for size in settings.sizes:
         yield from _rows(settings, size)
 
@@ -173,7 +173,7 @@ def _sparse(
 
 
 def elementwise(settings: Settings, x: Any) -> Callable[[], None]:
-    """The memory's speed: a kernel that reads and writes every element once."""
+    """Return a kernel that reads and writes every element once, to measure the memory bandwidth."""
     out = dp.empty_like(x)
     index_space = Range.like(x)
 

@@ -1,4 +1,4 @@
-"""Cost of memory: reused by the pool, fresh from the driver, and touched for the first time."""
+"""Cost of memory: reused from the pool, new from the driver, and touched for the first time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ITEMSIZE = 4
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Allocating, and allocating and filling, for each size and USM type."""
+    """Yield allocating, and allocating and filling, for each size and USM type."""
     for size in settings.sizes:
         for usm_type in settings.device.usm_types:
             yield _allocate(settings, size, usm_type)
@@ -48,7 +48,7 @@ def _fill(settings: Settings, size: int) -> Row:
     queue = settings.device.sycl_queue
 
     def full() -> None:
-        # The new array is the sum of arrays, since filling alone may be left pending.
+        # The new array is a sum of arrays, since a mere fill may stay pending.
         complete(settings, lambda: ones + ones)()
 
     def dpnp_full() -> None:

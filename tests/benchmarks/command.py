@@ -109,7 +109,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--page",
         type=Path,
         metavar="FILE",
-        # For maintainers: the table of `standard` goes into FILE, between its two marks.
+        # For maintainers: write the table of `standard` into FILE, between its two markers.
         help=argparse.SUPPRESS,
     )
     parser.set_defaults(parser=parser)
@@ -179,7 +179,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def measure_all(names: Sequence[str], settings: Settings) -> dict[str, Any]:
-    """Run benchmarks; what ``--json`` prints."""
+    """Run benchmarks; return the document that ``--json`` prints."""
     return {
         "machine": _machine.describe(settings.device),
         "settings": {"sizes": list(settings.sizes), "seconds_per_row": settings.budget},
@@ -194,7 +194,7 @@ def measure_all(names: Sequence[str], settings: Settings) -> dict[str, Any]:
 
 
 def _ratios(row: Row) -> dict[str, float]:
-    """How many times faster the first candidate is than each other."""
+    """Return how many times faster the first candidate is than each other."""
     if not row.timings:
         return {}
     first, *others = row.timings
@@ -224,7 +224,9 @@ def _row_as_json(row: Row) -> dict[str, Any]:
 
 
 def _print_table(benchmark: Benchmark, settings: Settings) -> None:
-    """One line a row; the table is printed whole, the lines so far go to the error stream."""
+    """Print one line per row; the table is printed at the end, progress goes to the error
+    stream.
+    """
     table = Table(title=f"{benchmark.name}: {benchmark.summary}", title_justify="left")
     rows = []
     for row in benchmark.measure(settings):

@@ -1,7 +1,7 @@
-"""First calls: what a program waits for before its kernels are known.
+"""First calls: how long a program waits before its kernels are compiled.
 
-Each row is a call in new processes, of which each has an empty cache of its own; or, where the case
-says so, the cache that the process before it has left. The limits are those of issue 18.
+Each row is a call in new processes. Each process has its own empty cache, or, if the case states
+so, the cache that the previous process has filled. The limits are those of issue 18.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _PROGRAM = (
 
 
 class _Case(NamedTuple):
-    """The call that is timed, after another one in the same process."""
+    """The timed call, which follows another call in the same process."""
 
     name: str
     call: str
     before: str
     limit: float
-    known: bool = False  # to the cache on disk
+    known: bool = False  # whether it is in the disk cache
 
 
 _FUNCTIONS = list(_cold_call.CALLS)[: list(_cold_call.CALLS).index("array expression")]
@@ -46,11 +46,11 @@ _CASES = (
     _Case("known user kernel", "another user kernel", "user kernel", 0.007, known=True),
 )
 
-_EXECUTOR = 3  # among the words of a command
+_EXECUTOR = 3  # index among the words of a command
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each call, computed by kernels and by whom dparray chooses."""
+    """Yield each call, computed by kernels and by the backend that dparray chooses."""
     (size, *_) = settings.sizes
     for executor, who in (("fused", "kernels"), ("", "chosen")):
         for case in _CASES:
@@ -80,9 +80,9 @@ def _times(case: _Case, executor: str, size: int, filter_string: str) -> Iterato
 
 
 def _run(command: list[str], cache: str) -> float:
-    """The seconds of the last call of a process."""
+    """Return the seconds of the last call of a process."""
     environment = {**os.environ, "DPARRAY_CACHE_DIR": cache, "DPARRAY_NOTICES": "0"}
-    if command[_EXECUTOR] == "fused":  # no host computes while kernels are compiled
+    if command[_EXECUTOR] == "fused":  # the host computes nothing while kernels are compiled
         environment["DPARRAY_BACKGROUND_COMPILE"] = "0"
     finished = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return float(finished.stdout.split()[-1])

@@ -1,8 +1,8 @@
-"""The kernel collection's computing kernels against NumPy, SciPy and dpnp's ready functions.
+"""The kernel collection's compute kernels against functions of NumPy, SciPy and dpnp.
 
-Reductions also against a plain elementwise kernel, which reads and writes as many elements: the
-speed of the memory, measured in the same turns. For each size, matrices and images are squares of
-that many elements, and all pairs of points are about as many (16 million at most).
+Reductions are also compared with a plain elementwise kernel, which reads and writes as many
+elements and measures the memory bandwidth in the same turns. For each size, matrices and images are
+squares of that many elements. There are about as many pairs of points (16 million at most).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CLUSTERS = 16
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each kernel on inputs of each size."""
+    """Yield each kernel on inputs of each size."""
     for size in settings.sizes:
         yield from _reductions(settings, size)
         yield from _matrices(settings, isqrt(size))
@@ -104,7 +104,7 @@ def _matrices(settings: Settings, side: int) -> Iterator[Row]:
         numpy=lambda: np.ascontiguousarray(host.T),
         dpnp=lambda: dpnp.ascontiguousarray(theirs.T),
     )
-    if side**3 > 1 << 33:  # seconds for a call
+    if side**3 > 1 << 33:  # takes seconds per call
         return
     yield _row(
         settings,

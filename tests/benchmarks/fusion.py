@@ -1,9 +1,9 @@
 """Expressions of several operations, which dparray computes in one pass over memory.
 
-NumPy, numexpr and Numba (fresh and preallocated output) do the same work in the same turns; so do
-triads ``out = b + s * c`` in Numba, plain and with non-temporal stores, the speed of the memory at
-that moment. numexpr is left out where it is not installed (the extra ``bench`` brings it). Below
-the expressions: what a single operation, a first use and a dependent chain cost.
+NumPy, numexpr and Numba (fresh and preallocated output) do the same work in the same turns. So do
+triads ``out = b + s * c`` in Numba, plain and with non-temporal stores, which measure the memory
+bandwidth. numexpr is left out if it is not installed (the extra ``bench`` contains it). The rows
+below the expressions show the cost of a single operation, a first use and a dependent chain.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tests.benchmarks._timer import Candidate
 
 Arrays = list[Any]
 
-# Numba compiles for seconds; less data is not worth it.
+# Numba compiles for seconds, which small data is not worth.
 _SMALLEST_WITH_PEERS = 100_000
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """The work of the table, then the overheads."""
+    """Yield the expressions of the table, then the overheads."""
     for size in settings.sizes:
         yield from _expressions(settings, size)
     yield from _overheads(settings)
@@ -164,7 +164,7 @@ def _expressions(settings: Settings, size: int) -> Iterator[Row]:
 
 
 def black_scholes(xp: Any, price: Any, strike: Any, years: Any) -> Any:
-    """The price of call options, with the normal distribution by Abramowitz and Stegun 26.2.17."""
+    """Return call option prices, with the normal distribution by Abramowitz and Stegun 26.2.17."""
     rate, volatility = 0.1, 0.2
     scale = volatility * xp.sqrt(years)
     d1 = (xp.log(price / strike) + (rate + 0.5 * volatility * volatility) * years) / scale
@@ -182,18 +182,18 @@ def _normal(xp: Any, x: Any) -> Any:
 
 
 def softmax(xp: Any, x: Any) -> Any:
-    """Softmax of the rows."""
+    """Compute the softmax of the rows."""
     e = xp.exp(x - xp.max(x, axis=1, keepdims=True))
     return e / xp.sum(e, axis=1, keepdims=True)
 
 
 def jacobi(xp: Any, u: Any) -> Any:
-    """The mean of the five neighbors of each inner point."""
+    """Compute the mean of each inner point and its four neighbors."""
     return 0.2 * (u[1:-1, 1:-1] + u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
 
 
 def _by_hand(settings: Settings, market: Arrays) -> Callable[[], None]:
-    """The example's kernel for the same prices; it gives those of puts as well."""
+    """Run the example's kernel for the same prices, which computes those of puts, too."""
     ours = [dp.asarray(x, device=settings.device) for x in market]
 
     def call() -> None:
@@ -236,7 +236,7 @@ def _overheads(settings: Settings) -> Iterator[Row]:
     counter = iter(range(1, 1_000_000))
 
     def unseen() -> None:
-        """Expressions of a structure that nothing has met: the operations spell a number."""
+        """Yield expressions with new structures: the operations spell a number in binary."""
         value = large
         for bit in f"{next(counter):b}":
             value = value + 1.0 if bit == "1" else value * 1.5
@@ -248,7 +248,7 @@ def _overheads(settings: Settings) -> Iterator[Row]:
         finish(settings)
 
     def forget() -> None:
-        """Forget what a new process does not have; the disk cache stays."""
+        """Reset the state that a new process does not have; the disk cache stays."""
         evaluate.forget()
 
     with tempfile.TemporaryDirectory() as directory, _peers.cache_in(directory):
@@ -276,7 +276,7 @@ def _overheads(settings: Settings) -> Iterator[Row]:
 
 
 def _chain_in_memory(settings: Settings) -> Row:
-    """Chains of 20 operations; the case says the most memory they had at once, in arrays."""
+    """Time chains of 20 operations; the case states the peak memory, in arrays."""
     size = 1 << 20
     random = np.random.default_rng(3)
     host = [random.uniform(0.5, 1.5, size).astype(np.float32) for _ in range(2)]
@@ -302,7 +302,7 @@ def _chain_in_memory(settings: Settings) -> Row:
 
 
 def _launch_only(settings: Settings, x: Any) -> Callable[[], None]:
-    """A hand-written kernel for the same work, launched with ready memory."""
+    """Launch a handwritten kernel for the same work, with allocated memory."""
     from dparray._kernel.decorators import kernel
     from dparray._kernel.launch import call_kernel
     from dparray.kernel_api import Range

@@ -1,4 +1,4 @@
-"""Cost of launching a kernel, with three array arguments and next to no work."""
+"""Cost of launching a kernel with three array arguments and almost no work."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from dparray.kernel_api import NdRange, Range
 from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
 from tests.benchmarks._timer import Candidate, summary
 
-#: Limit of a launch on the host, not waiting for the result, with three array arguments.
+#: Limit of a launch on the host with three array arguments, without waiting for the result.
 LIMIT = 20e-6
-#: Limit of a kernel's first launch in a process, where the disk cache has the kernel.
+#: Limit of a kernel's first launch in a process if the kernel is in the disk cache.
 FIRST_LIMIT = 40e-3
 _ELEMENTS = 64
-#: Number of launches pending when one is timed that runs ahead, behind a kernel of some tens of
-#: milliseconds.
+#: Number of launches in flight behind a kernel of some tens of milliseconds when one is timed.
 AHEAD = 100
 _TURNS = 20_000_000
 _PROCESSES = 5
@@ -51,7 +50,7 @@ def hold(item, x, turns):  # type: ignore[no-untyped-def]
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Launches that are not waited for, alone and behind others, then launches that are."""
+    """Yield launches without waiting, alone and behind others, then launches with waiting."""
     device = settings.device
     held = dp.ones(1, device=device, dtype="float32")
     x, y, out = (dp.ones(_ELEMENTS, dtype="float32", device=device) for _ in range(3))
@@ -81,7 +80,7 @@ def rows(settings: Settings) -> Iterator[Row]:
         for _ in range(AHEAD):
             over_range()
 
-    # dpnp's would first wait for what is pending.
+    # dpnp would first wait for the launches in flight.
     behind = {"dparray": Candidate(over_range, before=others, after=wait)}
     yield row(settings, f"submit, Range, {AHEAD} pending", _ELEMENTS, behind, limit=LIMIT)
 
@@ -107,7 +106,7 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 
 def _first_launches(filter_string: str) -> list[list[float]]:
-    """Times of a new process's first launches, for each of some processes."""
+    """Time the first launches of several new processes."""
     command = [sys.executable, "-m", "tests.benchmarks._first_launch", filter_string]
     outputs = [
         subprocess.run(command, capture_output=True, text=True, check=True).stdout

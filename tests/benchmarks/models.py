@@ -2,8 +2,8 @@
 
 Without arguments, two networks with random weights are compared, written as exporters write them:
 ResNet-18 (1,814 million multiplications) and MobileNetV2 (299 million) on one image. The times are
-the 20th percentile of interleaved calls, on the wall and of the process's CPUs. onnxruntime is not
-among the packages that are locked: ``pip install onnxruntime``.
+the 20th percentile of interleaved calls, as elapsed time and as CPU time. onnxruntime is not a
+locked dependency: ``pip install onnxruntime``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CALLS = 25
 
 
 class Network:
-    """A graph that grows by calls; values are names."""
+    """A graph that is built by calls; values are names."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -44,7 +44,7 @@ class Network:
     def conv(
         self, x: str, depth: int, filters: int, size: int, step: int = 1, groups: int = 1
     ) -> str:
-        """A convolution that keeps the size at step 1, and batch normalization."""
+        """Add a convolution that keeps the size at step 1, and batch normalization."""
         shape = (filters, depth // groups, size, size)
         scale = np.sqrt(2 / np.prod(shape[1:]))
         y = self.node(
@@ -55,7 +55,7 @@ class Network:
         return self.node("BatchNormalization", y, *map(self.weight, some))
 
     def classified(self, x: str, depth: int, name: str) -> Any:
-        """The model that ends with the scores of 1,000 classes."""
+        """Return the model, which ends with the scores of 1,000 classes."""
         x = self.node("Flatten", self.node("GlobalAveragePool", x))
         weights = self.random.standard_normal((1000, depth)) * 0.05
         y = self.node("Gemm", x, self.weight(weights), self.weight(np.zeros(1000)), transB=1)
@@ -105,11 +105,11 @@ def mobilenet_v2() -> Any:
 
 
 def measured(functions: list[Callable[[], Any]]) -> list[tuple[float, float]]:
-    """Return milliseconds on the wall and of the CPUs for each function."""
+    """Return elapsed and CPU milliseconds for each function."""
     spent: list[list[tuple[float, float]]] = [[] for _ in functions]
     for _ in range(CALLS):
         for function, times in zip(functions, spent, strict=True):
-            time.sleep(0.02)  # threads of the one before go to sleep
+            time.sleep(0.02)  # lets the previous function's threads go to sleep
             wall, cpu = time.perf_counter(), time.process_time()
             function()
             times.append((time.perf_counter() - wall, time.process_time() - cpu))

@@ -1,8 +1,8 @@
 """NPBench's Numba forms, unchanged, compiled by ``dp.jit`` and by Numba.
 
 The fastest form of each side is timed, in turns with the other side's and with NumPy. A result is
-right if it agrees with that of the NumPy form or with that of Numba: some forms differ from the
-NumPy form by themselves.
+right if it agrees with that of the NumPy form or with that of Numba, because some forms differ from
+the NumPy form by design.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Side:
     """A program in one of its forms.
 
     Attributes:
-        result: of the last call, with the arguments.
+        result: the result of the last call, with the arguments.
     """
 
     def __init__(self, run: Callable[..., Any], prepare: Callable[[], list[Any]]) -> None:
@@ -42,8 +42,9 @@ class _Side:
         self.is_short = False
 
     def before(self) -> None:
-        """Make the data anew; a short program runs once before, so that its code is in the
-        caches, as in a loop.
+        """Create the data anew.
+
+        A short program runs once before, so that its code is in the caches, as in a loop.
         """
         ready = self.prepare()
         if self.is_short:
@@ -63,7 +64,7 @@ class _Side:
         self.result = [result, *self.ready]
 
     def seconds(self) -> float:
-        """The time of the second of two calls; the first compiles."""
+        """Return the time of the second of two calls; the first compiles."""
         self.before()
         self.call()
         self.before()
@@ -75,7 +76,7 @@ class _Side:
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each program that has Numba forms, at the sizes S and M."""
+    """Yield each program that has Numba forms, at the sizes S and M."""
     assert settings.npbench is not None
     sizes = _npbench.SIZES if max(settings.sizes) >= _LARGE else _npbench.SIZES[:1]
     for size in sizes:
@@ -100,7 +101,7 @@ def _row(settings: Settings, program: _npbench.NPBenchProgram, size: str) -> Row
     numpy.seconds()
     numba = _fastest(theirs, lambda: _npbench.on_host(arguments), numpy.result)
     if isinstance(numba, str):
-        return None  # Numba cannot compile its own form any more
+        return None  # Numba no longer compiles its own form
     jit = _fastest(
         program.numba_forms(dp.jit),
         lambda: _npbench.on_device(arguments, settings.device),
@@ -121,9 +122,10 @@ def _row(settings: Settings, program: _npbench.NPBenchProgram, size: str) -> Row
 def _fastest(
     forms: dict[str, Callable[..., Any]], prepare: Callable[[], list[Any]], expected: Any
 ) -> _Side | str:
-    """The fastest form that runs, or the error of the last one.
+    """Return the fastest form that runs, or the error of the last one.
 
-    A form with other results than the NumPy form, such as one with a race, is taken if all differ.
+    A form whose results differ from the NumPy form, such as one with a race, is taken if all
+    differ.
     """
     best: tuple[bool, float, _Side] | None = None
     problem = ""
@@ -141,7 +143,7 @@ def _fastest(
 
 
 def _difference(found: Any, expected: Any) -> str:
-    """How results differ, or an empty text."""
+    """Describe how results differ; an empty text means that they agree."""
     if isinstance(expected, list | tuple):
         parts = (_difference(a, b) for a, b in zip(found, expected, strict=False))
         return next(filter(None, parts), "")
@@ -160,7 +162,7 @@ def _difference(found: Any, expected: Any) -> str:
 
 
 def conclusion(rows: Sequence[Row]) -> Iterator[str]:
-    """For each size the geometric means, the slowest programs, and the wrong ones."""
+    """Yield for each size the geometric means, the slowest programs, and the wrong ones."""
     sizes: dict[str, list[Row]] = {}
     for each in rows:
         sizes.setdefault(each.case.rpartition(", ")[2], []).append(each)

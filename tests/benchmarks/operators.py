@@ -19,7 +19,7 @@ _SHIFTED = {"acosh": 1.0}
 
 
 def operands(op: Op, size: int) -> list[np.ndarray]:
-    """Host arrays an operation is defined for: float32, or int32 where it has no floats."""
+    """Return host arrays in an operation's domain: float32, or int32 for integer operations."""
     random = np.random.default_rng(1)
     if _is_for_integers(op):
         return [random.integers(0, 30, size, dtype=np.int32) for _ in range(op.arity)]
@@ -32,7 +32,7 @@ def _is_for_integers(op: Op) -> bool:
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each operation of the table and the matrix product, for each size."""
+    """Yield each operation of the table and the matrix product, for each size."""
     for size in settings.sizes:
         for op in OPS.values():
             yield _elementwise(settings, op, size)
@@ -72,7 +72,7 @@ def compare(
     *,
     bytes_moved: int = 0,
 ) -> Row:
-    """The same function by dparray, NumPy and dpnp: into a new array, and with ``out=``."""
+    """Compare dparray, NumPy and dpnp: into a new array, and with ``out=``."""
     queue = settings.device.sycl_queue
     arrays = [dp.asarray(x, device=settings.device) for x in host]
     theirs = [dpnp.asarray(x, sycl_queue=queue) for x in host]

@@ -1,9 +1,9 @@
-"""The cost of a call on few elements: above the launch of its kernel, and beside NumPy.
+"""The cost of a call on few elements: above the launch of its kernel, and compared with NumPy.
 
-For the first rows laziness and the host tier are off, so that every call launches; nothing is
-waited for. The launch
-is the same kernel's, with the same arguments, by itself. Each function is called often enough
-first that its kernel is compiled. The other rows are what the calling thread computes at once.
+For the first rows laziness and the host backend are off, so that every call launches a kernel, and
+nothing waits for it. The launch alone uses the same kernel with the same arguments. Each function
+is called often enough before that its kernel is compiled. The other rows time eager calls that the
+calling thread computes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CALLS: dict[str, Callable[[Any, Any, Any, Any, Any], Any]] = {
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each function beside its launch and dpnp's function; what is common beside NumPy."""
+    """Yield each function with its launch and dpnp's function; common operations with NumPy's."""
     with config.override(lazy=False, host_tier=False):
         for case, call in CALLS.items():
             yield _row(settings, case, call)
@@ -92,7 +92,7 @@ def _row(settings: Settings, case: str, call: Callable[..., Any]) -> Row:
 
 
 def _launches(call: Callable[[], Any]) -> tuple[list[dict[str, Any]], Any]:
-    """The arguments of the launches that a call makes, and its result, whose memory they write."""
+    """Return the arguments of a call's launches, and its result, whose memory they write."""
     found: list[dict[str, Any]] = []
 
     def note(event: str, **values: Any) -> None:

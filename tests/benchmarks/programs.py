@@ -1,8 +1,8 @@
 """Whole programs in NumPy's style, run unchanged with NumPy and with dparray.
 
-Ten of our own, small and large, and with ``--npbench DIR`` those of NPBench at its sizes S and M.
-Each is called twice before it is timed, its data are made anew for each call of NPBench's programs
-(and are not timed), and its results are held against NumPy's.
+Ten of them are dparray's, small and large. ``--npbench DIR`` adds NPBench's at its sizes S and M.
+Each is called twice before it is timed. The data of NPBench's programs is created anew for each
+call and is not timed. All results are compared with NumPy's.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tests.benchmarks._programs import PROGRAMS, Program
 from tests.benchmarks._registry import Benchmark, Row, Settings, complete, finish, row
 from tests.benchmarks._timer import Candidate, Timing
 
-# Settings of fewer elements than this measure the small programs only.
+# Settings with fewer elements than this measure only the small programs.
 _SMALLEST_LARGE = 1_000_000
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each program, small and large; with ``--jit`` NPBench's Numba forms alone."""
+    """Yield each program, small and large; with ``--jit`` only NPBench's Numba forms."""
     if settings.jit and settings.npbench is not None:
         yield from npbench_jit.rows(settings)
         return
@@ -44,7 +44,7 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 
 def _npbench_row(settings: Settings, program: _npbench.NPBenchProgram, size: str) -> Row:
-    """A program of NPBench, its results checked before it is timed."""
+    """Return the row of an NPBench program, whose results are checked before it is timed."""
     case = f"{program.name}, {size}"
     arguments = program.arguments(size)
     elements = sum(each.size for each in arguments.values() if isinstance(each, np.ndarray))
@@ -82,7 +82,7 @@ def _npbench_row(settings: Settings, program: _npbench.NPBenchProgram, size: str
 
 
 def conclusion(rows: Sequence[Row]) -> Iterator[str]:
-    """For each size the geometric mean of the ratios, the worst of them, and what is not right."""
+    """Yield for each size the geometric mean of the ratios, the worst ratio, and wrong results."""
     if any("numba" in each.timings for each in rows):
         yield from npbench_jit.conclusion(rows)
         return
@@ -123,13 +123,13 @@ def _row(settings: Settings, case: str, program: Program, size: str) -> Row:
 
 
 def on_device(settings: Settings, arguments: tuple[Any, ...]) -> Iterator[Any]:
-    """The arguments with arrays of the device; copying them is a part of the program."""
+    """Return the arguments with arrays of the device; copying them is part of the program."""
     copy: Callable[[Any], Any] = lambda each: dp.asarray(each, device=settings.device)  # noqa: E731
     return (copy(each) if isinstance(each, np.ndarray) else each for each in arguments)
 
 
 def on_host(arguments: tuple[Any, ...]) -> Iterator[Any]:
-    """The arguments with arrays that the program may write to."""
+    """Return the arguments with arrays to which the program may write."""
     return (each.copy() if isinstance(each, np.ndarray) else each for each in arguments)
 
 

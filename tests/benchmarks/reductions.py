@@ -1,6 +1,6 @@
 """Reductions of whole arrays and along an axis against NumPy and dpnp.
 
-How fast memory can be read is seen in the same turns, from a kernel that adds an array to itself.
+A kernel that adds an array to itself shows the read bandwidth in the same turns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _FUNCTIONS = ("sum", "prod", "max", "argmax", "mean", "var", "any")
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each function over all elements, the rows and the columns of a matrix, for each size."""
+    """Yield each function over all elements, the rows and the columns of a matrix, for each
+    size.
+    """
     random = np.random.default_rng(3)
     for size in settings.sizes:
         n = isqrt(size)

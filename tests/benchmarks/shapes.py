@@ -1,9 +1,9 @@
-"""Arrays of every shape: elementwise, broadcast, reduced, scanned, turned, strided, standardised.
+"""Operations on arrays of every shape: elementwise, broadcast, reductions, scans, transposed.
 
-Of as many elements, in rows of 1 to 4096 and in three dimensions. Each row names the least bytes
-that the work moves, its result's included, which has 8 for each where integers are added up and
-where they are divided. Beside it runs an elementwise kernel over contiguous memory: a share below 1
-is what the shape costs.
+All arrays have the same number of elements, in rows of 1 to 4,096 and in three dimensions. Each row
+states the least bytes that the work moves, including its result. Elements of the result have 8
+bytes where integers are added up or divided. An elementwise kernel over contiguous memory runs in
+the same turns: a share below 1 is the cost of the shape.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tests.benchmarks._registry import Benchmark, Row, Settings, complete, row
 from tests.benchmarks._timer import Candidate
 from tests.benchmarks.algorithms import elementwise
 
-#: Extents of rows: powers of two, their neighbors, and what people have.
+#: Lengths of rows: powers of two, their neighbors, and common lengths.
 COLUMNS = tuple(
     sorted({1 << power for power in range(13)} | {3, 5, 7, 15, 31, 33, 63, 65, 100, 1000})
 )
 DTYPES = ("float32", "float64", "int32", "uint8")
 
-#: By name what is done with a module, an array of two dimensions, one of its rows and one of its
-#: columns, and how many bytes are read for each of the array's.
+#: Operations by name: a function of a module, a matrix, one of its rows and one of its columns, and
+#: the number of bytes read per byte of the matrix.
 CASES: dict[str, tuple[Callable[..., Any], float]] = {
     "x + 1": (lambda m, x, row, column: x + 1, 1),
     "x - row": (lambda m, x, row, column: x - row, 1),
@@ -54,7 +54,7 @@ CUBES: dict[str, tuple[Callable[..., Any], float]] = {
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each case with each length of rows and each dtype, for each size."""
+    """Yield each case with each length of rows and each dtype, for each size."""
     random = np.random.default_rng(5)
     for size in settings.sizes:
         for dtype in DTYPES:
@@ -64,7 +64,7 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 
 def _rows(settings: Settings, values: np.ndarray, columns: int) -> Iterator[Row]:
-    """The cases with rows of one length."""
+    """Yield the cases with rows of one length."""
     count = values.size // columns
     flat = values[: count * columns]
     table = flat.reshape(count, columns)
@@ -91,7 +91,9 @@ def _rows(settings: Settings, values: np.ndarray, columns: int) -> Iterator[Row]
 
 
 def conclusion(rows: Sequence[Row]) -> Iterator[str]:
-    """How many cells keep the memory's speed and are ahead of NumPy, and the worst of them."""
+    """Yield how many cells reach the memory bandwidth and are faster than NumPy, and the worst
+    ones.
+    """
     shares = {each.case: each.share or 0.0 for each in rows if each.timings}
     ahead = {
         each.case: each.timings["numpy"].median / each.timings["dparray"].median

@@ -1,4 +1,4 @@
-"""Each function of the Array API standard: its backend, and its speed beside NumPy and dpnp.
+"""Each function of the Array API standard: its backend, and its speed vs. NumPy and dpnp.
 
 ``python -m tests.benchmarks standard --page PAGE`` writes the table of
 ``notebooks/project/benchmarks-functions.md``. The event hook reports the backend of each function
@@ -27,7 +27,7 @@ from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
 from tests.benchmarks._timer import Candidate
 from tests.benchmarks.operators import operands as operands_of
 
-#: Elements of the arrays; matrices that are decomposed have so many rows.
+#: Number of elements of the arrays, and number of rows of matrices that are decomposed.
 _MAX_ELEMENTS = 1_000_000
 _MAX_ROWS = 256
 
@@ -187,12 +187,12 @@ CASES: dict[str, dict[str, Call]] = {
 
 
 def full_name(chapter: str, name: str) -> str:
-    """The name as users write it after ``dp.``."""
+    """Return the name as users write it after ``dp.``."""
     return f"{chapter}.{name}" if chapter in ("linalg", "fft") else name
 
 
 class _Neighbor:
-    """dpnp, and dpnp.tensor for what only that has."""
+    """dpnp, and dpnp.tensor for functions that only it has."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(dpnp, name) if hasattr(dpnp, name) else getattr(dpnp.tensor, name)
@@ -202,7 +202,7 @@ class _Neighbor:
 
 
 def _host_arrays(size: int) -> dict[str, Any]:
-    """NumPy arrays by the names that the calls use, of about ``size`` elements."""
+    """Return NumPy arrays of about ``size`` elements, by the names that the calls use."""
     random = np.random.default_rng(1)
     side = isqrt(size)
     rows = min(side, _MAX_ROWS)
@@ -244,7 +244,7 @@ def _parts(result: Any) -> Iterator[Any]:
 
 
 def _where(call: Callable[[], Any]) -> str:
-    """The executor of a call's arrays, from the events; the call has been made before."""
+    """Return the backend of a call's arrays from the events; the call has been made before."""
     seen: list[str] = []
 
     def note(event: str, **values: Any) -> None:
@@ -266,7 +266,7 @@ def _where(call: Callable[[], Any]) -> str:
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """A row for each function; of the sizes asked for, the largest that is not above a million."""
+    """Yield a row for each function; the size is the largest requested one up to a million."""
     size = min(max(settings.sizes), _MAX_ELEMENTS)
     queue = settings.device.sycl_queue
     host = _host_arrays(size)
@@ -316,7 +316,7 @@ def _row(
 
 
 def _has(call: Callable[[], Any]) -> bool:
-    """Whether a module has the function with these arguments."""
+    """Return whether a module has the function with these arguments."""
     try:
         call()
     except (AttributeError, TypeError, ValueError, NotImplementedError):
@@ -328,7 +328,7 @@ def _has(call: Callable[[], Any]) -> bool:
 
 
 def markdown(found: Sequence[Row], machine: dict[str, Any]) -> str:
-    """The table of a page, in a block that opens when it is clicked."""
+    """Return the table of a page, in a block that opens when it is clicked."""
     by_name = {each.case: each for each in found}
     faster = [each for each in found if "numpy" in each.timings and _is_work(each)]
     won = sum(_ratio(each, "numpy") > 1 for each in faster)
@@ -375,15 +375,15 @@ def _line(name: str, found: Row) -> str:
 
 
 def _short(number: float) -> str:
-    """Two digits, or all before the point."""
+    """Format with two significant digits, or all digits before the point."""
     return f"{number:.0f}" if number >= 10 else f"{number:.1f}" if number >= 1 else f"{number:.2f}"
 
 
 def write_section(path: Path, text: str) -> None:
-    """Put the table between its two marks in a file.
+    """Write the table between its two markers in a file.
 
     Raises:
-        ArgumentError: the marks are not there.
+        ArgumentError: the markers are missing.
     """
     before, begin, rest = path.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)

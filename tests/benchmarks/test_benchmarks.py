@@ -1,4 +1,6 @@
-"""``make bench`` compares what it says, and prints a table or JSON. Nothing is timed here."""
+"""``make bench`` compares the right candidates, and prints a table or JSON. Nothing is timed
+here.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ SETTINGS = Settings(dp.Device("cpu"), (9,), 0.0)
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fewest calls that give a median."""
+    """Use the fewest calls that give a median."""
     monkeypatch.setattr(_timer, "_SHORTEST_BATCH", 0.0)
     monkeypatch.setattr(_timer, "_MIN_ROUNDS", 2)
     monkeypatch.setattr(launch, "_PROCESSES", 2)
@@ -93,7 +95,7 @@ def test_an_eager_call_is_held_against_its_launch() -> None:
     rows = list(overhead.rows(SETTINGS))
     assert [row.case for row in rows] == [*overhead.CALLS, *overhead.SHORT_WAYS]
     for place, row in enumerate(rows):
-        is_eager = place < len(overhead.CALLS)  # some names are in both
+        is_eager = place < len(overhead.CALLS)  # some names are in both lists
         beside, above = ("launch", 10e-6) if is_eager else ("numpy", 1e-6)
         assert list(row.timings) == (
             ["dparray", "launch", "dpnp"] if is_eager else ["dparray", "numpy"]
@@ -122,7 +124,8 @@ def test_allocation_hits_the_pool_in_one_candidate_and_misses_in_the_other(
         return {}
 
     monkeypatch.setattr("tests.benchmarks._registry.measure", keep)
-    # In a context of its own: what is free beside arrays of other tests would serve.
+    # It runs in its own context: otherwise free memory next to arrays of other tests would be
+    # reused.
     device = SETTINGS.device.sycl_queue.sycl_device
     queue = dpctl.SyclQueue(dpctl.SyclContext(device), device)
     allocation._fill(Settings(dp.Device(queue), (1_000_000,), 0.0), 1_000_000)
@@ -364,7 +367,7 @@ def test_numba_programs_of_npbench_are_run_beside_numba(tmp_path: Any, quick: No
     settings = Settings(dp.Device("cpu"), (9,), 0.0, tmp_path, jit=True)
     rows = list(bench.BENCHMARKS["programs"].measure(settings))
     assert [row.case for row in rows] == ["double, S", "other, S"]
-    # The second differs from NumPy as Numba does.
+    # The second program differs from NumPy in the same way as Numba.
     assert [row.where for row in rows] == ["", ""]
     assert all(list(row.timings) == ["dp.jit", "numba", "numpy"] for row in rows)
     (line,) = bench.BENCHMARKS["programs"].conclude(rows)

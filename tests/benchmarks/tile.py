@@ -1,8 +1,8 @@
-"""Tile functions against array code, NumPy and, where it is installed, PyTorch on the CPU.
+"""Tile functions against array code, NumPy and, if installed, PyTorch on the CPU.
 
 The forms without Tile are the usual ones: ``@``, a sum of matrix products over the window for
-convolutions, a maximum of slices for pooling. PyTorch computes channels first, in its own
-contiguous layout; no extra brings it, because its wheels are larger than all others together.
+convolutions, a maximum of slices for pooling. PyTorch computes with channels first, in its own
+contiguous layout. No extra installs it, because its wheels are larger than all others together.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.benchmarks.algorithms import elementwise
 
 MATMUL = "function (A[N, K], B[K, M]) -> (C) { C[i, j: N, M] = +(A[i, k] * B[k, j]); }"
 ROWS = "function (A[N, M]) -> (S) { S[i: N] = %s(A[i, j]); }"
-#: Windows that no array operation is, so that it has a kernel of its own.
+#: Windows that no array operation has, so that they get separate kernels.
 SHIFT = "function (A[N]) -> (S) { S[i: N] = +(A[i - k]), k < 3; }"
 _FIRST_LIMIT = 20e-3
 _PROCESSES = 3
@@ -32,7 +32,7 @@ _WINDOW = (3, 3, 8, 16)
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Products, convolutions, pooling and reductions for each size; what a call costs."""
+    """Yield products, convolutions, pooling and reductions for each size; the cost of a call."""
     random = np.random.default_rng(5)
     for size in settings.sizes:
         yield _product(settings, size, random)
@@ -71,7 +71,7 @@ def _convolution(settings: Settings, size: int, random: Any) -> Row:
 
 
 def _convolved(x: Any, w: Any) -> Any:
-    """A sum of matrix products, one for each element of the window."""
+    """Compute a sum of matrix products, one for each element of the window."""
     high, wide = x.shape[1] - w.shape[0] + 1, x.shape[2] - w.shape[1] + 1
     total = np.zeros((x.shape[0], high, wide, w.shape[3]), x.dtype)
     for i in range(w.shape[0]):
@@ -137,7 +137,9 @@ def _row_reduction(settings: Settings, size: int, sign: str, name: str, random: 
 
 
 def _calls(settings: Settings) -> Iterator[Row]:
-    """A call of a known program beside a launch of the same kernel, and a process's first."""
+    """Yield a call of a known program with a launch of the same kernel, and a process's first
+    call.
+    """
     x = dp.ones(64, dtype="float32", device=settings.device)
     function = tilelang.function(SHIFT)
     with dp.config.override(host_tier=False):
@@ -166,7 +168,7 @@ def _calls(settings: Settings) -> Iterator[Row]:
         subprocess.run(command, capture_output=True, text=True, check=True).stdout
         for _ in range(_PROCESSES + 1)
     ]
-    times = summary([float(text) for text in outputs[1:]])  # the first may have compiled
+    times = summary([float(text) for text in outputs[1:]])  # the first process may have compiled it
     yield Row("first call of a process", 64, {"tile": times}, limit=_FIRST_LIMIT)
 
 

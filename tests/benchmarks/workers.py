@@ -1,6 +1,6 @@
-"""The same blocks by one of Dask's workers and by two, each a process on cores of its own.
+"""The same blocks on one Dask worker and on two, each of which is a process with its own cores.
 
-Nothing is measured where Dask is not installed, or the device has no two sub-devices.
+Nothing is measured if Dask is not installed, or the device does not have two sub-devices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BLOCKS = 8
 
 @kernel
 def _settle(item: Any, x: Any, y: Any) -> None:
-    """Work that moves next to no memory."""
+    """Do work that moves almost no memory."""
     i = item.get_id(0)
     value = x[i]
     for _ in range(1500):
@@ -38,7 +38,7 @@ def _settled(block: Any) -> Any:
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Blocks that lie with the workers, for each size."""
+    """Yield blocks that are stored on the workers, for each size."""
     units = settings.device.sycl_device.max_compute_units
     if importlib.util.find_spec("distributed") is None or units < 2:
         return

@@ -1,8 +1,8 @@
-"""Worked examples: array functions around kernels of our own, written to be read.
+"""Worked examples: array functions around handwritten kernels, meant for reading.
 
-They are what a user's own module would look like: a factory of a kernel in ``dparray.kernels``, and
-a function that checks its arguments, finds the queue and launches it. The benchmarks time them.
-Nothing of the library uses them: for products there is :func:`dparray.matmul`.
+They look like a user's module: a kernel factory as in ``dparray.kernels``, and a function that
+checks its arguments, finds the queue and launches the kernel. The benchmarks time them. The library
+does not use them: for products there is :func:`dparray.matmul`.
 """
 
 from tests.benchmarks.examples.bodies import nbody_acceleration

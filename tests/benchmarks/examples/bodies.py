@@ -1,4 +1,4 @@
-"""Gravitation: each body is attracted by all others, of which a tile is in local memory."""
+"""Gravitation: each body is attracted by all others, a tile of which is in local memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BODIES_OF_A_TILE = 128
 
 
 def nbody_acceleration(position: ndarray, mass: ndarray, /, softening: float) -> ndarray:
-    """The acceleration of each body by the gravitation of all others.
+    """Return the acceleration of each body by the gravitation of all others.
 
     Body ``i`` gets the sum over ``j`` of ``mass[j] * d / (|d|**2 + softening**2)**1.5`` with ``d =
     position[j] - position[i]``.
@@ -34,7 +34,7 @@ def nbody_acceleration(position: ndarray, mass: ndarray, /, softening: float) ->
 
     Returns:
         Shape ``(n, 3)``, of the same dtype, on the queue of the arrays, with a USM type coerced
-        from theirs.
+        from their USM types.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.

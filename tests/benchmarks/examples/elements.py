@@ -28,18 +28,19 @@ __all__ = ["black_scholes", "mandelbrot"]
 def black_scholes(
     price: ndarray, strike: ndarray, years: ndarray, /, *, rate: float, volatility: float
 ) -> tuple[ndarray, ndarray]:
-    """Prices of European call and put options by the formula of Black and Scholes.
+    """Return the prices of European call and put options by the formula of Black and Scholes.
 
     Args:
         price: of the underlying, positive; any shape, float32 or float64.
-        strike: prices agreed on, positive, of the same shape and dtype.
+        strike: strike prices, positive, of the same shape and dtype.
         years: until expiry, positive, of the same shape and dtype.
         rate: of interest without risk, per year.
         volatility: standard deviation of the logarithm of the price, per year; positive.
 
     Returns:
         The prices of calls and of puts, of the same shape and dtype, on the queue of the arrays,
-        with a USM type coerced from theirs. Elements that are not positive give NaN or infinity.
+        with a USM type coerced from their USM types. Elements that are not positive
+        give NaN or infinity.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -99,7 +100,7 @@ def mandelbrot(
     usm_type: str = "device",
     sycl_queue: Any = None,
 ) -> ndarray:
-    """How long points of the complex plane stay near 0 under ``z -> z*z + c``.
+    """Count the iterations for which points stay near 0 under ``z -> z*z + c``.
 
     Args:
         shape: ``(height, width)`` of the result.

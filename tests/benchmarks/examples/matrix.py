@@ -23,8 +23,8 @@ __all__ = ["matmul", "transpose"]
 _ROWS = 16
 _DEPTH = 64
 _LANES = 128
-# The sides of a tile of `transpose`: as much as a CPU's second cache holds (measured), and on
-# others little enough for several groups to share the local memory of a compute unit.
+# The sides of a tile of `transpose`. On a CPU the tile fills the L2 cache (measured). On other
+# devices it is small enough for several groups to share the local memory of a compute unit.
 _CPU_SIDE = 128
 _SIDE = 32
 
@@ -40,10 +40,10 @@ def _matrices(function: str, name: str, value: Any) -> ndarray:
 
 
 def matmul(a: ndarray, b: ndarray, /) -> ndarray:
-    """The matrix product, by a kernel with tiles in local memory.
+    """Return the matrix product, computed by a kernel with tiles in local memory.
 
-    `dp.matmul` uses the vendor's library, which is faster; this one is the same on every device
-    and for every dtype, and there to be read.
+    `dp.matmul` uses the vendor's library, which is faster; this kernel is the same on every device
+    and for every dtype, and is meant for reading.
 
     Args:
         a: shape ``(..., m, k)``, of a real dtype other than bool.
@@ -51,7 +51,7 @@ def matmul(a: ndarray, b: ndarray, /) -> ndarray:
 
     Returns:
         Shape ``(..., m, n)``, of the same dtype, on the queue of the arrays, with a USM type
-        coerced from theirs. Integers wrap around.
+        coerced from their USM types. Integers wrap around.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -97,7 +97,7 @@ def matmul(a: ndarray, b: ndarray, /) -> ndarray:
 
 
 def _stacked(x: ndarray, leading: tuple[int, ...], shape: tuple[int, int, int]) -> ndarray:
-    """The matrices of ``x``, broadcast, in a stack of shape ``(stack, rows, columns)``."""
+    """Return the matrices of ``x``, broadcast, in a stack of shape ``(stack, rows, columns)``."""
     if x.shape[:-2] != leading:
         shape_of_all = (*leading, *x.shape[-2:])
         strides = _layout.broadcast_strides("matmul", x.shape, x.strides, shape_of_all)
@@ -106,10 +106,10 @@ def _stacked(x: ndarray, leading: tuple[int, ...], shape: tuple[int, int, int]) 
 
 
 def transpose(x: ndarray, /) -> ndarray:
-    """The last two axes exchanged, copied through tiles in local memory.
+    """Return a copy with the last two axes exchanged, made through tiles in local memory.
 
     `dp.permute_dims` gives a view, without copying; this gives a C-contiguous copy, reading and
-    writing memory in long runs.
+    writing memory in long contiguous chunks.
 
     Args:
         x: shape ``(..., m, n)``, of a real dtype.
@@ -135,7 +135,7 @@ def transpose(x: ndarray, /) -> ndarray:
     *leading, m, n = x.shape
     result = empty_on(placement, (*leading, n, m), x.dtype)
     if result.size:
-        if x.dtype == _dtypes.bool:  # of which there is no local memory
+        if x.dtype == _dtypes.bool:  # local memory cannot hold Booleans
             x = x._view(x.shape, x.strides, x.offset, _dtypes.uint8)
         stack = prod(leading)
         device = placement.queue.sycl_device
