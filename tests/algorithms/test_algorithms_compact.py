@@ -1,4 +1,4 @@
-"""Compaction against NumPy's boolean indexing."""
+"""Compaction compared with NumPy's Boolean indexing."""
 
 from __future__ import annotations
 

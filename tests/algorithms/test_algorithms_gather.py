@@ -1,4 +1,4 @@
-"""The kernel that gathers on GPUs: NumPy's elements, one launch, and positions that are outside."""
+"""The gather kernel of GPUs: NumPy's elements, one launch, and positions out of bounds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_positions_of_each_dtype(dtype: str) -> None:
         (0, ([7],)),
         (0, ([-8],)),
         (0, (np.array([2**63 + 5], "u8"),)),
-        (0, ([0], [30])),  # would be inside if the axes were one
+        (0, ([0], [30])),  # would be in bounds if the two axes were one
         (0, ([-1], [-31])),
         (1, ([0], [2**31])),
     ],

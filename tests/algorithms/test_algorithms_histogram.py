@@ -1,4 +1,4 @@
-"""Histograms and counts against NumPy's."""
+"""Histograms and counts compared with NumPy's."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_wrong_arguments_are_refused(call, error):
     ],
 )
 def test_ranges_that_cannot_be_divided_are_refused(x):
-    """Not a number as the place of an element: it was counted outside of the rows."""
+    """If an element's bin is NaN, it must not be counted out of bounds."""
     for bins in (1, 3):
         with pytest.raises(ValueError, match=r"too many bins|too wide or too narrow"):
             count_in_bins(dp.asarray(x), bins, (float(x[0]), float(x[-1])))

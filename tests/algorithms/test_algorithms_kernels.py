@@ -1,5 +1,7 @@
-"""The collection's kernels in the simulator: no races, no barrier that some work-items miss, no
-access out of bounds and no read of local memory that nobody wrote, with sizes that divide nothing.
+"""The collection's kernels in the simulator, with sizes that divide nothing.
+
+There are no races, no barriers that some work-items miss, no accesses out of bounds, and no reads
+of uninitialized local memory.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def _means(points: np.ndarray, labels: np.ndarray, centroids: np.ndarray) -> np.
     return means
 
 
-# The last ones need several passes: their sums do not fit into local memory at once.
+# The last ones need several passes, because their sums do not fit into local memory.
 @pytest.mark.parametrize(
     ("n", "clusters", "dimensions"),
     [(1, 1, 1), (5, 16, 3), (1009, 7, 2), (20_000, 16, 3), (3000, 300, 3), (999, 100, 70)],

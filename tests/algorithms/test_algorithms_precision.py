@@ -1,4 +1,4 @@
-"""Kernels of single precision must run on devices without double precision."""
+"""Single-precision kernels must run on devices without double precision."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FLOAT64 = 10
 
 
 def _capabilities(spirv: bytes) -> set[int]:
-    """What a SPIR-V module declares to need (section 2.3 of the specification: words)."""
+    """Return the capabilities that a SPIR-V module declares (section 2.3 of the specification)."""
     words = np.frombuffer(spirv, np.uint32)
     place, found = 5, set()
     while place < len(words):
@@ -34,7 +34,7 @@ def _x() -> dp.ndarray:
 
 
 def _large() -> dp.ndarray:
-    """Enough elements for expressions to be compiled."""
+    """Return enough elements for expressions to be compiled."""
     return dp.full((400, 400), 0.5, dtype="float32") + 0
 
 

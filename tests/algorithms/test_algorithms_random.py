@@ -1,4 +1,4 @@
-"""Philox-4x32-10 against its published words, and the distributions made from it."""
+"""Philox-4x32-10 compared with its published words, and the distributions built on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dparray._simulator.simulate import simulate
 from dparray.algorithms import philox_bits, philox_normal, philox_uniform
 from dparray.kernels.philox import make_bits_kernel, philox
 
-# counter, stream, key and the four words: the known answers of the authors' Random123 library.
+# Counter, stream, key and the four words: the known answers of the authors' Random123 library.
 ALL = (1 << 64) - 1
 KNOWN = [
     (0, 0, 0, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),

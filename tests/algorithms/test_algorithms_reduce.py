@@ -1,4 +1,4 @@
-"""Reductions of the kernel collection, against NumPy."""
+"""Reductions of the kernel collection compared with NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dparray as dp
 from dparray import algorithms
 
 REFERENCE = {"add": np.sum, "multiply": np.prod, "minimum": np.min, "maximum": np.max}
-# Around the sizes of chains, runs and blocks, and primes.
+# Around the sizes of chains, chunks and blocks, and primes.
 LENGTHS = (1, 2, 16, 17, 31, 32, 33, 511, 512, 1009, 16384, 32769, 40009)
 
 
@@ -83,7 +83,7 @@ def test_sums_are_about_as_exact_as_numpys_pairwise_ones() -> None:
     columns = x.reshape(-1, 10)
     exact = columns.sum(0, dtype=np.float64)
     error = np.max(np.abs(algorithms.reduce(dp.asarray(columns), axis=0).asnumpy() - exact) / exact)
-    assert error < 1e-6  # NumPy, which adds rows one by one: 2e-5
+    assert error < 1e-6  # NumPy adds rows one by one and is off by 2e-5
 
 
 def test_a_result_repeats_bit_for_bit() -> None:

@@ -1,4 +1,4 @@
-"""Inclusive and exclusive scans against NumPy's accumulate."""
+"""Inclusive and exclusive scans compared with NumPy's accumulate."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_numpy_arrays_are_refused():
 
 
 def launched(kernel, index_space, *arguments):
-    """The kernel on the device, on copies; the arrays as they are then."""
+    """Launch the kernel on copies of the arrays on the device; return the arrays afterwards."""
     arrays = [dp.asarray(each) if isinstance(each, np.ndarray) else each for each in arguments]
     dp.call_kernel(dp.kernel(kernel), index_space, *arrays)
     for array, argument in zip(arrays, arguments, strict=True):

@@ -1,4 +1,4 @@
-"""Segmented reductions and sparse products against NumPy and SciPy."""
+"""Segmented reductions and sparse products compared with NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ ANY = st.integers(-(2**62), 2**62) | st.integers(-20, 80)
 @given(offsets=st.lists(ANY, min_size=1, max_size=9), column=ANY)
 @settings(max_examples=examples(40), deadline=None)
 def test_wrong_offsets_and_indices_touch_nothing_outside(offsets, column):
-    """The simulator would report it."""
+    """The simulator would report an access out of bounds."""
     x, columns, vector = np.ones(60), np.arange(60) % 5, np.ones(5)
     columns[::7] = column
     offsets, carry = np.asarray(offsets), np.zeros(4)

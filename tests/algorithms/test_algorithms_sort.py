@@ -1,4 +1,4 @@
-"""Stable sorting by key against NumPy's."""
+"""Stable sorting by key compared with NumPy's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def keys_of(size, dtype):
         return keys
     limits = np.iinfo(dtype)
     keys = generator.integers(limits.min, limits.max, size, dtype=dtype, endpoint=True)
-    keys[: size // 2] //= np.asarray(limits.max // 8, dtype)  # equal keys, to see stability
+    # equal keys, which make stability visible
+    keys[: size // 2] //= np.asarray(limits.max // 8, dtype)
     return keys
 
 
@@ -49,7 +50,7 @@ def test_sort_by_key_equals_numpys_stable_sort(size, dtype):
 def test_descending_order_is_stable_and_has_nan_last(dtype):
     keys = keys_of(10_000, dtype)
     number = keys.astype("f8") if dtype == "f8" else keys.astype("i8")
-    order = np.argsort(-number, kind="stable")  # NaN stay last
+    order = np.argsort(-number, kind="stable")  # NaN stays last
     result = dp.asnumpy(stable_argsort(dp.asarray(keys), descending=True))
     np.testing.assert_array_equal(result, order)
 

@@ -1,4 +1,4 @@
-"""Convolutions of the kernel collection, against SciPy."""
+"""Convolutions of the kernel collection compared with SciPy."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_boundary_that_does_not_exist() -> None:
 
 @pytest.mark.parametrize("boundary", SCIPY_MODES)
 def test_the_convolution_is_right_in_the_simulator(boundary: str) -> None:
-    """Tiles twice as wide as a group, at all edges of a volume and inside."""
+    """Tiles are twice as wide as a group, at all edges of a volume and inside."""
     x, weights = normal((3, 6, 27)), normal((3, 3, 5))
     out = np.zeros_like(x)
     kernel = make_convolution_kernel(weights.shape, boundary == "edge", np.float32)

@@ -1,4 +1,4 @@
-"""The kernels of GPUs for scans, compaction and counting: on the CPU device and simulated."""
+"""The kernels that GPUs use for scans, compaction and counting: on the CPU device and simulated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of transposed matrices on GPUs: NumPy's values, and the arrays that the kernel takes."""
+"""Copies of transposed matrices on GPUs: NumPy's values, and which arrays the kernel takes."""
 
 from __future__ import annotations
 

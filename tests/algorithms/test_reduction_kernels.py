@@ -33,13 +33,13 @@ from dparray.kernel_api import (
 
 
 class FakeBlock(NamedTuple):
-    """Memory of the host."""
+    """Host memory."""
 
     memory: np.ndarray
 
 
 class FakeLayout(NamedTuple):
-    """Where host values are."""
+    """The layout of host values."""
 
     block: Any
     offset: int
@@ -77,7 +77,7 @@ NAMES = {
 
 
 def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
-    """The values, by the one kernel that the rules make of them, in the simulator."""
+    """Return the values that the one generated kernel computes in the simulator."""
     machine = domain.Machine(compute_units=1)
     part = split(values, [], False, machine)
     assert not part.first
@@ -118,7 +118,7 @@ def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
     assert types[trips] == "i8"
     arguments[trips] = int(arguments[trips])
     simulate(function, NdRange(program.global_range, program.local_range), *arguments)
-    assert not counters.any()  # for the next kernel
+    assert not counters.any()  # ready for the next kernel
     return targets
 
 
@@ -126,9 +126,8 @@ def values(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-# Each form of the kernel: lanes, columns, several vectors of columns the last of which begin within
-# those before, items in a signature, items unrolled;
-# rows, where nothing of the domain's shape is stored.
+# Each form of the kernel: lanes; columns; several column vectors, the last of which overlap those
+# before; items in a loop; unrolled items; and rows, where nothing of the domain's shape is stored.
 CASES = [
     ((4, 300), (1,)),
     ((3, 40, 64), (1,)),

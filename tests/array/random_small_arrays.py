@@ -1,6 +1,6 @@
-"""What programs do with small arrays, at random: each line and what came of it is printed.
+"""Run random programs on small arrays: each line and its result is printed.
 
-Arguments: `compiled` or `python`, whichever way arrays are to go; the seed; how many programs.
+Arguments: `compiled` or `python` to choose the implementation; the seed; the number of programs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SCALARS = [
 
 
 def entry(draw: random.Random, extent: int) -> Any:
-    """One entry of an index, most of them within bounds."""
+    """Return one entry of an index, in most cases within bounds."""
     first, last = draw.randrange(-extent - 1, extent + 1), draw.randrange(-extent, extent + 1)
     element: Any = draw.choice([first, np.int64(first), dp.asarray(first)])
     parts = [slice(first, last), slice(None), slice(None, None, -1), slice(element, None, 2)]
@@ -44,14 +44,14 @@ def entry(draw: random.Random, extent: int) -> Any:
 
 
 def index(draw: random.Random, shape: tuple[int, ...]) -> Any:
-    """An index, right or wrong."""
+    """Return a valid or invalid index."""
     count = draw.randrange(len(shape) + 2)
     entries = [entry(draw, draw.choice(shape or (1,))) for _ in range(count)]
     return entries[0] if count == 1 else tuple(entries)
 
 
 def told(value: Any) -> str:
-    """A result, down to its bits; of views how they lie."""
+    """Describe a result down to its bits; for views also the layout."""
     if isinstance(value, dp.ndarray):
         values = value.asnumpy()
         parts = (value.dtype.name, value.shape, value.usm_type, values.tobytes().hex())
@@ -60,7 +60,7 @@ def told(value: Any) -> str:
 
 
 def outcome(function: Any, *args: Any) -> Any:
-    """A result, or the error."""
+    """Return the result or the error as text."""
     try:
         return function(*args)
     except Exception as error:
@@ -68,9 +68,9 @@ def outcome(function: Any, *args: Any) -> Any:
 
 
 def main(kind: str, seed: int, programs: int) -> None:
-    """Print what comes of so many programs."""
+    """Print the results of several programs."""
     assert install_fastpath.is_installed == (kind == "compiled")
-    warnings.simplefilter("error")  # nobody is warned of a division by zero
+    warnings.simplefilter("error")  # divisions by zero do not warn
     draw = random.Random(seed)
     for turn in range(programs):
         shape = tuple(draw.randrange(1, 6) for _ in range(draw.randrange(4)))
@@ -89,7 +89,7 @@ def main(kind: str, seed: int, programs: int) -> None:
                 result = outcome(draw.choice(IN_PLACE), x, other)
             elif what == 3:
                 result = outcome(operator.setitem, x, index(draw, x.shape), other)
-            elif what == 4:  # as `x[1:] += 1` does it
+            elif what == 4:  # the steps of `x[1:] += 1`
                 at = index(draw, x.shape)
                 part = outcome(operator.getitem, x, at)
                 result = outcome(operator.setitem, x, at, outcome(operator.iadd, part, other))

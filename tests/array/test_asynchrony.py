@@ -1,4 +1,4 @@
-"""Events of arrays and kernels: waiting, being told, and order across queues without the host."""
+"""Events of arrays and kernels: waiting, callbacks, and order across queues without the host."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_threads_that_wait_for_events_end(monkeypatch: pytest.MonkeyPatch) -> No
     def waiting() -> int:
         return sum(thread.name == "dparray events" for thread in threading.enumerate())
 
-    for _ in range(4):  # a queue of the past keeps no thread
+    for _ in range(4):  # a deleted queue keeps no thread
         x = slow(dpctl.SyclQueue(device), 3)
         assert x.event.then(lambda: 5).result() == 5
     end = time.monotonic() + 30

@@ -22,7 +22,7 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 @pytest.fixture(params=[True, False], ids=["host", "kernels"], autouse=True)
 def _tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config, "host_tier", request.param)
-    # Set back at the end: tests that count calls expect a process without bfloat16.
+    # Reset at the end: tests that count calls expect a process without bfloat16.
     monkeypatch.setattr(_dtypes, "is_bfloat16_used", True)
 
 
@@ -206,7 +206,7 @@ def test_dlpack_both_ways() -> None:
     x = dp.asarray(values(3, 4))
 
     class Exchanged:
-        """Notes the dtype in the capsule, which Python shows nowhere else."""
+        """Record the dtype in the capsule, which Python does not show otherwise."""
 
         code = 0
 
@@ -314,7 +314,7 @@ def test_it_is_imported_when_used() -> None:
 
 
 def test_numpy_reads_an_array_where_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its array interface has no code for bfloat16; ``__array__`` gives the values."""
+    """NumPy's array interface has no code for bfloat16; ``__array__`` gives the values."""
     monkeypatch.setattr(dp.config, "host_operands", "copy")
     host = np.arange(4).astype(ml_dtypes.bfloat16)
     made = np.array(dp.asarray(host))

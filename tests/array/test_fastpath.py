@@ -1,4 +1,4 @@
-"""The compiled fast path of small arrays computes the same as the general way."""
+"""The compiled fast path of small arrays computes the same results as the general way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of the module, built now."""
+    """Build the file of the module."""
     try:
         return build_fastpath.build(tmp_path_factory.mktemp("fastpath"))
     except OSError as error:

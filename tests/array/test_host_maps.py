@@ -1,4 +1,4 @@
-"""Host maps: what they show, and what they keep away while they are open."""
+"""Host maps: which values they show, and which operations they block while they are open."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = [12, 120_000]
 
 @pytest.fixture(params=["no copy", "staged"])
 def reach(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Whether the host reaches device memory, or a device is imagined where it does not."""
+    """Use the real device, or pretend that the host cannot reach device memory."""
     if request.param == "staged":
         monkeypatch.setattr(copies, "is_host_accessible", lambda queue, usm_type: False)
     return str(request.param)
@@ -245,7 +245,7 @@ def test_a_closed_map_stays_closed(queue: Any, reach: str) -> None:
     values = opened.values
     del opened, x
     gc.collect()
-    assert values[0] == 1  # the view keeps its memory
+    assert values[0] == 1  # the view keeps its memory alive
 
 
 def test_an_exception_closes_the_map_and_keeps_the_writes(queue: Any, reach: str) -> None:
@@ -309,7 +309,7 @@ def test_a_small_array_that_is_in_no_memory_yet_is_mapped() -> None:
     assert (x + 1).asnumpy().tolist() == [8, 3, 3]
 
 
-@pytest.mark.parametrize("turn", range(20))  # one of seventy has seen half of a write
+@pytest.mark.parametrize("turn", range(20))  # without the fix, 1 of 70 turns read a partial write
 def test_threads_that_map_and_compute_agree(queue: Any, turn: int) -> None:
     x = dp.zeros(3000, dtype="int64", sycl_queue=queue)
     errors: list[BaseException] = []

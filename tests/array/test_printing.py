@@ -1,4 +1,4 @@
-"""Arrays as text, with NumPy's print options, beside NumPy's own."""
+"""Arrays as text, with NumPy's print options, compared with NumPy's text."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def uninitialized() -> Any:
 
 
 def every_operation(make: Callable[[], Any], may_work: bool = False) -> None:
-    """Try every operator, attribute and method; each raises an exception, or may work."""
+    """Try every operator, attribute and method; each may work or raise an exception."""
 
     def attempt(name: str, function: Callable[[], Any]) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Random small kernels: the device and the simulator give the same."""
+"""Random small kernels: the device and the simulator give the same results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLOATS = ["float32", "float64"]
 
 @st.composite
 def integer(draw: Any, depth: int) -> str:
-    """An expression of integers: elements of ``x`` and ``y``, the index, variables, literals."""
+    """Return an integer expression: elements of ``x`` and ``y``, the index, variables, literals."""
     if depth == 0:
         return draw(st.sampled_from(["i", "x[i]", "y[i]", "y[-1]", "n", "3", "7", "-2", "len(x)"]))
     inner = integer(depth - 1)
@@ -32,21 +32,23 @@ def integer(draw: Any, depth: int) -> str:
         operator = draw(st.sampled_from(["<<", ">>"]))
         return f"({draw(inner)} {operator} {draw(st.integers(0, 5))})"
     if kind == "call":
-        # Of uint64 and a signed integer, the extremum is a float64, which has no bits.
+        # The extremum of a uint64 and a signed integer is a float64, which has no bitwise
+        # operations.
         name = draw(st.sampled_from(["min", "max"]))
         return f"{name}(np.int64({draw(inner)}), np.int64({draw(inner)}))"
     if kind == "unary":
         return draw(st.sampled_from(["(-{})", "(~{})", "({} ** 2)", "int({})"])).format(draw(inner))
     if kind == "cast":
         return f"np.{draw(st.sampled_from(INTEGERS))}({draw(inner)})"
-    # Both ways have one type, as the compiler needs; the simulator has the type of the way it goes.
+    # Both branches have one type, as the compiler requires; the simulator uses the type of the
+    # branch taken.
     first, second = draw(inner), draw(inner)
     return f"(np.int64({first}) if {draw(condition(depth - 1))} else np.int64({second}))"
 
 
 @st.composite
 def real(draw: Any, depth: int) -> str:
-    """An expression of floats: elements of ``a`` and ``b``, a variable, literals."""
+    """Return a float expression: elements of ``a`` and ``b``, a variable, literals."""
     if depth == 0:
         return draw(st.sampled_from(["a[i]", "b[i]", "b[-2]", "v", "0.5", "2.0", "float(i)"]))
     inner = real(depth - 1)
@@ -79,7 +81,7 @@ def condition(draw: Any, depth: int) -> str:
 
 @st.composite
 def kernels(draw: Any) -> str:
-    """A kernel with a loop, branches and variables that change in them."""
+    """Return a kernel with a loop, branches and variables that change in them."""
     lines = [
         "def kernel(item, x, y, a, b, integers, reals):",
         "    i = item.get_id(0)",

@@ -1,4 +1,4 @@
-"""Every operation a kernel is generated for gives NumPy's values, at the edges too."""
+"""Every operation with a generated kernel gives NumPy's values, also at the edges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DTYPES = [
     *("float32", "float64"),
 ]
 #: An operation is compiled for one of each group of dtypes with the same expression, and all pairs
-#: of edge values go through it.
+#: of edge values are computed.
 FEW = ["bool", "int8", "int64", "uint8", "uint64", "float32", "float64", "complex64"]
 
 
@@ -47,7 +47,7 @@ def generated(op: Op, kind: str) -> bool:
 
 def compare(op: Op, *operands: np.ndarray) -> None:
     if op.name == "pow" and operands[1].dtype.kind == "i":
-        # NumPy refuses negative exponents; here they give the quotient without its fraction.
+        # NumPy raises for negative exponents; here they give the truncated quotient.
         base, exponent = operands
         inverse = np.where(np.abs(base) == 1, op.ufunc(base, exponent & 1), np.zeros_like(base))
         expected = np.where(exponent < 0, inverse, op.ufunc(base, np.maximum(exponent, 0)))
@@ -57,17 +57,17 @@ def compare(op: Op, *operands: np.ndarray) -> None:
                 expected = op.ufunc(*operands)
             except TypeError:
                 pytest.skip("NumPy does not define it")
-    kinds = "iu" if op.name == "round" else "biu"  # NumPy's round makes floats of truths
+    kinds = "iu" if op.name == "round" else "biu"  # NumPy's round converts Booleans to floats
     if op.keeps_integers and operands[0].dtype.kind in kinds:
         expected = operands[0]
     if op.name == "reciprocal" and operands[0].dtype.kind in "iu":
-        expected[operands[0] == 0] = 0  # NumPy's is what the processor makes of infinity
+        expected[operands[0] == 0] = 0  # NumPy's value is the processor's conversion of infinity
     with launched() as launches:
         pending = getattr(dp, op.name)(*map(dp.asarray, operands))
         runs_in_kernel = elementwise.can_generate(pending._node)
         actual = pending.asnumpy()
     if runs_in_kernel:
-        # Numbers that an operation computes in another dtype are converted in the same kernel.
+        # If an operation computes in another dtype, the same kernel converts its operands.
         (launch,) = launches
         assert launch.name in (f"fused_{op.name}", f"fused_convert_{op.name}")
     assert actual.dtype == expected.dtype
@@ -79,7 +79,7 @@ def compare(op: Op, *operands: np.ndarray) -> None:
         for found, wanted in parts:
             np.testing.assert_allclose(found, wanted, rtol=tolerance)
             zeros = wanted == 0
-            if op.name == "exp":  # the standard leaves the sign of 0 at -infinity open
+            if op.name == "exp":  # the standard does not specify the sign of 0 at -infinity
                 zeros = zeros & (np.isfinite(operands[0].real))
             np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(wanted[zeros]))
     else:
@@ -112,7 +112,7 @@ def test_one_operand(op: Op, dtype: str) -> None:
 )
 @pytest.mark.parametrize(("one", "other"), [("uint64", "int64"), ("int64", "uint64")])
 def test_integers_of_64_bits_with_and_without_sign(name: str, one: str, other: str) -> None:
-    """Comparisons are exact, as NumPy's are; all else is computed in float64."""
+    """Comparisons are exact, as in NumPy; other operations are computed in float64."""
     x, y = (grid.ravel() for grid in np.meshgrid(edges(one), edges(other)))
     if name == "where":
         pending = dp.where(dp.asarray(x) > 3, dp.asarray(x), dp.asarray(y))

@@ -1,6 +1,6 @@
-"""The text of generated kernels: held against the golden files in ``generated/``, byte for byte.
+"""The text of generated kernels, compared byte by byte with the golden files in ``generated/``.
 
-After a change that is meant, `python tests/codegen/test_generated_source.py` writes the files anew.
+After an intended change, `python tests/codegen/test_generated_source.py` updates the files.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FOLDER = Path(__file__).parent / "generated"
 
 
 class FakeBlock(NamedTuple):
-    """Memory that nobody touches; ``None`` if there is none and the elements are positions."""
+    """Memory that nobody accesses; ``None`` means that the elements are positions."""
 
     name: str
     memory: Any = "memory"
@@ -76,7 +76,7 @@ TYPES: dict[str, tuple[str, ...]] = {}  # the type keys of a text's parameters
 
 
 def recorded(structure: Any) -> str:
-    """The text of a structure, whose types are kept in `TYPES`."""
+    """Return the text of a structure, and record its types in `TYPES`."""
     launch = SimpleNamespace(structure=structure, takes_pointers=False)
     source = kernels.source_of(structure)
     TYPES[source] = kernels.types_of(launch)  # type: ignore[arg-type]
@@ -304,7 +304,7 @@ CASES: list[Callable[[], str]] = [
 
 
 def golden(case: Callable[[], str]) -> Path:
-    # No Python file to the tools: the kernels' names are the kernel language's.
+    # Not a Python file for tools, because the kernel's names belong to the kernel language.
     return FOLDER / f"{case.__name__}.txt"
 
 

@@ -1,4 +1,4 @@
-"""The form of reductions by the device: it fits the device, and there are items enough for it."""
+"""The kernel form of reductions depends on the device: it fits, and has enough work-items."""
 
 from __future__ import annotations
 

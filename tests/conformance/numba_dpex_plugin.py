@@ -1,9 +1,9 @@
-"""A pytest plugin that runs numba-dpex's own kernel tests on dparray.
+"""Run numba-dpex's kernel tests on dparray, as a pytest plugin.
 
 The tests are those in the folder ``NUMBA_DPEX_PACKAGE``; the module ``numba_dpex`` is dparray's.
-Tests listed in ``numba_dpex_exceptions.txt`` are expected to fail, each for the reason above
-it; one that passes all the same fails the run, so the list stays true. A reason that starts with
-"not run" leaves the test out.
+Tests listed in ``numba_dpex_exceptions.txt`` are expected to fail, each for the reason above it. If
+one of them passes, the run fails, so that the list stays correct. A test whose reason starts with
+"not run" is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXCEPTIONS = Path(__file__).with_name("numba_dpex_exceptions.txt")
 
 
 class _Nothing(ModuleType):
-    """A module of numba-dpex that its tests import, and that dparray does not have."""
+    """A module of numba-dpex that its tests import, but dparray does not have."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -35,11 +35,11 @@ class _Nothing(ModuleType):
 
 
 def _prepare() -> None:
-    # Before the package itself, whose folder is on the path.
+    # This comes before the package itself, whose folder is on the path.
     sys.meta_path.insert(0, numba_dpex_module.stand_in)
     import numba_dpex
 
-    numba_dpex.__path__ = [os.environ["NUMBA_DPEX_PACKAGE"]]  # for its tests
+    numba_dpex.__path__ = [os.environ["NUMBA_DPEX_PACKAGE"]]  # needed by its tests
     for name in ("config", "runtime", "runtime.context", "targets", "targets.dpjit_target"):
         module = _Nothing(f"numba_dpex.core.{name}")
         sys.modules[module.__name__] = module
@@ -51,7 +51,7 @@ _prepare()
 
 
 def exceptions() -> dict[str, str]:
-    """Reasons by test: a line that starts with ``#`` is the reason of the lines below it."""
+    """Return reasons by test: a line that starts with ``#`` is the reason of the lines below it."""
     reasons: dict[str, str] = {}
     reason = ""
     for line in EXCEPTIONS.read_text().splitlines():

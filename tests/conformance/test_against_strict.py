@@ -1,9 +1,9 @@
-"""The standard's reference: what array-api-strict accepts, dparray answers with the same dtype,
-shape and values.
+"""Comparison with array-api-strict, the reference of the standard.
 
-The names are walked: a function, operator or attribute of the standard that is missing, or is not
-called here, fails. Arguments are drawn by hypothesis: dtypes, shapes (empty ones too), axes, views
-with negative and permuted strides.
+dparray must return the same dtype, shape and values for all input that array-api-strict accepts.
+All names of the standard are checked: a function, operator or attribute that is missing, or is not
+called here, fails. Hypothesis draws the arguments: dtypes, shapes (also empty ones), axes, and
+views with negative and permuted strides.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# -- what is called -------------------------------------------------------------------------------
+# -- calls
+# ------------------------------------------------------------------------------------------
 
 ONE = names_in(
     """
@@ -63,7 +64,7 @@ AXES = names_in(
 
 
 class Drawn:
-    """What hypothesis draws for one call; the same for both modules, because it is kept.
+    """Values drawn by hypothesis for one call; they are stored, so that both modules get the same.
 
     Attributes:
         shape, own: the shape and the dtype of both arrays.
@@ -110,7 +111,7 @@ class Drawn:
 
     @property
     def of_its_kind(self) -> str:
-        """A dtype of the arrays' kind: between kinds the standard leaves casts open."""
+        """Draw a dtype of the arrays' kind: the standard does not specify casts between kinds."""
         names = [name for name in DTYPES if np.dtype(name).kind == np.dtype(self.own).kind]
         return self("of_its_kind", st.sampled_from(names))
 
@@ -128,7 +129,9 @@ def flat(xp: Any, x: Any) -> Any:
 
 
 def one_of_each(results: Any) -> tuple[Any, ...]:
-    """Named tuples as plain ones, without the positions, which the standard leaves open."""
+    """Convert named tuples to plain ones, without positions, which the standard does not
+    specify.
+    """
     return tuple(
         getattr(results, name)
         for name in ("values", "inverse_indices", "counts")
@@ -136,7 +139,8 @@ def one_of_each(results: Any) -> tuple[Any, ...]:
     )
 
 
-#: Takes a module, two arrays of one shape and dtype with at least one dimension, and what is drawn.
+#: Called with a module, two arrays of the same shape and dtype, and the drawn values. The arrays
+#: have at least one dimension.
 Call = Callable[[Any, Any, Any, Drawn], Any]
 CALLS: dict[str, Call] = {
     "arange": lambda xp, x, y, d: xp.arange(d.number, 9, d.count, dtype=xp.int32),
@@ -218,25 +222,25 @@ CALLS: dict[str, Call] = {
 
 
 def square(xp: Any, x: Any) -> Any:
-    """Square matrices of any matrices."""
+    """Make square matrices of any matrices."""
     return xp.matmul(x, xp.matrix_transpose(x))
 
 
 def positive(xp: Any, x: Any) -> Any:
-    """Hermitian positive definite matrices of any matrices, far from singular."""
+    """Make positive definite Hermitian matrices of any matrices, far from singular."""
     transposed = xp.matrix_transpose(x)
     adjoint = xp.conj(transposed) if xp.isdtype(x.dtype, "complex floating") else transposed
     return xp.matmul(x, adjoint) + xp.eye(x.shape[-2], dtype=x.dtype)
 
 
 def decomposed(xp: Any, x: Any) -> Any:
-    """What singular vectors give back, since each is determined up to its sign."""
+    """Multiply the singular vectors back, since each is determined only up to its sign."""
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     return s, xp.matmul(u * xp.astype(s, u.dtype)[..., None, :], vh)
 
 
 def eigen(xp: Any, x: Any) -> Any:
-    """What eigenvectors give back, since each is determined up to its sign."""
+    """Multiply the eigenvectors back, since each is determined only up to its sign."""
     values, vectors = xp.linalg.eigh(positive(xp, x))
     scaled = vectors * xp.astype(values, x.dtype)[..., None, :]
     adjoint = xp.linalg.inv(vectors)
@@ -248,7 +252,7 @@ def triangular(xp: Any, x: Any) -> Any:
     return q.shape, r.shape, xp.matmul(q, r)
 
 
-#: Of ``linalg``: the arrays have two or three dimensions.
+#: Functions of ``linalg``: the arrays have two or three dimensions.
 LINALG: dict[str, Call] = {
     "cholesky": lambda xp, x, y, d: xp.linalg.cholesky(positive(xp, x), upper=d.flag),
     "cross": lambda xp, x, y, d: xp.linalg.cross(
@@ -312,17 +316,17 @@ FFT: dict[str, Call] = {
     "rfftfreq": lambda xp, x, y, d: xp.fft.rfftfreq(d.count, d=0.5),
 }
 
-#: In array-api-strict's lists, but of a later version of the standard, or its own.
+#: In array-api-strict's lists, but of a later version of the standard, or not in the standard.
 NOT_THE_STANDARDS = {
     *("broadcast_shapes", "isin"),
     *("get_array_api_strict_flags", "set_array_api_strict_flags", "reset_array_api_strict_flags"),
 }
-#: Checked in a test of its own below.
+#: Checked in a separate test below.
 INSPECTION = {"__array_namespace_info__"}
 
 
 def functions_of(module: Any) -> set[str]:
-    """The functions of the standard that array-api-strict has in a namespace."""
+    """Return the functions of the standard that array-api-strict has in a namespace."""
     return {
         name
         for name in module.__all__
@@ -344,7 +348,8 @@ def test_every_name_of_the_standard_is_here() -> None:
         ] == []
 
 
-# -- how it is compared ---------------------------------------------------------------------------
+# -- comparison
+# -------------------------------------------------------------------------------------
 
 
 def to_numpy(value: Any) -> Any:
@@ -377,7 +382,7 @@ def assert_same(actual: Any, expected: Any, signed_zeros: bool = False) -> None:
 
 
 def view(values: np.ndarray, kind: str, **place: Any) -> dp.ndarray:
-    """An array of dparray with these values, laid out in one of several ways."""
+    """Return a dparray array with these values, in one of several layouts."""
     if kind == "reversed" and values.ndim:
         return dp.asarray(values[::-1].copy(), **place)[::-1]
     if kind == "transposed":
@@ -401,7 +406,7 @@ def compare(
     ways: Sequence[bool] = (True, False),
     signed_zeros: bool = False,
 ) -> None:
-    """Let both modules do it; only what the reference accepts counts."""
+    """Compare the results of both modules; only input that the reference accepts counts."""
     with np.errstate(all="ignore"):
         try:
             expected = to_numpy(call(strict, *[strict.asarray(value) for value in values]))
@@ -459,7 +464,8 @@ def test_special_values_of_one_array(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", REALS)
 def test_special_values_of_two_arrays(name: str, dtype: str) -> None:
     values = np.asarray(SPECIAL, dtype)
-    if name == "floor_divide":  # of infinities the standard allows other results than NumPy's
+    # the standard allows results for infinities that differ from NumPy's
+    if name == "floor_divide":
         values = values[np.isfinite(values)]
     compare(
         lambda xp, x, y: getattr(xp, name)(x, y), [values[:, None], values[None]], signed_zeros=True
@@ -503,7 +509,7 @@ def test_linear_algebra(name: str, data: st.DataObject) -> None:
 @settings(max_examples=examples(12), deadline=None)
 @given(data=st.data())
 def test_transforms(name: str, data: st.DataObject) -> None:
-    # NumPy's transforms to real numbers read memory behind an input without elements.
+    # NumPy's transforms to real numbers read out of bounds if the input has no elements.
     _check(FFT[name], data, DTYPES, 1, int(name in ("hfft", "irfft", "irfftn")))
 
 
@@ -536,7 +542,7 @@ CONVERSIONS = names_in(
     bool complex float index int
     """
 )
-#: Called elsewhere in these tests, or what every object has.
+#: Called elsewhere in these tests, or attributes of every object.
 OTHER_METHODS = names_in(
     """
     array array_namespace dlpack dlpack_device getitem setitem iter hash repr str
@@ -638,7 +644,8 @@ def test_inspection() -> None:
         assert ours.dtypes(kind=kind).keys() == theirs.dtypes(kind=kind).keys()
 
 
-# -- placement: the reference has a second device, we have sub-devices -----------------------------
+# -- placement: the reference has a second device, dparray has sub-devices
+# --------------------------
 
 ALL_CALLS: dict[str, Call] = {
     **{name: lambda xp, x, y, d, name=name: getattr(xp, name)(x) for name in sorted(ONE | AXES)},
@@ -647,14 +654,14 @@ ALL_CALLS: dict[str, Call] = {
     **{f"linalg.{name}": call for name, call in LINALG.items()},
     **{f"fft.{name}": call for name, call in FFT.items()},
 }
-#: Make a new array on the default device, or no array at all.
+#: Functions that create an array on the default device, or return no array.
 WITHOUT_ARRAYS = {
     *("arange", "empty", "eye", "full", "linspace", "ones", "zeros", "fft.fftfreq", "fft.rfftfreq"),
 }
 
 
 class Fixed(Drawn):
-    """The simplest of what could be drawn; flags are off, so that both arrays are used."""
+    """The simplest of the possible draws; flags are off, so that both arrays are used."""
 
     def __init__(self, own: str) -> None:
         self.shape = (2, 2)
@@ -667,7 +674,7 @@ class Fixed(Drawn):
 @pytest.mark.parametrize("name", ALL_CALLS)
 @pytest.mark.parametrize("dtype", ["float64", "int64", "bool"])
 def test_placement(name: str, dtype: str) -> None:
-    """Results lie where inputs do; the reference refuses inputs on two devices, and so do we."""
+    """Results have the placement of the inputs; inputs on two devices raise in both modules."""
     values = np.asarray([[3, 1], [1, 2]]).astype(dtype)
     here, there = strict.Device("CPU_DEVICE"), strict.Device("device1")
     first, second = dp.Device("cpu").create_sub_devices(partition=1)
@@ -680,7 +687,7 @@ def test_placement(name: str, dtype: str) -> None:
             Fixed(dtype),
         )
     except (TypeError, ValueError):
-        return  # not for this dtype
+        return  # not supported for this dtype
     x, y = dp.asarray(values, device=second), dp.asarray(values, device=second)
     result = call(dp, x, y, Fixed(dtype))
     if name not in WITHOUT_ARRAYS:
@@ -692,6 +699,6 @@ def test_placement(name: str, dtype: str) -> None:
     except ValueError:
         pass
     else:
-        return  # it takes one array
+        return  # the function takes one array
     with pytest.raises(dp.ExecutionPlacementError):
         call(dp, dp.asarray(values, device=first), dp.asarray(values, device=second), Fixed(dtype))

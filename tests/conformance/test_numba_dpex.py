@@ -1,4 +1,4 @@
-"""numba-dpex's own kernel tests, in a process of their own."""
+"""numba-dpex's kernel tests, in a separate process."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HERE = Path(__file__).parent
 
 @pytest.fixture
 def its_package(tmp_path: Path) -> Path:
-    """The folder of numba-dpex's package, which is fetched for its tests and not installed.
+    """Return the folder of numba-dpex's package, which is fetched for its tests and not installed.
 
-    ``NUMBA_DPEX_PACKAGE`` names a folder that has been fetched before.
+    ``NUMBA_DPEX_PACKAGE`` names a folder with a package that is already there.
     """
     given = os.environ.get("NUMBA_DPEX_PACKAGE")
     if given:
         return Path(given)
-    # An environment that uv has made has no pip; one without the extra "dev" has no uv.
+    # An environment created by uv has no pip; one without the extra "dev" has no uv.
     installer = next((name for name in ("pip", "uv") if find_spec(name)), "")
     if not installer:
         pytest.skip("numba-dpex cannot be fetched: neither pip nor uv is installed")

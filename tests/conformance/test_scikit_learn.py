@@ -1,4 +1,4 @@
-"""scikit-learn's array API dispatch on dparray arrays gives what it gives on NumPy's."""
+"""scikit-learn's array API dispatch gives the same results for dparray and NumPy arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn asks for it, before SciPy is imported
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # scikit-learn requires it before SciPy is imported
 pytest.importorskip("sklearn")
 
 from sklearn import config_context, metrics

@@ -1,6 +1,6 @@
-"""SciPy in array API mode: functions that it writes in the standard run on dparray arrays.
+"""SciPy in array API mode: its functions written with the standard run on dparray arrays.
 
-SciPy reads its mode when it is imported, so it is tried in a process of its own.
+SciPy reads its mode when it is imported, so the test uses a separate process.
 """
 
 from __future__ import annotations

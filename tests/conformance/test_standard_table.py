@@ -20,7 +20,7 @@ from tests.benchmarks._timer import Timing  # noqa: E402
 strict.set_array_api_strict_flags(api_version="2025.12")
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks/project/benchmarks-functions.md"
-#: In array-api-strict's list, but of a later version of the standard, or its own.
+#: In array-api-strict's list, but of a later version of the standard, or not in the standard.
 NOT_THE_STANDARDS = {"broadcast_shapes", "isin"}
 
 

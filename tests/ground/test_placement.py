@@ -52,7 +52,7 @@ def refused(*queues: Queue) -> ExecutionPlacementError:
 def test_the_queue_of_the_inputs_decides() -> None:
     queue = Queue(GPU)
     assert common_placement("add", [("x", Array(queue))]) == Placement(queue, "device")
-    # An equal queue is the same place, whichever object says it.
+    # Equal queues are the same placement, even as different objects.
     pair = [("x1", Array(Queue(GPU))), ("x2", Array(queue))]
     assert common_placement("add", pair).queue == queue
 

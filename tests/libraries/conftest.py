@@ -1,4 +1,7 @@
-"""xarray makes index arrays and quantiles with NumPy, so its users allow copies of host data."""
+"""Settings for xarray, which creates index arrays and quantiles with NumPy.
+
+Its users must therefore allow copies of host data.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""array-api-extra and array-api-compat know the arrays by the standard alone."""
+"""array-api-extra and array-api-compat use the arrays through the standard only."""
 
 from __future__ import annotations
 

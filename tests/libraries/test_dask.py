@@ -1,4 +1,4 @@
-"""Dask's reductions and contractions compute on chunks that are arrays."""
+"""Dask's reductions and contractions compute on chunks that are dparray arrays."""
 
 from __future__ import annotations
 

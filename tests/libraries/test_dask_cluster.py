@@ -1,4 +1,4 @@
-"""Dask's workers are processes, each with a device: results, failures and memory are right."""
+"""Dask workers are processes with a device each: results, failures and memory are right."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def on_workers(client: Any, function: Callable[..., Any]) -> list[Any]:
 
 
 def computed(x: Any) -> Any:
-    """The result, or an error where a cluster hangs."""
+    """Return the result; raise an error if the cluster hangs."""
     return distributed.default_client().compute(x).result(timeout=60)
 
 
@@ -214,7 +214,7 @@ def test_sending_copies_nothing_on_a_cpu() -> None:
     assert np.shares_memory(np.frombuffer(frames[0], "f8"), np.from_dlpack(x))
     assert np.array_equal(deserialize(header, frames).asnumpy(), np.arange(1_000_000.0))
     del x
-    dp.zeros(1_000_000)  # memory that is on its way is not handed out again
+    dp.zeros(1_000_000)  # memory that is being sent is not reused
     assert np.frombuffer(frames[0], "f8")[-1] == 999_999
 
 
@@ -281,7 +281,7 @@ def test_a_queue_of_this_process_is_no_place_of_another() -> None:
 def test_a_sort_of_many_equal_halves() -> None:
     import dparray.dask
 
-    # NumPy's usual sort leaves them unsorted on some processors.
+    # NumPy's default sort leaves them unsorted on some processors.
     h = np.random.default_rng(0).choice(np.asarray([1.5, 2.5, -1.5, -1, 1, -2, 3], "f2"), 40_000)
     x = da.from_array(dp.asarray(h), chunks=1_000, asarray=False)
     ordered = dparray.dask.sort(x).compute(scheduler="synchronous")

@@ -1,4 +1,4 @@
-"""einops takes arrays as those of every library it knows."""
+"""einops accepts dparray arrays like those of every library it supports."""
 
 from __future__ import annotations
 

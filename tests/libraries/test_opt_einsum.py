@@ -1,4 +1,4 @@
-"""opt_einsum contracts arrays by their own tensordot and einsum."""
+"""opt_einsum contracts arrays with dparray's tensordot and einsum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of the page on SciPy functions: those that take arrays without a copy."""
+"""The table of the page on SciPy functions: functions that take arrays without a copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""xarray holds arrays, and its indexing, statistics, groups and interpolation compute on them."""
+"""xarray wraps arrays; its indexing, statistics, groups and interpolation compute on them."""
 
 from __future__ import annotations
 
