@@ -1,7 +1,7 @@
-"""What no module may have that dparray gives to a driver, read from its SPIR-V.
+"""Constructs that SPIR-V modules for drivers must not contain.
 
-Each rule is a fault of a driver's compiler, which is described where the module is kept from having
-it, in ``dparray/_compiler/spirv_worker.py``. This shares no code with that.
+Each rule is a fault of a driver's compiler. ``dparray/_compiler/spirv_worker.py`` describes each
+fault where it keeps modules free of the construct. This file shares no code with it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _EQUALITIES = (170, 171)
 _ORDERED = range(172, 180)
 _LOGICAL = range(164, 170)
 _XOR, _SELECT, _EXTENDED = 198, 169, 12
-_CONVERSIONS = (113, 114, 124, 170, 171)  # of integers, of bits; and comparisons that make Booleans
+_CONVERSIONS = (113, 114, 124, 170, 171)  # of integers and bits; and comparisons that give Booleans
 _FLOAT_SUMS = (129, 131, 133, 136)
 # Loads, calls, extended instructions, conversions of floats, divisions, atomics, group operations.
 _UNCOUNTED = {12, 57, 61, 109, 110, 124, *range(134, 142), *range(227, 243), *range(261, 272)}
 _STORE = 62
 _GROUP_OPERATIONS = range(261, 272)
 _GROUP_VOTES = range(261, 264)  # with broadcasts; the others name an operation before the value
-# Where the identifiers that an instruction uses are, if not in all words behind its result.
+# The positions of an instruction's identifiers, unless they are all words after its result.
 _USES = {12: (5, None), 61: (3, 4), 59: (3, 3), 79: (3, 5), 81: (3, 4), 82: (3, 5)}
 _WITHOUT_RESULT = {62, 63, 64, 224, 225, 228, 246, 247, 249, 250, 251, 253, 254, 255, 256, 257}
 
@@ -50,7 +50,9 @@ class _Instruction(NamedTuple):
 
 
 class _Function:
-    """The blocks of a function, in SPIR-V's order, in which a block follows those before it."""
+    """The blocks of a function in SPIR-V's order, in which a block follows those that dominate
+    it.
+    """
 
     def __init__(self, instructions: list[_Instruction]) -> None:
         self.made = {
@@ -69,7 +71,7 @@ class _Function:
         return end.words[2:4] if end.code == _CONDITIONAL else ()
 
     def loops(self) -> list[tuple[int, set[int], set[int]]]:
-        """The header, the blocks and the latches of each loop."""
+        """Yield the header, the blocks and the latches of each loop."""
         before: dict[int, list[int]] = {block: [] for block in self.order}
         latches: dict[int, set[int]] = {}
         for block in self.order:
@@ -99,9 +101,9 @@ class _Function:
         return found
 
     def is_counted(self, name: int, blocks: set[int], *, in_equality: bool) -> bool:
-        """Whether a driver might compute what a number is at each step of a loop.
+        """Return whether a driver might compute a number for each step of a loop.
 
-        An equality of an exclusive or and 0 is one of its operands.
+        An equality of an exclusive or and 0 counts as one of its operands.
         """
         for each in self.sources(name, blocks):
             one = self.made[each]
@@ -112,7 +114,7 @@ class _Function:
         return True
 
     def choices(self, value: int, blocks: set[int], phis: Collection[int]) -> set[int]:
-        """The values of which one is a value in a loop, with the phis of its header."""
+        """Return the values that a value in a loop is chosen from, with the phis of its header."""
         coming, seen, found = [value], set(), set()
         while coming:
             each = coming.pop()
@@ -134,7 +136,7 @@ class _Function:
         return found
 
     def is_chosen(self, phi: int, blocks: set[int], phis: Mapping[int, set[int]]) -> bool:
-        """Whether a phi's next value, or one that reaches it in more steps, is a choice."""
+        """Return whether a phi's next value, or one that reaches it in more steps, is a choice."""
         coming, seen = list(phis[phi]), {phi}
         while coming:
             found = self.choices(coming.pop(), blocks, phis.keys())
@@ -146,7 +148,7 @@ class _Function:
         return False
 
     def begins_hidden(self, phi: int, latches: set[int]) -> bool:
-        """Whether a phi's first value is a function's result, perhaps converted."""
+        """Return whether a phi's first value is a function's result, perhaps converted."""
         words = self.made[phi].words
         for value, place in zip(words[3::2], words[4::2], strict=True):
             if place in latches or self.made[phi].code != _PHI:
@@ -217,8 +219,9 @@ class _Function:
         return found
 
     def is_computed(self, name: int, blocks: set[int], phis: Mapping[int, set[int]]) -> bool:
-        """Whether a value is made of a loop's phis and not carried on; a call's result is not seen
-        through.
+        """Return whether a value is computed from a loop's phis and not carried on.
+
+        The results of calls are opaque.
         """
         carried = {each for nexts in phis.values() for each in nexts}
         if name in carried or self.made[name].code == _EXTENDED:
@@ -248,7 +251,7 @@ class _Function:
 
 
 def faults(spirv: bytes) -> list[str]:
-    """The rules that a module breaks, readable."""
+    """Return the rules that a module breaks, as text."""
     words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
     found, at, block = [], 5, 0
     function: list[_Instruction] = []

@@ -1,8 +1,8 @@
-"""What LLVM makes of plain kernels, and its SPIR-V back end cannot write, or writes wrongly.
+"""Plain kernels that LLVM turns into modules which its SPIR-V back end cannot write correctly.
 
-Each kernel here is the shortest that meets one of the traps; where the cure is taken away, the
-module is refused, or the numbers are others. The rules for texts of modules are in
-``test_passes.py``, those for the process that writes them in ``test_spirv_worker.py``.
+Each kernel here is the shortest that meets one of the problems. Without the workaround the module
+is refused, or the numbers are wrong. ``test_passes.py`` tests the rules for texts of modules, and
+``test_spirv_worker.py`` the process that writes them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def module_of(kernel: Any) -> str:
-    """The LLVM module of a kernel that was launched."""
+    """Return the LLVM module of a kernel that was launched."""
     (compiled,) = kernel._kernels.values()
     return compiled.llvm
 
@@ -72,7 +72,7 @@ def closed_form(item: dp.Item, n: Any, out: Any) -> None:
 
 
 def test_sums_over_a_loop_are_counted_in_64_bits() -> None:
-    # As a closed form, they are products of 65 bits and more.
+    # In closed form, they are products of 65 bits and more.
     n = np.array([0, 1, 2, 1000, 70_000, 200_000])
     out = dp.zeros(n.size, dtype="int64")
     closed_form[n.size](dp.asarray(n), out)
@@ -84,7 +84,7 @@ def test_sums_over_a_loop_are_counted_in_64_bits() -> None:
 @dp.kernel
 def cut_to_bytes(item: dp.Item, x: Any, out: Any, width: dp.constexpr) -> None:
     i = item.get_id(0)
-    # LLVM loads bytes where only one element is cut.
+    # LLVM loads bytes where a single element is truncated.
     out[i, 0] = np.int8(dp.vec_load(x, i, width)[1])
     out[i, 1] = dp.vec_load(x, i, width).astype(np.int16)[width - 1]
 
@@ -146,7 +146,7 @@ def one_of_many(item: dp.Item, x: Any, out: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint64"])
 def test_a_set_of_numbers_is_no_bit_map_of_an_odd_width(dtype: str) -> None:
-    # LLVM makes a number of 22 bits of it, and the back end one of 32 whose upper bits are any.
+    # LLVM makes a 22-bit integer of it, and the back end a 32-bit one with arbitrary upper bits.
     x = np.arange(-30, 60).astype(dtype)
     out = dp.zeros(x.size, dtype="int32")
     one_of_many[x.size](dp.asarray(x), out)
@@ -154,7 +154,7 @@ def test_a_set_of_numbers_is_no_bit_map_of_an_odd_width(dtype: str) -> None:
 
 
 def test_integers_of_odd_widths_have_these_widths() -> None:
-    # The back end makes more bits of them, with what was above.
+    # The back end widens it and keeps the bits that were above.
     text = """
 target triple = "spirv64-unknown-unknown"
 define spir_kernel void @k(ptr addrspace(1) %x) {
@@ -197,7 +197,7 @@ def test_choices_of_constants_are_right_whatever_table_they_become() -> None:
     table[x.size](dp.asarray(x), out)
     known = {0: 17.25, 1: -3.5, 2: 1e9, 3: 0.125, 4: 42.0, 5: -7.75}
     assert out.tolist() == [known.get(int(one), 0.0) for one in x]
-    # A table in the memory of a work-item would be copied for each of them.
+    # A table in private memory would be copied for each work-item.
     assert not re.search(r"^@\S+ = [^\n]*addrspace\(0\)", module_of(table), re.M)
     assert not re.search(r"^@[^=]+= (?:\w+ )*constant \[", module_of(table), re.M)
 
@@ -229,7 +229,7 @@ def sums_that_fit(item: dp.Item, x: Any, y: Any, out: Any) -> None:
 
 
 def test_a_sum_that_does_not_fit_is_found() -> None:
-    # LLVM makes a sum of 32 bits of it that says whether it overflows, which SPIR-V has not.
+    # LLVM makes it a 32-bit sum that reports overflow, which SPIR-V does not have.
     x = np.array([1, 2**31 - 1, -(2**31), 2**31 - 1, -7], "int32")
     y = np.array([1, 1, -1, -(2**31), 2**31 - 1], "int32")
     out = dp.zeros(5, dtype="int32")
@@ -252,7 +252,7 @@ def chosen_by_33_bits(item: dp.Item, x: Any, out: Any) -> None:
 
 
 def test_numbers_of_33_bits_are_told_apart_in_64() -> None:
-    # Of a target whose numbers LLVM does not know, it would be a switch on 33.
+    # For a target whose integers LLVM does not know, it would be a switch on 33.
     x = np.array([1, 7, 2**32 + 3, 99, 3, 1 - 2**33, 7 + 2**32])
     out = dp.full(x.size, 0.5)
     chosen_by_33_bits[x.size](dp.asarray(x), out)
@@ -299,7 +299,7 @@ def strided(item: dp.Item, x: Any, out: Any) -> None:
 
 
 def test_views_of_views_stay_in_their_memory() -> None:
-    # Numba's own addition to an address forgets which memory it is in.
+    # Numba's address arithmetic loses the address space.
     x = np.arange(48.0).reshape(6, 8)[:, ::2]
     out = dp.zeros(6)
     strided[6](dp.asarray(np.arange(48.0).reshape(6, 8))[:, ::2], out)
@@ -330,7 +330,7 @@ def guarded_norm(item: dp.NdItem, x: Any, out: Any, width: Any) -> None:
 
 @pytest.mark.parametrize(("kernel", "function"), [(one_norm, np.abs), (guarded_norm, np.sin)])
 def test_work_items_may_all_do_the_same(kernel: Any, function: Any) -> None:
-    # Intel's CPU driver ends the process unless the place of the store is hidden.
+    # Intel's CPU driver ends the process unless the address of the store is hidden.
     x = np.arange(36, dtype="float32")
     out = dp.zeros(1, dtype="float32")
     kernel[dp.NdRange(64, 64)](dp.asarray(x), out, np.uint64(12))
@@ -371,7 +371,7 @@ def smallest(item: dp.NdItem, x: Any, out: Any) -> None:
 
 
 def test_minima_and_maxima_are_pythons_where_there_is_nan() -> None:
-    # As llvm.minimum and llvm.maximum they would lose it.
+    # As llvm.minimum and llvm.maximum they would lose NaN.
     x = np.array([np.nan, 0, 2, np.inf], np.float32)
     out, wanted = dp.zeros(4, dtype="float32"), np.zeros(4, np.float32)
     smallest[dp.NdRange(4, 4)](dp.asarray(x), out)
@@ -444,7 +444,7 @@ def vectors_across_barriers(item: dp.NdItem, x: Any, out: Any, n: Any) -> None:
 @pytest.mark.parametrize("kernel", [vectors_across_a_group_algorithm, vectors_across_barriers])
 @pytest.mark.parametrize("group", [1, 6, 16])
 def test_private_memory_of_long_vectors_outlasts_a_barrier(kernel: Any, group: int) -> None:
-    # Aligned to 128 bytes, as LLVM has it, its place is lost: the process ends.
+    # With LLVM's alignment of 128 bytes, the address is wrong and the process ends.
     x, wanted = np.arange(3 * group + 20), np.zeros(3 * group, "int64")
     out = dp.zeros(3 * group, dtype="int64")
     dp.call_kernel(kernel, dp.NdRange((3 * group,), (group,)), dp.asarray(x), out, 3)
@@ -453,7 +453,7 @@ def test_private_memory_of_long_vectors_outlasts_a_barrier(kernel: Any, group: i
     assert ", align 128\n" not in module_of(kernel)
 
 
-# Each is run in a process of its own, which the processor ends where the cure is missing.
+# Each runs in a separate process, because the driver ends it if the workaround is missing.
 _COMPLEMENTS = {
     "~min(min(x[i], x[i + 1]), x[i + 2])": "of three",
     "~dp.vec_load(x, i, 16).min()": "of a vector",
@@ -566,7 +566,7 @@ attributes #0 = {{ nounwind }}
 
 
 def language_of(spirv: bytes) -> tuple[int, ...]:
-    """The language that a module says it was written in, and its version."""
+    """Return the source language that a module declares, and its version."""
     words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
     at = 5
     while words[at] & 0xFFFF != _OP_SOURCE:
@@ -579,8 +579,8 @@ _OPENCL_C = 3
 
 
 def test_modules_are_opencl_c() -> None:
-    # Of another language, as LLVM writes it by itself, Intel's CPU driver makes no vectors of
-    # ranges of two dimensions: a stencil takes 16 times as long.
+    # For the language that LLVM writes by default, Intel's CPU driver does not vectorize
+    # two-dimensional ranges: a stencil takes 16 times as long.
     two_exits[1](dp.zeros(1, dtype="int64"), 1, 1)
     assert {language_of(each.spirv) for each in two_exits._kernels.values()} == {
         (_OPENCL_C, 300000)
@@ -590,8 +590,8 @@ def test_modules_are_opencl_c() -> None:
     assert language_of(generated.spirv) == (_OPENCL_C, 300000)
 
 
-# Numbers that leave loops. Intel's CPU driver vectorizes the loops of the kernel that it keeps for
-# the last work-items; so ranges that no power of two divides show its faults.
+# Numbers that leave loops. Intel's CPU driver vectorizes the loops of the remainder kernel for the
+# last work-items, so ranges that are not divisible by a power of two show its faults.
 
 
 @dp.device_func
@@ -810,7 +810,7 @@ def test_numbers_that_leave_loops_are_those_of_the_last_step(kernel: Any, dtype:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["int", "np.float64"])
 def test_values_that_change_places_in_loops(kind: str, tmp_path: Path) -> None:
-    # In a process of its own, which the driver ends where a phi's next value is another phi.
+    # A separate process, because the driver ends it if a phi's next value is another phi.
     program = tmp_path / "program.py"
     texts = (_SWAP.format(kind, text, name) for text in _SWAPS.values() for name in "ab")
     program.write_text("\n".join(texts))
@@ -843,7 +843,7 @@ _ODD_OPERATIONS = {
 
 
 def _odd_integers(bits: int) -> str:
-    """A kernel of which each work-item computes all of these of two integers of odd widths."""
+    """Return a kernel whose work-items compute all of these of two integers of odd widths."""
     lines = [
         "  %id = call spir_func i64 @_Z13get_global_idj(i32 0)",
         *(f"  %at.{x} = getelementptr i64, ptr addrspace(1) %{x}, i64 %id" for x in "ab"),
@@ -932,7 +932,7 @@ _SWITCH = 251
 
 
 def test_a_set_of_numbers_is_no_switch() -> None:
-    # The compiler of Intel's GPUs ends the process where labels share a block that has a phi.
+    # Intel's GPU compiler ends the process if labels share a block that has a phi.
     x = np.array([1, 4, 5, 9, -1, 0], "int8")
     out = dp.zeros(6, dtype="int64")
     one_of_some[6](dp.asarray(x), out)
@@ -942,7 +942,7 @@ def test_a_set_of_numbers_is_no_switch() -> None:
 
 
 def test_sums_that_are_compared_have_no_carry() -> None:
-    # The compiler of Intel's GPUs ends the process at them.
+    # Intel's GPU compiler ends the process at these instructions.
     text = f"""
 target triple = "{spirv_worker.TRIPLE}"
 define spir_kernel void @k(ptr addrspace(1) %x) {{
@@ -958,7 +958,7 @@ define spir_kernel void @k(ptr addrspace(1) %x) {{
 
 
 def opcodes(spirv: bytes) -> set[int]:
-    """The numbers of a module's instructions."""
+    """Yield the opcodes of a module's instructions."""
     words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
     at, found = 5, set()
     while at < len(words):
@@ -993,7 +993,7 @@ def kept(item, n, x, out):
 def test_what_a_loop_keeps_or_sets_is_each_work_items(
     loop: str, first: str, value: str, condition: str, tmp_path: Path
 ) -> None:
-    # One work-item's was taken for all where the next loop begins with it.
+    # One work-item's number was used for all where the next loop begins with it.
     text = _KEPT.format(loop=loop, first=first, value=value, condition=condition)
     program = tmp_path / "kept.py"
     program.write_text(text)
@@ -1013,7 +1013,7 @@ def test_what_a_loop_keeps_or_sets_is_each_work_items(
     np.testing.assert_array_equal(out.asnumpy(), wanted)
 
 
-# --- what work-items do together ------------------------------------------------------------------
+# --- collective operations ------------------------------------------------------------------------
 
 
 @dp.kernel
@@ -1159,7 +1159,7 @@ def continues_in_the_last_statement(item: dp.NdItem, out: Any) -> None:
     ],
 )
 def test_work_items_that_continue_meet_the_others(kernel: Any, size: int) -> None:
-    # CPython compiles the condition of a loop twice, and ``continue`` goes to the first.
+    # CPython compiles the condition of a loop twice, and ``continue`` jumps to the first copy.
     group = min(size, 16)
     out, wanted = dp.full(size, -1, dtype="int64"), np.zeros(size, "int64")
     dp.call_kernel(kernel, dp.NdRange(size, group), out)

@@ -1,4 +1,4 @@
-"""The disk cache: whole entries or none, whatever processes and disks do."""
+"""The disk cache: an entry is complete or absent, whatever processes and disks do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache of the test's own."""
+    """Create an empty cache for the test."""
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(cache, "_state", cache._State())
     return tmp_path / "cache"
@@ -39,7 +39,7 @@ def entry(place: Path, number: int) -> Path:
 
 
 def contents(place: Path) -> list[str]:
-    """The names of what is in the folder of entries, but for the secret."""
+    """Return the names in the folder of entries, except the secret."""
     return sorted(path.name for path in (place / "kernels-2").iterdir() if path.name != "secret")
 
 
@@ -164,7 +164,7 @@ def test_entries_and_leftovers_of_the_future_age_like_others(place: Path) -> Non
         os.utime(path, (later, later))
     assert cache.load(key(0)) == b"x"
     assert entry(place, 0).stat().st_mtime < later
-    cache.set_limit(cache.set_limit(0))  # the next save looks over the directory
+    cache.set_limit(cache.set_limit(0))  # the next save scans the directory
     cache.save(key(1), b"x")
     assert not leftover.exists()
 
@@ -214,7 +214,8 @@ def test_what_a_dead_process_left_is_removed_after_a_while(place: Path) -> None:
     assert young.exists()
 
 
-# --- whose files they are ------------------------------------------------------------------------
+# --- ownership of files
+# ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["movie.mkv.part", "notes.kernel", "secret", f"{key(7)}.kernel"])
@@ -227,7 +228,7 @@ def test_users_files_stay(place: Path, name: str) -> None:
         path.write_bytes(b"mine")
         os.utime(path, (1, 1))
     cache.set_limit(cache.set_limit(0))
-    cache.save(key(2), b"x")  # tidies up
+    cache.save(key(2), b"x")  # removes old files
     assert cache.clear() == 2
     assert [path.read_bytes() for path in names] == [b"mine"] * len(names)
 
@@ -250,7 +251,7 @@ def test_an_entry_is_no_other_keys(place: Path) -> None:
     entry(place, 1).write_bytes(entry(place, 2).read_bytes())
     assert cache.load(key(1)) is None
     text = entry(place, 2).read_bytes().replace(key(2).encode(), key(1).encode())
-    entry(place, 1).write_bytes(text)  # the key in it, too, but not the digest
+    entry(place, 1).write_bytes(text)  # the key in it matches, but not the digest
     assert cache.load(key(1)) is None
     assert cache.load(key(2)) == b"two"
 
@@ -369,7 +370,7 @@ sys.exit(wrong)
 
 def start(place: Path, program: str) -> subprocess.Popen[bytes]:
     environment = dict(os.environ, DPARRAY_CACHE_DIR=str(place), PYTHONPATH=str(ROOT))
-    # The package's __init__ loads the whole stack; these processes need the cache only.
+    # The package's __init__ loads all dependencies; these processes need only the cache.
     prelude = (
         "import sys, types; package = types.ModuleType('dparray'); "
         f"package.__path__ = [{str(ROOT / 'dparray')!r}]; sys.modules['dparray'] = package\n"

@@ -1,4 +1,4 @@
-"""What a driver built of a kernel is kept on disk, and loaded from there."""
+"""The driver's build of a kernel is stored on disk, and loaded from there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = needs_opencl
 
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """How each program was made, with an empty disk cache."""
+    """Record how each program was created, with an empty disk cache."""
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
     made: list[str] = []
 
@@ -66,7 +66,7 @@ def make_scale(factor: int, **options: Any) -> Any:
 
 
 def scaled(factor: int, device: Any = None, **options: Any) -> np.ndarray:
-    """What a kernel that no memory knows, as in a new process, leaves in 0, 1, 2, 3."""
+    """Return the result for 0, 1, 2, 3 of a kernel that is not in memory, as in a new process."""
     compile.forget()
     x = dp.arange(4, device=device)
     make_scale(factor, **options)[4](x)
@@ -149,7 +149,7 @@ def test_without_the_functions_that_load_binaries_modules_are_built(
 
 @pytest.mark.slow
 def test_what_builds_a_program_is_not_kept(builds: list[str]) -> None:
-    """A program that a driver built holds more than a megabyte; a process may make hundreds."""
+    """A driver's program holds more than a megabyte after a build; a process may build hundreds."""
 
     def resident() -> int:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -225,7 +225,7 @@ def test_the_driver_starts_its_compiler_while_the_first_kernel_is_compiled(tmp_p
     finished = subprocess.run(
         [sys.executable, "-c", _FIRST], env=environment, capture_output=True, text=True
     )
-    # The last one is built when the interpreter ends, and starts no threads any more.
+    # The last one is built when the interpreter ends, and must not start threads.
     assert finished.stdout.split() == ["[3.0,", "3.0,", "3.0]"], finished.stderr
 
 
@@ -241,10 +241,10 @@ def test_the_driver_lets_go_of_kernels_that_are_gone(shared_by: int) -> None:
         queue = dpctl.SyclQueue(dpctl.SyclContext(parts), parts[0])
 
     def build(count: int) -> int:
-        """The bytes that the process holds after some more kernels were built, and dropped."""
+        """Return the bytes that the process holds after more kernels were built and dropped."""
         for _ in range(count):
             Kernel.from_bytes(compiled.to_bytes()).built_for(queue)
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
     before = build(20)
-    assert build(60) - before < 10e6  # kept, they have half a megabyte each, and more
+    assert build(60) - before < 10e6  # if they were kept, each would take half a megabyte or more

@@ -1,4 +1,4 @@
-"""What is compiled when: once for each kernel and types, in memory and on disk."""
+"""When kernels are compiled: once for each kernel and types, in memory and on disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[tuple[str, str]]]:
-    """Names and origins of the kernels that were made, with an empty disk cache."""
+    """Record names and origins of compiled kernels, with an empty disk cache."""
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
     events: list[tuple[str, str]] = []
 
@@ -64,7 +64,7 @@ def test_a_repeated_launch_compiles_nothing(compiled: list[Any]) -> None:
 def test_no_kernel_makes_the_next_one_cost_more(
     compiled: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process is not forked, and what the compiler looks through does not grow."""
+    """The process is not forked, and the lists that the compiler searches do not grow."""
     x = dp.ones(4, dtype="int64")
     make_scale(1010)[4](x)
     context = importlib.import_module("dparray._compiler.target").descriptor.target_context
@@ -80,7 +80,7 @@ def test_no_kernel_makes_the_next_one_cost_more(
     for factor in (1011, 1012, 1013):
         make_scale(factor)[4](x)
         known.append(sum(len(overloads.versions) for overloads in context._defns.values()))
-    assert spawned == []  # the helper that writes kernels runs already
+    assert spawned == []  # the helper that writes kernels is already running
     assert known == known[:1] * 3
     assert len(compiled) == 4
 
@@ -133,7 +133,9 @@ def test_a_changed_device_function_is_another_kernel(compiled: list[Any]) -> Non
 
 
 def test_a_launch_follows_what_was_assigned_anew(compiled: list[Any]) -> None:
-    """As in a notebook, where a cell with a constant or a device function is run again."""
+    """This happens in a notebook when a cell with a constant or a device function is executed
+    again.
+    """
     scope: dict[str, Any] = {"dp": dp, "N": 3}
     define = "@dp.device_func\ndef grow(v):\n    return v {} N\n"
     exec(define.format("+"), scope)
@@ -324,7 +326,7 @@ def test_memory_keeps_a_bounded_number_of_kernels(
     for factor in (*factors, factors[2], factors[0]):
         make_scale(factor)[2](dp.ones(2, dtype="int64"))
     assert memory.stats().count == 2
-    # The oldest came back from disk, the youngest never left.
+    # The oldest entry was loaded from disk again; the youngest was never dropped.
     assert [origin for _, origin in compiled] == ["compiled"] * 3 + ["disk"]
 
 
@@ -364,7 +366,7 @@ def test_threads_may_compile_and_launch_at_once(compiled: list[Any]) -> None:
 
 
 def test_kernels_that_name_classes_import_no_lists_of_numba(tmp_path: Path) -> None:
-    """Numba asks of each class whether it is one of its typed lists, and imports them for that."""
+    """Numba checks whether each class is one of its typed lists, and imports them for that."""
     program = tmp_path / "program.py"
     program.write_text(
         "import sys\n"

@@ -1,4 +1,4 @@
-"""``dp.config.debug``: indices are checked, and a fault names kernel, line, index and shape."""
+"""``dp.config.debug``: indices are checked, and an error names kernel, line, index and shape."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_a_kernel_whose_source_is_not_at_hand_is_launched_with_a_warning(tmp_pat
         scope["typed"][2](x)
     assert caught[0].filename == __file__
     assert x.tolist() == [3, 3]
-    scope["typed"][2](x)  # it is said once
+    scope["typed"][2](x)  # reported once
     with pytest.raises(dp.KernelError, match=r"its source is not at hand \(<string>:1\)"):
         _ = scope["typed"].source
 

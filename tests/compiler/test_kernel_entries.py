@@ -1,4 +1,4 @@
-"""What the disk cache holds of a kernel: other bytes are refused with an error that is a miss."""
+"""Kernels in the disk cache: invalid bytes raise an error that counts as a cache miss."""
 
 from __future__ import annotations
 

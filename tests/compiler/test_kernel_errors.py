@@ -1,4 +1,4 @@
-"""A kernel that does not compile: its own line, a caret, what to use instead."""
+"""A kernel that does not compile: the error shows its line, a caret, and what to use instead."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_values_of_globals_and_captures_count(one: Any, other: Any) -> None:
 
 
 def test_closures_of_one_function_differ_by_what_they_capture() -> None:
-    """numba-dpex issue 897: they met in its cache, and results were wrong."""
+    """numba-dpex issue 897: they had the same key in its cache, and results were wrong."""
 
     def make_kernel(scale: Any) -> Callable[..., None]:
         def kernel(item: Any, x: Any) -> None:
@@ -133,7 +133,7 @@ def test_attributes_that_the_function_does_not_use_do_not_count(
 
 
 class Compiled:
-    """As device functions look."""
+    """Imitate a device function."""
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         self.py_func = function
@@ -206,7 +206,7 @@ class Hidden(int):
 
 
 ENUMERATED = [
-    # What repr shows of each pair is the same.
+    # Both values of each pair have the same repr.
     (np.array([0.1, 2.0]), np.array([0.1 + 1e-10, 2.0])),
     (np.zeros(2000), np.eye(1, 2000, 1000)[0]),
     (Rounded(1.25), Rounded(1.5)),

@@ -1,4 +1,4 @@
-"""No module of the library has what a driver's compiler spoils or ends at."""
+"""No module of the library contains code that a driver's compiler handles wrongly."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ with limits.force("fused"):
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [_LIBRARY, _TILE], ids=["library", "tile"])
 def test_no_module_of_the_library_breaks_a_rule(text: str, tmp_path: Path) -> None:
-    # A new process with an empty cache, so that all are compiled.
+    # A new process with an empty cache, so that all kernels are compiled.
     environment = dict(
         os.environ,
         PYTHONPATH=os.pathsep.join((str(ROOT), str(ROOT / "tests" / "tilelang"))),

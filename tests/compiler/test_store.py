@@ -1,4 +1,4 @@
-"""The store of kernels that a wheel brings: found where it fits, and nowhere else."""
+"""The bundled precompiled kernels of a wheel: used where they fit, and nowhere else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TYPES = (str(TypeKey("item", ndim=1)), str(TypeKey("array", "f4", 1, "C")))
 
 @pytest.fixture
 def file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """Where a store is looked for, with an empty cache on disk and nothing in memory."""
+    """Return the path of the bundled kernels, with an empty disk cache and nothing in memory."""
     path = tmp_path / "test.store"
     monkeypatch.setenv("DPARRAY_KERNEL_STORE", str(path))
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
@@ -39,7 +39,7 @@ def file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def origins_of(source: str) -> list[str]:
-    """Where the kernel of a text comes from, for a process that has none in memory."""
+    """Return where a text's kernel comes from in a process that has none in memory."""
     found: list[str] = []
 
     def note(event: str, **values: Any) -> None:
@@ -74,7 +74,7 @@ def test_a_kernel_of_the_store_is_not_compiled(file: Path) -> None:
     assert store.count() == 5
     assert [origins_of(source) for source in sources] == [["disk"]] * 5
     assert origins_of(TEXT.format(6)) == ["compiled"]
-    assert len(list(file.parent.rglob("*.kernel"))) == 1  # what the store has is not kept twice
+    assert len(list(file.parent.rglob("*.kernel"))) == 1  # bundled kernels are not stored twice
 
 
 def test_what_the_store_has_is_what_compiling_gives(file: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_damaged_store_has_no_kernels(file: Path, damage: str) -> None:
 
 
 def test_keys_of_the_store_tell_what_they_are_of() -> None:
-    """By the factory's values, not by the Python that made its code."""
+    """Keys contain the factory's values, not the Python version that compiled its code."""
 
     def keyed(function: Any, types: tuple[str, ...] = TYPES, **options: Any) -> str | None:
         return key.stored_kernel_key(getattr(function, "py_func", function), types, options)

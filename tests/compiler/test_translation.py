@@ -1,4 +1,4 @@
-"""Generated text becomes LLVM's without Numba, and means what it means to Numba."""
+"""Generated text is translated to LLVM IR without Numba, and has the same meaning as with Numba."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import dparray as dp
 from dparray._codegen.elementwise import function_of
 from dparray._compiler import compile, translation
 
-# Operands of all kinds beside each other, and what is written beside them.
+# Operands of all kinds in combination, also with literals.
 EXPRESSIONS = [
     "{0} // {1}",
     "{0} % {1}",
@@ -54,7 +54,7 @@ PAIRS = [
     ("uint64", "uint64"),
     ("int64", "int64"),
 ]
-# Nothing generated divides one by the other, or chooses one of them.
+# Generated code never divides one by the other, nor chooses one of them.
 MIXED = {("int64", "uint64"), ("uint64", "int32")}
 VALUES = [-128, -9, -7, -1, 0, 1, 2, 3, 7, 100]
 
