@@ -1,4 +1,4 @@
-"""Which arrays the host computes at once: by their bytes, and whether their elements lie apart."""
+"""Which arrays the host computes eagerly: the size in bytes and the strides decide."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dparray._evaluate import limits
 
 @pytest.fixture(autouse=True)
 def usual() -> Iterator[None]:
-    """Terms of a machine of three cores, by which 117 647 additions are computed at once."""
+    """Return the cost model of a machine with 3 cores, which computes 117,647 additions eagerly."""
     terms = {"launch": 30e-6, "wake": 15e-6, "operation": 0.17e-9, "cores": 3.0}
     with dp.config.override(cost_model=terms):
         assert limits.host_elements == 117_647

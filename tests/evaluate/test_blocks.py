@@ -1,4 +1,4 @@
-"""Arrays read across their rows, against NumPy: the kernels whose work-items compute blocks."""
+"""Kernels whose work-items compute blocks, for arrays read across their rows: NumPy's values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users' functions in expressions: they fuse like any operation, with the values they refer to."""
+"""User-defined functions in expressions: they fuse like any operation, with captured values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``dp.config.fp_contract``: one rounding of a multiply-add where it is on, else NumPy's two."""
+"""``dp.config.fp_contract``: multiply-add rounds once if it is on, and twice as in NumPy if not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("fused")
 
 
 def operands(dtype: str) -> list[np.ndarray]:
-    """Factors, and the negated product rounded: a multiply-add of one rounding is not 0."""
+    """Return factors and the negated rounded product: a fused multiply-add of them is not 0."""
     a, b = np.random.default_rng(0).normal(size=(2, SIZE)).astype(dtype)
     return [a, b, -(a * b)]
 
@@ -87,7 +87,7 @@ STEPS = ("add", "subtract", "multiply", "divide", "square", "negative", "sqrt", 
 def test_lazy_eager_and_numpy_agree_in_every_bit(
     dtype: str, steps: list[tuple[str, int, int]]
 ) -> None:
-    """Of operations that IEEE 754 rounds in one way."""
+    """This holds for operations whose rounding IEEE 754 defines."""
     start = operands(dtype)
 
     def results(xp: Any, values: list[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Inner values that are referenced from outside an expression are told from those that are not."""
+"""Inner values that are referenced from outside an expression are distinguished from others."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_write_computes_first_what_another_expression_reads() -> None:
 def test_a_write_that_fails_leaves_the_readers_noted_down(
     executor: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is pending and reads the memory is computed before the next write all the same."""
+    """Pending expressions that read the memory are still computed before the next write."""
     numbers = np.arange(200_000.0)
     x = dp.asarray(numbers)
 

@@ -17,7 +17,7 @@ from dparray._evaluate.plan import KernelEntry
 
 @pytest.fixture(autouse=True)
 def eager() -> Iterator[None]:
-    """Each structure is compiled when it is met; the host computes nothing."""
+    """Compile each new structure immediately; the host computes nothing."""
     with limits.force("fused"), dp.config.override(lazy=False, host_tier=False):
         yield
 

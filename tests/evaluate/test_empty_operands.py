@@ -1,4 +1,4 @@
-"""Arrays of no elements in expressions: they take nothing from whoever shares their operands."""
+"""Empty arrays in expressions: they do not affect other users of their operands."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import pytest
 
 import dparray as dp
 
-LONG = 20_000  # beyond what the host computes
+LONG = 20_000  # too large for the host to compute
 
 VALUES = 1 + np.cos(np.arange(LONG)) / 1000  # so that their product is about 1
 
 REDUCTIONS = ("sum", "prod", "max", "min", "mean", "var", "any", "argmax")
 
-# What is made of an array `e` of no elements and a pending reduction `p` with kept dimensions.
+# Expressions of an empty array `e` and a pending reduction `p` with kept dimensions.
 READERS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "elementwise": lambda xp, e, p: e / p,
     "chain": lambda xp, e, p: xp.sqrt(e - p) * p,
@@ -41,7 +41,7 @@ def check(found: Any, expected: Any) -> None:
 def test_a_pending_reduction_outlives_an_empty_reader(
     reduction: str, reader: str, lazy: bool, host_tier: bool
 ) -> None:
-    """Evaluating an expression of no elements leaves the values in it to be computed."""
+    """Evaluating an empty expression leaves its inner values pending."""
     values = VALUES
     with dp.config.override(lazy=lazy, host_tier=host_tier):
         x = dp.asarray(values)
@@ -65,7 +65,7 @@ def test_stores_to_no_elements_leave_what_they_read(queue: Any) -> None:
     x[:0] = quotient
     np.add(x[:0], largest, out=x[7:7])
     x[x < 0] = 1.0
-    x[:] = 0.0  # what read the old values has to be computed now
+    x[:] = 0.0  # readers of the old values have to be computed now
     check(largest, values.max(keepdims=True))
     check(total, values.sum(keepdims=True))
     check(doubled, values * 2)
@@ -89,7 +89,7 @@ def test_several_roots_of_which_some_are_empty(queue: Any) -> None:
 
 
 def test_explain_says_that_nothing_is_computed_for_no_elements() -> None:
-    """The plan of an empty expression holds no kernel for the reduction that it reads."""
+    """The plan of an empty expression has no kernel for the reduction that it reads."""
     x = dp.ones(LONG)
     total = x.sum(keepdims=True)
     plan = dp.explain(x[:0] / total)
@@ -102,7 +102,7 @@ STEPS = ("reduce", "reduce", "binary", "binary", "where", "slice", "write", "rea
 
 
 class Program:
-    """A random program on arrays and on their mirrors in NumPy, which may be empty."""
+    """A random program on arrays and their NumPy mirrors, which may be empty."""
 
     def __init__(self, seed: int, queue: Any) -> None:
         self.random = random.Random(seed)
@@ -115,7 +115,7 @@ class Program:
         return self.random.choice(self.arrays)
 
     def partner(self, host: np.ndarray) -> tuple[Any, Any]:
-        """An array that broadcasts with one, or a number."""
+        """Return an array that broadcasts with a given one, or a number."""
         fitting = [pair for pair in self.arrays if _result_shape(pair[1], host) is not None]
         return self.random.choice([*fitting, (0.5, 0.5)])
 
@@ -153,7 +153,7 @@ class Program:
             check(x, host)
 
     def add(self, x: dp.ndarray, host: Any) -> None:
-        # Values that grow without a bound would differ in their last bits only.
+        # Values that grow without a bound would differ, but only in their last bits.
         if host.size and not np.all(np.abs(np.nan_to_num(host)) < 1e6):
             return
         self.arrays.append((x, np.asarray(host)))
@@ -170,7 +170,7 @@ def _result_shape(x1: np.ndarray, x2: np.ndarray) -> tuple[int, ...] | None:
 @pytest.mark.parametrize("lazy", [True, False])
 @pytest.mark.parametrize("seed", range(25))
 def test_random_programs_with_empty_arrays(seed: int, lazy: bool, queue: Any) -> None:
-    """Whatever is reduced, cut, written and read in whatever order, all values are NumPy's."""
+    """All values are NumPy's, in any order of reductions, slices, writes and reads."""
     with dp.config.override(lazy=lazy, host_tier=seed % 3 != 0):
         program = Program(seed, queue)
         for _ in range(30):

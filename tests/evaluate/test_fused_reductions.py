@@ -1,4 +1,4 @@
-"""Reductions as part of expressions: against NumPy, and in how many kernels."""
+"""Reductions as part of expressions: NumPy's values, and the number of kernels."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from tests.support import examples, forced, launched, same, values
 EXAMPLES = examples(12)
 
 
-# -- against NumPy --------------------------------------------------------------------------------
+# -- compared with NumPy
+# -----------------------------------------------------------------------------
 
-#: What is done with the rows of a matrix, or with columns or all of it, by the axis.
+#: Functions of a matrix and an axis: of rows, of columns, or of all elements.
 PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "share": lambda xp, x, axis: x / (abs(x).sum(axis=axis, keepdims=True) + 1),
     "softmax": lambda xp, x, axis: softmax(xp, x, axis),
@@ -74,7 +75,7 @@ def test_programs_give_what_numpy_gives(
         result = program(dp, dp.asarray(host))
         dp.eval(result)
     wanted = program(np, host)
-    # Sums of large numbers that cancel are as far off as the numbers are large, NumPy's too.
+    # The error of sums with cancellation grows with the numbers, also in NumPy.
     same(result, wanted, 2e-4, 2e-4 * max(1.0, float(np.max(np.abs(wanted))) / 100))
 
 
@@ -138,7 +139,7 @@ def test_a_reduction_sees_what_was_there_when_it_was_asked_for(
 
 
 def test_a_product_with_its_own_rows_is_written_in_place() -> None:
-    """The written vector is read along the reduced axis too, by groups other than its writer's."""
+    """Groups other than the writer's read the written vector along the reduced axis, too."""
     host, vector = values((600, 600)), values(600, seed=1)
     with forced("fused"):
         matrix, r = dp.asarray(host), dp.asarray(vector)
@@ -154,7 +155,7 @@ def test_columns_of_any_width_are_folded_by_vectors(shape: tuple[int, ...]) -> N
     with forced("fused"):
         for name in ("sum", "argmin", "var"):
             same(getattr(x, name)(axis=axis), getattr(host, name)(axis=axis), 1e-4)
-        x[...] = x - x.mean(axis=axis, keepdims=True)  # overwrites what all vectors read
+        x[...] = x - x.mean(axis=axis, keepdims=True)  # overwrites a vector that all groups read
         host -= host.mean(axis=axis, keepdims=True)
         same(x, host)
         same(softmax(dp, x, axis), softmax(np, host, axis))
@@ -166,7 +167,7 @@ def test_the_variance_does_not_suffer_from_the_mean(
     offset: float, shape: tuple[int, ...], axis: Any
 ) -> None:
     host = np.random.default_rng(3).standard_normal(shape) + offset
-    host.flat[0] = offset + 50  # an outlier where elements are counted from
+    host.flat[0] = offset + 50  # an outlier in the element that serves as offset
     with forced("fused"):
         x = dp.asarray(host)
         mean, variance = x.mean(axis=axis), x.var(axis=axis)
@@ -175,7 +176,7 @@ def test_the_variance_does_not_suffer_from_the_mean(
     np.testing.assert_allclose(variance.asnumpy(), host.var(axis=axis), rtol=1e-6)
 
 
-#: Shapes and axes that make every form of a kernel, with chunks and without.
+#: Shapes and axes that lead to every form of a kernel, with chunks and without.
 FORMS = [
     ((200_003,), None),
     ((501, 300), 1),
@@ -189,7 +190,7 @@ FORMS = [
 
 
 def elements_around(start: float, dtype: str, size: int, where: str) -> np.ndarray:
-    """Normal numbers, some of them around another centre."""
+    """Return normally distributed numbers, some of them around another center."""
     elements = np.random.default_rng(5).standard_normal(size)
     chosen = {
         "all": slice(None),
@@ -307,7 +308,8 @@ def test_places_are_those_of_the_first(name: str, shape: tuple[int, ...], axis: 
         assert not getattr(dp.asarray(host), name)(axis=axis).asnumpy().any()
 
 
-# -- how many kernels -----------------------------------------------------------------------------
+# -- number of kernels
+# --------------------------------------------------------------------------------
 
 ROWS = (4000, 300)
 
@@ -401,7 +403,7 @@ def test_what_is_broadcast_along_columns_does_not_decide_how_they_are_folded() -
     np.testing.assert_allclose(weighted.asnumpy(), (host * weights).sum(0), rtol=1e-3, atol=1e-3)
 
 
-# All elements, long rows, columns in blocks the last of which begins within the one before.
+# All elements, long rows, and columns in blocks, the last of which overlaps the one before.
 @pytest.mark.parametrize(
     ("shape", "axis"), [((300_001,), None), ((3, 90_001), 1), ((6000, 500), 0), ((70_000, 40), 0)]
 )

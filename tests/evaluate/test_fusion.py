@@ -1,4 +1,4 @@
-"""What fuses into how many kernels, what it compiles, holds in memory and computes."""
+"""Fusion: the number of kernels, compilations, memory and results."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_an_expression_of_many_arrays_is_cut(fused: None) -> None:
 # -- reductions ---------------------------------------------------------------------------------
 
 #: Shape and axis, chosen so that each form of the kernel occurs: lanes, columns, items, unrolled,
-#: in one and in several passes, over separate runs of axes.
+#: in one and in several passes, over separated groups of axes.
 CASES: list[tuple[tuple[int, ...], Any]] = [
     ((1,), None),
     ((17,), None),

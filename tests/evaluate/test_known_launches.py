@@ -1,5 +1,6 @@
-"""An expression that one launch of a known kernel computes is launched by the compiled module, and
-is what it was before: in its values, in its order and in what the host waits for.
+"""Cache hits: the compiled module launches an expression that is one launch of a compiled kernel.
+
+Values, order and waiting of the host are the same as without the module.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ EXPRESSIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each launch that was known could be made, from now on."""
+    """Record for each cached launch whether it could be submitted, from now on."""
     found: list[bool] = []
     launch = bound_plan.launch_bound
 
@@ -47,7 +48,7 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return found[-1]
 
     monkeypatch.setattr(bound_plan, "launch_bound", noted)
-    # Other files' queues in order are at rest.
+    # In-order queues of other files are idle.
     monkeypatch.setattr(in_order, "_has_in_order_queue", False)
     bound_plan.forget()
     return found
@@ -114,7 +115,7 @@ def test_a_launch_comes_after_the_one_that_writes_what_it_reads(
     for _ in range(2):
         dp.synchronize(x * 2 + x)
     before = float(y[0])
-    with held(queue, x, y):  # it writes the first element of x when it is let go
+    with held(queue, x, y):  # the kernel writes the first element of x when it is released
         found = x * 2 + x
         dp.eval(found)
         assert not found.event.done
@@ -132,9 +133,9 @@ def test_the_host_waits_before_it_writes_what_a_launch_reads(
         dp.synchronize(x * y + x)
     with held(queue, other, other):
         found = x * y + x
-        dp.eval(found)  # after the one that is held
+        dp.eval(found)  # after the kernel that is held
         assert launches[-1]
-        assert float(x[5]) == a[5]  # it is only read
+        assert float(x[5]) == a[5]  # the kernel only reads it
         writer = Waiting(lambda: x.__setitem__(7, 100.0))
     writer.result()
     np.testing.assert_allclose(found.asnumpy(), a * b + a)
@@ -176,7 +177,7 @@ def test_threads_have_counters_of_their_own(fused: None) -> None:
 def test_what_a_launch_points_at_stays_with_it(
     fused: None, launches: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another thread's first launch, which began at the same time, may replace the numbers."""
+    """A concurrent first launch of another thread may replace the numbers."""
     make, noted = bound_plan.make_launch, []
     assert make is not None
 
@@ -227,7 +228,7 @@ def test_folds_are_noted_as_python_does(fused: None) -> None:
         _, _, x, y = operands(None, dtype)
         for array in (x, x * y, x.reshape(200, 200), x.reshape(200, 200).T, x[::2]):
             ours = dp.sum(array)
-            theirs = dp.sum(array, dtype=ours.dtype)  # goes the long way
+            theirs = dp.sum(array, dtype=ours.dtype)  # takes the general way
             assert (ours.shape, ours.size) == (theirs.shape, theirs.size) == ((), 1)
             first, second = ours._node, theirs._node
             for part in ("op", "signature", "shape", "size", "axes", "usm_type", "cost", "leaves"):

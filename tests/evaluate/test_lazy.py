@@ -1,7 +1,7 @@
-"""Lazy, eager and NumPy give the same: random programs with views, in-place updates and aliasing.
+"""Lazy mode, eager mode and NumPy agree: random programs with views, in-place updates and aliasing.
 
-Each program runs on all three tiers; on the host and library tiers results must equal NumPy's up to
-rounding of the elementary functions, lazy and eager must be equal bit for bit.
+Each program runs on all three backends. On the host and dpnp backends results must equal NumPy's up
+to rounding of the elementary functions. Lazy and eager results must be equal bit for bit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dparray._evaluate import limits
 from dparray._runtime import queues
 from tests.support import examples
 
-# For each of three ways of computing; a tenth of them are compiled, too.
+# For each of three backends; a tenth of the programs are compiled, too.
 EXAMPLES = examples(600)
 DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool", "float16", "complex64"]
 SHAPES: list[tuple[int, ...]] = [(6,), (4, 6), (3, 4, 6), (1, 6), (4, 1), ()]
@@ -40,7 +40,7 @@ BINARY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "minimum": lambda xp, x, y: xp.minimum(x.real, y.real),
     "less": lambda xp, x, y: x.real < y.real,
     "equal": lambda xp, x, y: x == y,
-    # What complex numbers make of a division by zero is each library's own.
+    # Libraries differ in complex divisions by zero.
     "divide": lambda xp, x, y: x / (2 if "c" in (x.dtype.kind, y.dtype.kind) else y),
     "where": lambda xp, x, y: xp.where(x.real > 1, x, y),
 }
@@ -63,7 +63,8 @@ UNARY: dict[str, Callable[[Any, Any], Any]] = {
 def _diagonal(x: Any) -> Any:
     found = x.diagonal()
     if isinstance(x, np.ndarray):
-        found.flags.writeable = True  # NumPy protects it; elsewhere a diagonal is like any view
+        # NumPy makes it read-only; elsewhere a diagonal is like any view
+        found.flags.writeable = True
     return found
 
 
@@ -140,11 +141,12 @@ steps = st.lists(
 
 @contextmanager
 def tier(name: str) -> Iterator[None]:
-    """Force every evaluation onto one tier; on a working queue the host's waits."""
+    """Force every evaluation onto one backend; if the queue is busy, the host's work waits."""
     with limits.force(name.partition(",")[0]), pytest.MonkeyPatch.context() as patch:
         if name == "host, waiting":
             patch.setattr(tier_host, "is_ready", lambda *_: False)
-            patch.setitem(queues.working, None, object())  # somebody works, so each queue is asked
+            # pretend that a queue is busy, so each queue is checked
+            patch.setitem(queues.working, None, object())
         yield
 
 
@@ -157,12 +159,12 @@ def inputs(seed: int) -> list[np.ndarray]:
 
 
 def result_of(value: Any) -> Any:
-    """NumPy's scalar results as the 0-dimensional arrays that ours are."""
+    """Convert NumPy's scalar results to 0-dimensional arrays, as dparray returns."""
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def run(xp: Any, arrays: list[Any], program: list[Any]) -> list[Any]:
-    """Carry out a program; a step that the library refuses is noted by the error's kind."""
+    """Run a program; if the library raises in a step, the kind of the error is recorded."""
     arrays = list(arrays)
     log: list[Any] = []
     for (kind, name), first, second in program:

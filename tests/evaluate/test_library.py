@@ -1,4 +1,4 @@
-"""What dpnp computes and converts has NumPy's values."""
+"""Operations and conversions by dpnp have NumPy's values."""
 
 from __future__ import annotations
 

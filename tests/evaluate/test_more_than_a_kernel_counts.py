@@ -1,4 +1,4 @@
-"""Arrays of more elements than drivers count work-items: 2**31, which is made small here."""
+"""Arrays with more elements than a driver's limit of 2**31 work-items, which is reduced here."""
 
 from __future__ import annotations
 

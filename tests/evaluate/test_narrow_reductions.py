@@ -1,4 +1,4 @@
-"""Reductions of integers of 8 and 16 bits, which kernels fold as 32 bits, against NumPy."""
+"""Reductions of 8-bit and 16-bit integers, which kernels compute in 32 bits: NumPy's values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("fused")
 
 NARROW = ["uint8", "int8", "uint16", "int16", "bool"]
 
-#: By name what is computed of a table along an axis.
+#: Functions by name, of a table along an axis.
 CASES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "sum": lambda xp, x, axis: x.sum(axis=axis),
     "sum in the own dtype": lambda xp, x, axis: xp.sum(x, axis=axis, dtype=x.dtype),

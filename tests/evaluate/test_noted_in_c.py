@@ -1,4 +1,4 @@
-"""What the compiled short way notes down is what the Python functions would."""
+"""The compiled fast path records the same expressions as the Python functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def arrays(dtype: str) -> list[Any]:
 
 
 def parts_of(node: Node) -> list[Any]:
-    """All of a node that decides how it is computed."""
+    """Return all parts of a node that decide how it is computed."""
     operands = [
         each if isinstance(each, Scalar) else (each.layout, id(each) if each.op else 0)
         for each in node.operands

@@ -1,4 +1,4 @@
-"""A view of a pending array is pending too, and still shares memory with the array."""
+"""A view of a pending array is pending, too, and still shares memory with the array."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pair(dtype: str = "float32") -> tuple[np.ndarray, dp.ndarray]:
 
 
 def launches(function: Callable[[], Any]) -> list[int]:
-    """The work-items of each launch."""
+    """Record the work-items of each launch."""
     with launched() as done:
         function()
     return [prod(launch.global_range) for launch in done]
@@ -50,7 +50,7 @@ def test_a_view_is_one_kernel_of_its_own_elements(name: str) -> None:
     host, x = pair()
     view = VIEWS[name]
     y = view(x * x + 1)
-    # Of views of views, the first is held while the second is made.
+    # For a view of a view, the first one is held while the second one is created.
     assert y.is_pending or name == "part of a row"
     wanted = view(host * host + 1)
     done = launches(lambda: dp.eval(y + 0))
@@ -136,7 +136,7 @@ def test_a_second_view_gives_the_array_memory() -> None:
 def test_one_of_the_two_may_go_while_the_other_is_computed(
     gone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The collector takes it then, or another thread: a traceback may hold what failed before."""
+    """The garbage collector or another thread may drop it then, e.g. one held by a traceback."""
     host, x = pair()
     y = x * 2
     both = {"array": y, "view": y[1:]}
@@ -222,6 +222,6 @@ def test_a_loop_over_the_rows_of_a_pending_array_computes_it_once() -> None:
     x, y = dp.ones((500, 300)), dp.zeros((500, 300))
     pending = x + 1
     for row in range(3):
-        y[row, :] = 2 * pending[row, :]  # the view is gone before the next is made
+        y[row, :] = 2 * pending[row, :]  # the view is gone before the next one is created
     assert not pending.is_pending
     assert y[:4, 0].tolist() == [4.0, 4.0, 4.0, 0.0]

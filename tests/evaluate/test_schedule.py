@@ -1,4 +1,4 @@
-"""Schedules of expressions, made on the host alone: no device, no memory, no package of SYCL."""
+"""Schedules of expressions, created on the host alone: no device, no memory, no SYCL package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ F4 = np.dtype("f4")
 
 
 class Memory:
-    """A block that nothing is in."""
+    """A block without content."""
 
     def __init__(self) -> None:
         self.memory = self

@@ -1,5 +1,6 @@
-"""Reductions over many rows that are shorter than a vector, against NumPy: the kernels whose groups
-walk blocks of whole rows.
+"""Reductions over many rows shorter than a vector: groups traverse blocks of whole rows.
+
+Results are NumPy's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ NAMES = ("sum", "max", "var", "argmax", "any", "prod")
 
 
 def rows_for(columns: int) -> int:
-    """The least rows that are walked in blocks."""
+    """Return the smallest number of rows that kernels traverse in blocks."""
     return -(-MIN_IN_SHORT_ROWS // columns)
 
 
@@ -44,7 +45,7 @@ def test_sums_and_places_on_both_sides_of_the_limit(columns: int, beside: int) -
 @pytest.mark.parametrize("name", NAMES)
 def test_reductions_of_each_kind(name: str, dtype: str) -> None:
     host = counts((rows_for(5) + 3, 5), dtype, 2)
-    host[-1, 2] = 1  # the last row, which is in no whole block
+    host[-1, 2] = 1  # the last row, which is not in a whole block
     if name == "prod":
         host[:-3] = 1
     with launched() as launches:

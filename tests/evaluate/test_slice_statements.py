@@ -1,7 +1,7 @@
-"""Statements that write slices, in any order, against NumPy: what is read later sees them all.
+"""Statements that write slices, in any order: later reads see all of them, as in NumPy.
 
-Each program is text, run once with NumPy and once with dparray; numbers stay whole and small, so
-that results are equal to the last bit whoever computes them.
+Each program is text, run once with NumPy and once with dparray. Numbers stay whole and small, so
+that every backend gives equal results to the last bit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SHAPES = [(9, 12), (40, 50), (300, 400), (7, 8, 9), (40, 30, 50), (70_000,)]
 
 
 class Statements:
-    """A generator of programs over arrays ``a``, ``b`` and ``c`` of one shape."""
+    """Generate programs on arrays ``a``, ``b`` and ``c`` of one shape."""
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
@@ -30,7 +30,7 @@ class Statements:
         self.held = 0
 
     def slices(self, extents: tuple[int, ...]) -> str:
-        """A part of that shape, anywhere."""
+        """Return a random slice of that shape."""
         parts = []
         for extent, whole in zip(extents, self.shape, strict=True):
             room = whole - extent
@@ -49,7 +49,7 @@ class Statements:
         return ", ".join(parts)
 
     def extents(self) -> tuple[int, ...]:
-        """Of a part: a border, an inner part, or all."""
+        """Return the size of a slice along an axis: an edge, an inner part, or all."""
         kind = self.draw.randrange(4)
         if kind == 0:
             return self.shape
@@ -127,7 +127,7 @@ def test_random_statements_are_those_of_numpy(queue: Any, seed: int) -> None:
 
 
 class Stores(Statements):
-    """Programs of stores alone: nothing is asked for before their end."""
+    """Programs of stores only: nothing is read before their end."""
 
     def value(self, extents: tuple[int, ...]) -> str:
         terms = [
@@ -195,7 +195,7 @@ def test_an_update_of_a_slice_is_one_launch() -> None:
     x, y = dp.ones((300, 400)), dp.ones((300, 400))
 
     def step() -> None:
-        y[:-1] -= x[1:] - x[:-1]  # a reader of x that is computed
+        y[:-1] -= x[1:] - x[:-1]  # an expression that reads x and is computed
         x[1:] -= 0.5 * (y[1:] - y[:-1])
 
     step()
@@ -220,7 +220,7 @@ def test_a_value_that_is_read_later_is_that_before_the_store() -> None:
 
 
 def test_libraries_see_statements_before_them(queue: Any) -> None:
-    """Also those that wait for the queue alone, as dpnp's general eigenvalues do."""
+    """This includes functions that wait only for the queue, as dpnp's general eigenvalues do."""
     generator = np.random.default_rng(4)
     y = dp.empty((2, 2), sycl_queue=queue)
     with dp.config.override(host_tier=False), limits.force("fused"):

@@ -1,7 +1,7 @@
-"""Small arrays are computed at once by the host, and nothing else about them differs.
+"""The host computes small arrays eagerly, and nothing else about them differs.
 
-Values that the host has computed lie in no USM memory until something needs them there; these tests
-look at the moments when they go there, and at queues that still work.
+Values computed by the host are in no USM memory until something needs them there. These tests check
+when they are moved there, and queues that are still busy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Short rows of small elements, against NumPy: the kernels that walk them in strips."""
+"""Short rows of small elements: kernels traverse them in strips. Results are NumPy's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = [
 ]
 SMALL = ["uint8", "int8", "bool", "int16", "uint16", "float16"]
 
-#: By name what is computed of a table, one of its rows and one of its columns.
+#: Functions by name, of a table, one of its rows and one of its columns.
 CASES: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
     "row": lambda xp, x, row, column: xp.maximum(x, row),
     "row reversed": lambda xp, x, row, column: xp.minimum(row[::-1], x),
@@ -43,7 +43,7 @@ CASES: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 
 
 def _walks_in_strips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The strips that kernels walk which are made from now on."""
+    """Record the strips of kernels that are generated from now on."""
     found = []
     range_of = elementwise._range_of_strips
 
@@ -86,7 +86,7 @@ def test_what_walks_in_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, 6):
         long, wanted = (long ^ x[number]) & x[0], (wanted ^ host[number]) & host[0]
     same(long, wanted)
-    assert found[1:] == [4]  # fewer where more is computed of each
+    assert found[1:] == [4]  # fewer if more is computed per element
     found.clear()
     same(x[:100] ^ x[0], host[:100] ^ host[0])  # few elements
     wide = host.astype("float32")

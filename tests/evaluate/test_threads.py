@@ -1,4 +1,4 @@
-"""Threads may share arrays and queues; a crash of one of these tests is a race in our own code."""
+"""Threads may share arrays and queues; a crash of one of these tests is a race in dparray."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dparray as dp
 
 
 def run_in_threads(work: Any, count: int = 8) -> list[Any]:
-    """``work(number)`` in as many threads at once; their results, or the first error."""
+    """Call ``work(number)`` in several threads; return their results, or raise the first error."""
     results: list[Any] = [None] * count
     errors: list[BaseException] = []
     start = threading.Barrier(count)
@@ -107,9 +107,9 @@ def test_threads_launch_on_one_queue_beside_dpnp() -> None:
         for _ in range(40):
             increase[20_000](x)
             increase[20_000](x)
-            x += 1  # dpnp's own kernel
+            x += 1  # dpnp's kernel
         return int(x[19_999])
 
-    # Two threads that have dpnp's first kernels built at once wait for each other, in dpnp.
+    # Two threads that build dpnp's first kernels at the same time deadlock in dpnp.
     assert work(0) == 120
     assert run_in_threads(work) == [number + 120 for number in range(8)]

@@ -1,4 +1,4 @@
-"""The way of one operation through the package is short: its calls are counted."""
+"""An operation takes few steps through the package: its function calls are counted."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from dparray._runtime import in_order
 
 ROOT = Path(dp.__file__).parent
 
-#: The most calls of Python functions: with the compiled module, and without it.
+#: The maximum number of Python calls: with the compiled module, and without it.
 IS_COMPILED = fastpath.module is not None
 
 
 def traced(function: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """What a function returns, and for each call of ours in it the file."""
+    """Return a function's result, and the file of each dparray call in it."""
     files: list[str] = []
-    running: set[int] = set()  # Python 3.13 tells of a comprehension as of a call of what it is in
+    # Python 3.13 reports a comprehension as a call of the enclosing function
+    running: set[int] = set()
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
         if event == "return":
@@ -45,9 +46,9 @@ def traced(function: Callable[[], Any]) -> tuple[Any, list[str]]:
 
 @pytest.fixture(autouse=True)
 def _process_without_queues_in_order(request: pytest.FixtureRequest) -> None:
-    """Run the test in a new process if another test of this one has used a queue in order.
+    """Run the test in a new process if another test of this one has used an in-order queue.
 
-    From then on a process takes longer ways, which are not counted here.
+    From then on a process takes longer paths, which are not counted here.
     """
     if in_order.has_in_order_queue():
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -60,7 +61,7 @@ def _process_without_queues_in_order(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def operands(fused: None) -> list[dp.ndarray]:
-    """Two arrays whose sum a kernel has computed before."""
+    """Return two arrays whose sum a kernel has computed before."""
     arrays = [dp.asarray(np.ones(200_000, np.float32)) for _ in range(2)]
     for _ in range(3):
         dp.add(*arrays).asnumpy()
@@ -68,7 +69,7 @@ def operands(fused: None) -> list[dp.ndarray]:
 
 
 def folders(files: list[str]) -> set[str]:
-    """The stages of the pipeline that files belong to."""
+    """Return the stages of the pipeline to which the files belong."""
     return {file.partition("/")[0] for file in files}
 
 

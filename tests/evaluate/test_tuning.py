@@ -1,4 +1,4 @@
-"""``dp.config.tuning``: results are right however kernels are cut."""
+"""``dp.config.tuning``: results are right for every division into kernels."""
 
 from __future__ import annotations
 
