@@ -1,4 +1,4 @@
-"""One call in NumPy and in dparray: the same values, dtype, shape, and the same kind of refusal."""
+"""One call in NumPy and in dparray: the same values, dtype and shape, or the same kind of error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Call = Callable[[Any], Any]
 
 
 def outcome(call: Call, module: Any) -> Any:
-    """What a call with ``numpy`` or ``dparray`` gives, or the error that it raises."""
+    """Return the result of a call with ``numpy`` or ``dparray``, or the error that it raises."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -25,7 +25,7 @@ def outcome(call: Call, module: Any) -> Any:
 
 
 def values(result: Any) -> Any:
-    """The values on the host; containers by their elements."""
+    """Return the values on the host; containers become lists of their elements."""
     if isinstance(result, dp.ndarray):
         return result.asnumpy()
     if isinstance(result, tuple | list):
@@ -34,7 +34,7 @@ def values(result: Any) -> Any:
 
 
 def assert_same(found: Any, wanted: Any, label: str = "", tolerance: float = 8.0) -> None:
-    """Both are the same: errors by class, containers by element, floats to some roundings."""
+    """Assert that both agree: errors by class, containers by element, floats up to rounding."""
     if isinstance(wanted, Exception):
         kinds = (TypeError, IndexError, ValueError, OverflowError, ZeroDivisionError, Exception)
         kind = next(kind for kind in kinds if isinstance(wanted, kind))
@@ -65,12 +65,14 @@ def assert_same(found: Any, wanted: Any, label: str = "", tolerance: float = 8.0
 
 
 def compare(call: Call, label: str = "", tolerance: float = 8.0) -> None:
-    """One call in both."""
+    """Compare one call in both modules."""
     assert_same(outcome(call, dp), outcome(call, np), label, tolerance)
 
 
 def cross(xp: Any, x: Any, y: Any, axis: int = -1) -> Any:
-    """The cross product; of vectors of two elements, too, which NumPy takes up to 2.4 alone."""
+    """Compute the cross product, also of vectors of two elements, which NumPy deprecated and
+    removed.
+    """
     if xp is not np:
         return xp.cross(x, y, axis=axis)
     flat = x.shape[axis] == y.shape[axis] == 2
@@ -84,7 +86,7 @@ def cross(xp: Any, x: Any, y: Any, axis: int = -1) -> Any:
 
 
 def cond(xp: Any, x: Any, p: Any = None) -> Any:
-    """The condition numbers; NaN of matrices with NaN, for which NumPy raises up to 2.4."""
+    """Compute condition numbers; NaN for matrices with NaN, for which NumPy up to 2.4 raises."""
     if xp is not np:
         return xp.linalg.cond(x, p)
     is_nan = np.isnan(x).any((-2, -1))

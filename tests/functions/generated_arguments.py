@@ -1,7 +1,7 @@
-"""Arguments of generated calls: arrays, scalars and options, made of a seed.
+"""Arguments of generated calls: arrays, scalars and options, derived from a seed.
 
-Arrays among them are `Arr`: values and how they lie in memory, from which each module makes its own
-array. `Words` makes an argument of a word of a recipe (`generated_calls.py`).
+Arrays are represented by `Arr`: values and a memory layout, from which each module creates its own
+array. `Words` creates an argument from a word of a recipe (`generated_calls.py`).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 FLOATS, COMPLEX = ("float16", "float32", "float64"), ("complex64", "complex128")
 KINDS = {"b": BOOL, "i": SIGNED, "u": UNSIGNED, "f": FLOATS, "c": COMPLEX}
 ALL = "biufc"
-#: Sizes of vectors: small ones, and both sides of what is handled in another way.
+#: Sizes of vectors: small ones, and both sides of the limits of other code paths.
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 127, 129)
 LIMITS = (8191, 8192, 8193, 9001, 20_000)
-#: What some words of recipes stand for.
+#: The meanings of some words of recipes.
 OPTION_OF = {"None": None, "True": True, "False": False, "inf": np.inf, "-inf": -np.inf}
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0)
 
 
 @dataclass
 class Arr:
-    """An array as both modules make it.
+    """A description of an array, from which both modules create it.
 
     Attributes:
         values: of the base, C-contiguous.
-        views: what is done to it: ``("T",)``, ``("F",)``, ``("index", index)``,
+        views: operations applied to it: ``("T",)``, ``("F",)``, ``("index", index)``,
             ``("axes", axes)``, ``("broadcast", shape)``.
     """
 
@@ -41,7 +41,7 @@ class Arr:
     views: tuple[tuple[Any, ...], ...] = ()
 
     def make(self, xp: Any) -> tuple[Any, Any]:
-        """The base, and the view of it."""
+        """Return the base, and the view of it."""
         values = np.array(self.values)
         base = values if xp is np else xp.asarray(values)
         x = base
@@ -70,12 +70,12 @@ class Arr:
 
 @dataclass
 class Call:
-    """A call: ``name`` is a function's, ``.name`` a method's, ``operator.name`` an operator's."""
+    """A call: ``name`` is a function, ``.name`` a method, ``operator.name`` an operator."""
 
     name: str
     args: list[Any]
     kwargs: dict[str, Any] = field(default_factory=dict)
-    #: How dparray computes it: see `test_every_function.tier`.
+    #: The backend that dparray uses: see `test_every_function.tier`.
     tier: str = ""
 
     def __repr__(self) -> str:
@@ -84,11 +84,11 @@ class Call:
 
 
 class Values:
-    """Random values."""
+    """Generate random values."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        #: Whether sizes lie on both sides of what is handled in another way.
+        #: Whether sizes lie on both sides of the limits of other code paths.
         self.reaches_limits = True
 
     def chance(self, probability: float) -> bool:
@@ -102,7 +102,9 @@ class Values:
         return str(self.one(KINDS[self.one(weighted)]))
 
     def fill(self, shape: tuple[int, ...], dtype: str, plain: bool = False) -> np.ndarray:
-        """Values of a dtype: small numbers, wide ones, extremes; ``plain`` ones are small."""
+        """Return values of a dtype: small numbers, large ones, extremes; ``plain`` ones are
+        small.
+        """
         random, kind = self.random, np.dtype(dtype).kind
         if kind == "b":
             return random.random(shape) < 0.5
@@ -156,7 +158,7 @@ class Values:
         plain: bool = False,
         views: bool = True,
     ) -> Arr:
-        """An array that may lie in memory in any way."""
+        """Return an array with any memory layout."""
         dtype = dtype or self.dtype(kinds)
         if shape is None:
             shape = self.shape(ndim, empty)
@@ -191,7 +193,7 @@ class Values:
         return Arr(self.fill(tuple(base_shape), dtype, plain), (("index", tuple(index)),))
 
     def scalar(self, kinds: str = ALL) -> Any:
-        """A scalar: Python's, NumPy's, or an array of no dimensions."""
+        """Return a scalar: Python's, NumPy's, or a 0-dimensional array."""
         dtype = self.dtype(kinds)
         value = self.fill((), dtype, self.chance(0.7))
         how = self.one(("python", "python", "numpy", "array"))
@@ -200,7 +202,7 @@ class Values:
         return np.asarray(value, dtype)[()] if how == "numpy" else np.asarray(value, dtype).item()
 
     def partner(self, shape: tuple[int, ...], kinds: str = ALL, dtype: str | None = None) -> Any:
-        """What broadcasts with an array: an array, a scalar, or a list."""
+        """Return an operand that broadcasts with an array: an array, a scalar, or a list."""
         how = self.one(("same", "same", "axis", "suffix", "scalar", "scalar", "list"))
         if how == "scalar":
             return self.scalar(kinds)
@@ -223,11 +225,11 @@ class Values:
 
 
 class Words(Values):
-    """Arguments by the words of recipes; what was made before decides what comes next."""
+    """Create arguments from the words of recipes; earlier arguments decide about later ones."""
 
     def __init__(self, random: Random) -> None:
         super().__init__(random)
-        self.first: Any = None  # what the first array argument looks like to NumPy
+        self.first: Any = None  # the first array argument, as NumPy sees it
 
     def x(self, kinds: str = ALL, ndim: int | None = None, **how: Any) -> Arr:
         found = self.array(kinds, ndim=ndim, **how)
@@ -269,7 +271,7 @@ class Words(Values):
         return self.partner(self.first.shape, kinds, self.first.dtype.name)
 
     def w_same(self, kinds: str = "") -> Any:
-        """An array of the shape and, if no kinds are given, the dtype of the first."""
+        """Return an array of the shape and, if no kinds are given, the dtype of the first."""
         dtype = self.dtype(kinds) if kinds else self.first.dtype.name
         return self.array(shape=self.first.shape, dtype=dtype)
 
@@ -307,7 +309,7 @@ class Words(Values):
         return found
 
     def w_index(self, low: str = "-", count: str = "") -> Any:
-        """Indices along the first axis."""
+        """Return indices along the first axis."""
         n = self.first.shape[0] if self.first.ndim else 1
         return self.index(n, low == "-")
 
@@ -329,7 +331,7 @@ class Words(Values):
         return self.index(self.first.size)
 
     def w_axisindex(self) -> Any:
-        """For take along an axis that comes last in the call: kept for `w_lastaxis`."""
+        """Return indices along an axis; the axis comes last in the call, as `w_lastaxis`."""
         self.chosen = self.axis() if self.first.ndim and not self.chance(0.3) else None
         n = self.first.size
         if self.chosen is not None and -self.first.ndim <= self.chosen < self.first.ndim:
@@ -355,7 +357,7 @@ class Words(Values):
         return found
 
     def sequence(self, kind: str) -> Any:
-        """Arrays that a function joins; by default they may differ in dtype."""
+        """Return arrays that a function joins; by default they may differ in dtype."""
         kind, _, detail = kind.partition(" ")
         ndim = int(detail) if detail else int(self.one((1, 2, 2, 3)))
         shape = list(self.shape(ndim))
@@ -396,7 +398,7 @@ class Words(Values):
         return self.dtype(kinds)
 
     def w_sumdtype(self) -> Any:
-        """A dtype that the first array's values fit in by kind."""
+        """Return a dtype whose kind can hold the first array's values."""
         kind = self.first.dtype.kind
         return self.dtype({"b": ALL, "i": "ifc", "u": "iufc", "f": "fc", "c": "c"}[kind])
 
@@ -430,7 +432,7 @@ class Words(Values):
         return shape[0] if len(shape) == 1 and self.chance(0.5) else shape
 
     def w_reshape(self) -> Any:
-        """A shape of as many elements."""
+        """Return a shape with the same number of elements."""
         size, shape = self.first.size, []
         for factor in (2, 3, 5, 7):
             while size and size % factor == 0 and len(shape) < 4 and self.chance(0.7):
@@ -497,7 +499,7 @@ class Words(Values):
         return tuple(int(n) for n in self.random.integers(0, 3, int(self.random.integers(0, 4))))
 
     def w_deleted(self) -> Any:
-        """What ``delete`` and ``insert`` take, with the axis kept for ``lastaxis``."""
+        """Return an argument of ``delete`` or ``insert``; the axis is kept for ``lastaxis``."""
         self.chosen = self.axis() if self.first.ndim and not self.chance(0.3) else None
         n = self.first.size
         if self.chosen is not None and -self.first.ndim <= self.chosen < self.first.ndim:
@@ -513,7 +515,7 @@ class Words(Values):
         return chosen.tolist() if how == "list" else Arr(chosen)
 
     def w_subscript(self) -> Any:
-        """A basic or advanced index of the first array."""
+        """Return a basic or advanced index of the first array."""
         parts: list[Any] = []
         advanced = self.chance(0.4)
         for n in self.first.shape[: int(self.random.integers(0, self.first.ndim + 1))]:
@@ -553,7 +555,7 @@ class Words(Values):
         return [self.array(ndim=1) for _ in range(int(self.random.integers(1, 4)))]
 
     def w_matrix(self, kinds: str = ALL) -> Any:
-        """The right partner of a product of matrices."""
+        """Return the right operand of a matrix product."""
         shape = self.first.shape
         if len(shape) == 0:
             return self.array(kinds, shape=())
@@ -566,7 +568,7 @@ class Words(Values):
         return self.array(kinds, shape=(*shape[:-2], n, k), plain=True)
 
     def w_rows(self, kinds: str = ALL) -> Any:
-        """An array with the last axis of the first."""
+        """Return an array with the last axis of the first."""
         n = self.first.shape[-1] if self.first.ndim else 1
         lines = self.shape(self.one((0, 0, 1)), False)
         lines = tuple(min(each, 4) for each in lines) if n in LIMITS else lines
@@ -637,7 +639,7 @@ class Words(Values):
         return self.x(dtype="uint8", ndim=int(self.one((1, 2))))
 
     def w_somebytes(self) -> Any:
-        """Bytes; of none, NumPy 2.4's `unpackbits` gives bits that were never written."""
+        """Return some bytes; NumPy 2.4's `unpackbits` of no bytes returns uninitialized bits."""
         return self.x(dtype="uint8", ndim=int(self.one((1, 2))), empty=False)
 
     def w_linear(self) -> Any:
@@ -675,7 +677,7 @@ class Words(Values):
     def w_vec3(self) -> Any:
         return self.array(shape=(3,), plain=True)
 
-    # words: what goes with what was made before
+    # words: arguments that match earlier ones
 
     def w_keptaxes(self) -> Any:
         self.chosen = self.axes()
@@ -686,7 +688,7 @@ class Words(Values):
         return self.chosen
 
     def w_meanof(self) -> Any:
-        """The means along the axes that were chosen."""
+        """Return the means along the axes that were chosen."""
         try:
             with np.errstate(all="ignore"):
                 return Arr(np.mean(self.first, axis=self.chosen, keepdims=True))
@@ -694,7 +696,7 @@ class Words(Values):
             return 0.0
 
     def w_conditionfor(self) -> Any:
-        """A condition along an axis of an array that comes next, as `w_kept`."""
+        """Return a condition along an axis of the array that follows as `w_kept`."""
         self.kept = self.x()
         self.chosen = self.axis()
         n = (
@@ -712,7 +714,7 @@ class Words(Values):
         return Arr(np.argsort(self.first, kind="stable"))
 
     def w_uniq(self, kinds: str = "iuf") -> Any:
-        """A vector without repeated elements, in any order."""
+        """Return a vector without repeated elements, in any order."""
         found = self.array(kinds, ndim=1, plain=True, views=False)
         found.values = self.random.permutation(np.unique(found.values))
         if self.first is None:
@@ -720,30 +722,30 @@ class Words(Values):
         return found
 
     def w_axesof(self, count: str) -> Any:
-        """Some axes of the first array."""
+        """Return some axes of the first array."""
         ndim = self.first.ndim
         chosen = self.random.permutation(ndim)[: int(count)]
         return tuple(int(n) - (ndim if self.chance(0.3) else 0) for n in chosen)
 
     def w_along(self, kinds: str = "if") -> Any:
-        """A vector as long as the last axis of the first."""
+        """Return a vector as long as the last axis of the first array."""
         n = self.first.shape[-1] if self.first.ndim else 1
         return self.array(kinds, shape=(n,), plain=True)
 
     def w_steps(self) -> Any:
-        """Coordinates along the first array, which is a vector."""
+        """Return coordinates along the first array, which is a vector."""
         steps = self.random.integers(1, 4, self.first.size)
         return Arr(np.cumsum(steps).astype(self.one(("int64", "float64", "float32", "uint8"))))
 
     def w_counts(self) -> Any:
-        """How often each column of the first array counts."""
+        """Return how often each column of the first array counts."""
         return Arr(self.random.integers(1, 4, self.first.shape[-1:]))
 
     def w_chances(self) -> Any:
         return Arr(np.round(self.random.random(self.first.shape[-1:]) + 0.1, 2))
 
     def w_squares(self) -> Any:
-        """A matrix of the shape of the first."""
+        """Return a matrix of the shape of the first."""
         return self.array(shape=self.first.shape, plain=True)
 
     def w_threefold(self) -> Any:
@@ -753,7 +755,7 @@ class Words(Values):
         return [self.one(((-2, -1), (-1, -2), (0, 1), (1, 0))) for _ in range(3)]
 
     def w_vectors(self, axis: str = "0") -> Any:
-        """Vectors of three numbers along an axis."""
+        """Return vectors of three numbers along an axis."""
         shape = [2, 4]
         shape.insert(int(axis), 3)
         return self.array("iufc", shape=tuple(shape), plain=True)
@@ -766,7 +768,7 @@ class Words(Values):
         return self.one((0, 3, (1, 4), -2))
 
     def w_inserted(self) -> Any:
-        """Values for positions along the axis that was chosen."""
+        """Return values for positions along the axis that was chosen."""
         if self.chosen is None:
             return self.array(shape=(), plain=True)
         shape = list(self.first.shape)
@@ -776,11 +778,11 @@ class Words(Values):
         return self.array(shape=tuple(shape), plain=True)
 
     def w_part(self) -> Any:
-        """What goes before or behind the first array, a vector."""
+        """Return an array to prepend or append to the first array, a vector."""
         return self.array(shape=(int(self.random.integers(0, 4)),), plain=True)
 
     def w_pairs(self) -> Any:
-        """Points: as many rows as a histogram has dimensions."""
+        """Return points, with the number of coordinates that a histogram has dimensions."""
         n = int(self.one((3, 20, 300)))
         self.first = np.empty(n)
         return self.array("if", shape=(n, int(self.one((1, 2, 3)))), plain=True)
@@ -793,7 +795,7 @@ class Words(Values):
         return tuple(int(self.one((1, 3, 4, 1, 3))) for _ in range(int(self.random.integers(0, 4))))
 
     def w_dtypes(self) -> Any:
-        """A dtype, or an array of it."""
+        """Return a dtype, or an array of it."""
         return self.dtype() if self.chance(0.6) else self.array(plain=True)
 
     def w_kindname(self) -> Any:
@@ -802,7 +804,7 @@ class Words(Values):
         )
 
     def w_numbers(self) -> Any:
-        """A list of Python's numbers."""
+        """Return a list of Python numbers."""
         values = self.fill((int(self.random.integers(0, 6)),), self.one(("int64", "float64")), True)
         return values.tolist()
 
@@ -814,7 +816,7 @@ class Words(Values):
         return [self.array("biu", ndim=1) for _ in range(int(self.random.integers(1, 4)))]
 
     def w_tensors(self) -> Any:
-        """An invertible tensor of shape (2, 3, 6) or (4, 2, 2)."""
+        """Return an invertible tensor of shape (2, 3, 6) or (4, 2, 2)."""
         shape, self.chosen = self.one((((2, 3, 6), 2), ((4, 2, 2), 1)))
         values = self.random.normal(size=(int(np.prod(shape)) // 6, 6)) if shape[-1] == 6 else None
         if values is None:
@@ -830,7 +832,7 @@ class Words(Values):
         return self.array("f", shape=shape, dtype=self.first.dtype.name, plain=True)
 
     def w_tall(self) -> Any:
-        """A matrix of full rank, or a stack of such."""
+        """Return a matrix of full rank, or a stack of such matrices."""
         rows, columns = (int(n) for n in self.random.integers(1, 6, 2))
         stack = self.one(((), (), (2,)))
         dtype = self.one(("float32", "float64", "complex64", "complex128", "int64"))
@@ -866,7 +868,9 @@ class Words(Values):
         return [(self.one((0, 1)),), self.one(((-2, -1), (1, 0))), (self.one((0, 1)),)]
 
     def w_turnedtensors(self) -> Any:
-        """A tensor whose first axis comes last when it is solved; the right side is `w_kept`."""
+        """Return a tensor whose first axis becomes the last to solve it; `w_kept` is the right
+        side.
+        """
         values = (self.random.normal(size=(4, 4)) + 3 * np.eye(4)).reshape(2, 2, 4)
         self.chosen = (0,)
         self.kept = self.array("f", shape=(2, 2), plain=True, dtype="float64")
@@ -875,20 +879,20 @@ class Words(Values):
         return found
 
     def w_places(self) -> Any:
-        """Positions in the first array, a vector: one, or a vector of them."""
+        """Return positions in the first array, a vector: one, or a vector of them."""
         n = self.first.size
         values = self.random.integers(-n, n, int(self.random.integers(0, 4)))
         return self.one((values.tolist(), Arr(values), int(self.random.integers(-n, n))))
 
     def w_singles(self) -> Any:
-        """A vector of single or double precision."""
+        """Return a vector of single or double precision."""
         return self.x(ndim=1, dtype=self.one(("float32", "float64")), empty=False, plain=True)
 
     def w_sizes(self) -> Any:
         return tuple(int(n) for n in self.random.integers(1, 7, int(self.random.integers(1, 3))))
 
     def w_polynomial(self) -> Any:
-        """Coefficients whose roots lie apart."""
+        """Return coefficients of a polynomial with well separated roots."""
         roots = self.random.permutation(np.arange(-4, 5))[: int(self.random.integers(0, 5))]
         values = np.poly(roots) * float(self.one((1, 2, -3)))
         return Arr(np.atleast_1d(values).astype(self.one(("float64", "int64", "float32"))))

@@ -1,8 +1,8 @@
-"""Generated calls of NumPy's functions: arguments that both modules get, made of a seed.
+"""Generated calls of NumPy's functions: both modules get the same arguments, derived from a seed.
 
-A call is a function's name, arguments and keywords. A *recipe* says which arguments a function
-takes, as text: one word for each argument; words with ``=`` are keywords that a call may leave out,
-those with ``==`` it always has.
+A call consists of a function's name, arguments and keywords. A *recipe* is a text that describes
+the arguments of a function, with one word for each argument. Words with ``=`` are keywords that a
+call may omit; words with ``==`` are keywords that it always has.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from tests.functions.generated_arguments import ALL, Arr, Call, Random, Words
 from tests.functions.generated_options import COMPARED, OPTIONS
 
-#: Functions whose results have as many elements as there are pairs: they get small arguments.
+#: Functions with as many results as there are pairs of elements: they get small arguments.
 OF_PAIRS = frozenset(
     {"corrcoef", "cov", "diag", "diagflat", "ix_", "kron", "meshgrid", "outer", "vander"}
 )
@@ -25,7 +25,7 @@ COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", 
 
 
 def kinds_of(ufunc: np.ufunc) -> str:
-    """The kinds of numbers that a ufunc takes."""
+    """Return the kinds of numbers that a ufunc takes."""
     found = {np.dtype(each[0]).kind for each in ufunc.types if each[0] not in "OMmgGSUV"}
     return "".join(
         kind for kind in ALL if kind in found | ({"b", "i", "u"} if "f" in found else set())
@@ -35,7 +35,7 @@ def kinds_of(ufunc: np.ufunc) -> str:
 UFUNC = "dtype=dtype casting=one:same_kind:unsafe order=order"
 REDUCED = "axis=axes keepdims=flag"
 
-#: Recipes by function; ``!`` before a recipe: no `out=`.
+#: Recipes by function; ``!`` before a recipe means without `out=`.
 RECIPES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("all", "any"), (f"x {REDUCED} where=masks",)),
     **dict.fromkeys(
@@ -329,7 +329,7 @@ ONE_OPERAND = frozenset({"neg", "pos", "abs", "invert"})
 
 
 def lookup(xp: Any, name: str) -> Callable[..., Any]:
-    """The function of a call in a module."""
+    """Return the function of a call in a module."""
     if name in COMPARED:
         return COMPARED[name](xp)
     if name.startswith("."):
@@ -344,14 +344,14 @@ def lookup(xp: Any, name: str) -> Callable[..., Any]:
 
 
 def member(xp: Any, name: str) -> Callable[..., Any]:
-    """What a module, or one in it, has of that name."""
+    """Return a module's attribute of that name, which may be in a submodule."""
     for part in name.split("."):
         xp = getattr(xp, part)
     return xp
 
 
 def ufuncs(module: Any) -> list[str]:
-    """The names of ufuncs that both have."""
+    """Return the names of ufuncs that both modules have."""
     return sorted(
         name
         for name in dir(np)
@@ -363,14 +363,14 @@ def ufuncs(module: Any) -> list[str]:
 
 @cache
 def binary_ufuncs() -> list[str]:
-    """The names of ufuncs of two operands and one result."""
+    """Return the names of ufuncs with two operands and one result."""
     return [
         name for name in ufuncs(np) if (getattr(np, name).nin, getattr(np, name).nout) == (2, 1)
     ]
 
 
 def recipe_call(name: str, recipe: str, make: Words) -> Call:
-    """A call by a recipe."""
+    """Return a call that follows a recipe."""
     takes_out = not recipe.startswith("!")
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -390,13 +390,13 @@ def recipe_call(name: str, recipe: str, make: Words) -> Call:
 
 
 def _words(recipe: str) -> list[str]:
-    """Words of a recipe whose first is in parentheses."""
+    """Return the words of a recipe whose first word is in parentheses."""
     head, _, rest = recipe.removeprefix("!").partition(")")
     return [head + ")", *rest.split()]
 
 
 def ufunc_call(name: str, make: Words) -> Call:
-    """A call of a ufunc."""
+    """Return a call of a ufunc."""
     ufunc = getattr(np, name)
     kinds = kinds_of(ufunc)
     if make.chance(0.03):
@@ -434,8 +434,8 @@ def _give_out(call: Call, make: Words) -> None:
     parts = result if isinstance(result, tuple) else (result,)
     if not all(isinstance(x, np.ndarray | np.generic) and x.dtype.kind in ALL for x in parts):
         return
-    # NumPy's `choose` writes beside an `out` with gaps or steps backwards; so does the `vecmat` of
-    # complex numbers of NumPy 2.4.
+    # NumPy's `choose` writes out of bounds if `out` has gaps or negative steps; so does the
+    # `vecmat` of complex numbers in NumPy 2.4.
     has_views = not (
         (call.name == "choose" and call.kwargs.get("mode", "raise") != "raise")
         or (call.name == "vecmat" and parts[0].dtype.kind == "c")
@@ -449,7 +449,7 @@ def _give_out(call: Call, make: Words) -> None:
 
 
 def operator_call(name: str, make: Words) -> Call:
-    """A call of an operator."""
+    """Return a call of an operator."""
     first = make.x()
     args: list[Any] = [first]
     if name not in ONE_OPERAND:
@@ -460,7 +460,7 @@ def operator_call(name: str, make: Words) -> Call:
 
 
 def method_of_ufunc_call(make: Words) -> Call:
-    """``add.reduce`` and its kin, of a ufunc of two operands."""
+    """Return a call of ``add.reduce`` or a related method of a ufunc of two operands."""
     name = make.one(binary_ufuncs())
     kinds = kinds_of(getattr(np, name))
     method = make.one(("reduce", "reduce", "accumulate", "outer", "reduceat", "at"))
@@ -474,7 +474,7 @@ def method_of_ufunc_call(make: Words) -> Call:
             x = Arr(make.fill((7,), x.values.dtype.name))
             make.first = x.values
         at = make.index(make.first.shape[0])
-        if "power" in name:  # those of powers have no digits left
+        if "power" in name:  # results of powers have no significant digits left
             at = int(make.random.integers(make.first.shape[0]))
         return Call(f"{name}.at", [x, at, make.scalar(kinds)])
     kwargs: dict[str, Any] = {"axis": make.axis()} if make.chance(0.7) else {}
@@ -499,7 +499,7 @@ TIERS += ("fused",)
 
 
 def generate(name: str, random: Random, tiers: tuple[str, ...] = TIERS) -> Call:
-    """A call of a function."""
+    """Return a call of a function."""
     make = Words(random)
     make.reaches_limits = name not in OF_PAIRS
     if name.startswith("operator."):
@@ -519,7 +519,7 @@ def generate(name: str, random: Random, tiers: tuple[str, ...] = TIERS) -> Call:
 
 
 def names(module: Any) -> list[str]:
-    """All functions that there are calls of."""
+    """Return the names of all functions that can be called."""
     return [
         *(name for name, recipes in RECIPES.items() if recipes),
         *ufuncs(module),
@@ -529,7 +529,7 @@ def names(module: Any) -> list[str]:
 
 
 def build(xp: Any, value: Any, made: list[tuple[Any, Any]]) -> Any:
-    """An argument as a module takes it; arrays are noted in ``made``."""
+    """Return an argument as a module takes it; record its arrays in ``made``."""
     if isinstance(value, Arr):
         made.append(value.make(xp))
         return made[-1][1]
@@ -539,7 +539,7 @@ def build(xp: Any, value: Any, made: list[tuple[Any, Any]]) -> Any:
 
 
 def carry_out(xp: Any, call: Call) -> tuple[Any, list[tuple[Any, Any]]]:
-    """The result, and the arrays that went in: base and view."""
+    """Execute a call; return the result, and the base and the view of each array argument."""
     made: list[tuple[Any, Any]] = []
     args = build(xp, call.args, made)
     kwargs = {key: build(xp, value, made) for key, value in call.kwargs.items()}

@@ -1,5 +1,7 @@
-"""Recipes of generated calls with the options that few calls have, and of functions that give no
-arrays, or arrays that are right in more than one form: of those, what is right in one is compared.
+"""Recipes of generated calls with rarely used options.
+
+They include functions that return no arrays, or arrays with more than one correct form; for these
+the properties common to all correct forms are compared.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-#: Recipes that are tried beside those of `generated_calls.RECIPES`.
+#: Recipes used in addition to `generated_calls.RECIPES`.
 OPTIONS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("std", "var", "nanstd", "nanvar"),
@@ -276,7 +278,7 @@ def _argpartition(xp: Any, x: Any, kth: Any, axis: int) -> tuple[Any, Any, Any]:
 
 
 def _parts(xp: Any, found: Any, kth: Any) -> tuple[Any, Any, Any]:
-    """The element in its place, and what is before and behind it, whose order is free."""
+    """Return the element at the position, and the sets before and after it, whose order is free."""
     kth = kth % max(found.shape[-1], 1)
     before, behind = found[..., :kth], found[..., kth + 1 :]
     return found[..., kth], xp.sort(before, axis=-1), xp.sort(behind, axis=-1)
@@ -322,9 +324,9 @@ def _attributes(x: Any) -> tuple[Any, ...]:
 
 
 def _numbers(x: Any) -> list[Any]:
-    """What Python's types make of an array, or that they refuse it."""
+    """Return the conversions of an array to Python's number types, or their errors."""
     found: list[Any] = []
-    # NumPy's versions differ in whether one element in a row is a number.
+    # NumPy's versions differ in whether an array of one element is a number.
     for convert in (bool, len, *((int, float, complex) if x.ndim == 0 or x.size != 1 else ())):
         try:
             found.append(convert(x))
@@ -333,8 +335,8 @@ def _numbers(x: Any) -> list[Any]:
     return found
 
 
-#: Of functions whose results are right in more than one form, and of what is no function: what
-#: calls it and gives what is right in one form only.
+#: Wrappers of functions with more than one correct result, and of attributes that are not
+#: functions: each returns a result with only one correct form.
 COMPARED: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "partition": lambda xp: partial(_partition, xp),
     "argpartition": lambda xp: partial(_argpartition, xp),
@@ -371,7 +373,7 @@ COMPARED: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "builtins.list": lambda xp: list,
 }
 
-#: Functions of NumPy's that no generated call can compare, and why.
+#: NumPy functions that no generated call can compare, and the reasons.
 NOT_COMPARED: dict[str, str] = {
     "array_repr": "tells the device",
     **dict.fromkeys(

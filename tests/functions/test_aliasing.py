@@ -1,4 +1,4 @@
-"""What is a view of an array and what is a copy: as NumPy has it, seen by writing to the result."""
+"""Which results are views and which are copies: as in NumPy, tested by writing to the result."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import dparray as dp
 
-#: Arrays by how they lie in memory; the size is on either side of what the host computes at once.
+#: Arrays by memory layout; sizes are below and above the limit of what the host computes eagerly.
 MAKERS: dict[str, Callable[[Any, Any, int], Any]] = {
     "vector": lambda xp, base, n: base,
     "every second": lambda xp, base, n: base[::2],
@@ -68,7 +68,7 @@ PLAIN: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def written(xp: Any, maker: str, size: int, operation: Callable[..., Any]) -> tuple[Any, Any]:
-    """The result before it is written to, and all the memory of the array after that."""
+    """Return the result before it is written to, and all the memory of the array after that."""
     base = xp.arange(size) + 0
     result = operation(xp, MAKERS[maker](xp, base, size))
     before = np.asarray(result.asnumpy() if xp is dp else result).copy()

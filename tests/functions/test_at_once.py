@@ -1,4 +1,4 @@
-"""Functions of small arrays, which NumPy computes at the call: the same in every way."""
+"""Functions of small arrays, which NumPy computes eagerly: all results are the same."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def result_of(function: Callable[[Any, Any, Any], Any], xp: Any, *operands: Any) -> Any:
-    """The values, or that the function refuses."""
+    """Return the values, or a marker if the function raises."""
     try:
         found = function(xp, *operands)
     except (ValueError, TypeError, IndexError):
@@ -91,7 +91,7 @@ def result_of(function: Callable[[Any, Any, Any], Any], xp: Any, *operands: Any)
 
 
 def assert_same(found: Any, wanted: Any, context: object) -> None:
-    """Fail unless both are refusals or arrays of one kind."""
+    """Fail unless both raise, or both are arrays with the same values."""
     if found is None or wanted is None:
         assert found is wanted is None, context
         return

@@ -1,6 +1,6 @@
-"""Every public function with every argument wrong, in turn: one of our errors, never another's.
+"""Every public function with each argument wrong in turn: the error is always one of dparray's.
 
-What fails inside leaves the namespace through :mod:`dparray._functions.error_boundary`.
+Errors raised inside leave the namespace through :mod:`dparray._functions.error_boundary`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BAD: list[Any] = [
 
 
 def given() -> dict[str, Any]:
-    """Arrays for calls that work; new ones for each function, as some write into them."""
+    """Return arrays for calls that work; new ones for each function, as some write into them."""
     device = dp.Device("cpu")
     return {
         "X": dp.asarray(np.arange(12.0).reshape(3, 4)),
@@ -53,7 +53,7 @@ def given() -> dict[str, Any]:
 
 
 def candidates(g: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Arguments, some of which each function takes."""
+    """Return the arguments, of which each function takes some."""
     X, M, V, I = (g[name] for name in "XMVI")  # noqa: E741
     B = V > 1
     yield from ((X,), (V,), (M,), (I,), (X, X), (V, V), (M, M), (I, I), (3,), ((2, 3),))
@@ -76,7 +76,7 @@ def public() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def outcome(call: Callable[[], Any]) -> Exception | None:
-    """The error of a call, if there is one: some bad values are good ones for some functions."""
+    """Return the error of a call, if any: some bad values are valid for some functions."""
     try:
         call()
     except Exception as error:
@@ -85,7 +85,7 @@ def outcome(call: Callable[[], Any]) -> Exception | None:
 
 
 def is_allowed(error: Exception | None) -> bool:
-    """Whether it is ours, or says what it means, or is Python's about the call itself."""
+    """Return whether it is dparray's, has a clear message, or is Python's error about the call."""
     if error is None or isinstance(
         error, dp.DparrayError | IndexError | OverflowError | np.linalg.LinAlgError
     ):
@@ -97,7 +97,7 @@ def is_allowed(error: Exception | None) -> bool:
 def calls(
     function: Callable[..., Any], arguments: tuple[Any, ...], bad: Any
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The call with each argument in turn replaced by a bad one."""
+    """Yield the call with each argument in turn replaced by a bad one."""
     for place, parameter in enumerate(inspect.signature(function).parameters.values()):
         if parameter.kind is parameter.VAR_KEYWORD:
             continue
@@ -163,7 +163,7 @@ def test_errors_of_functions_that_the_user_gave_stay_theirs() -> None:
 
 
 def test_objects_never_reach_memory() -> None:
-    """NumPy makes arrays of objects of them, whose addresses must not be taken for numbers."""
+    """NumPy makes object arrays of them, whose addresses must not be used as numbers."""
     x = dp.ones(4)
     for value in (object(), "a", lambda: None):
         with pytest.raises(dp.DparrayError):

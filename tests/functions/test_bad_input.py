@@ -1,5 +1,8 @@
-"""Bad input: each gives one exception of a documented class, whose message says what was given and
-what is possible; nothing crashes, and nothing is half written."""
+"""Bad input raises one exception of a documented class.
+
+Its message states the value that was given and the values that are allowed. Nothing crashes, and
+nothing is partially written.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ def through_local(item, x, local):
 
 @pytest.fixture
 def given() -> Iterator[SimpleNamespace]:
-    """Arrays that no bad input may change, and a queue that they are not on."""
+    """Return arrays that bad input must not change, and a queue that they are not on."""
     arrays = {
         "x": dp.arange(10, dtype="float32"),
         "y": dp.ones(10, dtype="float32"),
@@ -69,13 +72,15 @@ def given() -> Iterator[SimpleNamespace]:
 
 @pytest.fixture
 def launches() -> Iterator[list[Launch]]:
-    """The launches of kernels."""
+    """Record the launches of kernels."""
     with launched() as seen:
         yield seen
 
 
 def expect(case: Callable[[], Any], kind: type[BaseException], message: str) -> BaseException:
-    """The exception of ``case``: of this class, one of ours, and with this message."""
+    """Expect the exception of ``case``: of this class, which is dparray's, and with this
+    message.
+    """
     with pytest.raises(kind, match=message) as caught:
         case()
     assert isinstance(caught.value, dp.DparrayError)
@@ -543,11 +548,11 @@ def test_a_kernel_that_did_not_compile_can_be_launched_with_arguments_that_fit()
     assert (dp.asnumpy(x) == 2).all()
 
 
-# --- what a device cannot do ------------------------------------------------------------------
+# --- limits of a device --------------------------------------------------------------------------
 
 
 def test_a_device_without_double_precision(monkeypatch: pytest.MonkeyPatch, given: Any) -> None:
-    # This CPU plays a device that lacks the aspect: it is no GPU either.
+    # This CPU is treated as a device without the aspect; it is not a GPU either.
     lacking = {_dtypes.float64: "gpu", _dtypes.complex128: "gpu"}
     monkeypatch.setattr(_dtypes, "_ASPECTS", lacking)
     _placement.check_dtype.cache_clear()
@@ -577,7 +582,7 @@ def test_the_message_about_a_missing_aspect_names_the_device() -> None:
 
 @pytest.fixture
 def without_usm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All devices of this process play devices without USM."""
+    """Treat all devices of this process as devices without USM."""
     monkeypatch.setattr(device, "supports_usm", lambda device, usm_type: False)
     monkeypatch.setattr(device, "_default", None)
 
@@ -603,7 +608,8 @@ def test_a_device_without_usm_is_refused(make: Any) -> None:
 
 @pytest.mark.usefixtures("without_usm")
 def test_a_device_without_usm_is_never_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "advices", device.advices[:1])  # of a program that imports us first
+    # as in a program that imports dparray first
+    monkeypatch.setattr(device, "advices", device.advices[:1])
     assert dp.devices() == []
     expect(lambda: dp.ones(3), dp.DeviceError, r"no SYCL device that can hold .*`dparray doctor`")
 
@@ -648,7 +654,7 @@ def test_absurd_sizes(given: Any, make: Any) -> None:
 
 def test_an_operation_that_gets_no_memory_leaves_everything_as_it_was() -> None:
     gc.collect()
-    dp.memory.release()  # so that nothing that other tests left can be cut up or given back below
+    dp.memory.release()  # so that no free memory of other tests can be split or given back below
     x = dp.full(4_000_000, 3, dtype="float32")
     y = x + 1
     dp.eval(x, y)

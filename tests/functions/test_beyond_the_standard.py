@@ -1,4 +1,4 @@
-"""What NumPy has beyond the standard: the same arguments give NumPy's result."""
+"""NumPy functions beyond the standard: the same arguments give NumPy's result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("executor")
 
 
 def ours(value: Any) -> Any:
-    """An argument for NumPy as one for us."""
+    """Convert a NumPy argument to dparray's."""
     if isinstance(value, types.FunctionType | np.ufunc) and hasattr(dp, value.__name__):
         return getattr(dp, value.__name__)
     return on_device(value)
@@ -245,7 +245,7 @@ def test_writing(name: str, turned: bool) -> None:
     x = dp.asarray(A[::-1, ::-1].copy()) if not turned else dp.asarray(A)[::-1, ::-1]
     WRITES[name](dp, x)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy 2.5: x.dtype = ...
+        warnings.simplefilter("ignore", DeprecationWarning)  # NumPy 2.5 deprecates x.dtype = ...
         WRITES[name](np, a)
     assert_same(x, a)
 
@@ -365,7 +365,8 @@ def test_attributes_are_set() -> None:
         return [z, bits, halves, shaped, resized, cut]
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of NumPy 2.5: x.dtype, x.shape = ...
+        # NumPy 2.5 deprecates x.dtype, x.shape = ...
+        warnings.simplefilter("ignore", DeprecationWarning)
         wanted = program(np)
     for ours, theirs in zip(program(dp), wanted, strict=True):
         assert_same(ours, theirs)
@@ -514,7 +515,8 @@ def test_apply_along_axis() -> None:
     assert_same(dp.apply_along_axis(lambda line: line[::-1] * 2, 0, dp.asarray(A)), expected)
 
 
-# -- NumPy's functions on our arrays --------------------------------------------------------------
+# -- NumPy's functions on dparray arrays
+# ------------------------------------------------------------
 
 
 def test_numpys_functions_are_ours() -> None:
@@ -534,7 +536,7 @@ def test_numpys_functions_are_ours() -> None:
 
 
 def test_every_function_of_numpys_is_ours_or_an_error() -> None:
-    """None of them copies to the host in silence."""
+    """None of them copies to the host silently."""
     x = dp.asarray(np.asarray([[2.0, 1.0], [1.0, 3.0]]))
     for place in (np, np.linalg, np.fft):
         for name in sorted(dir(place)):
@@ -547,7 +549,7 @@ def test_every_function_of_numpys_is_ours_or_an_error() -> None:
                     result = function(*arguments)
                 except (dp.DparrayError, TypeError, IndexError, np.linalg.LinAlgError):
                     continue
-                except (AttributeError, ValueError):  # of NumPy's own: it did not come to us
+                except (AttributeError, ValueError):  # raised by NumPy: dparray was not called
                     continue
                 parts = result if isinstance(result, tuple | list) else (result,)
                 assert not any(isinstance(part, np.ndarray | np.generic) for part in parts), name
@@ -600,7 +602,7 @@ def test_pickles_come_back_and_fall_back_to_the_default_device(
     assert_same(back, A[:, ::2])
     assert back.usm_type == "shared"
     function, (values, _, usm_type, _) = x.__reduce__()
-    monkeypatch.setattr(protocols, "_said", set())  # each missing place is said once
+    monkeypatch.setattr(protocols, "_said", set())  # each missing option is reported once
     with pytest.warns(UserWarning, match="level_zero:gpu:7, which is not available"):
         back = function(values, "level_zero:gpu:7", usm_type)
     assert back.device == dp.default_device()

@@ -1,4 +1,4 @@
-"""Files that are damaged are refused by an error of ours that names them."""
+"""Damaged files raise a dparray error that names the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of differences from NumPy: its lines run, and it names what the comparison lets by."""
+"""The list of differences from NumPy: its examples run, and all known differences are listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Einstein's notation by the lowering of contractions."""
+"""Einstein summation, computed with the code generator of contractions."""
 
 from __future__ import annotations
 

@@ -27,11 +27,11 @@ SAMPLES = {
     "c": [0.5 - 1j, -2 + 0.25j, 3j],
 }
 SHIFTS = {"bitwise_left_shift", "bitwise_right_shift"}
-#: Where both scalars and arrays are exact in NumPy and on every device.
+#: Values for which both scalars and arrays are exact, in NumPy and on every device.
 EXACT = {"add", "subtract", "multiply", "negative", "abs", "equal", "less", "maximum"}
 
 
-#: Fewer pairs where every operation is a launch of its own.
+#: Fewer pairs for the mode where every operation is a separate launch.
 FEW = ("bool", "int32", "uint8", "float32", "complex64")
 FEW_PAIRS = [("int32", "int32"), ("bool", "float32"), ("uint8", "int32"), ("float32", "complex64")]
 
@@ -45,10 +45,11 @@ def sample(dtype: str, reverse: bool = False) -> np.ndarray:
 
 
 def numpy_result(op: Op, operands: list[Any]) -> np.ndarray | None:
-    """NumPy's result in dtypes that arrays can have, or None where the op is not defined."""
+    """Return NumPy's result in a supported dtype, or None if the operation is not defined."""
     with np.errstate(all="ignore"):
         try:
-            kinds = "iu" if op.name == "round" else "biu"  # NumPy's round makes floats of truths
+            # NumPy's round converts Booleans to floats
+            kinds = "iu" if op.name == "round" else "biu"
             if op.keeps_integers and np.asarray(operands[0]).dtype.kind in kinds:
                 return np.asarray(operands[0])
             return np.asarray(op.ufunc(*operands))

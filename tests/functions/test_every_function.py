@@ -1,4 +1,4 @@
-"""Every function of NumPy's with generated arguments: value, dtype, shape, order, aliases.
+"""Every NumPy function with generated arguments: value, dtype, shape, order, aliases.
 
 ``make stress ARGS="--calls 200000"`` tries more of them. The page of differences from NumPy lists
 each entry of `KNOWN` with its reason.
@@ -23,7 +23,7 @@ from tests.functions.generated_arguments import Arr, Call
 from tests.functions.generated_calls import carry_out, generate, names, ufuncs
 
 CALLS_OF_EACH = 4
-#: What may differ: a pattern of what `difference` says, and why.
+#: Known differences: a pattern of the text of `difference`, and the reason.
 KNOWN: tuple[tuple[str, str], ...] = (
     (r"^require: alias", "views without repeated elements are writable"),
     (r"view: refuses: .*would not be aligned", "elements are aligned"),
@@ -93,7 +93,7 @@ KNOWN: tuple[tuple[str, str], ...] = (
 
 @contextlib.contextmanager
 def tier(name: str) -> Iterator[None]:
-    """One of the ways in which dparray computes."""
+    """Force one of dparray's backends."""
     with contextlib.ExitStack() as stack:
         if name == "eager":
             stack.enter_context(dp.config.override(lazy=False))
@@ -107,7 +107,7 @@ def tier(name: str) -> Iterator[None]:
 
 
 def attempt(xp: Any, call: Call) -> Any:
-    """The result and the arrays that went in, or the error."""
+    """Return the result and the arguments' arrays, or the error."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -126,15 +126,15 @@ def host(x: Any) -> Any:
     return x.asnumpy() if isinstance(x, dp.ndarray) else x
 
 
-#: How far results may lie apart, in roundings of the largest number: other libraries transform
-#: numbers of points with large prime factors with some hundreds.
+#: Tolerance in roundings of the largest number: FFT libraries are off by some hundreds for lengths
+#: with large prime factors.
 ROUNDINGS, ROUNDINGS_OF_TRANSFORMS = 64, 2048
 
 
 def _close(
     found: np.ndarray, wanted: np.ndarray, scale: float, eps: float, roundings: int = ROUNDINGS
 ) -> bool:
-    """Whether floats are the same but for some roundings."""
+    """Return whether floats agree up to some roundings."""
     if wanted.dtype.kind == "c":
         return _close(found.real, wanted.real, scale, eps, roundings) and _close(
             found.imag, wanted.imag, scale, eps, roundings
@@ -155,7 +155,7 @@ def _close(
 
 
 def _scale(values: list[np.ndarray]) -> float:
-    """The largest finite number among results."""
+    """Return the largest finite number among results."""
     largest = 0.0
     for each in values:
         if each.dtype.kind in "fc" and each.size:
@@ -167,18 +167,18 @@ def _scale(values: list[np.ndarray]) -> float:
 
 
 def difference(call: Call) -> str | None:
-    """How the results of a call differ; ``None`` if they do not."""
+    """Describe how the results of a call differ; ``None`` if they do not."""
     wanted = attempt(np, call)
     with tier(call.tier):
         found = attempt(dp, call)
         try:
             return _difference(found, wanted, _roundings(call), _computed_in(call))
-        except Exception as error:  # of a pending computation
+        except Exception as error:  # raised by a pending computation
             return f"raises when read: {type(error).__name__}: {error}"
 
 
 def _roundings(call: Call) -> int:
-    """How many roundings results may lie apart; NumPy adds many numbers one after the other."""
+    """Return the tolerance in roundings; NumPy adds many numbers one after the other."""
     if call.name.startswith("fft."):
         return ROUNDINGS_OF_TRANSFORMS
     sizes = [arg.seen.size for arg in call.args if isinstance(arg, Arr)]
@@ -191,7 +191,7 @@ def _without_out(call: Call) -> Call:
 
 
 def _computed_in(call: Call) -> list[np.ndarray]:
-    """What a call gives without ``out=``, whose dtype says how exact the result is."""
+    """Return the result without ``out=``, whose dtype determines the precision."""
     if "out" not in call.kwargs:
         return []
     plain = attempt(np, _without_out(call))
@@ -296,7 +296,7 @@ def _is_quick(x: np.ndarray, y: np.ndarray) -> bool:
     return True
 
 
-#: Functions whose results have NumPy's order in memory; those of others may be in C's.
+#: Functions whose results have NumPy's memory order; results of others may be in C order.
 ORDERED = frozenset(
     {
         *("copy", "astype", "array", "asarray", "zeros_like", "ones_like", "full_like", "clip"),
@@ -306,7 +306,7 @@ ORDERED = frozenset(
 )
 
 
-#: Functions that add many numbers; results of half precision may be far off the exact ones.
+#: Functions that add many numbers; float16 results may be far from the exact ones.
 ADDING = frozenset(
     {
         *("sum", "cumsum", "cumulative_sum", "mean", "average", "std", "var", "trace", "trapezoid"),
@@ -323,13 +323,13 @@ ADDING = frozenset(
 
 
 def keeps_order(name: str) -> bool:
-    """Whether a function's results have NumPy's order in memory."""
+    """Return whether a function's results have NumPy's memory order."""
     name = name.removeprefix(".")
     return name.startswith("operator.") or name in ORDERED or name in ufuncs(dp)
 
 
 def known(call: Call, said: str) -> str | None:
-    """The reason of a known difference."""
+    """Return the reason of a known difference."""
     picks = call.name == "delete" and not isinstance(call.args[1], int | slice)
     has_gaps = getattr(call.kwargs.get("out"), "views", ())
     if call.name in ("isfinite", "isnan", "isinf", "signbit") and has_gaps and "value: " in said:
@@ -419,7 +419,7 @@ def _is_quantile_of_integers(call: Call) -> bool:
 
 
 def _is_by_columns_after_conversion(call: Call) -> bool:
-    """Whether ``order="A"`` gives NumPy's order if no operand is converted first."""
+    """Return whether ``order="A"`` gives NumPy's order if no operand is converted first."""
     arrays = [x for x in call.args if isinstance(x, Arr)]
     dtypes = {x.values.dtype for x in arrays}
     if call.kwargs.get("order") != "A" or (len(dtypes) < 2 and "dtype" not in call.kwargs):
@@ -439,7 +439,7 @@ def _is_by_columns_after_conversion(call: Call) -> bool:
 
 
 def _difference_of_floats(call: Call) -> str | None:
-    """How a result differs from NumPy's of the same numbers as floats."""
+    """Describe how a result differs from NumPy's of the same numbers as floats."""
     first = call.args[0]
     floats = Arr(first.values.astype("float64"), first.views)
     wanted = attempt(np, Call(call.name, [floats, *call.args[1:]], call.kwargs))
@@ -457,7 +457,7 @@ _SORTING = (
 
 
 def _is_of_halves_in_order(call: Call) -> bool:
-    """Whether halves give what NumPy makes of them in single precision, which it sorts rightly."""
+    """Return whether float16 gives NumPy's result in single precision, which it sorts correctly."""
     singles = [_as_single(arg) for arg in call.args]
     wanted, found = attempt(np, Call(call.name, singles, call.kwargs)), attempt(dp, call)
     if isinstance(wanted, Exception) or isinstance(found, Exception):
@@ -469,7 +469,7 @@ def _is_of_halves_in_order(call: Call) -> bool:
     return has_halves and all(
         np.array_equal(ours, theirs.astype(ours.dtype), equal_nan=ours.dtype.kind == "f")
         for ours, theirs in parts
-        if theirs.dtype.kind != "O"  # None, of what works in place
+        if theirs.dtype.kind != "O"  # None is the result of in-place functions
     )
 
 
@@ -480,7 +480,7 @@ def _as_single(value: Any) -> Any:
 
 
 def _results(call: Call) -> tuple[np.ndarray, np.ndarray] | None:
-    """Ours and NumPy's single result, where both have one of the same shape."""
+    """Return dparray's and NumPy's result, if both are single arrays of the same shape."""
     wanted = attempt(np, call)
     with tier(call.tier):
         found = attempt(dp, call)
@@ -491,7 +491,7 @@ def _results(call: Call) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _are_close_where(holds: np.ndarray, found: np.ndarray, wanted: np.ndarray) -> bool:
-    """Whether the elements for which something holds are the same but for roundings."""
+    """Return whether the elements that satisfy a condition agree up to rounding."""
     found, wanted = found[holds], wanted[holds]
     if wanted.dtype.kind not in "fc":
         return bool(np.array_equal(found, wanted))
@@ -503,7 +503,7 @@ _INVERTING = ("linalg.cond", "linalg.inv", "linalg.pinv", "linalg.solve")
 
 
 def _is_nearer_than_numpys(call: Call) -> bool:
-    """Whether each number that differs is nearer to the exact one than NumPy's of the same call."""
+    """Return whether each number that differs is closer to the exact one than NumPy's is."""
     results = _results(call)
     kwargs = {key: value for key, value in call.kwargs.items() if key not in ("out", "dtype")}
     exact_call = Call(call.name, [_as_long(arg) for arg in call.args], kwargs)
@@ -519,7 +519,7 @@ def _is_nearer_than_numpys(call: Call) -> bool:
 
 
 def _is_converted_into_out(call: Call) -> bool:
-    """Whether integers in ``out`` are the floats of the call without it, which NumPy's are, too."""
+    """Return whether integers in ``out`` are the floats of the call without it, as in NumPy."""
     results, out = _results(call), call.kwargs.get("out")
     if results is None or not isinstance(out, Arr) or results[1].dtype.kind not in "iu":
         return False
@@ -538,8 +538,9 @@ def _has_empty_parts(call: Call) -> bool:
 
 
 def _is_of_large_exponents(call: Call) -> bool:
-    """Whether complex powers differ by roundings of the exponent times the logarithm, which decide
-    in which part a power overflows, too.
+    """Return whether complex powers differ by roundings of the exponent times the logarithm.
+
+    These roundings also decide in which component a power overflows.
     """
     results = _results(call)
     if results is None or results[1].dtype.kind != "c":
@@ -555,7 +556,7 @@ def _is_of_large_exponents(call: Call) -> bool:
 
 
 def _is_a_whole_number_beside_uint64(call: Call) -> bool:
-    """Whether ``at`` gives what NumPy gives for a number of the dtype of the array."""
+    """Return whether ``at`` gives NumPy's result for a number of the array's dtype."""
     if not call.name.endswith(".at") or type(call.args[-1]) is not int:
         return False
     first = call.args[0]
@@ -566,7 +567,7 @@ def _is_a_whole_number_beside_uint64(call: Call) -> bool:
 
 
 def _is_beside_infinities(call: Call) -> bool:
-    """Whether quantiles of infinities differ only where one of them is not finite."""
+    """Return whether quantiles of infinities differ only where one of them is not finite."""
     results = _results(call)
     first = call.args[0]
     if results is None or not isinstance(first, Arr) or not np.isinf(first.seen).any():
@@ -575,8 +576,9 @@ def _is_beside_infinities(call: Call) -> bool:
 
 
 def _is_of_numbers_beyond(call: Call) -> bool:
-    """Whether sums of finite numbers that are infinite in `dtype=` differ only where NumPy's are
-    not finite.
+    """Return whether sums of finite numbers differ only where NumPy's are not finite.
+
+    The finite numbers are infinite in `dtype=`.
     """
     results, first = _results(call), call.args[0]
     dtype = np.dtype(call.kwargs.get("dtype", "bool"))
@@ -588,7 +590,7 @@ def _is_of_numbers_beyond(call: Call) -> bool:
 
 
 def _is_of_floats_in_between(call: Call) -> bool:
-    """Whether NumPy adds integers in floats, because ``out`` is of the other sign."""
+    """Return whether NumPy adds integers as floats, because ``out`` differs in signedness."""
     out, first = call.kwargs.get("out"), call.args[0]
     if not isinstance(out, Arr) or not isinstance(first, Arr) or "dtype" in call.kwargs:
         return False
@@ -598,7 +600,9 @@ def _is_of_floats_in_between(call: Call) -> bool:
 
 
 def _is_as_its_condition_allows(call: Call) -> bool:
-    """Whether results differ by roundings times the condition of the matrices, in their dtype."""
+    """Return whether results differ by roundings times the condition of the matrices, in their
+    dtype.
+    """
     results = _results(call)
     if results is None or results[1].dtype.kind not in "fc":
         return False
@@ -612,7 +616,9 @@ def _is_as_its_condition_allows(call: Call) -> bool:
 
 
 def _begins_below_zero_in_unsigned(call: Call) -> bool:
-    """Whether NumPy writes a negative ``initial=`` into an unsigned ``out``, and adds floats."""
+    """Return whether NumPy writes a negative ``initial=`` into an unsigned ``out``, and adds
+    floats.
+    """
     out, first, initial = call.kwargs.get("out"), call.args[0], call.kwargs.get("initial")
     return (
         isinstance(out, Arr)
@@ -625,13 +631,13 @@ def _begins_below_zero_in_unsigned(call: Call) -> bool:
 
 
 def _is_of_infinite_arguments(call: Call) -> bool:
-    """Whether integers differ only where an argument is not finite."""
+    """Return whether integers differ only where an argument is not finite."""
     results = _results(call)
     if results is None or results[1].dtype.kind not in "iu":
         return False
     is_finite = np.ones(results[1].shape, "bool")
     for arg in call.args:
-        if isinstance(arg, list) and all(isinstance(each, Arr) for each in arg):  # as of `concat`
+        if isinstance(arg, list) and all(isinstance(each, Arr) for each in arg):  # e.g. `concat`
             parts = [Arr(np.isfinite(each.values), each.views) for each in arg]
             options = {key: call.kwargs[key] for key in {"axis"} & call.kwargs.keys()}
             joined = attempt(np, Call(call.name, [parts, *call.args[1:]], options))
@@ -645,9 +651,9 @@ def _is_of_infinite_arguments(call: Call) -> bool:
 
 
 def _is_of_no_integers(call: Call) -> bool:
-    """Whether integers in ``out`` differ only where they do not hold the results without it.
+    """Return whether integers in ``out`` differ only where they cannot hold the float results.
 
-    Those are infinite, NaN, or floats beyond the integers: C leaves open what they become.
+    These are infinite, NaN, or out of range: C does not define their conversion.
     """
     results, plain = _results(call), _computed_in(call)
     if results is None or len(plain) != 1 or results[1].dtype.kind not in "iu":
@@ -661,13 +667,13 @@ def _is_of_no_integers(call: Call) -> bool:
 
 
 def _is_a_rounding_apart(call: Call) -> bool:
-    """Whether large integers differ by what a float of as many digits does not tell."""
+    """Return whether large integers differ only beyond the precision of floats."""
     results = _results(call)
     if results is None or results[1].dtype.kind not in "iu":
         return False
     pairs = zip(*(each.ravel().tolist() for each in results), strict=True)
     ends = np.iinfo(results[1].dtype)
-    nearby: list[int] = []  # what is rounded, where there is no room beyond it
+    nearby: list[int] = []  # the rounded numbers, where there is no room beyond them
     if call.name != "pad" and call.args[0].seen.shape == results[1].shape:
         nearby = call.args[0].seen.ravel().tolist()
     tens = 10 ** -int(call.kwargs.get("decimals", 0)) if nearby else 0
@@ -679,17 +685,18 @@ def _is_a_rounding_apart(call: Call) -> bool:
 
 
 def _as_long(arg: Any) -> Any:
-    """An argument in the widest of NumPy's floats."""
+    """Convert an argument to NumPy's widest float."""
     if isinstance(arg, list | tuple):
         return type(arg)(map(_as_long, arg))
-    if not isinstance(arg, Arr) or arg.values.dtype.kind not in "fcb":  # bools may add in halves
+    # Booleans may be added in float16
+    if not isinstance(arg, Arr) or arg.values.dtype.kind not in "fcb":
         return arg
     wide = np.clongdouble if arg.values.dtype.kind == "c" else np.longdouble
     return Arr(arg.values.astype(wide), arg.views)
 
 
 def _is_of_nothing_but_nan_first(call: Call) -> bool:
-    """Whether NumPy's quantiles have the dtype of a first line without a number."""
+    """Return whether NumPy's quantiles have the dtype of a first line that is all NaN."""
     if call.name not in ("nanquantile", "nanpercentile") or (results := _results(call)) is None:
         return False
     x, axis = call.args[0].seen, call.kwargs.get("axis")
@@ -700,7 +707,7 @@ def _is_of_nothing_but_nan_first(call: Call) -> bool:
 
 
 def _is_of_infinities(call: Call) -> bool:
-    """Whether complex results differ only where they, or what they are made of, are not finite."""
+    """Return whether complex results differ only where they or their operands are not finite."""
     results = _results(call)
     if results is None or results[1].dtype.kind != "c":
         return False
@@ -715,7 +722,7 @@ def _is_of_infinities(call: Call) -> bool:
 
 
 def _is_of_the_elements(call: Call) -> bool:
-    """Whether a result in ``out`` is the one without it, converted."""
+    """Return whether a result in ``out`` is the one without it, converted."""
     results, plain = _results(call), _computed_in(call)
     if results is None or len(plain) != 1 or plain[0].shape != results[0].shape:
         return False
@@ -724,14 +731,14 @@ def _is_of_the_elements(call: Call) -> bool:
 
 
 def _is_of_an_infinite_argument(call: Call) -> bool:
-    """Whether results differ only where the first argument is not finite."""
+    """Return whether results differ only where the first argument is not finite."""
     results = _results(call)
     values = np.asarray(call.args[0].seen if isinstance(call.args[0], Arr) else call.args[0])
     return results is not None and _are_close_where(np.isfinite(values), *results)
 
 
 def _is_of_zeros(call: Call) -> bool:
-    """Whether results of integers differ only where these are 0."""
+    """Return whether results of integers differ only where these are 0."""
     results = _results(call)
     values = np.asarray(call.args[0].seen if isinstance(call.args[0], Arr) else call.args[0])
     dtype = np.dtype(call.kwargs.get("dtype") or values.dtype)
@@ -744,14 +751,14 @@ def _is_of_zeros(call: Call) -> bool:
 
 
 def _is_of_parts_that_overflow(call: Call) -> bool:
-    """Whether products differ only where they are not finite or vanish, and some factors' do."""
+    """Return whether products differ only where they and partial products overflow or underflow."""
     results = _results(call)
     first = call.args[0]
     values = np.asarray(first.seen if isinstance(first, Arr) else first)
     if results is None:
         return False
     found, wanted = results
-    if wanted.dtype.kind == "b" and "out" in call.kwargs:  # whether they vanish is all one sees
+    if wanted.dtype.kind == "b" and "out" in call.kwargs:  # only visible is whether they vanish
         plain = _without_out(call)
         products = _results(plain)
         return (
@@ -762,7 +769,7 @@ def _is_of_parts_that_overflow(call: Call) -> bool:
         )
     if wanted.dtype.kind not in "fc":
         return False
-    within = np.dtype(call.kwargs.get("dtype", wanted.dtype))  # which an out may be wider than
+    within = np.dtype(call.kwargs.get("dtype", wanted.dtype))  # which an out may exceed
     if within.kind not in "fc":
         return False
     limits_of = np.finfo(within)
@@ -781,7 +788,7 @@ def _is_of_parts_that_overflow(call: Call) -> bool:
 
 
 def unknown_difference(call: Call) -> str | None:
-    """A difference that no reason is known of."""
+    """Describe a difference without a known reason."""
     said = difference(call)
     return None if said is None or known(call, said) is not None else said
 
@@ -799,7 +806,7 @@ def test_as_numpy(name: str) -> None:
 
 
 def many(count: int, seed: int, show: int = 3) -> int:
-    """Try calls of all functions in turn; returns how many differ."""
+    """Call all functions in turn; return how many calls differ."""
     every = names(dp)
     told: Counter[str] = Counter()
     for number in range(count):

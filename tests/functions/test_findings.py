@@ -1,4 +1,4 @@
-"""Defects that other libraries' tests found, by their numbers: calls compared with NumPy's."""
+"""Defects found with other libraries' tests, by number: calls compared with NumPy's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def a(xp: Any, values: Any, dtype: Any = None) -> Any:
 
 
 def big(xp: Any, dtype: Any = None, count: int = 9000) -> Any:
-    """An array beyond what the host computes at once."""
+    """Return an array that is too large for the host to compute eagerly."""
     return xp.asarray(np.arange(count) % 100 - 50, dtype=dtype)
 
 
@@ -127,10 +127,10 @@ CALLS: dict[str, Call] = {
     "W22 large by infinity": lambda xp: xp.divmod(big(xp, float), INF),
     "W22 arrays": lambda xp: xp.divmod(big(xp, float), (big(xp, float) + 20) / 0.0),
     "W24": lambda xp: type(xp.gradient(xp.ones((2, 3)))),
-    # Exponents in arrays are not looked at, which would wait for the device.
+    # Exponents in arrays are not inspected, because that would wait for the device.
     "W25 scalar": lambda xp: a(xp, [1, 2]) ** -1,
     "W25 good": lambda xp: a(xp, [1, 2]) ** a(xp, [1, 2]),
-    # -- R: by attack
+    # -- R: by adversarial testing
     "R8": lambda xp: a(xp, [-1.0, 1.0]) // INF,
     "R9": lambda xp: xp.fmod(a(xp, [-127, 5], "int8"), a(xp, [-128, -128], "int8")),
     "R9 least": lambda xp: xp.fmod(a(xp, [-32768, 3], "int16"), 1000),
@@ -334,7 +334,7 @@ CALLS: dict[str, Call] = {
 }
 
 
-#: Calls whose answer is not NumPy's on purpose, and why.
+#: Calls whose result differs from NumPy's on purpose, and the reasons.
 DECISIONS: dict[str, str] = {
     "W4 percentile": "quantiles between a number and an infinity are infinite, extremes are "
     "elements; NumPy's are nan",
@@ -345,7 +345,7 @@ DECISIONS: dict[str, str] = {
 
 @pytest.mark.parametrize("count", [100, 8000, 8192, 20_000])
 def test_halves_are_sorted(count: int) -> None:
-    """NumPy's own quicksort does not, on processors with AVX-512."""
+    """NumPy's quicksort leaves them unsorted on processors with AVX-512."""
     for seed in range(4):
         host = np.random.default_rng(seed).integers(-6, 7, count).astype("float16") / 2
         x, wanted = dp.asarray(host), np.sort(host.astype("float32"))
@@ -383,7 +383,7 @@ def test_what_the_property_test_found() -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint32", "uint64"])
 def test_integer_products_wrap_without_the_host(dtype: str) -> None:
-    """R11: no product of integers is one of floats."""
+    """R11: products of integers are never computed in floats."""
     host = np.full((3, 3), np.iinfo(dtype).max // 3 * 2, dtype)
     with dp.config.override(host_tier=False):
         x = dp.asarray(host)

@@ -1,5 +1,6 @@
-"""Each row of the findings, by its number, has a test that fails before and passes after, or a
-written reason: the calls of `test_findings` are named by their rows, the other rows stand here.
+"""Each numbered row of the findings has a test that failed before the fix, or a written reason.
+
+The calls of `test_findings` are named by their rows. The other rows are listed here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ROWS = [
     "S",
 ]
 
-#: The rows' own lines, where no other file has them by their numbers.
+#: Example lines of rows that no other file has by number.
 CALLS: dict[str, Call] = {
     "W1 sum": lambda xp: xp.asarray([2000000000], dtype="int32") + np.int64(2000000000),
     "W1 uint8": lambda xp: xp.asarray([200], dtype="uint8") + np.int64(100),
@@ -62,7 +63,7 @@ CALLS: dict[str, Call] = {
     "R18": lambda xp: np.float64(2) < xp.asarray([1.0, 3.0]),
     "R20 rint": lambda xp: xp.rint(xp.asarray([3, -4])),
 }
-#: The tests of the others, by the folder and the name.
+#: The tests of the other rows, by folder and name.
 SHOWN: dict[str, str] = {
     "W2": "functions/test_aliasing.py::test_orders",
     "M1": "functions/test_special.py::test_errors_are_those_in_the_table",
@@ -101,7 +102,7 @@ SHOWN: dict[str, str] = {
     "R21": "stress/test_stress.py::test_growth_that_no_kernel_explains_fails",
 }
 
-#: Words of the list of differences from NumPy that give the reason of what stays.
+#: Phrases of the list of differences from NumPy that give the reason of remaining differences.
 REASONS: dict[str, str] = {
     "S": "complex numbers are not converted to real ones",
     "W4": "quantiles between a number and an infinity",

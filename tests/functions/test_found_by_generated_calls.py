@@ -1,4 +1,4 @@
-"""What calls of every function with generated arguments have found: each as NumPy has it."""
+"""Bugs found by calling every function with generated arguments: results are NumPy's."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_order_a_is_the_order_of_copies_alone() -> None:
                 assert dp.asarray(mine, dtype, "A", copy=copy).strides == wanted
 
 
-#: What dpnp and oneMKL make of matrices, by how these lie in memory.
+#: Operations of dpnp and oneMKL on matrices, by memory layout.
 LAYOUTS = {
     "rows": lambda xp, x: xp.asarray(x),
     "columns": lambda xp, x: xp.asarray(x, order="F"),
@@ -402,7 +402,7 @@ def test_results_that_one_executor_had_differently(executor: str) -> None:
 
 
 def test_transforms_to_real_numbers_in_single_precision_of_any_number_of_points() -> None:
-    """MKL's are wrong by 3 % for some lengths that are no powers of 2, in single precision."""
+    """In single precision, oneMKL is wrong by 3 % for some lengths that are not powers of 2."""
     for points in (11428, 16382, 10900, 16380, 8820, 15000):
         x = np.random.default_rng(0).normal(size=points // 2 + 1).astype("complex64")
         wanted = np.fft.irfft(x.astype("complex128"), points)
@@ -779,7 +779,9 @@ def test_an_array_that_is_resized_keeps_the_order_of_its_memory(
 
 @pytest.mark.parametrize("name", ["concat", "stack", "hstack"])
 def test_what_is_joined_into_out_is_converted_to_it_at_once(name: str) -> None:
-    """Not by way of what the arrays promote to: a float64 holds no uint64."""
+    """It is not converted to the arrays' common dtype first, because a float64 cannot hold a
+    uint64.
+    """
     large = np.asarray([2**64 - 1, 2**63 + 2**32 + 7, 5], dtype="uint64")
     halves = np.asarray([2.5, 7.0, 1.5], dtype="float16")
 
@@ -830,7 +832,7 @@ def test_borders_of_statistics(mode: Any, dtype: str, host_tier: bool) -> None:
                     found.asnumpy().astype("float64"),
                     wanted.astype("float64"),
                     rtol=0 if is_exact else 2e-3 if dtype == "float16" else 1e-6,
-                    atol=1 if wanted.dtype.kind in "iu" else 0,  # a half may be rounded either way
+                    atol=1 if wanted.dtype.kind in "iu" else 0,  # float16 may be rounded either way
                 )
 
 
@@ -1000,7 +1002,7 @@ def test_interp_with_a_period_leaves_its_arguments(host_tier: bool) -> None:
         assert [*x.tolist(), *xp.tolist()] == [-1.5, 7.0, -5.5, 2.0]
         wanted = np.interp([-1.5, 7.0], [-5.5, 2.0], [1.0, 2.0], period=5)
         np.testing.assert_allclose(found.asnumpy(), wanted)
-        large = np.array([2**63 - 1, 5515018945614490059, 7])  # remainders of floats, as NumPy's
+        large = np.array([2**63 - 1, 5515018945614490059, 7])  # remainders of floats, as in NumPy
         found = dp.interp(dp.asarray(large), xp, fp, period=2)
         wanted = np.interp(large, [-5.5, 2.0], [1.0, 2.0], period=2)
         np.testing.assert_allclose(found.asnumpy(), wanted)
@@ -1055,7 +1057,7 @@ def test_reductions_of_ufuncs_start_somewhere_and_leave_out(
 
 @BOTH_TIERS
 def test_whole_numbers_that_at_combines_with_are_of_the_dtype_of_the_array(host_tier: bool) -> None:
-    """NumPy's own are of int64, so that those of uint64 are rounded to floats."""
+    """NumPy's numbers are int64, so that those of uint64 are rounded to floats."""
     with dp.config.override(host_tier=host_tier):
         x = dp.asarray([2**63 + 1, 2**62 + 3], dtype="uint64")
         dp.multiply.at(x, [1, 1], 3)
@@ -1081,7 +1083,9 @@ def test_ldexp_says_that_it_does_not_combine_its_results(
 @pytest.mark.parametrize("count", [3, 300])
 @pytest.mark.parametrize("optimize", [None, False, True, "greedy", "optimal"])
 def test_sums_of_products_of_three_dtypes(optimize: Any, count: int, host_tier: bool) -> None:
-    """Of the dtype of all arrays; where an order is given, each product is of its factors'."""
+    """The sum has the common dtype of all arrays; with a given order, each product has its
+    factors'.
+    """
     for dtypes in (("float16", "int8", "uint8"), ("int8", "uint8", "float16"), ("u1", "i1", "f4")):
         x = [np.ones((2, 3), dtypes[0]), np.ones((3, 4), dtypes[1]), np.ones((4, count), dtypes[2])]
         option = {} if optimize is None else {"optimize": optimize}
@@ -1160,7 +1164,7 @@ def test_dtypes_of_histograms_and_covariances() -> None:
     x = [[1.0, 2.0, 4.0], [3.0, 1.0, 0.5]]
     compare(lambda xp: xp.cov(xp.asarray(x), aweights=xp.asarray([0.1, 0.2, 0.3]), dtype="float32"))
     compare(lambda xp: xp.cov(xp.asarray(x), fweights=xp.asarray([1, 2, 3]), dtype="float32"))
-    with pytest.raises(dp.exceptions.ShapeError):  # NumPy takes a y of one row as it is
+    with pytest.raises(dp.exceptions.ShapeError):  # NumPy accepts a y of one row
         dp.corrcoef(dp.ones((1, 4)), dp.ones((1, 4)), rowvar=False)
 
 

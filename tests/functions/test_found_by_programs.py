@@ -1,4 +1,4 @@
-"""What programs in NumPy's style met that single generated calls do not: states, files, options."""
+"""Bugs found by programs in NumPy's style, not by single calls: states, files, options."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_bounds_of_random_numbers() -> None:
     with pytest.raises(dp.ArgumentError, match="less than inf"):
         rng.uniform(0, np.inf)
     assert rng.uniform(5, 5, 3).tolist() == [5, 5, 5]
-    older = dp.random.uniform(5, 2, 100).asnumpy()  # goes down, as NumPy's older function
+    older = dp.random.uniform(5, 2, 100).asnumpy()  # descending, like NumPy's legacy function
     assert older.min() > 2
     assert older.max() <= 5
     chosen = rng.choice(4, 2, replace=False, p=[0.5, 0, 0.5, 0])
@@ -227,7 +227,7 @@ def test_numpys_functions_are_ours_of_the_same_module(queue: Any) -> None:
         same(call(x), call(values))
     for name in ("sqrt", "log", "log2", "log10", "arccos", "arcsin", "arctanh"):
         with pytest.raises(TypeError, match=rf"numpy.lib.scimath.{name} is not available"):
-            getattr(np.emath, name)(x)  # np.emath.sqrt(-1) is 1j, dp.sqrt's nan
+            getattr(np.emath, name)(x)  # np.emath.sqrt(-1) is 1j, dp.sqrt's result is NaN
     with pytest.raises(TypeError, match=r"numpy.lib.scimath.power is not available"):
         np.emath.power(x, 0.5)
 

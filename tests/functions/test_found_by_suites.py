@@ -1,4 +1,4 @@
-"""What the suites of dpnp and SciPy have found, where no other file is about it."""
+"""Bugs found by the test suites of dpnp and SciPy that no other file covers."""
 
 from __future__ import annotations
 

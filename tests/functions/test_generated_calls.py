@@ -1,4 +1,4 @@
-"""That generated calls leave out no function of NumPy's, and no option of its signature."""
+"""Generated calls include every NumPy function, and every option of its signature."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import dparray as dp
 from tests.functions.generated_calls import RECIPES, member, names
 from tests.functions.generated_options import COMPARED, NOT_COMPARED
 
-#: Options that no call has: what they say is of one module alone, or leaves the result open.
+#: Options that no call has: they concern one module only, or leave the result unspecified.
 FREE_OPTIONS = frozenset(
     {
         *("like", "subok", "device", "out", "order", "copy", "args", "kwargs", "ndmax"),
         *("overwrite_input", "signature", "kind", "kw"),
-        *("function", "func", "mask_func"),  # which every call has
+        *("function", "func", "mask_func"),  # every call has them
     }
 )
 
 
 def public_functions() -> Iterator[str]:
-    """The names of functions that NumPy and dparray have."""
+    """Return the names of functions that NumPy and dparray have."""
     for prefix, theirs, ours in (
         ("", np, dp),
         ("linalg.", np.linalg, dp.linalg),
@@ -50,7 +50,7 @@ def parameters(function: Any) -> Mapping[str, Any]:
 
 
 def words_of(recipe: str) -> list[str]:
-    """The words of a recipe; one in parentheses, with what is in it, is one."""
+    """Return the words of a recipe; a group in parentheses counts as one word."""
     head, _, rest = recipe.removeprefix("!").rpartition(")")
     return [*([head] if head else []), *rest.split()]
 
@@ -67,6 +67,7 @@ def test_each_option_is_given(name: str) -> None:
         words = words_of(recipe)
         options = [word.partition("=")[0] for word in words if "=" in word]
         given |= {*options, *list(theirs)[: len(words) - len(options)]}
-    positional = list(theirs)[: 1 + (name in COMPARED)]  # what compares may call with the first
+    # wrappers may pass the first argument by position
+    positional = list(theirs)[: 1 + (name in COMPARED)]
     left = {each for each in theirs if each in ours} - given - FREE_OPTIONS - {*positional}
     assert not left - {"axes" if name == "apply_over_axes" else "y" if name == "polyfit" else ""}

@@ -1,4 +1,4 @@
-"""Half precision in generated kernels: NumPy's values, for every half there is."""
+"""float16 in generated kernels: NumPy's values for every float16 number."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.usefixtures("fused")
 
 
 def computed(function: Callable[[], dp.ndarray]) -> np.ndarray:
-    """The values, which a generated kernel must have made."""
+    """Return the values, which a generated kernel must have computed."""
     with launched() as launches:
         found = function().asnumpy()
     assert any(launch.name.startswith("fused_") for launch in launches)
@@ -73,7 +73,7 @@ def test_functions_are_within_one_unit_of_numpy(name: str) -> None:
 def test_numbers_are_rounded_once(dtype: str) -> None:
     random = np.random.default_rng(1)
     host = random.standard_normal(1 << 16) * 10.0 ** random.integers(-9, 6, 1 << 16)
-    # Just above and below the middle of two halves, where rounding twice goes wrong.
+    # Just above and below the midpoint of two float16 numbers, where double rounding goes wrong.
     middle = 1 + 2.0**-11
     host[:3] = middle, np.nextafter(middle, 2), np.nextafter(middle, 0)
     with np.errstate(all="ignore"):
@@ -159,7 +159,7 @@ SUMS_OF_LINES: dict[str, Callable[[Any, Any, Any], Any]] = {
 def test_sums_of_many_halves_are_as_near_as_those_of_numpy(
     name: str, order: Any, executor: str
 ) -> None:
-    """A sum that is rounded after each number stays at 2048, to which 1 adds nothing."""
+    """A sum rounded to float16 after each addition stays at 2048, to which 1 adds nothing."""
     x, w = np.ones((8193, 4), "float16", order), np.full(8193, 2.0, "float16")
     call = SUMS_OF_LINES[name]
     exact = np.asarray(call(np, x.astype("float64"), w.astype("float64")))

@@ -1,4 +1,4 @@
-"""Histograms count beside edges as NumPy does, whoever computes them."""
+"""On every backend, histograms count values next to bin edges as NumPy does."""
 
 from __future__ import annotations
 

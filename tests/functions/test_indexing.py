@@ -1,4 +1,4 @@
-"""Indexing, reading and writing, held against NumPy on random indices."""
+"""Indexing, reading and writing, compared with NumPy on random indices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
 
 @st.composite
 def advanced_indices(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
-    """Integer arrays, lists, masks, slices, integers, ``None`` and ``...`` mixed."""
+    """Draw integer arrays, lists, masks, slices, integers, ``None`` and ``...`` mixed."""
     entries: list[Any] = []
     axis = 0
     result = draw(hnp.array_shapes(min_dims=1, max_dims=2, min_side=1, max_side=3))
@@ -43,14 +43,14 @@ def advanced_indices(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
         else:
             entries.append(draw(hnp.arrays("bool", extent)))
         axis += 1
-    if draw(st.booleans()):  # "..." for some of the axes, or for none
+    if draw(st.booleans()):  # "..." stands for some of the axes, or for none
         at = draw(st.integers(0, len(entries)))
         entries[at : draw(st.integers(at, len(entries)))] = [Ellipsis]
     return tuple(entries)
 
 
 def outcome(action: Any) -> Any:
-    """What an action gives, or that it is refused."""
+    """Return the result of an action, or a marker if it raises."""
     try:
         return action()
     except (IndexError, ValueError) as error:
@@ -87,7 +87,7 @@ def test_basic_indices_are_views(data: st.DataObject) -> None:
 @pytest.mark.parametrize("lazy", [True, False])
 @pytest.mark.parametrize("size", [5, 100_000])
 def test_integers_select_copies(size: int, lazy: bool) -> None:
-    """As NumPy's scalars: elements are exchanged, kept and iterated over by programs."""
+    """As with NumPy's scalars, programs exchange, store and iterate over elements."""
     with dp.config.override(lazy=lazy):
         x = dp.arange(size) * 2
         x[0], x[1] = x[1], x[0]
@@ -128,7 +128,7 @@ def test_advanced_indices_write(data: st.DataObject) -> None:
     selected = outcome(lambda: host[index])
     if isinstance(selected, str):
         return
-    # Distinct values would make repeated positions depend on an order that NumPy leaves open.
+    # With distinct values, the result for repeated positions would depend on an unspecified order.
     host[index] = 77
     with dp.config.override(host_tier=data.draw(st.booleans())):
         x[on_device(index)] = 77

@@ -1,4 +1,4 @@
-"""Products, decompositions and transforms: NumPy's results, on every queue and both ways."""
+"""Products, decompositions and transforms: NumPy's results, on every queue, eager and deferred."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_transforms_of_other_lengths_and_axes() -> None:
 @pytest.mark.parametrize("host_tier", [True, False])
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 def test_transforms_of_nothing(name: str, host_tier: bool) -> None:
-    """Of no elements the result is zeros in NumPy's shape and dtype."""
+    """The result for an empty array is zeros in NumPy's shape and dtype."""
     takes_complex = name not in ("rfft", "ihfft")
     for dtype in ("float32", "float64", "int8", *(["complex64"] if takes_complex else [])):
         for shape, axis in (((0, 0), 0), ((0, 2), 1), ((2, 0), 0), ((2, 0), 1)):

@@ -1,4 +1,4 @@
-"""Shapes, joins and splits against NumPy; what NumPy shows as a view is one here too."""
+"""Shapes, joins and splits compared with NumPy; views in NumPy are views here, too."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_an_axis_outside_is_an_axis_error(act: Any) -> None:
 
 
 def test_small_results_have_memory_of_their_own() -> None:
-    """NumPy reshapes some of its results, and what is not an array's own memory is a view here."""
+    """NumPy reshapes some of its results; an array that does not own its memory is a view here."""
     x = dp.asarray([[1.0, 2.0], [3.0, 4.0]])
     for make in (
         lambda: dp.tile(x, (2, 1)),

@@ -42,7 +42,7 @@ def solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("scale", [1e-3, 1, 20])
 def test_expm(dtype: str, scale: float, queue: Any) -> None:
     a = (numbers((3, 4, 4), dtype) * scale).astype(dtype)
-    a[0] = 0  # the others are halved, which this needs not
+    a[0] = 0  # the other matrices are scaled by powers of 2; this one need not be
     values, vectors = np.linalg.eig(a[1:].astype("complex128"))
     wanted = vectors @ (np.exp(values)[..., None] * np.linalg.inv(vectors))
     found = dp.linalg.expm(dp.asarray(a, sycl_queue=queue))
@@ -66,7 +66,7 @@ def test_expm_of_exact_cases() -> None:
 
 
 def test_expm_on_a_device_without_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    a = numbers((100, 100), "float64") / 3  # on a sub-device dpnp computes it
+    a = numbers((100, 100), "float64") / 3  # dpnp computes it on a sub-device
     wanted = dp.linalg.expm(dp.asarray(a)).asnumpy()
     monkeypatch.setattr(dp.linalg.operands, "_ONE_CORE_ELEMENTS", 0)
     try:

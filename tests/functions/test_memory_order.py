@@ -1,4 +1,4 @@
-"""Results keep the order of their operands in memory, as NumPy's order ``"K"`` has it."""
+"""Results keep the memory order of their operands, like NumPy's order ``"K"``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAYS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
     "library": lambda: limits.force("library"),
     "fused": lambda: limits.force("fused"),
 }
-#: The last of them is beyond what the host computes at once.
+#: The last shape is too large for the host to compute eagerly.
 SHAPES = ((2, 3), (3, 1, 5), (120, 90))
 
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
@@ -111,7 +111,7 @@ CONVERTING: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("name", CONVERTING)
 @pytest.mark.parametrize("way", WAYS)
 def test_of_what_is_broadcast(way: str, name: str, dtype: str) -> None:
-    """What is converted to compute in has its axes as results have, and copies theirs as copies."""
+    """Converted operands have the axis order of results, and copied operands that of copies."""
     call, row = CONVERTING[name], np.arange(4).astype(dtype)
     for turned in (False, True):
         spread = [xp.broadcast_to(of, (3, 4)) for xp, of in ((np, row), (dp, dp.asarray(row)))]

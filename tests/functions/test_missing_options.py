@@ -1,4 +1,4 @@
-"""Options that NumPy's functions have, on every queue: values, places, and what is refused."""
+"""Options of NumPy's functions, on every queue: values, placement and errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONG = np.arange(20000.0) % 97 + 1
 
 
 def assert_same(result: Any, wanted: Any, queue: Any) -> None:
-    """Values, dtype and shape of NumPy, on the queue of the operands."""
+    """Assert NumPy's values, dtype and shape, and the queue of the operands."""
     if isinstance(wanted, tuple | list):
         assert len(result) == len(wanted)
         for ours, theirs in zip(result, wanted, strict=True):
@@ -92,7 +92,7 @@ def test_values_and_places(name: str, queue: Any) -> None:
 
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wanted = PROGRAMS[name](np, np.array)  # which the call may write to
+        wanted = PROGRAMS[name](np, np.array)  # to which the call may write
     assert_same(PROGRAMS[name](dp, on_queue), wanted, queue)
 
 

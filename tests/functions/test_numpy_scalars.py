@@ -1,4 +1,4 @@
-"""NumPy's scalars are as strong as arrays in promotion, Python's are weak: NEP 50, as in NumPy."""
+"""NumPy scalars promote like arrays, Python scalars are weak: NEP 50, as in NumPy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OPERATORS = (
     *("lt", "le", "gt", "ge", "eq", "ne"),
 )
 FUNCTIONS = ("power", "maximum", "arctan2", "hypot", "copysign", "logical_and", "fmin", "less")
-#: Where the host computes at once, and beyond its limit of 8192 elements.
+#: Sizes that the host computes eagerly, and above its limit of 8,192 elements.
 SIZES = (5, 8200)
 
 
@@ -41,7 +41,7 @@ def quiet() -> Iterator[None]:
 
 
 def outcome(function: Callable[..., Any], *args: Any) -> Any:
-    """The values, or what kind of refusal it is."""
+    """Return the values, or the kind of the error."""
     try:
         result = function(*args)
     except (TypeError, OverflowError, ValueError) as error:
@@ -69,7 +69,7 @@ def grid(dtype: str, size: int, names: tuple[str, ...], functions: tuple[str, ..
     for scalar in SCALARS:
         for name, numpys, ours in pairs:
             if name == "truediv" and dtype[0] == "c" and size > 5:
-                continue  # differs in the last bits, whatever the scalar
+                continue  # differs in the last bits for every scalar
             label = (dtype, name, type(scalar), scalar, size)
             check(label, outcome(ours, x, scalar), outcome(numpys, values, scalar))
             label = (*label, "reflected")

@@ -1,5 +1,6 @@
-"""A CPU plays devices that are not here: one whose memory the host cannot read, and one without
-half and double precision.
+"""The CPU treated as devices that are not here.
+
+One has memory that the host cannot read, the other has neither half nor double precision.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def forget_answers() -> None:
 
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Device memory is out of the host's reach: copies go through the queue, work through dpnp."""
+    """The host cannot access device memory: copies use the queue, and dpnp does the
+    computations.
+    """
     forget_answers()
     with monkeypatch.context() as patch:
         patch.setattr(device_facts, "is_cpu", lambda queue: False)
@@ -90,23 +93,23 @@ def test_transforms_of_memory_out_of_reach(name: str, queue: Any) -> None:
 
 
 def multi_dot(factors: Any) -> Any:
-    """The product of three factors."""
+    """Compute the product of three factors."""
     first, second, third = factors
     return first @ second @ third
 
 
 def solved(a: Any, b: Any) -> Any:
-    """The solution of a @ x = b by factors."""
+    """Solve a @ x = b by LU factors."""
     return dp.linalg.lu_solve(dp.linalg.lu_factor(a), b)
 
 
 def solved_by_cholesky(a: Any, b: Any) -> Any:
-    """The solution of a @ x = b, for a positive definite ``a``."""
+    """Solve a @ x = b for a positive definite ``a``."""
     return dp.linalg.cho_solve(dp.linalg.cho_factor(a), b)
 
 
 def exponential(a: np.ndarray) -> np.ndarray:
-    """The exponential of symmetric matrices by their eigenvalues."""
+    """Compute the exponential of symmetric matrices from their eigenvalues."""
     values, vectors = np.linalg.eigh(a)
     result: np.ndarray = (vectors * np.exp(values)[..., None, :]) @ vectors.mT
     return result
@@ -133,7 +136,7 @@ LINEAR_ALGEBRA: dict[str, Callable[[Any, Any, Any], Any]] = {
     "norm": lambda xp, a, b: xp.linalg.norm(b, axis=1),
     "outer": lambda xp, a, b: xp.linalg.outer(a[0, 0], b[0, 0]),
     "pinv": lambda xp, a, b: xp.linalg.pinv(b),
-    # NumPy has none of these.
+    # NumPy does not have these functions.
     "cho_factor": lambda xp, a, b: solved_by_cholesky(a, b) if xp is dp else np.linalg.solve(a, b),
     "cho_solve": lambda xp, a, b: solved_by_cholesky(a, b) if xp is dp else np.linalg.solve(a, b),
     "expm": lambda xp, a, b: xp.linalg.expm(a / 8) if xp is dp else exponential(a / 8),
@@ -265,7 +268,8 @@ def test_a_dtype_that_is_asked_for_and_not_there_is_an_error(
         ASKED[name](x, dtype)
 
 
-# Not here: what dpnp gives a dtype by itself (interp, histogram), since it asks the real device.
+# Not tested here: functions whose dtype dpnp chooses (interp, histogram), since it uses the real
+# device.
 OF_INTEGERS: dict[str, Callable[[Any], Any]] = {
     **{
         name: partial(lambda op, x: getattr(dp, op.name)(*[x] * op.arity), op)

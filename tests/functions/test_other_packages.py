@@ -1,4 +1,4 @@
-"""Arrays given to other packages, and theirs given to dparray."""
+"""Exchange of arrays with other packages, in both directions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dparray._array import transfer
 
 
 class Interface:
-    """An object that another USM library could give."""
+    """Imitate an array of another USM library."""
 
     def __init__(self, offset: int = 0, read_only: bool = False) -> None:
         self.memory = dpctl.memory.MemoryUSMShared(64)
@@ -45,7 +45,7 @@ def test_shared_views_that_repeat_an_element_are_read_only() -> None:
 
 def test_consumers_without_a_flag_for_it_get_a_copy() -> None:
     class Old:
-        """A producer whose capsule has no version."""
+        """Produce a capsule without a version."""
 
         def __init__(self, x: dp.ndarray) -> None:
             self.x = x

@@ -1,7 +1,7 @@
 """Compute follows data, in every public function that takes several arrays.
 
-The test walks the namespaces. A function whose parameters it does not know fails it, so that none
-can be added without being held to the rule.
+The test visits all namespaces. It fails for a function with an unknown parameter, so that every new
+function is tested.
 """
 
 from __future__ import annotations
@@ -68,20 +68,20 @@ ARRAYS = {
 }
 #: Parameters that take a sequence of arrays.
 SEQUENCES = {"arrays", "keys"}
-#: Parameters that take no array.
+#: Parameters that do not take an array.
 OTHERS = {
-    *("devices", "sizes", "halo", "like"),  # of distribute
-    "keywords",  # of the function that pad calls
+    *("devices", "sizes", "halo", "like"),  # parameters of distribute
+    "keywords",  # passed to the function that pad calls
     *("check_finite", "overwrite_a", "overwrite_b", "p_indices", "permute_l", "trans"),
     *("lower", "unit_diagonal"),
-    "b",  # of lu_solve and cho_solve, beside factors
+    "b",  # second argument of lu_solve and cho_solve, after the factors
     "c_and_lower",  # the result of cho_factor
-    "lu_and_piv",  # what lu_factor gives, on one queue by itself
+    "lu_and_piv",  # the result of lu_factor, which is on one queue
     "M",
     "N",
     "UPLO",
     "a",
-    "a_max",  # max by its older name
+    "a_max",  # legacy name of max
     "a_min",
     "allow_pickle",
     "arg1",
@@ -193,7 +193,7 @@ OTHERS = {
     "otypes",
     "overwrite_input",
     "p",
-    "out1",  # arrays by position; tests/functions/test_missing_options.py
+    "out1",  # arrays by position; tested in tests/functions/test_missing_options.py
     "out2",
     "pad_width",
     "reflect_type",
@@ -258,7 +258,7 @@ OTHERS = {
     "wrap",
 }
 
-#: Functions that need other values than their parameters' usual ones.
+#: Functions that need special values for some parameters.
 VALUES: dict[str, dict[str, Any]] = {
     "dp.allclose": {"x1": VECTOR, "x2": VECTOR},
     "dp.append": {"x": VECTOR, "values": VECTOR},
@@ -426,7 +426,7 @@ def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def array_parameters(name: str, function: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters that take arrays, with values (``None`` for ``out``)."""
+    """Return the parameters that take arrays, with values (``None`` for ``out``)."""
     if name in VALUES:
         return VALUES[name]
     parameters = inspect.signature(function).parameters
@@ -475,7 +475,7 @@ PAIRS = pairs()
 def call(
     name: str, function: Callable[..., Any], parameters: dict[str, Any], place: Callable[[str], Any]
 ) -> tuple[dict[str, dp.ndarray], Callable[[], Any]]:
-    """The arrays by parameter, each made at the place of its name, and the call with them."""
+    """Return the arrays by parameter, each on the queue of its name, and the call with them."""
     arrays: dict[str, dp.ndarray] = {}
     for parameter, value in parameters.items():
         if isinstance(value, str):

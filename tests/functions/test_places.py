@@ -1,4 +1,4 @@
-"""Places: what creates takes one, what is exchanged keeps its own, errors name it."""
+"""Placement: creation functions take one, exchanged arrays keep theirs, and errors name it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUES = np.arange(6.0).reshape(2, 3)
 
 @pytest.fixture
 def other(queue: Any) -> Any:
-    """Another queue on the device of ``queue``."""
+    """Return another queue on the device of ``queue``."""
     return dpctl.SyclQueue(queue.sycl_context, queue.sycl_device)
 
 
@@ -114,7 +114,8 @@ def test_dpnp_shares_what_it_is_given(queue: Any, size: int) -> None:
             np.testing.assert_array_equal(part.asnumpy(), theirs.asnumpy())
             part[0] = 55
             assert float(theirs[0]) == 55
-    theirs = dpnp.asarray(dp.full(size, 3.0, sycl_queue=queue))  # the memory outlives our array
+    # the memory outlives the dparray array
+    theirs = dpnp.asarray(dp.full(size, 3.0, sycl_queue=queue))
     for _ in range(3):
         dp.full(size, 4.0, sycl_queue=queue).asnumpy()
     np.testing.assert_array_equal(theirs.asnumpy(), 3)
@@ -296,7 +297,7 @@ def test_filter_strings_pass_devices_by_that_hold_no_arrays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Without:
-        """A device without USM, as SYCL lists it before the usable one."""
+        """Imitate a device without USM, which SYCL lists before the usable one."""
 
         device_type = dpctl.device_type.cpu
         backend = dpctl.backend_type.opencl

@@ -1,4 +1,4 @@
-"""Powers: NumPy's on every tier; negative powers of integers are refused where they are written."""
+"""Powers on every backend: NumPy's values; negative literal exponents of integers raise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_negative_exponents_in_an_array_give_zero_except_of_one(host_tier: bool)
 @pytest.mark.parametrize("host_tier", [True, False])
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_powers(host_tier: bool, dtype: str) -> None:
-    """Zero to the power zero is one, as NumPy has it."""
+    """As in NumPy, zero to the power of zero is one."""
     base = np.asarray([0, 1, -1, 2 + 1j, -2.5 + 1j], dtype)[:, None]
     exponent = np.asarray([0, 1, 2, -1, 0.5, 1j, 2 + 1j], dtype)
     with dp.config.override(host_tier=host_tier), np.errstate(all="ignore"):
@@ -64,7 +64,7 @@ def test_powers_of_masks(host_tier: bool) -> None:
 @pytest.mark.parametrize("exponent", [0.5, 1, 2, 2.0])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16", "i8"])
 def test_powers_that_are_simpler_cost_what_the_simpler_costs(exponent, dtype):
-    """A square of so many elements is computed at once, as the product would be."""
+    """A square of this size is computed eagerly, as the product would be."""
     host = np.linspace(1, 2, 30_000).astype(dtype)
     usual = {"launch": 45e-6, "wake": 15e-6, "operation": 0.17e-9}
     with dp.config.override(cost_model=usual):

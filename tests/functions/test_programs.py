@@ -1,4 +1,4 @@
-"""Programs in NumPy's style give the same with dparray in NumPy's place."""
+"""Programs in NumPy's style give the same results with dparray instead of NumPy."""
 
 from __future__ import annotations
 
@@ -37,23 +37,24 @@ def test_a_program_gives_what_numpy_gives(name: str, lazy: bool) -> None:
         agrees(name)
 
 
-# In the triangular solver every count of reduced elements up to 16 is a kernel of its own.
+# In the triangular solver, every number of reduced elements up to 16 has a separate kernel.
 @pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"triangular solver"}))
 def test_a_program_gives_the_same_in_generated_kernels(name: str) -> None:
     with limits.force("fused"):
         agrees(name)
 
 
-# -- programs with their import line changed ------------------------------------------------------
+# -- programs with a changed import line
+# ------------------------------------------------------------
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "programs").glob("*.py"))
 IMPORT = "import numpy as np\n"
-#: These print lists of scalars, whose representation tells where they are.
+#: These print lists of scalars, whose representations differ between the modules.
 SHOW_PLACES = {"odds_and_ends", "ranking"}
 
 
 def run(script: Path, import_line: str) -> tuple[dict[str, Any], str]:
-    """What a program leaves in ``result``, and what it prints."""
+    """Return a program's variable ``result``, and its printed output."""
     text = script.read_text()
     assert text.count(IMPORT) == 1
     scope: dict[str, Any] = {"__name__": "program"}

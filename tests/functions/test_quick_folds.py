@@ -1,4 +1,4 @@
-"""Folds of all elements of memory, which NumPy computes where it is quicker than a launch."""
+"""Reductions of all elements in memory, which NumPy computes if it is faster than a launch."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_result_that_lies_in_the_pools_memory_is_folded() -> None:
 
 def test_an_array_whose_memory_a_kernel_still_writes(queue: Any) -> None:
     few = dp.asarray(np.ones(60), sycl_queue=queue)
-    x = few + 1  # computed at the call, in no memory yet
+    x = few + 1  # computed eagerly, not in USM memory yet
 
     @dp.kernel
     def slowly_double(item: Any, x: Any, rounds: Any) -> None:

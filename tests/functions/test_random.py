@@ -1,4 +1,4 @@
-"""Random numbers: reproducible on every device and however they are cut into calls."""
+"""Random numbers: reproducible on every device, and independent of the division into calls."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ SAMPLES = 100_000
 
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_samples_follow_the_distribution(name: str) -> None:
-    """The seed is fixed: what passes once passes always."""
+    """The seed is fixed, so a test that passes once always passes."""
     parameters, distribution = CONTINUOUS[name]
     sample = getattr(dp.random.default_rng(7), name)(*parameters, size=SAMPLES)
     assert sample.dtype == np.float64
@@ -318,7 +318,9 @@ def test_seeds_that_are_none(seed: int) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["poisson", "binomial", "hypergeometric"])
 def test_large_counts_lose_nothing_in_the_differences_of_factorials(name: str, dtype: str) -> None:
-    """In single precision, that of devices without another, from 1e6 on; in double, from 1e15."""
+    """The differences matter from 1e6 on in single precision, the only one of some devices, and
+    from 1e15 on in double.
+    """
     large = 1e6 if dtype == "float32" else 1e16
     if name == "hypergeometric":
         large = 2000
@@ -338,12 +340,12 @@ def test_large_counts_lose_nothing_in_the_differences_of_factorials(name: str, d
     found = (out.asnumpy() - mean) / np.sqrt(variance)
     assert abs(found.mean()) < 0.03
     assert abs(found.std() - 1) < 0.03
-    # Of a normal distribution, which has 0.27 % beyond three deviations.
+    # A normal distribution has 0.27 % of its values beyond three standard deviations.
     assert 0.001 < np.mean(np.abs(found) > 3) < 0.005
 
 
 def draws(rng: Any) -> list[np.ndarray]:
-    """Draws of every kind and of few numbers, from which a generator goes on to the next."""
+    """Draw numbers of every kind, a few each, which advance the generator."""
     found = []
     for n in (1, 2, 3, 5, 8, 33):
         shuffled = dp.arange(float(n))

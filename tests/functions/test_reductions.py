@@ -1,4 +1,4 @@
-"""Reductions and cumulative functions: dtype, shape and values are NumPy's, by every executor."""
+"""Reductions and cumulative functions on every backend: dtype, shape and values are NumPy's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`repeat` and `tile` against NumPy: short rows, wide ones, of any alignment, by every executor."""
+"""`repeat` and `tile` on every backend, compared with NumPy: short and wide rows, any alignment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cumulative functions of arrays large enough for kernels, against NumPy's."""
+"""Cumulative functions of arrays large enough for kernels, compared with NumPy."""
 
 from __future__ import annotations
 

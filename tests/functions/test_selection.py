@@ -157,7 +157,7 @@ def test_long_sorts_equal_numpy(dtype):
 
 @pytest.mark.parametrize("is_scattered", [False, True])
 def test_numpy_selects_where_the_chosen_lie_together(is_scattered):
-    """Each change of a mask from false to true costs NumPy a branch, and a kernel nothing."""
+    """Each change of a mask from False to True costs NumPy a branch, and a kernel nothing."""
     size = 200_000
     mask = mask_of((size,), 0.5) if is_scattered else np.arange(size) < size // 2
     host = np.arange(float(size))
@@ -190,7 +190,7 @@ def test_numpy_selects_until_the_kernel_is_there() -> None:
     x = dp.asarray(np.random.default_rng(0).random(200_003, dtype=np.float32))
     mask = x > 0.5
     expected = x.asnumpy()[mask.asnumpy()]
-    # What a selection loses without the kernel adds up to what it is worth after some.
+    # After some selections without the kernel, the lost time reaches the cost of compiling it.
     costly = {"operation": 1e-9, "compile": 1.0, "launch": 1e-9, "wake": 1e-9, "cores": 2.0}
     selection._Later._all.clear()
     with dp.config.override(cost_model=costly, background_compile=True):

@@ -1,6 +1,7 @@
-"""Sorting, positions that sort, and unique values: by NumPy in the arrays' memory, where NumPy may
-not (real numbers by our radix sort, complex ones by the library), and line by line by our radix
-sort, whose limits are set to one element here.
+"""Sorting, argsort and unique values, by NumPy in the arrays' memory and by kernels.
+
+Where NumPy may not compute, dparray's radix sort handles real numbers and the library complex ones.
+The limits of the radix sort by rows are set to one element here.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def values(dtype: str, shape: tuple[int, ...], nan: bool = True) -> np.ndarray:
-    """Few different values, NaN, infinities and both zeros among them."""
+    """Return few different values, with NaN, infinities and both zeros among them."""
     random = np.random.default_rng(len(shape))
     numbers = random.integers(0, 7, shape).astype(dtype)
     if numbers.dtype.kind == "f":
@@ -210,10 +211,10 @@ def test_numpy_vectorizes_where_processor_and_build_do(
 
 
 def test_long_rows_of_halves_are_sorted_by_radix(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy merges them, ten times as slowly as our radix sort."""
+    """NumPy merges them, ten times as slowly as dparray's radix sort."""
     x = dp.asarray(np.random.default_rng(0).normal(size=1 << 17).astype("float16"))
     assert not sorting.is_vectorized(x)
-    monkeypatch.setattr(sorting, "compute", None)  # the way to NumPy
+    monkeypatch.setattr(sorting, "compute", None)  # disables NumPy's sort
     found = dp.sort(x).asnumpy(), dp.argsort(x).asnumpy()
     np.testing.assert_array_equal(found[0], np.sort(x.asnumpy(), kind="stable"))
     np.testing.assert_array_equal(found[1], np.argsort(x.asnumpy(), kind="stable"))

@@ -1,4 +1,4 @@
-"""Special functions against values by mpmath, at their edges, on every queue, and in kernels."""
+"""Special functions compared with mpmath's values: at their edges, on every queue, in kernels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support import launched
 REFERENCE = np.load(Path(__file__).parents[1] / "reference" / "special.npz")
 NAMES = sorted({key.split(".")[0] for key in REFERENCE.files})
 DTYPES = ("float64", "float32")
-# Of these the error is small beside the amplitude of the waves.
+# For these the error is small compared with the amplitude of the oscillation.
 WAVES = ("j0", "j1", "y0", "y1")
 
 
@@ -38,7 +38,7 @@ def call(name: str, arrays: list[Any]) -> Any:
 
 
 def errors(name: str, dtype: str, found: np.ndarray) -> np.ndarray:
-    """Distances from the right values, in units in the last place of these."""
+    """Return errors in units in the last place of the right values."""
     values = REFERENCE[f"{name}.{dtype}.value"]
     sizes = np.abs(values)
     if name in WAVES:
@@ -58,7 +58,7 @@ def largest_errors(name: str) -> tuple[float, ...]:
 
 
 def table() -> dict[str, tuple[float, ...]]:
-    """The errors that the module's documentation tells: those in float64 and in float32."""
+    """Return the errors in the module's documentation, in float64 and in float32."""
     rows = re.findall(r"^(\w+) +([\d.]+) +([\d.]+)$", dp.special.__doc__ or "", re.MULTILINE)
     return {name: (float(double), float(single)) for name, double, single in rows}
 
@@ -67,11 +67,11 @@ def table() -> dict[str, tuple[float, ...]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_errors_are_those_in_the_table(name: str) -> None:
     for found, told in zip(largest_errors(name), table()[name], strict=True):
-        # Devices differ in their exponentials and logarithms.
+        # The precision of exponentials and logarithms depends on the device.
         assert found <= 2 * told + 2
 
 
-#: Inverses in the last parameter, with parameters before it, all of them functions of a chance.
+#: Inverses in the last parameter; as functions of a probability they have parameters before it.
 INVERSES = {
     "bdtri": ("bdtr", ([0.0, 3.0, 24.0], [4.0, 90.0, 973.0])),
     "chdtri": ("chdtrc", ([0.5, 3.0, 40.0],)),
@@ -95,7 +95,7 @@ def test_inverses(name: str, dtype: str, queue: Any) -> None:
     assert (x.dtype, x.sycl_queue) == (dtype, queue)
     found = getattr(dp.special, forward)(*before, x).asnumpy()
     wanted = np.broadcast_to(chances, found.shape)
-    # Near a chance of 1 the inverse itself is known to some digits only.
+    # For probabilities near 1 the inverse itself is known to some digits only.
     np.testing.assert_allclose(found, wanted, rtol=4000 * np.finfo(dtype).eps)
     outside = getattr(dp.special, name)(*before, dp.asarray([-0.1, 1.1, nan], sycl_queue=queue))
     assert np.isnan(outside.asnumpy()).all()
@@ -173,7 +173,7 @@ def test_counts() -> None:
     ways = [20, 1, 0, 6, 0, float(math.perm(60, 30))]
     np.testing.assert_allclose(dp.special.perm(n, k).asnumpy(), ways, rtol=1e-14)
     assert dp.special.factorial(dp.asarray([0, 1, 5, -1])).tolist() == [1, 1, 120, 0]
-    # Of any numbers: by the gamma function, also where the difference is negative.
+    # For any numbers: by the gamma function, also where the difference is negative.
     found = dp.special.binom(dp.asarray([5.5, 5.0, -2.5, -0.5]), dp.asarray([2.0, -0.5, 1.5, 0.3]))
     wanted = [12.375, 0.23517267204343553, 0.0, 0.43019182290076673]
     np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-13, atol=1e-300)
@@ -404,7 +404,7 @@ def test_the_simulator_calls_them(dtype: str) -> None:
     "name", ["erf", "erfc", "expit", "log_expit", "log_ndtr", "ndtr", "softplus"]
 )
 def test_common_functions_fuse_as_exp_does(name: str) -> None:
-    """Their text calls no function, so that it is translated without Numba, and NaN passes."""
+    """Their text calls no function, so that it is translated without Numba, and NaN propagates."""
     from dparray.special import _EXPRESSIONS, _operation
 
     function = getattr(dp.special, name)

@@ -1,4 +1,4 @@
-"""What NumPy's ufuncs have beyond being called: options, and methods such as ``add.reduce``."""
+"""Features of NumPy's ufuncs beyond calls: options, and methods such as ``add.reduce``."""
 
 from __future__ import annotations
 

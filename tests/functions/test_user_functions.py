@@ -1,4 +1,4 @@
-"""``@dp.elementwise`` and ``@dp.reduction``: array functions made of scalar functions."""
+"""``@dp.elementwise`` and ``@dp.reduction``: array functions built from scalar functions."""
 
 from __future__ import annotations
 
