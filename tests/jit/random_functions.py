@@ -1,6 +1,6 @@
 """Random functions: statements, slices, loops, ``prange``, reductions and branches.
 
-Each is run compiled on dparray arrays and uncompiled on NumPy arrays. More than the suite runs:
+Each runs compiled on dparray arrays and uncompiled on NumPy arrays. To run more than the suite:
 
     python tests/jit/random_functions.py FIRST_SEED COUNT
 """
@@ -20,7 +20,7 @@ _DTYPES = ("float64", "float64", "float32", "int64", "int32")
 
 
 class _Writer:
-    """Writes one function of two vectors and a number."""
+    """Write one function of two vectors and a number."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -30,13 +30,13 @@ class _Writer:
         return self.random.choice(choices)
 
     def element(self, at: str) -> str:
-        """An expression of numbers, exact in every dtype."""
+        """Return an expression of numbers that is exact in every dtype."""
         first = self.pick(f"x[{at}]", f"y[{at}]", "k", "2", f"x[{at} - 1]")
         second = self.pick(f"x[{at}]", f"y[{at}]", "3", "k")
         return f"({first} {self.pick('+', '-', '*')} {second}) % 7"
 
     def array(self) -> str:
-        """An expression of whole arrays of one size."""
+        """Return an expression of whole arrays of one size."""
         first = self.pick("x[1:]", "y[:-1]", "x[:-1]", "y[1:]", "x[:0:-1]")
         second = self.pick("x[:-1]", "y[1:]", "k", "2")
         return f"({first} {self.pick('+', '-', '*')} {second}) % 5"
@@ -45,7 +45,7 @@ class _Writer:
         self.lines.append("    " * depth + line)
 
     def statement(self, depth: int) -> None:
-        """One statement, with what is inside of it."""
+        """Write one statement, with its body."""
         kind = self.pick("slice", "augmented", "loop", "prange", "sum", "branch", "time", "carry")
         if kind == "slice":
             self.add(depth, f"{self.pick('x', 'y')}[{self.pick('1:', ':-1')}] = {self.array()}")
@@ -92,7 +92,7 @@ def check(seed: int) -> None:
     """Compare one function, compiled and uncompiled.
 
     Raises:
-        AssertionError: they differ; the message has the source.
+        AssertionError: they differ; the message contains the source.
     """
     text = _Writer(seed).text()
     name = f"<random function {seed}>"
@@ -111,7 +111,7 @@ def check(seed: int) -> None:
     try:
         with np.errstate(all="ignore"):
             wanted = space["f"](*hosts, number)
-    except TypeError:  # floats are not added into integers
+    except TypeError:  # floats cannot be added to integers in place
         return
     try:
         found = compiled(*arrays, number)

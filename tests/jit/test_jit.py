@@ -1,4 +1,4 @@
-"""``dp.jit``: compiled functions against plain Python on NumPy arrays."""
+"""``dp.jit``: compiled functions compared with plain Python on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -634,7 +634,8 @@ def test_code_that_numba_refuses_is_an_error_with_its_line() -> None:
     assert "x[i] = undefined_name" in str(caught.value)
 
 
-# -- looking into it -------------------------------------------------------------------------------
+# -- inspection
+# --------------------------------------------------------------------------------------
 
 
 def test_signatures_and_explanations() -> None:
@@ -723,7 +724,8 @@ def test_functions_of_numbers_run_on_the_host() -> None:
     assert dp.jit(factorial.py_func)(5) == 120
 
 
-# -- before anything runs --------------------------------------------------------------------------
+# -- errors before execution
+# --------------------------------------------------------------------------
 
 
 def test_a_prange_loop_is_compiled_before_anything_runs() -> None:
@@ -890,7 +892,8 @@ def test_bits_and_signs_of_narrow_integers(dtype: str) -> None:
     assert last.item() == wanted_last
 
 
-# -- finding faults --------------------------------------------------------------------------------
+# -- debugging
+# ---------------------------------------------------------------------------------------
 
 
 @dp.jit
@@ -902,13 +905,13 @@ def shifted_in_place(x: Any) -> None:
 @dp.jit
 def past_the_end(x: Any, y: Any) -> None:
     for i in dp.prange(x.shape[0]):
-        x[i] = y[i + 1]  # one too far
+        x[i] = y[i + 1]  # out of bounds by one
 
 
 @dp.jit
 def past_the_end_in_order(x: Any, y: Any) -> None:
     for i in range(x.shape[0]):
-        x[i] = y[i + 1]  # one too far
+        x[i] = y[i + 1]  # out of bounds by one
 
 
 @dp.jit
@@ -1012,7 +1015,7 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
             [sys.executable, str(file), turn], env=environment, capture_output=True, text=True
         )
         assert run.stdout == "[1.0, 2.0, 3.0, 4.0]\n", run.stderr
-    # A damaged entry is a miss.
+    # A damaged entry is a cache miss.
     for entry in (tmp_path / "cache" / "jit-1").rglob("*.nbi"):
         entry.write_bytes(b"damaged")
     run = subprocess.run(

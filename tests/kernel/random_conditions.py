@@ -1,10 +1,10 @@
-"""Random kernels of conditions, for comparing which work-items do what with plain Python.
+"""Random kernels with conditions, compared with plain Python: which work-items execute which code.
 
-Each has a few early returns, choices and loops; what they compare is computed from ids and numbers,
-in integers of all types. Work-items that a driver leaves out, or does several times, show in what
-they add to their element. The reference is :func:`dp.simulate`.
+Each has a few early returns, branches and loops. Their conditions are computed from ids and
+numbers, in integers of all types. If a driver skips work-items or runs them several times, their
+element has a wrong sum. The reference is :func:`dp.simulate`.
 
-Run as a program, it compares as many as one likes: ``random_conditions.py --count 1000``.
+Run as a program, it compares any number of kernels: ``random_conditions.py --count 1000``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LAUNCHES = 4
 
 
 class Launch(NamedTuple):
-    """A range, and the numbers that a kernel is given."""
+    """A range, and the numbers passed to a kernel."""
 
     index_space: Any
     n: Any
@@ -45,11 +45,12 @@ class Case(NamedTuple):
 
 
 class _Writer:
-    """Writes the text of one kernel."""
+    """Write the text of one kernel."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.of_ids_alone = seed % 2 == 1  # nearly all comparisons, which drivers make bounds of
+        # nearly all comparisons use only ids, which drivers turn into bounds
+        self.of_ids_alone = seed % 2 == 1
         self.ndim = self.pick((1, 1, 1, 2, 2))
         self.type = self.pick(_TYPES)
         self.scalar = self.pick(_SCALARS)
@@ -59,7 +60,7 @@ class _Writer:
         return self.random.choice(options)
 
     def computed(self, names: Sequence[str], depth: int) -> str:
-        """An integer of ids and numbers."""
+        """Return an integer expression of ids and numbers."""
         if depth == 0 or self.random.random() < 0.15:
             return self.pick((*names, *names, *names, "n", "m", str(self.random.randint(0, 9))))
         a, b = self.computed(names, depth - 1), self.computed(names, depth - 1)
@@ -162,13 +163,13 @@ class _Writer:
 
 
 def make_case(seed: int) -> Case:
-    """The kernel of a seed."""
+    """Return the kernel of a seed."""
     writer = _Writer(seed)
     return Case(writer.text(), tuple(writer.launch() for _ in range(_LAUNCHES)))
 
 
 def compare(case: Case, queue: Any = None) -> None:
-    """Raise ``AssertionError`` unless a device and a simulation give the same."""
+    """Raise ``AssertionError`` unless a device and a simulation agree."""
     name = f"<random conditions {hash(case.text)}>"
     linecache.cache[name] = (len(case.text), None, case.text.splitlines(True), name)
     scope: dict[str, Any] = {"np": np}
@@ -186,6 +187,6 @@ def compare(case: Case, queue: Any = None) -> None:
 
 
 if __name__ == "__main__":
-    from random_kernels import compare_seeds  # beside this program
+    from random_kernels import compare_seeds  # in the folder of this program
 
     compare_seeds(make_case, compare)

@@ -1,12 +1,12 @@
-"""Random kernels, for comparing what devices make of them with plain Python.
+"""Random kernels, run on devices and compared with plain Python.
 
-A kernel is text in the kernel language, written from a seed: arithmetic of all types, branches and
-loops, private and local arrays, vectors, barriers in loops, atomics, group and sub-group
-algorithms, device functions and tuples, over ranges of one to three dimensions, with groups and
-without. The reference is :func:`dp.simulate`, which shares no code with the compiler.
+A kernel is text in the kernel language, generated from a seed: arithmetic of all types, branches
+and loops, private and local arrays, vectors, barriers in loops, atomics, group and sub-group
+algorithms, device functions and tuples. Ranges have one to three dimensions, with and without
+groups. The reference is :func:`dp.simulate`, which shares no code with the compiler.
 
-Run as a program, it compares as many as one likes: ``random_kernels.py --count 5000 --seed 0``, in
-a new process for each 250 of them, as what is compiled stays in memory.
+Run as a program, it compares any number of kernels: ``random_kernels.py --count 5000 --seed 0``. It
+uses a new process for each 250 kernels, because compiled kernels stay in memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Case(NamedTuple):
     Attributes:
         text: its module.
         index_space: the range.
-        arguments: of NumPy; local accessors and numbers besides.
+        arguments: NumPy arrays, local accessors and numbers.
     """
 
     text: str
@@ -54,7 +54,7 @@ class Case(NamedTuple):
 
 
 class _Writer:
-    """Writes the text of one kernel."""
+    """Write the text of one kernel."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -79,7 +79,7 @@ class _Writer:
     # -- expressions ----------------------------------------------------------------------------
 
     def integer(self, depth: int = 2) -> str:
-        """An expression of integers, of any of their types."""
+        """Return an expression of integers of any type."""
         if depth == 0 or self.random.random() < 0.2:
             if self.random.random() < 0.25:
                 return str(self.random.randint(-9, 99))
@@ -95,7 +95,7 @@ class _Writer:
         if kind == 7:
             return f"{self.pick(('min', 'max'))}({a}, {b})"
         if kind == 8:
-            # Numba's type of what is int64 or uint64 is a float.
+            # Numba's common type of int64 and uint64 is a float.
             return f"(np.int64({a}) if {self.condition(depth - 1)} else np.int64({b}))"
         if kind == 9:
             return f"np.{self.pick(INTEGERS)}({a})"
@@ -111,7 +111,7 @@ class _Writer:
         return f"({text})"
 
     def float(self, depth: int = 2) -> str:
-        """An expression of floats that stays small, and has no steps."""
+        """Return a continuous expression of floats that stays small."""
         if depth == 0 or not self.real or self.random.random() < 0.2:
             if self.real and self.random.random() < 0.7:
                 return self.pick(self.real)
@@ -136,12 +136,14 @@ class _Writer:
     # -- statements -----------------------------------------------------------------------------
 
     def statements(self, depth: int, budget: int, *, uniform: bool) -> None:
-        """Some statements; ``uniform`` where all work-items of a group come by."""
+        """Write some statements; ``uniform`` means that all work-items of a group execute them."""
         for _ in range(budget):
             self.statement(depth, uniform=uniform)
 
     def block(self, depth: int, *, uniform: bool) -> None:
-        """An indented block; what is assigned first inside is not known outside."""
+        """Write an indented block; variables that are first assigned inside are not used
+        outside.
+        """
         known = list(self.whole), list(self.real), list(self.private)
         self.line(depth, "pass")
         self.statements(depth, self.random.randint(1, 2), uniform=uniform)
@@ -200,7 +202,7 @@ class _Writer:
         known.append(name)
 
     def change(self, depth: int) -> None:
-        """Change a variable that is int64; others would be floats where they are changed."""
+        """Change a variable that is int64; others would become floats."""
         names = [name for name in self.whole if name in self.changing]
         if names:
             name = self.pick(names)
@@ -228,7 +230,7 @@ class _Writer:
         self.assign(depth, self.whole, "v", f"{name}[({self.integer(0)}) % {size}]")
 
     def vector(self, depth: int) -> None:
-        """Vectors that are computed with, written to a private array and read again."""
+        """Write computations with vectors, stored in a private array and loaded again."""
         width, dtype, other = self.pick((2, 3, 4, 8, 16)), self.pick(INTEGERS), self.pick(INTEGERS)
         first, second, memory = self.name("w"), self.name("w"), self.name("p")
         self.line(depth, f"{first} = dp.vec_full({width}, {self.integer(1)}, np.{dtype})")
@@ -251,7 +253,7 @@ class _Writer:
         self.assign(depth, self.whole, "v", f"np.int64({result})")
 
     def together(self, depth: int, kind: int) -> None:
-        """What all work-items of a group do together."""
+        """Write a collective operation of all work-items of a group."""
         value, name = f"np.{self.pick(INTEGERS)}({self.integer(1)})", self.name("v")
         group = self.pick(("group", "item.get_sub_group()"))
         if kind == 11:
@@ -280,7 +282,7 @@ class _Writer:
 
 
 def make_case(seed: int) -> Case:
-    """The kernel of a seed."""
+    """Return the kernel of a seed."""
     writer = _Writer(seed)
     choice, numbers = writer.random, np.random.default_rng(seed)
     grouped = choice.random() < 0.6
@@ -365,9 +367,9 @@ def make_case(seed: int) -> Case:
 
 
 def compare(case: Case, queue: Any = None) -> None:
-    """Raise ``AssertionError`` unless a device and a simulation give the same."""
+    """Raise ``AssertionError`` unless a device and a simulation agree."""
     scope: dict[str, Any] = {"__name__": "random_kernel"}
-    # Simulations read it: a few of their numbers have the types of what stands in the text.
+    # Simulations read it: some of their numbers have the types of the annotations in the text.
     name = f"<random kernel {hash(case.text):x}>"
     linecache.cache[name] = (len(case.text), None, case.text.splitlines(keepends=True), name)
     exec(compile(case.text, name, "exec"), scope)
@@ -406,7 +408,7 @@ def compare_seeds(make: Callable[[int], Any], compare: Callable[[Any], None]) ->
         seeds = range(first, min(first + _IN_A_PROCESS, last))
         found, reached, status = _compare_in_a_process(seeds)
         wrong += found
-        if status:  # the driver's compiler ended the process, or it did not come to an end
+        if status:  # the driver's compiler ended the process, or hung
             wrong.append(reached)
             print(f"--- seed {reached}: the process ended with {status}", flush=True)
         first = reached + 1
@@ -417,7 +419,7 @@ def compare_seeds(make: Callable[[int], Any], compare: Callable[[Any], None]) ->
 
 
 def _compare_here(make: Callable[[int], Any], compare: Callable[[Any], None], seeds: range) -> None:
-    """Compare kernels, with a line ``SEED ok`` or ``SEED wrong`` for each on standard output."""
+    """Compare kernels; print a line ``SEED ok`` or ``SEED wrong`` for each to standard output."""
     for seed in seeds:
         faulthandler.dump_traceback_later(_SECONDS_OF_A_KERNEL, exit=True)
         case = make(seed)
@@ -432,7 +434,7 @@ def _compare_here(make: Callable[[int], Any], compare: Callable[[Any], None], se
 
 
 def _compare_in_a_process(seeds: range) -> tuple[list[int], int, int]:
-    """The seeds that differ, the last that was compared or ended the process, and its status."""
+    """Return the seeds that differ, the last seed that was started, and the exit status."""
     command = [sys.executable, sys.argv[0], "--count", str(len(seeds)), "--seed", str(seeds.start)]
     with tempfile.TemporaryDirectory() as empty:
         environment = {**os.environ, "DPARRAY_CACHE_DIR": empty, _IS_CHILD: "1"}

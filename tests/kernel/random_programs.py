@@ -1,18 +1,17 @@
-"""Random kernels that look like programs, for comparing them with plain Python.
+"""Random kernels that look like programs, compared with plain Python.
 
-Each has nested ``while`` and ``for`` loops with ``break``, ``continue`` and early ``return``,
-swaps, values that are carried from step to step, private arrays, device functions, and, in groups,
-barriers, group functions and sub-group functions in uniform control flow. Ranges have every
-remainder by 16 and by 64 in the last dimension, which is where a driver keeps a kernel of its own.
+They have nested ``while`` and ``for`` loops with ``break``, ``continue`` and early ``return``,
+swaps, values carried from step to step, private arrays and device functions. With groups, they also
+have barriers, group functions and sub-group functions in uniform control flow. The last dimension
+of ranges has every remainder modulo 16 and 64, for which a driver has a separate remainder kernel.
 
 Programs without groups are compared with the kernel function itself, run in Python with integers
 that have types and wrap (:class:`Whole`). Programs with groups are compared with
-:func:`dp.simulate`, which is not given the types that the compiler infers: every variable is
-converted where it is assigned, so none is needed. Both references are thus independent of the
-compiler. A program takes 0.2 s of one core, of which Numba's type inference takes 60 % and the
-driver's compiler 30 %.
+:func:`dp.simulate`. It does not need the types that the compiler infers, because every variable is
+converted where it is assigned. Both references are thus independent of the compiler. A program
+takes 0.2 s of one core: Numba's type inference takes 60 % of that, and the driver's compiler 30 %.
 
-Run as a program, it compares as many as wanted: ``random_programs.py --count 1000 --seed 0``.
+Run as a program, it compares any number of kernels: ``random_programs.py --count 1000 --seed 0``.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ import numpy as np
 import dparray as dp
 from dparray._simulator import inferred
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # where it is run as a program
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # if it is run as a program
 from tests.compiler.module_rules import faults
 
 _ROWS = 4  # of the output: the values of variables at the end of the kernel
@@ -46,14 +45,14 @@ _SHIFTS = ("lshift", "rshift")
 
 
 class Case(NamedTuple):
-    """A kernel and the range that it is launched over.
+    """A kernel and the range over which it is launched.
 
     Attributes:
         text: its module.
         index_space: the range.
-        counts: an array of how often loops run, one number for each work-item.
+        counts: an array of loop counts, one number for each work-item.
         values: another array of numbers.
-        local: the length of the local memory of a group, or 0 where there are no groups.
+        local: the length of the local memory of a group, or 0 without groups.
     """
 
     text: str
@@ -64,7 +63,7 @@ class Case(NamedTuple):
 
 
 class _Writer:
-    """Writes the text of one kernel.
+    """Write the text of one kernel.
 
     Attributes:
         is_plain: every number is an int64, and there are no groups.
@@ -105,7 +104,7 @@ class _Writer:
         return self.pick((*self.readable, *self.readable, str(self.random.randint(0, 7))))
 
     def value(self, depth: int = 1) -> str:
-        """An integer."""
+        """Return an integer expression."""
         if depth == 0 or self.chance(0.25):
             return str(self.atom())
         a, b = self.value(depth - 1), self.value(depth - 1)
@@ -143,7 +142,7 @@ class _Writer:
         self.line(depth, f"{name} = {text}")
 
     def step(self, depth: int) -> None:
-        """A simple statement."""
+        """Write a simple statement."""
         name, other, third = self.random.sample(_VARIABLES, 3)
         same = self.types[name] == self.types[other] == self.types[third]
         kind = self.random.randrange(9)
@@ -165,16 +164,16 @@ class _Writer:
             self.assign(depth, name, self.value(2))
 
     def block(self, depth: int, loops: int, *, in_loop: str, uniform: bool) -> None:
-        """A few statements.
+        """Write a few statements.
 
         Args:
             depth: the indentation.
-            loops: how many loops may still be nested.
+            loops: the remaining depth of nested loops.
             in_loop: "" outside of loops; "break" where a loop may be left; "continue" where it
-                must go on, as all work-items of a group meet in its condition.
-            uniform: all work-items of a group come by.
+                must go on, because all work-items of a group meet in its condition.
+            uniform: all work-items of a group execute the block.
         """
-        known = list(self.readable)  # names that begin in a block are not read behind it
+        known = list(self.readable)  # names defined in a block are not read after it
         for _ in range(self.random.randint(1, 3)):
             kind = self.random.random()
             if kind < 0.45 or depth > 6:
@@ -185,7 +184,7 @@ class _Writer:
                 if self.chance(0.4):
                     self.line(depth, "else:")
                     self.block(depth + 1, 0, in_loop=in_loop, uniform=False)
-                if in_loop == "continue":  # some work-items may have gone on
+                if in_loop == "continue":  # some work-items may have continued
                     uniform = False
             elif kind < 0.72 and in_loop:
                 self.line(depth, f"if {self.condition()}:")
@@ -214,7 +213,7 @@ class _Writer:
         self.line(depth, self.result)
 
     def loop(self, depth: int, loops: int, *, uniform: bool) -> None:
-        """A loop of one of the usual forms, of at most some 40 steps."""
+        """Write a loop of one of the usual forms, of at most about 40 steps."""
         if uniform and self.is_grouped and self.chance(0.7):
             self.group_loop(depth, loops)
             return
@@ -261,10 +260,10 @@ class _Writer:
         self.step(inner)
         self.block(inner, loops, in_loop="break", uniform=False)
         if is_for:
-            self.readable.remove(k)  # a loop of no steps does not make it
+            self.readable.remove(k)  # a loop of no steps does not define it
 
     def group_loop(self, depth: int, loops: int) -> None:
-        """A loop of which all work-items of a group do the same number of steps."""
+        """Write a loop with the same number of steps for all work-items of a group."""
         k = self.name("k")
         group = self.pick(("group", "group", "sub_group"))
         kind = self.random.randrange(4)
@@ -295,7 +294,7 @@ class _Writer:
             self.readable.remove(k)
 
     def together(self, depth: int) -> None:
-        """A statement of all work-items of a group."""
+        """Write a collective statement of all work-items of a group."""
         name = self.pick(_VARIABLES)
         group = self.pick(("group", "group", "sub_group"))
         value = self.value(0)
@@ -321,7 +320,7 @@ class _Writer:
             self.assign(depth, name, f"dp.permute_group_by_xor(sub_group, np.int64({value}), 1)")
 
     def function(self, at: int) -> list[str]:
-        """A device function with a loop and early returns."""
+        """Write a device function with a loop and early returns."""
         kept = self.lines, self.readable, self.result, self.types, self.is_grouped, self.functions
         self.lines, self.readable, self.functions = [], ["a", "b", "m", "c", "d"], []
         self.types, self.is_grouped = dict.fromkeys(_VARIABLES, ""), False
@@ -342,7 +341,7 @@ class _Writer:
 
 
 def _sizes(writer: _Writer, seed: int) -> tuple[Any, int, int]:
-    """The range, how many work-items it has, and how many a group has."""
+    """Return the range, its number of work-items, and the number of work-items of a group."""
     last = seed % 64 + 1 + writer.pick((0, 0, 0, 64))
     before = writer.pick(((), (), (), (1,), (2,), (3,), (2, 2), (3, 1)))
     if not writer.is_grouped:
@@ -356,11 +355,11 @@ def _sizes(writer: _Writer, seed: int) -> tuple[Any, int, int]:
 
 
 def make_case(seed: int, *, with_uint64: bool = True) -> Case:
-    """The program of a seed.
+    """Return the program of a seed.
 
     Args:
         seed: a number.
-        with_uint64: there are uint64 variables and arrays, too.
+        with_uint64: whether there are uint64 variables and arrays, too.
     """
     types = (*_NARROW, "np.uint64") if with_uint64 else _NARROW
     writer = _Writer(seed, types)
@@ -405,17 +404,17 @@ def make_case(seed: int, *, with_uint64: bool = True) -> Case:
 
 
 class Whole(int):
-    """An integer with a type, which computes as integers of kernels do (``guide/kernels``).
+    """An integer with a type, with the arithmetic of kernel integers (``guide/kernels``).
 
-    Arithmetic is in int64, or in uint64 where no operand is signed; a literal that is not negative
-    counts as unsigned beside a uint64.
+    Arithmetic is in int64, or in uint64 if no operand is signed. A nonnegative literal counts as
+    unsigned if the other operand is a uint64.
     """
 
     dtype: str
     is_literal: bool
 
     def __new__(cls, value: int, dtype: str = "int64", *, is_literal: bool = False) -> Whole:
-        """Return ``value`` with the low bits that ``dtype`` has."""
+        """Return ``value``, truncated to the bits of ``dtype``."""
         bits = 8 * np.dtype(dtype).itemsize
         value = int(value) % 2**bits
         if dtype not in _UNSIGNED and value >> (bits - 1):
@@ -442,7 +441,7 @@ def _operation(name: str) -> Callable[..., Any]:
     def compute(self: Whole, *others: int) -> Whole:
         operands = [self, *map(_whole, others)]
         value = exact(*map(int, operands))
-        # The number that is shifted decides the type of a shift.
+        # The left operand decides the type of a shift.
         return Whole(value, _arithmetic_dtype(*operands[: 1 if name in _SHIFTS else 2]))
 
     return compute
@@ -486,7 +485,7 @@ _INTEGER_TYPES = SimpleNamespace(
 
 
 class _Item(NamedTuple):
-    """The item of a work-item, as far as programs without groups use it."""
+    """A work-item's item, with the methods that programs without groups use."""
 
     number: int
 
@@ -508,7 +507,7 @@ class _Numbers:
 
 
 def _computed_plainly(case: Case) -> np.ndarray:
-    """The output of a program without groups, whose kernel function is run as it is."""
+    """Return the output of a program without groups, whose kernel function is run in Python."""
 
     class _Stub:
         kernel = device_func = staticmethod(lambda function: function)
@@ -532,14 +531,14 @@ def _computed_plainly(case: Case) -> np.ndarray:
 
 
 def compare(case: Case, queue: Any = None) -> None:
-    """Raise ``AssertionError`` unless a device and plain Python give the same."""
+    """Raise ``AssertionError`` unless a device and plain Python agree."""
     name = f"<random program {hash(case.text):x}>"
     linecache.cache[name] = (len(case.text), None, case.text.splitlines(keepends=True), name)
     scope: dict[str, Any] = {"__name__": "random_program"}
     exec(compile(case.text, name, "exec"), scope)
     kernel = scope["program"]
     local = [dp.LocalAccessor(case.local, np.int64)] if case.local else []
-    shape = (_ROWS + 1, case.counts.size)  # the last row: how long sub-groups are
+    shape = (_ROWS + 1, case.counts.size)  # the last row: the lengths of sub-groups
     found = dp.zeros(shape, dtype="int64", sycl_queue=queue)
     given = [dp.asarray(one, sycl_queue=queue) for one in (case.counts, case.values)]
     with warnings.catch_warnings():
@@ -561,6 +560,6 @@ def compare(case: Case, queue: Any = None) -> None:
 
 
 if __name__ == "__main__":
-    from random_kernels import compare_seeds  # beside this program
+    from random_kernels import compare_seeds  # in the folder of this program
 
     compare_seeds(make_case, compare)

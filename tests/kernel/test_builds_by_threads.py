@@ -1,4 +1,4 @@
-"""Threads that launch one kernel for the first time: what is launched is never let go of."""
+"""Threads that launch one kernel for the first time: launched kernels are never freed."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def compiled_kernel() -> Any:
 def test_threads_that_build_a_kernel_launch_what_is_kept(
     make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two threads build it at the same time, each for a range of its own, and both go on with it.
+    """Two threads build it at the same time, for different ranges, and both continue with it.
 
-    One kernel is kept. The other's address was with the range of its thread, so that the next
-    launch of that range ended the process.
+    Only one of the two kernels is kept. The other's address was stored with its thread's range, so
+    that the next launch of that range ended the process.
     """
     at_once = threading.Barrier(2, timeout=60)
     gone: list[int] = []
@@ -59,7 +59,7 @@ def test_threads_that_build_a_kernel_launch_what_is_kept(
     elsewhere = dpctl.SyclQueue(unit)
     kernel[dp.Range(10)](
         dp.zeros(10, dtype="float32", sycl_queue=elsewhere), np.int32(7)
-    )  # compiles
+    )  # compile it
 
     kept_submit = launch.submit
     for module in (compiled_kernels, raw):
@@ -93,9 +93,9 @@ SCALE = 2.0
 def test_a_kernel_compiled_meanwhile_with_another_value_is_not_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """While it is compiled in a thread, its global gets a new value and it is launched elsewhere.
+    """While a thread compiles it, its global gets a new value and it is launched elsewhere.
 
-    The thread's kernel, of the old value, stood with the others, and nothing said that it was old.
+    The thread's kernel had the old value, but was stored with the others and not marked as old.
     """
 
     @dp.kernel
@@ -132,7 +132,9 @@ def test_a_kernel_compiled_meanwhile_with_another_value_is_not_kept(
 
 
 def test_a_kernel_may_be_forgotten_while_it_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another thread finds the old value between a launch's look at the kernel and at its order."""
+    """Another thread finds the old value after a launch has read the kernel and before its
+    order.
+    """
 
     @dp.kernel
     def scaled(item: dp.Item, x: Any) -> None:
@@ -158,7 +160,7 @@ def test_a_kernel_may_be_forgotten_while_it_is_launched(monkeypatch: pytest.Monk
 
 
 def test_threads_that_check_a_kernel_at_once_both_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second comes while the first makes the copy that checks."""
+    """The second thread arrives while the first one makes the checking copy."""
 
     @dp.kernel
     def beyond(item: dp.Item, x: Any) -> None:

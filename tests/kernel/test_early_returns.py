@@ -1,6 +1,6 @@
 """Work-items that return early, and conditions on ids: each does its work once, or not at all.
 
-``python tests/kernel/random_conditions.py --count 1000`` compares as many as one likes.
+``python tests/kernel/random_conditions.py --count 1000`` compares any number of kernels.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def test_one_work_item_counts_once(local: int, queue: Any) -> None:
         assert int(out[0]) == wanted
 
 
-# Some of these went wrong at first; the others are the first there are.
+# Some of these failed at first; the others are the first seeds.
 @pytest.mark.parametrize("seed", [*range(8), 57])
 def test_random_conditions_do_what_plain_python_does(seed: int) -> None:
     compare(make_case(seed))

@@ -1,8 +1,8 @@
 """Integers stay integers: in variables, loops, branches, functions and choices, in every dtype.
 
-The expected values come from the rules of ``guide/kernels``, written down here for plain Python's
-integers: arithmetic is in int64, or in uint64 where no operand is signed; a variable that is one
-integer or another has the type that holds both, which is int64 for a uint64 beside a signed one.
+The expected values come from the rules of ``guide/kernels``, implemented here for plain Python
+integers. Arithmetic is in int64, or in uint64 if no operand is signed. A variable that is one of
+two integers has the type that holds both; for a uint64 and a signed integer this is int64.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DTYPES = ("bool", *SIGNED, *UNSIGNED)
 
 
 class Number(NamedTuple):
-    """A number with its type; ``is_literal`` if it is written in the kernel."""
+    """A number with its type; ``is_literal`` if it is a literal in the kernel."""
 
     value: int
     dtype: str
@@ -50,7 +50,7 @@ def is_weak(number: Number, beside: Number) -> bool:
 
 
 def arithmetic_dtype(a: Number, b: Number) -> str:
-    """The dtype of a sum of two numbers."""
+    """Return the dtype of a sum of two numbers."""
     kinds = {each.dtype for each, other in ((a, b), (b, a)) if not is_weak(each, other)}
     if kinds == {"bool"} or any(each in SIGNED for each in kinds):
         return "int64"
@@ -58,7 +58,7 @@ def arithmetic_dtype(a: Number, b: Number) -> str:
 
 
 def joined_dtype(a: Number, b: Number) -> str:
-    """The dtype of a variable that is one number or the other."""
+    """Return the dtype of a variable that is one number or the other."""
     if is_weak(a, b) or is_weak(b, a):
         return "uint64"
     joined = np.promote_types(a.dtype, b.dtype)
@@ -96,18 +96,18 @@ COMPARISONS = {
 
 def computed(operation: str, a: Number, b: Number) -> Number:
     dtype = arithmetic_dtype(a, b)
-    if operation in ("<<", ">>"):  # the type is that of the number that is shifted
+    if operation in ("<<", ">>"):  # the type is that of the left operand
         dtype = "uint64" if a.dtype in UNSIGNED else "int64"
     elif operation in ("&", "|", "^") and a.dtype == b.dtype == "bool":
         dtype = "bool"
     if operation in ("<<", ">>", "//", "%"):
         return Number(OPERATIONS[operation](a.value, b.value), dtype).to(dtype)
-    second = b if operation == "**" else b.to(dtype)  # exponents are as they are
+    second = b if operation == "**" else b.to(dtype)  # exponents keep their type
     return Number(OPERATIONS[operation](a.to(dtype).value, second.value), dtype).to(dtype)
 
 
 def looped(operation: str, a: Number, b: Number) -> Number:
-    """``t = a``, then three times ``t = t operation b``."""
+    """Compute ``t = a``, then three times ``t = t operation b``."""
     joined = a
     for _ in range(4):
         after = computed(operation, joined, b)
@@ -120,7 +120,7 @@ def looped(operation: str, a: Number, b: Number) -> Number:
 
 
 def extreme(choose: Callable[..., int], a: Number, b: Number) -> Number:
-    """``min`` or ``max``, whose type holds the result whichever it is."""
+    """Compute ``min`` or ``max``, whose type holds either operand."""
     dtype = joined_dtype(a, b)
     mixed = "uint64" in (a.dtype, b.dtype) and (a.dtype in SIGNED or b.dtype in SIGNED)
     if mixed and not (is_weak(a, b) or is_weak(b, a)):
@@ -132,7 +132,7 @@ def extreme(choose: Callable[..., int], a: Number, b: Number) -> Number:
 
 
 def bits_and_sign(number: Number) -> list[int]:
-    """The columns of a result: its low bits, and a quotient that its type decides."""
+    """Return a result's columns: its low bits, and a quotient that depends on its type."""
     return [number.value % 2**64, computed("//", number, Number(3, "int64", True)).value % 2**64]
 
 
@@ -203,7 +203,7 @@ def source_of_kernel(second: str) -> tuple[str, int]:
 
 
 def kernel_with(second: str) -> tuple[Any, int]:
-    """The kernel whose second operand is this text; also the number of its columns."""
+    """Return the kernel whose second operand is this text, and the number of its columns."""
     text, columns = source_of_kernel(second)
     name = f"<integer rules, {second}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
@@ -256,8 +256,8 @@ def compare_with_rules(
     )
 
 
-# Each dtype beside a uint64 and beside an int8, in both orders; all pairs are compared by
-# `python -m tests.kernel.test_integer_rules`.
+# Each dtype with a uint64 and with an int8, in both orders; all pairs are compared by `python -m
+# tests.kernel.test_integer_rules`.
 CHOSEN = sorted(
     {(each, "uint64") for each in DTYPES}
     | {("uint64", each) for each in DTYPES}
@@ -283,7 +283,7 @@ def test_literals(run: Any, dtype: str, literal: int) -> None:
 
 # --- programs -------------------------------------------------------------------------------------
 
-LARGE = 2**60 + 1  # the last digits of which a float64 has not
+LARGE = 2**60 + 1  # a float64 cannot represent the last digits
 
 
 @dp.device_func
@@ -359,7 +359,7 @@ def swapped(item: dp.Item, a: Any, b: Any, out: Any) -> None:
 
 @dp.kernel
 def counted_down(item: dp.Item, a: Any, b: Any, out: Any) -> None:
-    n = a[0] - LARGE + 3  # a uint64, as the number is written
+    n = a[0] - LARGE + 3  # a uint64, like the literal
     total = 0
     for i in range(n, b[0] - 6, -1):
         total = total * 10 + i
@@ -375,7 +375,7 @@ PROGRAMS = [
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("kernel", PROGRAMS, ids=lambda kernel: kernel.__name__)
 def test_programs_compute_as_python_does(run: Any, kernel: Any) -> None:
-    # Numbers so small that Python's integers are those of int64, and too large for a float64.
+    # Numbers that fit into int64, but are too large for a float64.
     a, b = [LARGE, LARGE + 2, LARGE + 6], [5, LARGE + 1, 7]
     expected = [0, 0]
     kernel.py_func(None, _List(a), _List(b), expected)

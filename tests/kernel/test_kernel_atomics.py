@@ -1,4 +1,4 @@
-"""AtomicRef: what SYCL allows and numba-dpex's own does not do, or does wrong."""
+"""AtomicRef: features of SYCL that numba-dpex does not support, or implements wrongly."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_compare_exchange_heeds_the_strides_of_what_is_expected(dtype: str, step
     winner = int(np.flatnonzero(done.asnumpy())[0])
     assert target.item() == winner + 1
     assert expected.tolist() == [0 if i == winner else winner + 1 for i in range(ITEMS)]
-    assert storage.sum().item() == (ITEMS - 1) * (winner + 1)  # and nothing beside it
+    assert storage.sum().item() == (ITEMS - 1) * (winner + 1)  # and nothing else
 
 
 def test_compare_exchange_with_a_private_value_and_from_the_end() -> None:

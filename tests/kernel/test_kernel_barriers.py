@@ -1,7 +1,7 @@
-"""Right answers from barriers, local memory and atomics, at every level of optimisation.
+"""Right results of barriers, local memory and atomics, at every optimization level.
 
-The kernels are of the kind that gave users of numba-dpex wrong numbers: its issues 906, 1106,
-1068, 774 and 711.
+The kernels are of the kind that gave users of numba-dpex wrong numbers: its issues 906, 1106, 1068,
+774 and 711.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ LEVELS = {
 
 @pytest.fixture(params=list(LEVELS))
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """``dp.kernel`` at one level of optimisation."""
+    """Return ``dp.kernel`` at one optimization level."""
     from dparray._compiler import passes
 
     level, options = LEVELS[request.param]
-    # The variable is a part of the kernels' key, the attribute is what the compiler reads.
+    # The variable is part of the kernels' key; the compiler reads the attribute.
     monkeypatch.setenv("NUMBA_TESTED_LEVEL", str(level))
     monkeypatch.setattr(passes, "SPEED", level)
     return dp.kernel(**options)
@@ -81,7 +81,7 @@ def test_a_barrier_in_a_device_function_stays_where_it_is(kernel: Any) -> None:
 
 
 def test_global_memory_between_two_barriers(kernel: Any) -> None:
-    """Issue 1106, the path finder: neighbors read what was there before the barrier."""
+    """Issue 1106, the path finder: neighbors read the values from before the barrier."""
 
     @kernel
     def step(item: dp.NdItem, previous: Any, wall: Any, result: Any) -> None:
@@ -127,7 +127,7 @@ def make_matmul(kernel: Any, tile: int, dtype: Any) -> Any:
 
 @pytest.mark.parametrize("tile", [2, 4, 16])
 def test_tiled_matrix_multiply_of_sizes_that_do_not_divide(kernel: Any, tile: int) -> None:
-    """Issue 892, of the family of 906: local tiles, barriers in a loop, ragged edges."""
+    """Issue 892, related to 906: local tiles, barriers in a loop, incomplete tiles at the edges."""
     rng = np.random.default_rng(0)
     x = rng.integers(-4, 5, (33, 29)).astype("float32")
     y = rng.integers(-4, 5, (29, 41)).astype("float32")
@@ -135,7 +135,7 @@ def test_tiled_matrix_multiply_of_sizes_that_do_not_divide(kernel: Any, tile: in
     size = (-(-33 // tile) * tile, -(-41 // tile) * tile)
     tiles = [dp.LocalAccessor((tile, tile), np.float32) for _ in range(2)]
     matmul = make_matmul(kernel, tile, np.float32)
-    # A transposed and a reversed view: index code of strided arrays beside local memory.
+    # A transposed and a reversed view: index code of strided arrays together with local memory.
     xs = dp.permute_dims(dp.asarray(np.ascontiguousarray(x.T)), (1, 0))
     ys = dp.asarray(np.ascontiguousarray(y[::-1]))[::-1]
     dp.call_kernel(matmul, dp.NdRange(size, (tile, tile)), xs, ys, result, *tiles)
@@ -265,7 +265,7 @@ def test_atomics_on_local_and_global_memory(kernel: Any, dtype: str) -> None:
 
 
 def test_atomic_add_of_every_work_item_to_one_number(kernel: Any) -> None:
-    """Issues 711 and 774: a distance summed by atomics, of a 2-D range and strided arrays."""
+    """Issues 711 and 774: a distance summed by atomics, over a 2-D range and strided arrays."""
 
     @kernel
     def distance(item: dp.Item, a: Any, b: Any, total: Any) -> None:

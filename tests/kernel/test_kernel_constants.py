@@ -1,4 +1,4 @@
-"""Parameters that are constants, local memory of a constant shape, and printf."""
+"""Constant parameters, local memory of a constant shape, and printf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of device functions bind arguments as Python does: by name, with defaults, by name only."""
+"""Calls of device functions bind arguments as Python does: keywords, defaults, keyword-only."""
 
 from __future__ import annotations
 

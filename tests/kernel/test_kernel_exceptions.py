@@ -1,4 +1,4 @@
-"""What Python raises an exception for: refused, or reported by debug mode and by the simulator."""
+"""Code for which Python raises: refused, or reported by debug mode and by the simulator."""
 
 from __future__ import annotations
 

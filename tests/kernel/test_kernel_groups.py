@@ -51,7 +51,7 @@ KERNELS = {"add": (use_add, 0), "min": (use_min, 5), "max": (use_max, 7)}
 
 
 def by_group(x: np.ndarray, shape: tuple[int, ...], local: tuple[int, ...]) -> np.ndarray:
-    """Rows of the work-items of each group, in row-major order."""
+    """Return the rows of the work-items of each group, in row-major order."""
     ndim = len(shape)
     parts = [part for n, m in zip(shape, local, strict=True) for part in (n // m, m)]
     axes = [*range(0, 2 * ndim, 2), *range(1, 2 * ndim, 2)]
@@ -168,7 +168,7 @@ def test_scans_and_predicates_give_what_numpy_gives(
     dtype: str, shape: tuple[int, ...], local: tuple[int, ...]
 ) -> None:
     if shape == (1024,):
-        shape, local = (14,), (7,)  # no power of two
+        shape, local = (14,), (7,)  # not a power of two
     size = int(np.prod(shape))
     x = np.random.default_rng(1).integers(0, 10, size).astype(dtype)
     out, truths = dp.zeros((size, 8), dtype=dtype), dp.zeros((size, 3), dtype=bool)
@@ -231,7 +231,7 @@ def later_of_two(a: Any, b: Any) -> Any:
 
 @pytest.mark.parametrize("shape", [(1, 1), (8, 8), (2, 700), (64, 64), (128, 64)])
 def test_scans_over_two_dimensions_of_any_group(shape: tuple[int, int]) -> None:
-    """Local memory has room for 1024 values; the work-items of larger groups take turns."""
+    """Local memory has room for 1,024 values; the work-items of larger groups take turns."""
     kernel = dp.kernel(scans_of_a_plane)
     size = shape[0] * shape[1]
     x = np.random.default_rng(size).integers(0, 50, size)

@@ -1,4 +1,4 @@
-"""Halves in kernels: they lie in memory as such, and are computed with as float32."""
+"""float16 in kernels: stored as such in memory, computed as float32."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compute(item: dp.Item, a: Any, b: Any, out: Any) -> None:
 
 
 def halves(seed: int, size: int) -> np.ndarray:
-    """Halves of all sizes, with the special ones."""
+    """Return float16 numbers of all magnitudes, with the special ones."""
     bits = np.random.default_rng(seed).integers(0, 2**16, size).astype(np.uint16)
     x = bits.view(np.float16)
     x[:6] = [0, -0.0, np.inf, -np.inf, np.nan, 65504]

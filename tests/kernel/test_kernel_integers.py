@@ -1,4 +1,4 @@
-"""Integers beyond what floats hold: one meaning in arrays, in kernels and in the simulator."""
+"""Integers beyond the precision of floats mean the same in arrays, kernels and the simulator."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_squares_beyond_their_bits_wrap_around_before_they_are_divided(dtype: st
         out[i, 1] = (x[i] ** 2) // 7
 
     x = np.array([3, 2**32 - 1, 2**31 + 5], dtype)
-    wide = "uint64" if dtype == "uint64" else "int64"  # what a kernel makes of x and 2
+    wide = "uint64" if dtype == "uint64" else "int64"  # the kernel's type for x and 2
     out, simulated = dp.zeros((3, 2), dtype=wide), np.zeros((3, 2), wide)
     divide[3](dp.asarray(x), out)
     dp.simulate(divide, 3, x, simulated)
@@ -142,7 +142,7 @@ def test_what_a_loop_counts_is_no_written_number_beside_a_uint64() -> None:
             other += y[0]
         out[0, 0] = (x[0] - n) & 15
         out[0, 1] = (x[0] // n) & 15
-        out[0, 2] = total >> 1  # a uint64, as it begins with a written number
+        out[0, 2] = total >> 1  # a uint64, as it begins with a literal
         out[0, 3] = (x[0] + other) ^ 1
 
     x, y = np.array([2**63 + 9], np.uint64), np.array([-3])
@@ -185,7 +185,7 @@ def test_what_is_shifted_out_is_lost(dtype: str) -> None:
     @dp.kernel
     def shift(item: dp.Item, x: Any, places: Any, out: Any) -> None:
         i = item.get_id(0)
-        wide = x[i] + x[i] - x[i]  # as wide as a kernel computes
+        wide = x[i] + x[i] - x[i]  # the width in which a kernel computes
         out[i, 0] = wide << places[i]
         out[i, 1] = wide >> places[i]
         out[i, 2] = 1 << places[i]
@@ -313,7 +313,7 @@ def test_what_is_only_an_index_may_be_taken_not_to_overflow(
         (compared_alone, False),
     ):
         kernel[2](dp.arange(8), dp.zeros(2, dtype="int64"))
-        # LLVM makes an offset of an index, which needs no such words any more.
+        # LLVM computes an offset from the index, so the check of the text does not apply.
         assert (" nsw i64 3" in lowered[-1]) == is_told
 
 

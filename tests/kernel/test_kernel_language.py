@@ -1,4 +1,4 @@
-"""Python's own constructs in kernels give what Python gives."""
+"""Python's constructs give the same results in kernels as in Python."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_complex_arithmetic(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_numbers_in_loops(dtype: str) -> None:
-    """The CPU driver crashed on each of these results: the loop held the number as a structure."""
+    """The CPU driver crashed on each of these results: the loop kept the number as a structure."""
 
     @dp.kernel
     def multiply(item: dp.Item, x: Any, n: Any, out: Any) -> None:
@@ -106,7 +106,7 @@ def test_complex_numbers_in_loops(dtype: str) -> None:
 
 
 def test_tuples_that_branches_change() -> None:
-    """The CPU driver crashed: the tuple was a structure, of which it selected one."""
+    """The CPU driver crashed: the tuple was a structure, and a branch selected one of two."""
 
     @dp.kernel
     def gather(item: dp.Item, x: Any, out: Any) -> None:
@@ -134,7 +134,7 @@ CUBE = (((1, 2), (3, 4)), ((5, 6), (7, 8)))
 
 
 def test_tuples_of_tuples_take_indices_that_change() -> None:
-    """LLVM's back end ended: the inner tuple was a structure, chosen by the outer index."""
+    """LLVM's back end crashed: the inner tuple was a structure, chosen by the outer index."""
 
     @dp.kernel
     def look_up(item: dp.Item, x: Any, y: Any, out: Any) -> None:
@@ -189,7 +189,8 @@ def test_limits_of_types(limits: Any) -> None:
         out[3] = found.tiny
 
     function = tell_integers if limits.dtype.kind in "iu" else tell_floats
-    x = dp.ones(1, dtype="float32" if kind is np.float16 else kind)  # halves are read as float32
+    # float16 numbers are read as float32
+    x = dp.ones(1, dtype="float32" if kind is np.float16 else kind)
     expected = [getattr(limits, name) for name in names]
     if kind is np.float16:
         expected[1:] = [getattr(np.finfo(np.float32), name) for name in names[1:]]
@@ -223,7 +224,7 @@ def test_conditions() -> None:
 
 
 def test_loops_over_tuples_and_ranges() -> None:
-    """A loop over a tuple crashed the CPU driver: LLVM made integers of 63 bits of it."""
+    """A loop over a tuple crashed the CPU driver: LLVM turned it into 63-bit integers."""
 
     @dp.kernel
     def compute(item: dp.Item, x: Any, out: Any) -> None:

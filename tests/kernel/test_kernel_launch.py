@@ -1,4 +1,4 @@
-"""Launching: arguments, ranges, placement, order, events, and what a kernel tells of itself."""
+"""Launches: arguments, ranges, placement, order, events, and the attributes of a kernel."""
 
 from __future__ import annotations
 
@@ -362,7 +362,7 @@ def test_more_work_items_than_the_driver_counts() -> None:
     @dp.kernel
     def nothing(item: dp.Item, x: Any) -> None: ...
 
-    outcome = "done"  # what a driver can is up to it
+    outcome = "done"  # the driver decides whether it can
     try:
         nothing[2**16, 2**15](dp.zeros(1)).wait()
     except dp.KernelExecutionError as error:
@@ -493,7 +493,8 @@ def test_a_failing_wait_names_kernel_and_line(monkeypatch: pytest.MonkeyPatch) -
         event.wait()
 
 
-# -- what it tells of itself ---------------------------------------------------------------------
+# -- attributes of a kernel
+# --------------------------------------------------------------------------
 
 
 def test_a_kernel_can_be_looked_into() -> None:

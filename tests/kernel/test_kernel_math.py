@@ -26,7 +26,7 @@ PAIRS = [
 
 
 def apply_all(names: list[str], arguments: str, *arrays: np.ndarray) -> np.ndarray:
-    """Every function of a list in one kernel; a row of results for each."""
+    """Return a kernel that applies every function of a list, with a row of results for each."""
     lines = [f"    out[{row}, i] = math.{name}({arguments})" for row, name in enumerate(names)]
     text = "\n".join(["def apply(item, x, y, out):", "    i = item.get_id(0)", *lines])
     scope: dict[str, Any] = {"math": math}
@@ -168,7 +168,7 @@ def test_rounding_to_digits_is_numpys(run: Any, dtype: str) -> None:
         out[i, 1] = round(x[i], 0)
         out[i, 2] = round(x[i], -1)
 
-    # Python rounds the decimal number that is nearest, 2.675 to 2.67.
+    # Python rounds the exact decimal value, 2.675 to 2.67.
     x = np.array([2.675, 0.285, 1.005, -2.5, 3.5, 15, 25, -0.0, np.inf, np.nan, 1234.5678], dtype)
     x = np.concatenate([x, np.round(np.random.default_rng(3).normal(size=200), 2) + 0.005])
     x = x.astype(dtype)

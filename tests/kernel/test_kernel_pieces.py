@@ -1,4 +1,4 @@
-"""Ranges of more work-items than drivers count to are launched in pieces."""
+"""Ranges with more work-items than drivers can count are launched in pieces."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_pieces_cover_a_range_once(size: tuple[int, ...]) -> None:
 
 
 def test_large_pieces_are_of_whole_groups() -> None:
-    # A range of 2**31 - 1 cannot be rounded up, and has no group but of one work-item.
+    # A range of 2**31 - 1 cannot be rounded up, and divides only into groups of one work-item.
     (_, first), *_ = pieces_of((2**32,), 2**31)
     assert first[0] % 2**16 == 0
     assert first[0] > 0.99 * 2**31

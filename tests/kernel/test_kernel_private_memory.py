@@ -1,4 +1,4 @@
-"""Which element of private memory a work-item reads and writes may depend on conditions."""
+"""The index of an element of private memory may depend on conditions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import dparray as dp
 
 
 def filled(length: int, dtype: Any, take: Any) -> Any:
-    """A kernel whose work-items fill private memory, and then take elements of it."""
+    """Return a kernel whose work-items fill private memory, and then read elements of it."""
 
     @dp.kernel
     def write(item: dp.NdItem, x: Any, out: Any) -> None:

@@ -10,11 +10,11 @@ import pytest
 import dparray as dp
 
 SHAPES = [
-    ((48,), (24,)),  # a whole sub-group and a part of one
+    ((48,), (24,)),  # a whole sub-group and a partial one
     ((20, 6), (20, 3)),
     ((8, 6, 4), (4, 3, 2)),
 ]
-# Columns of the numbers that a kernel asks a sub-group for.
+# Columns of the sub-group numbers that a kernel writes.
 ID, SIZE, GROUP, COUNT, LEADER, LARGEST = range(6)
 
 
@@ -70,7 +70,7 @@ def compute(item: dp.NdItem, x: Any, out: Any) -> None:
 
 
 def expected_of(x: np.ndarray, numbers: np.ndarray, width: int) -> np.ndarray:
-    """What ``compute`` writes, by the numbers that ``ask`` found in one work-group."""
+    """Return the result of ``compute``, from the numbers that ``ask`` wrote for one work-group."""
     out = np.zeros((len(x), 16), x.dtype)
     for part in range(int(numbers[:, GROUP].max()) + 1):
         members = np.flatnonzero(numbers[:, GROUP] == part)
@@ -105,7 +105,7 @@ def expected_of(x: np.ndarray, numbers: np.ndarray, width: int) -> np.ndarray:
 
 
 def rows_of_groups(shape: tuple[int, ...], local: tuple[int, ...]) -> np.ndarray:
-    """The linear ids of the work-items of each group, a group a row."""
+    """Return the linear ids of the work-items, with one group per row."""
     ids = np.arange(int(np.prod(shape)))
     parts = [part for n, m in zip(shape, local, strict=True) for part in (n // m, m)]
     axes = [*range(0, 2 * len(shape), 2), *range(1, 2 * len(shape), 2)]
@@ -146,7 +146,7 @@ def test_algorithms_of_sub_groups_give_what_numpy_gives(
 
 
 def compare(dtype: str, shape: tuple[int, ...], local: tuple[int, ...], queue: Any) -> None:
-    """The kernel's results on a queue and in a simulation against NumPy's."""
+    """Compare the kernel's results on a queue and in a simulation with NumPy's."""
     size = int(np.prod(shape))
     x = np.random.default_rng(2).integers(0, 10, size).astype(dtype)
     numbers = dp.zeros((size, 6), dtype="int64", sycl_queue=queue)

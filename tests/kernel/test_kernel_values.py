@@ -14,7 +14,7 @@ import dparray as dp
 
 
 class Odd(int):
-    """A number that prints itself as another one."""
+    """A number whose repr is another number."""
 
     def __repr__(self) -> str:
         return "9"
@@ -23,7 +23,7 @@ class Odd(int):
 
 
 class Text(int):
-    """A number that prints itself as what is no number."""
+    """A number whose repr is not a number."""
 
     def __repr__(self) -> str:
         return 'oops" \n'
@@ -64,7 +64,7 @@ MODULE = types.ModuleType("settings")
 
 
 def run_both(function: Callable[..., Any], dtype: str = "float64") -> list[Any]:
-    """The first element after a launch and after a simulation."""
+    """Return the first element after a launch and after a simulation."""
     out, simulated = dp.zeros(1, dtype=dtype), np.zeros(1, dtype)
     dp.kernel(function)[1](out)
     dp.simulate(function, 1, simulated)
@@ -170,7 +170,7 @@ def test_a_kernel_and_a_device_function_have_any_name(name: str, attribute: str)
     @dp.device_func
     @named
     def shifted(x: Any) -> Any:
-        return x + shift  # A kernel of its own, which no other case has compiled.
+        return x + shift  # A separate kernel, which no other case has compiled.
 
     def fill(item: Any, out: Any) -> None:
         out[0] = shifted(item.get_id(0))

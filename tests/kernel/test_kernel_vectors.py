@@ -1,4 +1,4 @@
-"""Vectors in kernels: what NumPy makes of small arrays, on the device and simulated."""
+"""Vectors in kernels: the results of NumPy for small arrays, on the device and simulated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTHS = (2, 3, 4, 8, 16)
 
 
 def sample(dtype: str, size: int, seed: int = 0) -> np.ndarray[Any, Any]:
-    """Numbers all over a dtype; floats stay small."""
+    """Return numbers from the whole range of a dtype; floats stay small."""
     numbers = np.random.default_rng(seed)
     kind = np.dtype(dtype)
     if kind.kind == "b":
@@ -33,7 +33,7 @@ def sample(dtype: str, size: int, seed: int = 0) -> np.ndarray[Any, Any]:
 
 
 def run(kernel: Any, index_space: Any, *arguments: Any, queue: Any = None) -> list[Any]:
-    """The arrays after a launch, which are those after a simulation."""
+    """Return the arrays after a launch, which must equal those after a simulation."""
     given = [
         dp.asarray(each, sycl_queue=queue) if isinstance(each, np.ndarray) else each
         for each in arguments
@@ -159,7 +159,9 @@ _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 
 
 def made(*texts: str) -> Any:
-    """The kernel that computes expressions of ``a``, ``b``, vectors, and ``s``, a number."""
+    """Return the kernel that computes expressions of the vectors ``a``, ``b`` and a number
+    ``s``.
+    """
     scope: dict[str, Any] = {"dp": dp, "math": math}
     outs = [f"out{at}" for at in range(len(texts))]
     lines = [f"def kernel(item, x, y, s, {', '.join(outs)}):"]
@@ -172,7 +174,7 @@ def made(*texts: str) -> Any:
 
 
 def results(texts: Any, x: Any, y: Any, s: Any, dtypes: Any) -> list[Any]:
-    """What a kernel makes of expressions."""
+    """Return a kernel's results for expressions."""
     outs = [np.zeros(8, dtype) for dtype in dtypes]
     return run(made(*texts), 1, x, y, s, *outs)[3:]
 
@@ -186,7 +188,8 @@ def test_operators_are_those_of_arrays(first: str) -> None:
         if "float" in first + second and sign in ("&", "|", "^", "<<", ">>"):
             continue
         right, text = y, "b"
-        if first == "int64" and sign in ("&", "|", "^", "<<", ">>"):  # NumPy combines no mixed ones
+        # NumPy has no bitwise operations for this pair
+        if first == "int64" and sign in ("&", "|", "^", "<<", ">>"):
             right, text = y.astype(first), "b.astype(dp.int64)"
         if sign in ("**", "<<", ">>"):
             right, text = right % 7, f"({text} % 7)"
@@ -267,7 +270,8 @@ def test_rounding_and_tests_of_floats() -> None:
         np.testing.assert_array_equal(one, getattr(np, name)(x), err_msg=name)
 
 
-# --- making, reading, reducing --------------------------------------------------------------------
+# --- creating, reading, reducing
+# -------------------------------------------------------------------
 
 
 @dp.kernel

@@ -1,4 +1,4 @@
-"""Kernels see every layout of an array rightly: strided, transposed, reversed, broadcast."""
+"""Kernels read every layout of an array correctly: strided, transposed, reversed, broadcast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A program that computes while its module is imported: no thread may wait for the import's end."""
+"""A program that computes during the import of its module: no thread may wait for the import
+lock.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Values that loops compute of their numbers, and only later code reads.
+"""Values that loops compute from their counters, and only later code reads.
 
-Intel's CPU compiler moved the computation behind the loops, where it read the number of a loop one
-step late.
+Intel's CPU compiler moved the computation after the loops, where it read a loop's counter one step
+late.
 """
 
 from __future__ import annotations

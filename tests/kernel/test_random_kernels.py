@@ -1,6 +1,6 @@
-"""Random kernels give on the device what they give in plain Python.
+"""Random kernels give the same results on the device as in plain Python.
 
-``python tests/kernel/random_kernels.py --count 5000`` compares as many as one likes.
+``python tests/kernel/random_kernels.py --count 5000`` compares any number of kernels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Random programs give on the device what plain Python gives.
+"""Random programs give the same results on the device as in plain Python.
 
-The default sample compares 60 programs and ``--all`` another 240, of which CI runs a twelfth with
-each commit. ``python tests/kernel/random_programs.py --count 5000 --seed 400000`` compares as many
-as wanted: some 4 a second on a core of its own.
+The default sample compares 60 programs and ``--all`` another 240, of which CI runs one twelfth with
+each commit. ``python tests/kernel/random_programs.py --count 5000 --seed 400000`` compares any
+number, about 4 per second on an idle core.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IN_A_CASE = 20
 
 
 def _compare_in_a_process(seed: int, count: int, *, with_uint64: bool = True) -> None:
-    """Compare programs in a process of their own, as a driver's compiler may end one."""
+    """Compare programs in a separate process, because a driver's compiler may end it."""
     text = (
         "from tests.kernel.random_programs import compare, make_case\n"
         f"for seed in range({seed}, {seed + count}):\n"

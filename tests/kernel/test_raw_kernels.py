@@ -1,4 +1,4 @@
-"""Kernels of OpenCL C and SPIR-V: their arguments, their order, and what is refused."""
+"""Kernels in OpenCL C and SPIR-V: their arguments, their order, and errors."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def test_arguments_of_one_launch_say_nothing_of_the_next() -> None:
     fill, x = dp.raw_kernel(source, "fill"), dp.zeros(8, dtype="float32")
     local = dp.LocalAccessor(8, "int8")
     with pytest.raises(dp.KernelError, match=r"in groups of \(8,\).*np\.float32\(2\) for float"):
-        fill[dp.NdRange(8, 8)](x, local, 2.0)  # Python's, a double
+        fill[dp.NdRange(8, 8)](x, local, 2.0)  # Python's float is a double
     for value in (3, 4):
         fill[dp.NdRange(8, 8)](x, local, np.float32(value))
         assert x.asnumpy().tolist() == [value] * 8
     bits = np.asarray(5, np.float32).view(np.int32)[()]
-    fill[dp.NdRange(8, 8)](x, local, bits)  # as many bytes
+    fill[dp.NdRange(8, 8)](x, local, bits)  # the same number of bytes
     assert x.asnumpy().tolist() == [5] * 8
 
 
 @pytest.mark.parametrize("size", [8, 50_000])
 def test_a_launch_comes_in_order(queue: Any, size: int) -> None:
     x = dp.zeros(size, sycl_queue=queue)
-    before = x + 1  # pending: it reads what the kernel is about to write
+    before = x + 1  # pending: it reads memory that the kernel is about to write
     x += 3
     twice = kernel("twice")
     event = twice[size](x)
@@ -115,7 +115,7 @@ def test_what_is_refused(queue: Any) -> None:
         (lambda: dp.raw_kernel(b"text", "f"), dp.KernelArgumentError, "SPIR-V"),
         (lambda: dp.raw_kernel(3, "f"), dp.KernelArgumentError, "neither"),
         (lambda: dp.raw_kernel(SOURCE, ""), dp.KernelArgumentError, "name"),
-        # An int of 4 bytes is given 8: the driver looks at the size.
+        # A 4-byte int gets 8 bytes: the driver checks the size.
         (lambda: kernel("fill")[8](other, 3, 1.0), dp.KernelExecutionError, "rejected"),
     ):
         with pytest.raises(kind, match=text):
@@ -135,8 +135,8 @@ def test_spirv_is_launched(queue: Any) -> None:
     (compiled,) = triple._kernels.values()
     (name,) = entry_points(compiled.spirv)
     again = dp.raw_kernel(compiled.spirv, name)
-    # First the extents of the range, which may be rounded up. An array of it is its size, the size
-    # of an element, a pointer, the extent and the stride.
+    # First come the sizes of the range, which may be rounded up. An array of it consists of its
+    # size, the size of an element, a pointer, the length and the stride.
     again[16](np.int64(8), np.int64(8), np.int64(8), x, np.int64(8), np.int64(8))
     np.testing.assert_array_equal(x.asnumpy(), 9 * np.arange(8))
 
