@@ -215,9 +215,11 @@ def _moved(value: Any, placement: Placement, is_asked: bool) -> Any:
 
 
 def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a fill value: NumPy integers are cast as arrays are, Python integers must fit."""
-    if isinstance(value, np.integer | np.bool_) and dtype.kind in "iu":
-        value = value.astype(dtype)
+    """Return a fill value: floats and NumPy integers are cast as arrays are, Python integers must
+    fit.
+    """
+    if isinstance(value, float | np.floating | np.integer | np.bool_) and dtype.kind in "iu":
+        value = np.asarray(value).astype(dtype)[()]
     return scalar_value(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import warnings
 from collections.abc import Callable, Iterator
@@ -178,6 +179,20 @@ def test_conversions_of_full_wrap_numpys_integers_only() -> None:
     assert dp.full_like(dp.zeros(2, dtype="int8"), np.int64(300)).tolist() == [44, 44]
     with pytest.raises(OverflowError):
         dp.full(2, 300, dtype="int8")
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+@pytest.mark.parametrize("value", [-1.0, 300.7, 4294967295.0, 3.4e38, np.float32(1e9), math.inf])
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+def test_floats_fill_integers_as_numpy_casts_them(value: Any, dtype: str) -> None:
+    assert dp.full(2, value, dtype=dtype).tolist() == np.full(2, value, dtype).tolist()
+    like = dp.full_like(dp.zeros(2, dtype), value)
+    assert like.tolist() == np.full_like(np.zeros(2, dtype), value).tolist()
+
+
+def test_a_float_out_of_range_fills_integers_with_numpys_warning() -> None:
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        dp.full(2, math.nan, dtype="int32")
 
 
 @pytest.mark.parametrize("size", [7, 9000])
