@@ -54,7 +54,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         write(test=report.nodeid, outcome="passed")
     elif report.skipped:
         outcome = "xfailed" if hasattr(report, "wasxfail") else "skipped"
-        write(test=report.nodeid, outcome=outcome)
+        write(test=report.nodeid, outcome=outcome, error=str(report.longrepr)[-600:])
 
 
 def _message(report: Any) -> str:

@@ -9,11 +9,13 @@ are listed below it, and the exit status is 1.
 from __future__ import annotations
 
 import argparse
+import collections
 import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import expectations
@@ -23,6 +25,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 WORK = ROOT / "build" / "suites"
 FAILED = ("failed", "crashed")
+#: How a module in place of a package begins the reason for which it skips a test that would fail
+#: before dparray is reached.
+NOT_REACHED = "not a test of dparray: "
 
 
 def outcomes(report: Path) -> dict[str, tuple[str, str]]:
@@ -80,6 +85,12 @@ def run_piece(suite: Suite, piece: Piece, report: Path, options: argparse.Namesp
     return "twenty tests ended the process"
 
 
+def not_reached(found: Mapping[str, tuple[str, str]]) -> dict[str, int]:
+    """The number of tests that are not tests of dparray, by reason."""
+    texts = (error.partition(NOT_REACHED) for _, error in found.values())
+    return collections.Counter(mark + reason.rstrip("')") for _, mark, reason in texts if mark)
+
+
 def run_suite(name: str, options: argparse.Namespace) -> tuple[list[str], list[str]]:
     """Return the row of the table, and the deviations from the expectations."""
     work = WORK / name
@@ -113,6 +124,8 @@ def run_suite(name: str, options: argparse.Namespace) -> tuple[list[str], list[s
         failed, [*failed, *passed], expected, whole=options.sample == 1
     )
     rest = len(failed) - sum(groups.values())
+    for reason, count in not_reached(found).items():
+        print(f"\n{suite.title}: {count} not run, {reason}", flush=True)
     row = [suite.title, str(len(failed) + len(passed)), str(len(passed))]
     row += [str(sum(groups.values())), str(rest)]
     lines = [f"{count:7} {group}: {expected.reasons[group]}" for group, count in groups.items()]

@@ -222,10 +222,11 @@ def dpjit(work: Path) -> Suite:
     (tests / "test_dpjit_examples.py").write_text(f"import runpy\n{calls}")
     files = [*sorted((tests / "dpjit_tests").rglob("test_*.py"))]
     files += [tests / "test_prange.py", tests / "test_dpjit_examples.py"]
+    options = ["-W", "ignore", "-p", "in_place_of_numba_dpex"]
     return Suite(
         "numba-dpex 0.23, tests of dpjit",
         work,
-        [Piece(file.stem, [str(file.relative_to(work)), "-W", "ignore"]) for file in files],
+        [Piece(file.stem, [str(file.relative_to(work)), *options]) for file in files],
         {
             "DPARRAY_SUITES_SUBSTITUTE": "in_place_of_numba_dpex",
             PACKAGE: str(tests.parent),

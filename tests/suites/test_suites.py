@@ -106,6 +106,21 @@ def test_what_failed_is_forgotten_to_run_again(tmp_path: Path) -> None:
     assert set(run.outcomes(report)) == {"a"}
 
 
+def test_tests_that_do_not_reach_dparray_are_counted_by_reason() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(HERE))
+        import run
+
+    skipped = "('test_a.py', 3, 'Skipped: not a test of dparray: numpy.full raises')"
+    found = {
+        "a": ("skipped", skipped),
+        "b": ("skipped", skipped),
+        "c": ("skipped", "('test_a.py', 9, 'Skipped: needs a GPU')"),
+        "d": ("passed", ""),
+    }
+    assert run.not_reached(found) == {"not a test of dparray: numpy.full raises": 2}
+
+
 def test_a_sample_is_compared_by_what_fails_alone(expectations: ModuleType) -> None:
     text = expectations.parse(TEXT)
     assert expectations.compare([], ["a.py::test_x[1]"], text, whole=False)[1] == []
