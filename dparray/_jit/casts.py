@@ -110,7 +110,7 @@ class Casts(ast.NodeTransformer):
 class Separation(ast.NodeTransformer):
     """Separates updates of arrays from the other parts of the same array that they read.
 
-    Numba's fused loops would read elements that the update has written already.
+    The loops that Numba makes of it would read elements that the update has written already.
     """
 
     def __init__(self, types: Inference) -> None:

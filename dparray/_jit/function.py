@@ -63,9 +63,9 @@ __all__ = ["jit", "prange"]
 MAX_NATIVE_ELEMENTS = 1 << 16
 
 #: From more than this many elements to at most that many, array code whose arrays never broadcast
-#: is one native region with fused loops. Smaller arrays do not repay what starts such a loop.
-MIN_FUSED_ELEMENTS = 1 << 11
-MAX_FUSED_ELEMENTS = 1 << 18
+#: is one native region with vectorized loops. Smaller arrays do not repay what starts such a loop.
+MIN_VECTORIZED_ELEMENTS = 1 << 11
+MAX_VECTORIZED_ELEMENTS = 1 << 18
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 _OPTIONS = ("fastmath", "parallel", "cache", "inline")
@@ -80,6 +80,7 @@ class Plan:
         labels: the types, as strings.
         reason: the reason for the way in which the function, or part of it, runs.
         native: the function as one native region, after it was compiled.
+        vectorized: the same with vectorized loops, for arrays of medium size.
         driver: the function split into regions, after it was needed.
     """
 
@@ -99,7 +100,7 @@ class Plan:
         }
         self.queue = queue
         self.native: Native | None = None
-        self.fused: Native | None = None
+        self.vectorized: Native | None = None
         self.driver: Driver | None = None
         self.refusal: KernelCompileError | None = None
         self._lock = threading.RLock()
@@ -119,8 +120,10 @@ class Plan:
         has_arrays = _has_arrays(self.types)
         loop = walks_elements(source, source.definition, self.types)
         self.walks = loop is not None
-        self.fusible = names_in_array_statements(source.definition, self.types)
-        self.may_fuse = bool(self.fusible) and never_broadcasts(source.definition, self.types)
+        self.line_arrays = names_in_array_statements(source.definition, self.types)
+        self.may_vectorize = bool(self.line_arrays) and never_broadcasts(
+            source.definition, self.types
+        )
         exact = not casts.doubts or _is_default(self.types)
         self.lines = walked_lines(source, source.definition, self.types) if exact else None
         check_literals(source, self.types)
@@ -218,32 +221,34 @@ class Plan:
                     self.native = native
             return self.native
 
-    def fuses(self, size: int, arguments: Sequence[Any]) -> bool:
-        """Return whether a call with these arguments is a native region with fused loops.
+    def vectorizes(self, size: int, arguments: Sequence[Any]) -> bool:
+        """Return whether a call with these arguments is a native region with vectorized loops.
 
         Its statements compute element by element, so no argument may show another's memory, and
         Numba takes no axis of one element for another length.
         """
-        if not MIN_FUSED_ELEMENTS < size <= MAX_FUSED_ELEMENTS or config.debug:
+        if not (self.may_vectorize and self.may_be_native) or config.debug:
             return False
-        if self._line_size(arguments, self.fusible) <= MIN_FUSED_ELEMENTS:
+        if not MIN_VECTORIZED_ELEMENTS < size <= MAX_VECTORIZED_ELEMENTS:
+            return False
+        if self._line_size(arguments, self.line_arrays) <= MIN_VECTORIZED_ELEMENTS:
             return False
         arrays = [x for x in arguments if isinstance(x, ndarray)]
         if any(1 in x.shape for x in arrays):
             return False
         return not may_overlap(arrays)
 
-    def ready_fused(self, host: tuple[Any, ...]) -> Native | None:
-        """Return the native region with fused loops, or ``None`` where Numba has none."""
+    def ready_vectorized(self, host: tuple[Any, ...]) -> Native | None:
+        """Return the native region with vectorized loops, or ``None`` where Numba has none."""
         with self._lock:
-            if self.fused is None and self.may_fuse:
-                fused = Native(self.source, self.tree, self.options, parallel=True)
+            if self.vectorized is None and self.may_vectorize:
+                vectorized = Native(self.source, self.tree, self.options, parallel=True)
                 try:
-                    fused.compile(host)
-                    self.fused = fused
+                    vectorized.compile(host)
+                    self.vectorized = vectorized
                 except KernelCompileError:
-                    self.may_fuse = False
-            return self.fused
+                    self.may_vectorize = False
+            return self.vectorized
 
     def ready_driver(self) -> Driver:
         """Return the function split into regions."""
@@ -377,20 +382,20 @@ class JitFunction:
             plan = self._plan(key, queue, arguments, omitted)
         for position, node, dtype in plan.bounds:
             check_fit(plan.source, node, arguments[position], dtype)
-        fuses = plan.may_fuse and plan.may_be_native and plan.fuses(size, arguments)
-        if fuses or plan.runs_native(size, arguments):
+        vectorizes = plan.vectorizes(size, arguments)
+        if vectorizes or plan.runs_native(size, arguments):
             pairs = [(x, host_view(x)) for x in arguments if type(x) is ndarray]
             if len(pairs) == len(arguments):
                 host = tuple([view for _, view in pairs])
             else:
                 views = iter(pairs)
                 host = tuple([next(views)[1] if type(x) is ndarray else x for x in arguments])
-            fused = (plan.fused or plan.ready_fused(host)) if fuses else None
-            native = fused or plan.native or plan.ready_native(host)
+            vectorized = (plan.vectorized or plan.ready_vectorized(host)) if vectorizes else None
+            native = vectorized or plan.native or plan.ready_native(host)
             if native is not None:
                 try:
-                    if fused is not None:
-                        value = fused.run_on_one_thread(host)
+                    if vectorized is not None:
+                        value = vectorized.run_on_one_thread(host)
                     else:
                         value = native.run(host) if is_debug else native.dispatcher(*host)
                 except Exception as error:
@@ -515,8 +520,9 @@ class JitFunction:
         """Describe the regions of each signature, with the generated code of native ones."""
         parts = []
         for plan in self._plans.values():
-            parts.append(self._describe(plan, plan.is_native or plan.native is not None))
-            if plan.native is not None:
+            compiled = plan.native or plan.vectorized
+            parts.append(self._describe(plan, plan.is_native or compiled is not None))
+            if compiled is not None:
                 parts.append(ast.unparse(plan.tree))
         return "\n".join(parts)
 
@@ -528,17 +534,20 @@ class JitFunction:
                   for pair in _arrays_in(n, x)]  # fmt: skip
         queue = common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
         plan = Plan(self, queue, converted)
-        is_native = plan.runs_native(sum(x.size for _, x in arrays), converted)
-        return JitExplanation(self._describe(plan, is_native))
+        size = sum(x.size for _, x in arrays)
+        vectorizes = plan.vectorizes(size, converted)
+        is_native = vectorizes or plan.runs_native(size, converted)
+        return JitExplanation(self._describe(plan, is_native, vectorizes))
 
-    def _describe(self, plan: Plan, is_native: bool) -> str:
+    def _describe(self, plan: Plan, is_native: bool, is_vectorized: bool = False) -> str:
         source = plan.source
         lines = [
             f"{self.__name__}({', '.join(plan.labels)}) on {describe_queue(plan.queue)}",
             f"  {source.file}:{source.first_line}",
         ]
         if is_native:
-            lines.append(f"  whole function: native region on the calling thread ({plan.reason})")
+            kind = "native region with vectorized loops" if is_vectorized else "native region"
+            lines.append(f"  whole function: {kind} on the calling thread ({plan.reason})")
             return "\n".join(lines)
         lines.append(f"  driver in Python, array statements by dparray ({plan.reason})")
         if plan.refusal is not None:

@@ -153,13 +153,13 @@ class Native:
             raise self.located(error) from None
 
     def run_on_one_thread(self, arguments: tuple[Any, ...]) -> Any:
-        """Call a region with fused loops; waking threads would cost more than they compute."""
+        """Call a region with vectorized loops; waking threads would cost more than they compute."""
         numba = importlib.import_module("numba")
         threads = numba.get_num_threads()
         numba.set_num_threads(1)
         try:
             return self.dispatcher(*arguments)
-        except AssertionError as error:  # how Numba reports sizes in fused loops
+        except AssertionError as error:  # how Numba reports sizes in such loops
             raise ShapeError(str(error).partition(" on ")[0]) from None
         finally:
             numba.set_num_threads(threads)

@@ -1084,7 +1084,7 @@ def test_reductions_in_a_loop_over_time(limit: int, monkeypatch: pytest.MonkeyPa
         np.testing.assert_allclose(one.asnumpy(), other, 1e-12)
 
 
-# -- fused loops of native regions -----------------------------------------------------------------
+# -- vectorized loops of native regions ------------------------------------------------------------
 
 
 def wave(u: Any, v: Any, steps: int) -> Any:
@@ -1103,7 +1103,9 @@ def in_place(x: Any, y: Any, n: int) -> None:
 
 
 @pytest.mark.parametrize("in_loop", [False, True])
-def test_fused_updates_read_what_was_there_before(in_loop: bool, fused_calls: list[int]) -> None:
+def test_vectorized_updates_read_what_was_there_before(
+    in_loop: bool, vectorized_calls: list[int]
+) -> None:
     def looped(x: Any, y: Any, n: int) -> None:
         for _ in range(n):
             x[1:-1] += x[2:] * 0.5 + x[:-2]
@@ -1117,7 +1119,7 @@ def test_fused_updates_read_what_was_there_before(in_loop: bool, fused_calls: li
     function(*hosts, 2)
     for one, other in zip(arrays, hosts, strict=True):
         np.testing.assert_allclose(one.asnumpy(), other, 1e-12)
-    assert in_loop or fused_calls
+    assert in_loop or vectorized_calls
 
 
 def shifted_add(x: Any, y: Any) -> None:
@@ -1126,7 +1128,7 @@ def shifted_add(x: Any, y: Any) -> None:
 
 
 @pytest.fixture
-def fused_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def vectorized_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     calls: list[int] = []
     run = Native.run_on_one_thread
 
@@ -1139,20 +1141,25 @@ def fused_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_array_code_of_medium_size_is_fused_native_code(dtype: str, fused_calls: list[int]) -> None:
+def test_array_code_of_medium_size_is_vectorized_native_code(
+    dtype: str, vectorized_calls: list[int]
+) -> None:
     hosts = [RNG.random((50, 41)).astype(dtype) for _ in range(2)]
     arrays = [dp.asarray(each) for each in hosts]
     compiled = dp.jit(wave)
     found = compiled(*arrays, 3)
     wanted = wave(*hosts, 3)
-    assert fused_calls
+    assert vectorized_calls
+    assert "native region with vectorized loops" in dp.explain(compiled, *arrays, 3)
     assert found.dtype == wanted.dtype
     tolerance = 1e-12 if dtype == "float64" else 1e-5
     for one, other in zip([found, *arrays], [wanted, *hosts], strict=True):
         np.testing.assert_allclose(one.asnumpy(), other, tolerance)
 
 
-def test_arguments_that_overlap_or_broadcast_are_not_fused(fused_calls: list[int]) -> None:
+def test_arguments_that_overlap_or_broadcast_are_not_vectorized(
+    vectorized_calls: list[int],
+) -> None:
     host = np.arange(5000.0)
     memory = dp.asarray(host)
     compiled = dp.jit(shifted_add)
@@ -1162,10 +1169,10 @@ def test_arguments_that_overlap_or_broadcast_are_not_fused(fused_calls: list[int
     matrix = dp.ones((2, 3000))
     compiled(matrix, dp.ones((1, 3000)))
     assert matrix.sum().item() == 3 * 6000
-    assert not fused_calls
+    assert not vectorized_calls
 
 
-def test_sizes_that_differ_are_an_error_in_fused_code() -> None:
+def test_sizes_that_differ_are_an_error_in_vectorized_code() -> None:
     with pytest.raises(ValueError, match=r"Sizes of|broadcast"):
         dp.jit(shifted_add)(dp.ones(3000), dp.ones(2999))
 
@@ -1196,10 +1203,10 @@ def mixed_updates(x: Any) -> None:
     x %= 7
 
 
-def test_updates_of_one_array_keep_their_order(fused_calls: list[int]) -> None:
+def test_updates_of_one_array_keep_their_order(vectorized_calls: list[int]) -> None:
     host = RNG.integers(0, 9, 3000)
     x = dp.asarray(host)
     dp.jit(mixed_updates)(x)
     mixed_updates(host)
     np.testing.assert_array_equal(x.asnumpy(), host)
-    assert fused_calls
+    assert vectorized_calls
