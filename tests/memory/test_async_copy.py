@@ -1,4 +1,4 @@
-"""Copies between contexts: the thread that asks goes on, and who needs the copy waits for it."""
+"""Copies between contexts: the calling thread goes on, and readers of the copy wait for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sub_devices() -> list[Any]:
 
 @pytest.fixture
 def other(queue: Any) -> Any:
-    """A queue of another context: of another sub-device, or of another real device."""
+    """Return a queue of another context: of another sub-device, or of another real device."""
     for device in (*dp.devices(), *sub_devices()):
         if device.sycl_context != queue.sycl_context:
             return device.sycl_queue
@@ -39,7 +39,7 @@ def other(queue: Any) -> Any:
 
 @pytest.fixture(params=["no copy", "staged"])
 def reach(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Whether the host reaches device memory, or a device is imagined where it does not."""
+    """Use the real device, or pretend that the host cannot reach device memory."""
     if request.param == "staged":
         monkeypatch.setattr(copies, "is_host_accessible", lambda queue, usm_type: False)
     return str(request.param)
@@ -47,7 +47,7 @@ def reach(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """The work before a copy seems to go on until this is set."""
+    """Make the work before a copy seem unfinished until this is set."""
     opened = threading.Event()
 
     class Delayed(Event):
@@ -104,7 +104,7 @@ def test_work_that_reads_the_copy_waits_for_it(
     queue: Any, other: Any, gate: threading.Event, read: str
 ) -> None:
     x = dp.arange(COUNT, dtype="float64", sycl_queue=queue)
-    y = x.to_device(other)  # returns though the work before it goes on
+    y = x.to_device(other)  # returns although the work before it goes on
     assert not y.ready
     assert y.sycl_queue == other
     waiting = Waiting(lambda: READS[read](y))
@@ -261,7 +261,7 @@ def test_a_policy_sends_results_and_waits_for_what_a_step_reads(
 
     with dp.placement(by_the_other, devices=[dp.Device(queue), dp.Device(other)]):
         y = dp.exp(x) + 1
-    reading = Waiting(lambda: dp.eval(y))  # the operand of its step is on its way
+    reading = Waiting(lambda: dp.eval(y))  # the operand of its step is being copied
     assert not reading.is_done
     gate.set()
     reading.result()
@@ -273,7 +273,7 @@ def test_a_policy_sends_results_and_waits_for_what_a_step_reads(
     with dp.placement(by_the_other, devices=[dp.Device(queue), dp.Device(other)]):
         z = dp.add(there * 2, x)
         target = dp.zeros(COUNT, sycl_queue=queue)
-        target[...] = z  # and so is what is written
+        target[...] = z  # the array that is written is being copied, too
     np.testing.assert_allclose(target.asnumpy(), host * 3, rtol=1e-12)
     assert not host_maps.holds
 

@@ -1,4 +1,4 @@
-"""Threads that come to dpnp at once, none having been there, do not wait for each other."""
+"""Threads that make the first calls of dpnp at the same time do not deadlock."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_each_compiled_module_is_called_once_with_what_it_refuses() -> None:
     from dparray.memory import exchange
 
     assert exchange.dpt.usm_ndarray
-    assert order._is_ready  # and dpctl's order manager was
+    assert order._is_ready  # dpctl's order manager was imported
     seen = set(exchange._with_statics)
     assert {"dpnp.tensor._tensor_impl", "dpnp.tensor._tensor_sorting_impl"} <= seen
     exchange._make_statics()

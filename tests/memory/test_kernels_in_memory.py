@@ -1,4 +1,4 @@
-"""Compiled kernels that are kept in memory are bounded."""
+"""The number of compiled kernels in memory is limited."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_kernels_that_are_used_go_on(small_limit: int) -> None:
         stats = dp.memory.kernel_stats()
         assert stats.nbytes <= small_limit
         assert 1 <= stats.count <= 5
-    first[2](x)  # which it holds
+    first[2](x)  # the reference keeps the kernel alive
     make(1000)[2](x)  # found on disk, or compiled again
     assert x.tolist() == [3066, 3066]
 
@@ -102,5 +102,6 @@ def test_a_process_that_makes_kernels_all_day_does_not_grow() -> None:
         [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
-    # Half a MiB each without a limit. Some of what the compiler and the driver make stays.
+    # Without the limit, each kernel would take half a MiB. Some memory of the compiler and the
+    # driver is never freed.
     assert float(done.stdout) < 200 << 10

@@ -1,4 +1,4 @@
-"""The pool over real USM: reuse while kernels run, sub-devices, second queues, failure and exit."""
+"""The pool with real USM: reuse while kernels run, sub-devices, second queues, failure and exit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def in_use(queue: Any) -> int:
 @pytest.mark.parametrize("usm_type", USM_TYPES)
 @pytest.mark.parametrize("nbytes", [0, 1, 1000, 300_000, 5 * MiB])
 def test_a_block_is_usm_of_its_queue(queue: Any, usm_type: str, nbytes: int) -> None:
-    # In a context of its own: a part of what another block was begins anywhere.
+    # A separate context, because a part of a former block may begin at any address.
     queue = dpctl.SyclQueue(dpctl.SyclContext(queue.sycl_device), queue.sycl_device)
     block = dp.memory.allocate(queue, usm_type, nbytes)
     assert block.queue == queue == block.memory.sycl_queue
@@ -78,14 +78,16 @@ def test_a_dropped_block_is_handed_out_again(queue: Any) -> None:
 
 
 def test_patterns_survive_reuse_while_kernels_run(queue: Any) -> None:
-    """Temporaries are dropped and their memory reused long before the work on them is complete."""
+    """Temporaries are dropped and their memory is reused long before the work on them is
+    complete.
+    """
     choose = random.Random(5)
     kept: list[tuple[float, Any]] = []
     for step in range(120):
         n = choose.choice([100, 5_000, 60_000, 400_000])
         x = dp.full(n, float(step), sycl_queue=queue)
         for _ in range(3):
-            x = dp.concat([x, x])[:n]  # launched at once; the former x is garbage
+            x = dp.concat([x, x])[:n]  # launched eagerly; the former x is garbage
         if choose.random() < 0.3:
             kept.append((float(step), x))
         if len(kept) > 8:
@@ -123,7 +125,7 @@ def test_patterns_survive_on_several_queues_and_threads(device: Any) -> None:
 
 
 def test_memory_taken_over_from_another_queue_is_complete() -> None:
-    # In a context of their own: what other tests have left would be taken.
+    # A separate context, because otherwise free memory of other tests would be reused.
     cpu = dpctl.SyclDevice("cpu")
     context = dpctl.SyclContext(cpu)
     first, second = dpctl.SyclQueue(context, cpu), dpctl.SyclQueue(context, cpu)
@@ -141,7 +143,7 @@ def test_memory_taken_over_from_another_queue_is_complete() -> None:
 
 
 def test_exported_memory_outlives_its_array(queue: Any) -> None:
-    """Whoever took the memory object keeps the memory: the pool must not hand it out meanwhile."""
+    """The memory object keeps the memory alive: the pool must not reuse it."""
     x = dp.full(MiB, 7.0, dtype=dp.float32, sycl_queue=queue)
     memory = x.block.memory
     before = in_use(queue)
@@ -167,14 +169,16 @@ def test_reductions_keep_nothing_of_the_pool(device: Any) -> None:
     assert held() == before
 
 
-# --- places ---------------------------------------------------------------------------------------
+# --- placement
+# --------------------------------------------------------------------------------------
 
 
 def test_sub_devices_have_pools_of_their_own(device: Any) -> None:
     if device.sycl_device.max_compute_units < 2:
         pytest.skip("a CPU with one compute unit has no sub-devices")
     first, second = device.create_sub_devices(partition=1)[:2]
-    kept = dp.memory.allocate(first.sycl_queue, "device", 64)  # pools of idle queues are forgotten
+    # the pools of idle queues are dropped
+    kept = dp.memory.allocate(first.sycl_queue, "device", 64)
     pointer = dp.memory.allocate(first.sycl_queue, "device", 4 * MiB).pointer
     block = dp.memory.allocate(second.sycl_queue, "device", 4 * MiB)
     assert block.pointer != pointer
@@ -188,7 +192,8 @@ def test_sub_devices_have_pools_of_their_own(device: Any) -> None:
 
 def test_a_second_queue_has_free_lists_of_its_own(device: Any) -> None:
     other = dpctl.SyclQueue(device.sycl_device)
-    kept = dp.memory.allocate(device.sycl_queue, "device", 64)  # lists of idle queues are forgotten
+    # the lists of idle queues are dropped
+    kept = dp.memory.allocate(device.sycl_queue, "device", 64)
     pointer = dp.memory.allocate(device.sycl_queue, "device", 4 * MiB).pointer
     assert dp.memory.allocate(other, "device", 4 * MiB).pointer != pointer
     assert dp.memory.allocate(device.sycl_queue, "device", 4 * MiB).pointer == pointer
@@ -216,7 +221,8 @@ def test_a_device_is_named_in_every_way(device: Any, spelling: str) -> None:
         dp.memory.stats("no such device")
 
 
-# --- too much -------------------------------------------------------------------------------------
+# --- too large requests
+# -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("nbytes", [1 << 40, 1 << 62, 1 << 80])
@@ -233,7 +239,9 @@ def allocate_for_ever(queue: Any, nbytes: int, blocks: list[Any]) -> None:
 
 
 def test_more_than_the_machine_has_is_an_error_before_it_is_touched(device: Any) -> None:
-    """The driver grants it, the kernel promises it, and touching it would kill the process."""
+    """The driver and the operating system grant it, but touching the memory would kill the
+    process.
+    """
     step = min(1 << 30, device.sycl_device.max_mem_alloc_size)
     blocks: list[Any] = []
     with pytest.raises(dp.MemoryError, match=r"host has|device has"):
@@ -265,7 +273,7 @@ def test_nothing_is_lost_when_memory_runs_out(queue: Any) -> None:
 # --- the end of the process -----------------------------------------------------------------------
 
 
-#: From 3.12 on, Python warns of any fork beside threads.
+#: From Python 3.12 on, a fork with several threads always warns.
 PYTHON = [sys.executable, "-W", "ignore::DeprecationWarning"]
 
 
@@ -306,7 +314,9 @@ def test_the_process_ends_in_silence(ending: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork_while_another_thread_uses_the_pool() -> None:
-    """The pool is whole in the child: until work was submitted it allocates, then it refuses."""
+    """The pool is consistent in the child: it allocates until work was submitted, then it
+    raises.
+    """
     program = """
         import os, threading
         import dparray as dp

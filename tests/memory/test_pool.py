@@ -1,4 +1,4 @@
-"""The pool's bookkeeping on simulated queues and memory: no device is asked for anything."""
+"""The pool's bookkeeping on simulated queues and memory, without any device."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 
 @dataclass(eq=False)
 class Queue:
-    """A queue that runs nothing until it is waited for."""
+    """Run nothing until it is waited for."""
 
     name: str = "queue"
     device: str = "device 0"
     unfinished: list[range] = field(default_factory=list)
 
     def submit(self, block: Block) -> None:
-        """Work that uses the block and is not complete before the queue is waited for."""
+        """Submit work that uses the block and completes when the queue is waited for."""
         self.unfinished.append(range(block.pointer, block.pointer + block.nbytes))
 
 
 class Memory:
-    """A ``dpctl.memory`` object: all of an allocation, or a part that keeps the whole alive."""
+    """Imitate a ``dpctl.memory`` object: an allocation, or a part that keeps the whole alive."""
 
     def __init__(self, driver: Driver, pointer: int, nbytes: int, whole: Any, queue: Any) -> None:
         self.driver = driver
@@ -63,13 +63,13 @@ class Memory:
 
 
 class Driver:
-    """Memory by arithmetic; remembers what would have been a fault on a device."""
+    """Simulate memory by arithmetic; record each access that would be an error on a device."""
 
     def __init__(self, largest: int = 4 * GiB, total: int | None = 8 * GiB) -> None:
         self.largest = largest
         self.total = total
         self.left: int | None = None
-        self.refuses = 0  # how many of the next allocations fail
+        self.refuses = 0  # the number of the next allocations that fail
         self.unsupported: set[str] = set()
         self.held: dict[int, int] = {}
         self.allocations: list[int] = []
@@ -249,7 +249,7 @@ def test_memory_that_somebody_holds_is_not_reused(pools: Pools, queue: Queue) ->
 def test_memory_that_submitted_work_holds_is_waited_for_once(
     driver: Driver, pools: Pools, queue: Queue
 ) -> None:
-    """As host tasks of dpnp.tensor do; waiting costs less than touching fresh memory."""
+    """Host tasks of dpnp.tensor do this; waiting is cheaper than touching new memory."""
     block = pools.allocate(queue, "device", 8 * MiB)
     pointer, held = block.pointer, [block.memory]
     driver.on_wait = lambda queue: held.clear()
@@ -280,7 +280,7 @@ def test_small_memory_that_work_holds_is_not_waited_for(
 def test_submitted_work_does_not_make_the_pool_grow(
     driver: Driver, pools: Pools, queue: Queue
 ) -> None:
-    """Small memory that work holds is waited for when a slab is used up, not before."""
+    """The pool waits for small memory held by work when a slab is full, not before."""
     held: list[Any] = []
     driver.on_wait = lambda queue: held.clear()
     for _ in range(3 * SLAB // 1024 + 1):
@@ -447,7 +447,7 @@ def test_a_lower_limit_frees_cached_memory_at_once(
 
 
 def test_all_of_the_limit_can_be_used(driver: Driver, pools: Pools, queue: Queue) -> None:
-    """Also where the size class of the request is above the limit."""
+    """This holds even if the size class of the request is above the limit."""
     pools.set_limit(100_000_000)
     for _ in range(3):
         block = pools.allocate(queue, "device", 100_000_000)
@@ -484,7 +484,7 @@ def test_at_the_limit_another_queues_memory_is_taken_over_once_its_work_is_done(
     assert driver.waits == [queue]
     assert driver.allocations == [24 * MiB]
     del taken
-    assert pools.allocate(other, "device", 24 * MiB).pointer == pointer  # all of it moved
+    assert pools.allocate(other, "device", 24 * MiB).pointer == pointer  # all of it was taken over
 
 
 def test_at_the_limit_no_more_is_freed_than_needed(
@@ -582,7 +582,7 @@ def test_what_cannot_be_had_is_an_error_with_its_reason(
     with pytest.raises(MemoryError, match=reason) as caught:
         pools.allocate(driver.queue(), "device", 2 * GiB)
     assert driver.allocations == []
-    assert "set_limit" not in str(caught.value)  # there is none that could be raised
+    assert "set_limit" not in str(caught.value)  # there is no limit to raise
     driver.refuses = 0
     assert pools.allocate(driver.queues[0], "device", MiB).nbytes == MiB
 
@@ -748,7 +748,8 @@ def test_an_interrupt_at_any_instruction_leaves_the_books_right() -> None:
     for instruction in range(1, 10_000):
         driver = Driver()
         pools, queue = Pools(driver), driver.queue()
-        pools.allocate(queue, "device", MiB)  # which dies, and comes back in what is interrupted
+        # it is dropped, and comes back during the interrupted call
+        pools.allocate(queue, "device", MiB)
         left, before = instruction, sys.gettrace()
         sys.settrace(trace)
         try:
@@ -766,14 +767,15 @@ def test_an_interrupt_at_any_instruction_leaves_the_books_right() -> None:
         pools.release()
         lost += len(driver.held) > 0
     assert interrupted > 50
-    assert lost <= 4  # between two instructions, of which one takes a segment off its list
+    # lost between two instructions, the first of which removes a segment from its list
+    assert lost <= 4
 
 
 @pytest.mark.parametrize("moment", ["on_allocate", "on_wait"])
 def test_the_collector_may_run_while_the_pool_is_locked(
     driver: Driver, pools: Pools, queue: Queue, moment: str
 ) -> None:
-    """Blocks die there, and finalisers that it runs use the pool."""
+    """Blocks are dropped during a collection, and its finalizers use the pool."""
     finalised: list[int] = []
 
     class Finaliser:
@@ -785,7 +787,7 @@ def test_the_collector_may_run_while_the_pool_is_locked(
             finalised.append(pools.allocate(queue, "device", 3 * MiB).nbytes)
 
     def collect(*arguments: Any) -> None:
-        # In another thread a lock that is not re-entrant would fail the test instead of hanging it.
+        # In a separate thread, a non-reentrant lock would fail the test instead of hanging it.
         setattr(driver, moment, lambda *arguments: None)
         gc.collect()
 
@@ -805,7 +807,7 @@ def test_the_collector_may_run_while_the_pool_is_locked(
 def test_the_collector_may_run_at_any_allocation_of_an_object(
     driver: Driver, pools: Pools, queue: Queue
 ) -> None:
-    """Python collects when it makes an object, in the middle of anything the pool does."""
+    """Python collects garbage when it creates an object, so at any point of the pool's code."""
     choose = random.Random(11)
     blocks: dict[int, Block] = {}
     errors: list[str] = []
@@ -846,7 +848,8 @@ def test_the_collector_may_run_at_any_allocation_of_an_object(
     assert driver.held == {}
 
 
-# --- every order of events ------------------------------------------------------------------------
+# --- arbitrary orders of events
+# ---------------------------------------------------------------------
 
 SIZES = st.one_of(
     st.integers(0, 4096),
@@ -856,7 +859,9 @@ SIZES = st.one_of(
 
 
 class PoolMachine(RuleBasedStateMachine):
-    """Allocations, drops, work, releases and limits in any order, against a plain account."""
+    """Allocations, drops, work, releases and limits in any order, compared with simple
+    bookkeeping.
+    """
 
     blocks = Bundle("blocks")
     held_memory = Bundle("held_memory")
@@ -871,11 +876,11 @@ class PoolMachine(RuleBasedStateMachine):
             self.driver.queue("C", device="device 1"),
         ]
         self.live: dict[int, tuple[int, Queue, str]] = {}  # pointer: size, queue, USM type
-        self.exports: dict[int, int] = {}  # pointer: how many hold the memory object
-        self.dropped: set[int] = set()  # blocks that died while their memory was held
+        self.exports: dict[int, int] = {}  # pointer: the number of owners of the memory object
+        self.dropped: set[int] = set()  # blocks that were dropped while their memory was held
         self.peaks: dict[tuple[str, str], int] = {}
         self.limit: int | None = None
-        self.excess = 0  # what was pinned above the limit when the limit was set
+        self.excess = 0  # memory pinned above the limit when the limit was set
         self.count = 0
 
     def in_use(self, device: str, usm_type: str | None = None) -> int:
@@ -908,7 +913,9 @@ class PoolMachine(RuleBasedStateMachine):
         return [block]
 
     def check_refusal(self, error: MemoryError, device: str, nbytes: int) -> None:
-        """There was a cause: too large, or what is in use and the slabs it pins leave no room."""
+        """Check the reason: too large, or no room besides used memory and the slabs that it
+        pins.
+        """
         assert error.in_use == self.in_use(device)
         assert error.requested == nbytes
         ceiling = 64 * MiB if self.limit is None else self.limit
@@ -984,8 +991,8 @@ class PoolMachine(RuleBasedStateMachine):
 
     @invariant()
     def parts_fill_their_slabs(self) -> None:
-        """Free and used parts together cover each allocation once."""
-        self.pools.stats()  # notices what came back
+        """Check that free and used parts together cover each allocation once."""
+        self.pools.stats()  # processes returned memory
         parts = {pointer: size for pointer, (size, _, _) in self.live.items()}
         for arena in self.pools._arenas.values():
             for segment in arena.free_segments():

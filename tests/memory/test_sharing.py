@@ -1,4 +1,4 @@
-"""Memory shared with other libraries: what they write is seen as if nothing were ever deferred."""
+"""Memory shared with other libraries: reads see their writes as if nothing were ever deferred."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_an_interface_that_shows_more_than_was_allocated_is_refused(queue: Any) 
     assert float(x.sum()) == 100
     assert dp.asarray(Shown(shape=(0,))).shape == (0,)
     for changes in (
-        {"shape": (10**14,)},  # beyond all addresses; a nearer end can lie in another allocation
+        {"shape": (10**14,)},  # beyond all addresses; a nearer end may be in another allocation
         {"shape": (101,)},
         {"strides": (2,)},
         {"strides": (-1,)},
@@ -140,7 +140,7 @@ def read_one(item: Any, x: Any, out: Any) -> None:
 
 
 def _forbidden(kind: str) -> tuple[Any, Any]:
-    """Memory that must not be written: as its owner sees it, and as a kernel gets it."""
+    """Return memory that must not be written: as its owner sees it, and as a kernel gets it."""
     if kind == "interface":
         ours = dp.ones(4)
         dp.eval(ours)
@@ -232,7 +232,7 @@ def test_compiled_functions_do_not_write_memory_whose_owner_forbids_it(
         (dp.KernelCompileError, dp.ArgumentError), match=r"shows elements|share an element"
     ):
         dp.jit(write)(dp.broadcast_to(dp.ones(1), (4,)))
-    # The same function writes memory that it may write.
+    # The same function writes memory where writes are allowed.
     ours = dp.ones(4)
     dp.jit(write)(ours)
     assert 7.0 in ours.tolist() or 8.0 in ours.tolist()

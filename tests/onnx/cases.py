@@ -1,4 +1,4 @@
-"""The cases of ONNX's own conformance suite, and how one is run."""
+"""The cases of ONNX's own conformance suite, and functions that run them."""
 
 from __future__ import annotations
 

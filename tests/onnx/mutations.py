@@ -1,6 +1,6 @@
 """Load and run mutated models: whatever the bytes are, the error is an `OnnxError`.
 
-Run as a program, ``mutations.py SEED COUNT``: it limits its memory and prints how many ended how.
+Run as a program, ``mutations.py SEED COUNT``: it limits its memory and counts the outcomes.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def changed(model: onnx.ModelProto, chance: random.Random) -> onnx.ModelProto:
             )
         elif kind == 3:
             tensor = chance.choice(made.graph.initializer)
-            del tensor.dims[:]  # an earlier change may have made it a wrong shape
+            del tensor.dims[:]  # an earlier change may have made its shape invalid
             tensor.dims.append(len(tensor.raw_data) // (4 if tensor.data_type == 1 else 8))
             value = numpy_helper.to_array(tensor).copy()
             if value.dtype.kind == "i":
@@ -116,13 +116,13 @@ def changed(model: onnx.ModelProto, chance: random.Random) -> onnx.ModelProto:
 
 
 def main(seed: int, count: int) -> None:
-    """Run ``count`` mutated models, and print how many ended how."""
+    """Run ``count`` mutated models, and count the outcomes."""
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (12 << 30, 12 << 30))
     base, ends = models(), Counter()
     x = np.ones((1, 2, 6, 6), "float32")
     for model in base:
-        assert dp.onnx.load(model)(x).asnumpy().size  # they are right to begin with
+        assert dp.onnx.load(model)(x).asnumpy().size  # the unchanged models are valid
     for number in range(seed, seed + count):
         chance = random.Random(number)
         model = chance.choice(base)

@@ -1,4 +1,4 @@
-"""Bad models and inputs end in an error that says where, and never in a crash."""
+"""Invalid models and inputs raise an error that names the position, and never crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX's own conformance suite: 2024 models with inputs and outputs."""
+"""ONNX's conformance suite: 2,024 models with inputs and outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RANDOM = "the expected values are those of one generator of random numbers"
 _ROUNDED = "one or two units of bfloat16: the expected values are rounded after each operation"
 _TREES = "the domain of classical machine learning is not there"
 
-#: Cases that are expected to fail, with the reason. One that passes fails the test.
+#: Cases that are expected to fail, and the reasons. A case that passes fails the test.
 EXPECTED: dict[str, str] = {
     "test_ai_onnx_ml_*": _TREES,
     "test_image_decoder_*": _NOT_AN_ARRAY_FUNCTION,
@@ -35,7 +35,7 @@ EXPECTED: dict[str, str] = {
     "test_roialign_mode_max": "the largest weighted tap, which is not the largest sample",
 }
 
-#: At least as many of the 2024 cases pass.
+#: The number of passing cases, of 2,024, must be at least this.
 LEAST = 1930
 
 

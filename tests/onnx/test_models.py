@@ -1,4 +1,4 @@
-"""Models: loading, calling, plans, operators of the user."""
+"""Models: loading, calling, plans, user-defined operators."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def values(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def dense():
-    """A dense layer with bias, activation and softmax."""
+    """Return a dense layer with bias, activation and softmax."""
     node = helper.make_node
     nodes = [
         node("MatMul", ["x", "w"], ["a"]),
@@ -204,7 +204,8 @@ def test_every_function_that_rows_call_exists() -> None:
     folder = Path(dp.onnx.__file__).parent / "rows"
     text = "".join(path.read_text() for path in folder.glob("*.py"))
     names = set(re.findall(r"\b(?:xp|dp)\.([a-z_0-9]+)\b", text))
-    names -= {"call", "call_each_time", "place", "erf", "expit", "linalg_det"}  # of the recorder
+    # parameters of the recorder
+    names -= {"call", "call_each_time", "place", "erf", "expit", "linalg_det"}
     assert names > {"add", "matmul", "mean"}
     assert not {name for name in names if not hasattr(functions, name)}
 
@@ -212,7 +213,9 @@ def test_every_function_that_rows_call_exists() -> None:
 @pytest.mark.parametrize("window", [(2, 2), (6, 5)], ids=["few", "many"])
 @pytest.mark.parametrize(("steps", "apart"), [((1, 1), (1, 1)), ((2, 3), (2, 1))])
 def test_small_and_large_convolutions_agree(window, steps, apart) -> None:
-    """A small one is a product of gathered windows; a batch of many is a Tile contraction."""
+    """A small convolution is a product of gathered windows; one of a large batch is a Tile
+    contraction.
+    """
     from dparray.onnx.rows.windows import MAX_GATHERED
 
     weights = {"w": values(4, 3, *window), "b": values(4)}
@@ -246,7 +249,7 @@ def test_large_products_by_constant_weights(is_transposed: bool) -> None:
 
 
 def test_bfloat16_is_computed_on_the_device() -> None:
-    """Filters of bfloat16 stayed on the host, and a convolution raised an AttributeError."""
+    """bfloat16 filters stayed on the host, and a convolution raised an AttributeError."""
     bfloat16 = np.dtype("bfloat16")
     weights = {"w": values(8, 4, 3, 3).astype(bfloat16)}
     nodes = [

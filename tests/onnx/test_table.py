@@ -1,4 +1,4 @@
-"""The table of operators in the reference; run this file as a program to write it."""
+"""The table of operators in the reference; run this file as a program to update it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explaining models, the table of operators, and the command."""
+"""Explanations of models, the table of operators, and the command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ node = helper.make_node
 
 
 def shaped():
-    """A model with a folded node, one whose value follows from shapes, and a view."""
+    """Return a model with a constant-folded node, one whose value follows from shapes, and a
+    view.
+    """
     nodes = [
         node("Add", ["one", "one"], ["two"]),
         node("Shape", ["x"], ["s"]),
@@ -79,7 +81,7 @@ def test_the_command(tmp_path, capsys) -> None:
 
 
 def test_explain_shows_where_a_policy_computes_each_node() -> None:
-    """A device that is fast at convolutions computes them; the rest stays where it is."""
+    """A device that is fast at convolutions computes them; the rest keeps its placement."""
     weights = {"v": values(64, 16, 3, 3), "w": values(64, 64, 3, 3)}
     nodes = [
         node("Conv", ["x", "v"], ["a"], pads=[1] * 4),

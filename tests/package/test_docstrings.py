@@ -23,12 +23,12 @@ NAMESPACES |= {
     )
 }
 
-# What IPython calls for `%load_ext dparray`.
+# IPython calls it for `%load_ext dparray`.
 EXTENSION = {"load_ipython_extension", "unload_ipython_extension"}
 
 
 def public(place: str) -> Iterator[tuple[str, Any]]:
-    """Public functions and classes of a namespace that dparray defines, with their full names."""
+    """Return public functions and classes of a namespace that dparray defines, with full names."""
     namespace = NAMESPACES[place]
     for name in sorted(getattr(namespace, "__all__", None) or dir(namespace)):
         value = getattr(namespace, name)

@@ -1,4 +1,4 @@
-"""The types of the functions made from the op table say what the table says."""
+"""The types of the functions generated from the op table agree with the table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STUB = Path(__file__).resolve().parents[2] / "dparray" / "_functions" / "element
 
 
 def declared() -> dict[str, list[str]]:
-    """Each function of the stub with the names of its positional parameters."""
+    """Return each function of the stub with the names of its positional parameters."""
     body = ast.parse(STUB.read_text()).body
     calls = {
         each.name: _positional(call)
@@ -43,7 +43,7 @@ def _positional(function: ast.FunctionDef) -> list[str]:
 def test_every_row_is_declared_with_its_parameters() -> None:
     stub = declared()
     rows = {name: list(op.parameters) for op in OPS.values() for name in (op.name, *op.aliases)}
-    del rows["round"]  # the public function takes decimals too, and is written out
+    del rows["round"]  # the public function takes decimals, too, and is written separately
     assert {name: stub.get(name) for name in rows} == rows
 
 

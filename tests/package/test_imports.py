@@ -1,4 +1,6 @@
-"""What `import dparray` imports, what comes later, and that it makes no difference when."""
+"""The modules that `import dparray` imports, those imported later, and the independence of
+order.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.process
 
 
 def run(program: str) -> list[str]:
-    """The lines that a program prints in a process of its own."""
+    """Return the lines that a program prints in a separate process."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -91,7 +93,7 @@ except dpnp.exceptions.ExecutionPlacementError as error:
 def test_dpnp_may_come_before_and_after(is_first: bool) -> None:
     statements = ["import dparray, dpctl", "dparray.ones(3).sum().item(); import dpnp"]
     if is_first:
-        # The driver is found for whoever comes first, once dparray has been imported in a parent.
+        # If the parent of a process has imported dparray, its first user of SYCL finds the driver.
         statements = ["import dpnp, dpctl", "import dparray"]
     first, second = statements
     expected = run(MEETING.format(first="import dparray, dpctl", second="import dpnp"))

@@ -1,7 +1,7 @@
-"""Imports go down the folders only, and who may import the stack is said by folder.
+"""Imports go only to lower layers, and external packages are imported only by certain folders.
 
-The folders are the way of an operation, lowest first: a row imports from itself and from the rows
-above it in the list. No import goes up, and no files import each other in a circle.
+The folders follow the execution of an operation, lowest first: a row imports from itself and from
+the rows above it in the list. No import goes up, and there are no circular imports.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("tools", "_simulator _explain _notebook _profile __init__ cli __main__"),
 )
 
-# The most lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and 10 % in a
-# whole program; a row that is full gives up something first.
+# The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
+# 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
     "ground": 3_150,
     "runtime": 2_750,
@@ -60,7 +60,7 @@ BUDGETS = {
     "tools": 9_650,
 }
 
-# Who may import a package of the stack when the program runs.
+# Folders that may import an external package at run time.
 USERS = {
     "dpctl": "_placement device _runtime memory _compiler _kernel _jit cli",
     "dpnp": "exceptions memory _evaluate _compiler cli",
@@ -68,7 +68,7 @@ USERS = {
     "llvmlite": "_compiler cli",
 }
 
-# The host half: imports, and can be tested, where no package of the stack is installed.
+# The host half: it can be imported and tested without any of the external packages.
 HOST_HALF = [
     *("exceptions", "_hooks", "config", "_dtypes", "_layout", "_type_keys"),
     *("_runtime.startup", "_graph.node", "_graph.ops", "_graph.reductions"),
@@ -81,16 +81,16 @@ HOST_HALF = [
 class Import(NamedTuple):
     """An import statement, or a call that imports."""
 
-    target: str  # dotted, as far as the text tells
+    target: str  # dotted, as far as the text shows it
     line: int
     for_types: bool  # under `if TYPE_CHECKING:`, so never executed
 
 
 def imports_of(source: str, package: str) -> Iterator[Import]:
-    """Every import in ``source``, inside functions too.
+    """Yield every import in ``source``, also inside functions.
 
-    ``from a import b`` gives ``a.b``, since ``b`` may be a module. ``package`` is what relative
-    imports start from.
+    ``from a import b`` gives ``a.b``, since ``b`` may be a module. Relative imports start from
+    ``package``.
     """
     tree = ast.parse(source)
     typing_only = {
@@ -122,7 +122,7 @@ def _targets(node: ast.AST, package: str) -> Iterator[str]:
 
 
 def module_name(path: Path) -> str:
-    """The dotted name of a file."""
+    """Return the dotted name of a file."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     if parts[0] == "kernels":
         parts = ("dparray", *parts)
@@ -134,7 +134,7 @@ MODULES: dict[str, Path] = {
     for top in ("dparray", "kernels")
     for path in sorted((ROOT / top).rglob("*.py"))
 }
-#: Stubs with no module beside them say of what type something is, and nothing runs.
+#: Stubs without a module declare types only, and are never executed.
 STUBS_ALONE = tuple(
     f"{module_name(stub)}."
     for stub in (ROOT / "dparray").rglob("*.pyi")
@@ -144,12 +144,12 @@ HEIGHT = {name: height for height, (_, names) in enumerate(ROWS) for name in nam
 
 
 def place_of(module: str) -> str:
-    """The name in the table that stands for a module."""
+    """Return the name in the table that stands for a module."""
     return module.split(".")[1] if "." in module else "__init__"
 
 
 def module_of(target: str, modules: dict[str, Path] = MODULES) -> str | None:
-    """The module of ours that a dotted target leads to, or None for other packages."""
+    """Return the dparray module that a dotted target leads to, or None for other packages."""
     target = f"dparray.{target}" if target.partition(".")[0] == "kernels" else target
     while target and target not in modules:
         target = target.rpartition(".")[0]
@@ -174,7 +174,7 @@ def test_every_module_has_a_row() -> None:
 
 
 def lines_of(row: str) -> int:
-    """The lines of a row's files."""
+    """Count the lines of a row's files."""
     members = dict(ROWS)[row].split()
     return sum(
         len(path.read_text().splitlines())
@@ -186,11 +186,11 @@ def lines_of(row: str) -> int:
 
 @pytest.mark.parametrize("row", BUDGETS)
 def test_a_row_stays_within_its_budget(row: str) -> None:
-    """Budgets are the lines of 2026-11-25 and a few percent.
+    """Budgets are the lines of 2026-11-25 plus a few percent.
 
-    The aim is 80,000 lines in all, with Tile and policies, and without what later work may add
-    (GPUs 2,000; compiled functions 4,000; ONNX 2,500): ground 3,050; runtime 2,250; memory 2,200;
-    graph 1,770; codegen 2,950; compiler 20,300 with the device code; evaluate 6,700 (3,750 without
+    The target is 80,000 lines in total, including Tile and policies, without later additions (GPUs
+    2,000; compiled functions 4,000; ONNX 2,500): ground 3,050; runtime 2,250; memory 2,200; graph
+    1,770; codegen 2,950; compiler 20,300 with the device code; evaluate 6,700 (3,750 without
     policies); array 5,400; kernels 2,100; functions 27,500 (20,900 without Tile); shards 2,330;
     tools 3,900.
     """
@@ -206,7 +206,7 @@ def test_every_row_has_a_budget() -> None:
 
 
 def test_the_map_shows_the_same_rows() -> None:
-    """``ARCHITECTURE.md`` draws them the other way up, with the ground last."""
+    """``ARCHITECTURE.md`` draws the rows upside down, with the ground last."""
     picture = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1]
     rows = re.split(r"^ *\d+ (?=[a-z])", picture, flags=re.MULTILINE)[1:]
     for (name, members), row in zip(ROWS, reversed(rows), strict=True):
@@ -240,7 +240,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
         }
         for module in MODULES
     }
-    # What imports nothing that is left, or is imported by nothing that is left, is in no circle.
+    # A file without remaining imports, or without remaining importers, is not part of a circle.
     while True:
         wanted = set().union(*arrows.values())
         free = {name for name, to in arrows.items() if not to or name not in wanted}
@@ -314,7 +314,7 @@ def test_the_submission_of_work_is_called_in_the_runtime_alone() -> None:
         for module, node in nodes
         if isinstance(node, ast.Attribute)
         and node.attr in methods
-        # Executors are submitted tasks.
+        # Submitted tasks of executors.
         and place_of(module) != "dask"
         and module != "dparray._compiler.program"
     }

@@ -1,6 +1,6 @@
-"""Type checkers know the methods that other modules give arrays.
+"""Type checkers find the array methods that are defined in other modules.
 
-``python tests/package/test_method_types.py`` writes their stub anew.
+``python tests/package/test_method_types.py`` writes their stub.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ class Methods:
 '''
 
 
-#: An attribute of the class too, so that no type of a method is declared for it; and what is there
-#: only to say that it is not.
+#: Attributes that also exist on the class, so that no type of a method is declared for them, and
+#: attributes that only raise an error.
 EXCEPTIONS = {"__array_interface__", "__array_ufunc__", *missing_names.ATTRIBUTES}
 
 
-#: Comparisons of arrays are arrays, and object says that these two are truth values.
+#: Comparisons of arrays are arrays, but `object` declares that these two return Booleans.
 _OVERRIDES = dict.fromkeys(("__eq__", "__ne__"), "  # type: ignore[override]")
-#: `pow` may have a third operand, and `**=` has none.
+#: `pow` may have a third operand, but `**=` has none.
 _OVERRIDES["__ipow__"] = "  # type: ignore[misc]"
 
 
 def added() -> Iterator[tuple[str, Any]]:
-    """Name and function or property of what the class statement of ``ndarray`` does not define."""
+    """Yield name and function or property of each attribute outside of the class statement."""
     for name, member in sorted(vars(ndarray).items()):
         function = member.fget if isinstance(member, property) else member
         is_public = name not in EXCEPTIONS and (not name.startswith("_") or name.endswith("__"))
@@ -65,7 +65,7 @@ def declaration(name: str, member: Any) -> str:
     function = member.fget if isinstance(member, property) else member
     signature = inspect.signature(function)
     first, *rest = signature.parameters.values()
-    # A parameter by position only makes those before it so, `self` among them.
+    # A positional-only parameter makes those before it positional-only, too, also `self`.
     itself = first.replace(name="self", annotation=inspect.Parameter.empty)
     shown = [each.replace(default=_Shown(each.default)) for each in rest]
     text = str(signature.replace(parameters=[itself, *shown])).replace("'", "")
@@ -78,7 +78,7 @@ def declaration(name: str, member: Any) -> str:
 
 
 class _Shown:
-    """A default that is written as a stub writes it."""
+    """A default value, printed as in a stub."""
 
     def __new__(cls, value: Any) -> Any:
         if value is inspect.Parameter.empty:
@@ -96,7 +96,9 @@ def written() -> str:
 
 
 def written_without_compiled() -> str:
-    """As a process without the compiled short way writes it, whose methods show no signatures."""
+    """Return the stub of a process without the compiled fast path, whose methods have no
+    signatures.
+    """
     program = "from tests.package.test_method_types import written; print(written(), end='')"
     return subprocess.run(
         [sys.executable, "-c", program],

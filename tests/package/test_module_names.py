@@ -1,4 +1,6 @@
-"""Texts that name modules and files name some that exist: a move would break them silently."""
+"""Modules and files named in texts exist; otherwise moving a file would break the texts
+silently.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ FILE = re.compile(r"`([A-Za-z_0-9./]+(?:\.py|\.md|/))`")
 
 
 def exists(dotted: str) -> bool:
-    """Whether the first parts of a dotted name are a folder or a file, if they look like one."""
+    """Return whether the first parts of a dotted name are a folder or file, if they look like
+    one.
+    """
     place = ROOT / "dparray"
     for part in dotted.strip(".").split("."):
         folder = ROOT / "kernels" if part == "kernels" and place.name == "dparray" else place / part
@@ -42,7 +46,7 @@ def test_modules_that_a_text_names_exist() -> None:
         f"{path.relative_to(ROOT)}: dparray{name}"
         for path in SOURCES
         for name in MODULE.findall(path.read_text())
-        # Private modules are named for maintainers, by their files.
+        # Private modules are mentioned for maintainers, by their files.
         if name.startswith("._") and not exists(name)
     ]
     assert not missing

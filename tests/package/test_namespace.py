@@ -1,4 +1,4 @@
-"""What the namespace gives, and under which names."""
+"""The contents of the namespace, and their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every function takes its arguments by the names and in the order of NumPy's documentation."""
+"""Every function takes its arguments with the names and the order of NumPy's documentation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMESPACES = {
     "dp.testing": (dp.testing, np.testing),
 }
 P = inspect.Parameter
-#: Arguments that a function does not take, and why.
+#: Arguments that a function does not take, and the reasons.
 EXCEPTIONS = {
     "dp.array2string": "the rest is handed on to NumPy's function",
     "dp.genfromtxt": "the rest is handed on to NumPy's function",
@@ -30,7 +30,7 @@ EXCEPTIONS = {
 
 
 def shared() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
-    """The functions that both have, but those which NumPy tells no signature of."""
+    """Return the functions of both modules, except those without a signature in NumPy."""
     for place, (ours, theirs) in NAMESPACES.items():
         for name in sorted(vars(ours)):
             own, numpy_function = getattr(ours, name), getattr(theirs, name, None)

@@ -1,4 +1,4 @@
-"""The package has all its parts, the lock fits it, and .venv is built when and as it must be."""
+"""The package is complete, the lock file matches, and .venv is built when and as required."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """The files of a wheel of Python alone, and of an sdist, built from a copy of the folder."""
+    """Build a pure Python wheel and an sdist from a copy of the folder; return their files."""
     pytest.importorskip("hatchling", reason="only what builds the package has what builds it")
     folder = tmp_path_factory.mktemp("checkout")
     kept = [name for name in os.listdir(ROOT) if name not in LEFT_ALONE]
@@ -58,7 +58,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 
 def build_wheel(folder: Path, **environment: str) -> Path:
-    """The wheel of a folder, with an sdist beside it."""
+    """Build the wheel of a folder, and an sdist next to it."""
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")]
     environment = {**os.environ, **environment}
     subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
@@ -95,7 +95,7 @@ LEFT_ALONE = {".git", ".venv", ".venv.lock", "build", "dist", "out"}
 
 
 def files_of(top: str) -> set[str]:
-    """The files below a folder that git may have, by their paths from the root."""
+    """Return the files below a folder that may be in Git, with their paths from the root."""
     passed = {"__pycache__", ".ipynb_checkpoints"}
     return {
         path.relative_to(ROOT).as_posix()
@@ -174,7 +174,7 @@ def test_installed_packages_have_what_they_require() -> None:
     assert not missing, "\n".join(missing)
 
 
-# --- the lock ---------------------------------------------------------------------------------
+# --- the lock file --------------------------------------------------------------------------------
 
 
 def applies(requirement: Requirement, python: str) -> bool:
@@ -190,7 +190,7 @@ def applies(requirement: Requirement, python: str) -> bool:
 
 
 def locked(python: str) -> dict[str, list[str]]:
-    """The versions that the lock installs with ``python``."""
+    """Return the versions that the lock file installs with ``python``."""
     versions = defaultdict(list)
     for line in LOCK.replace("\\\n", " ").splitlines():
         text = line.partition("--hash")[0].strip()
@@ -249,7 +249,7 @@ def test_the_lock_names_no_host_and_no_path() -> None:
 
 # --- building .venv ---------------------------------------------------------------------------
 
-# Answers like a Python, and as `-m venv` puts itself into the new environment.
+# Imitate a Python interpreter, whose `-m venv` copies the script into the new environment.
 FAKE_PYTHON = """\
 #!{bash}
 case "$1 $2" in
@@ -264,7 +264,7 @@ TOOLS = ["bash", "cat", "cp", "dirname", "env", "flock", "ln", "mkdir", "rm", "s
 
 
 class Checkout:
-    """A folder with the build script, on a machine that has only the Pythons a test gives it."""
+    """A folder with the build script, on a machine with only the interpreters that a test adds."""
 
     def __init__(self, parent: Path, name: str = "a checkout") -> None:
         self.parent = parent
@@ -306,7 +306,7 @@ class Checkout:
         )
 
     def installs(self) -> list[str]:
-        """What was installed since the last call, one line for each call of pip."""
+        """Return what was installed since the last call, one line for each call of pip."""
         lines = self.log.read_text().splitlines() if self.log.exists() else []
         self.log.unlink(missing_ok=True)
         return ["lock" if "requirements.lock" in line else "project" for line in lines]
@@ -460,6 +460,6 @@ def test_importing_dparray_loads_no_compiler() -> None:
 
 
 def test_importing_dparray_takes_less_than_a_second_and_a_half() -> None:
-    # Processor time of the importing thread: what else the machine does must not decide.
+    # CPU time of the importing thread, which does not depend on the load of the machine.
     source = "import time, dparray; print(time.thread_time())"
     assert min(float(run_python(source)) for _ in range(2)) < 1.5

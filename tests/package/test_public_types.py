@@ -1,4 +1,4 @@
-"""A user's type checker, at its strictest, finds the public names."""
+"""A type checker in strict mode finds the public names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Binary morphology, labels of regions, distance, histogram equalisation, dithering and resizing."""
+"""Binary morphology, labels of regions, distance, histogram equalization, dithering and
+resizing.
+"""
 
 import numpy as np
 

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def made(*shape, dtype=np.float32):
-    """Weights that look random and are the same everywhere."""
+    """Return weights that look random and are the same everywhere."""
     size = int(np.prod(shape))
     return (np.sin(np.arange(1, size + 1) * 12.9898) * 0.5).astype(dtype).reshape(shape)
 

@@ -1,4 +1,4 @@
-"""Sudoku by elimination with boolean masks, n queens, and magic squares."""
+"""Sudoku by elimination with Boolean masks, n queens, and magic squares."""
 
 import numpy as np
 

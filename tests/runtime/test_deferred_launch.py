@@ -1,4 +1,4 @@
-"""Launches behind events of another context: the thread that launches goes on."""
+"""Launches after events of another context: the launching thread goes on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COUNT = 20_000
 
 @pytest.fixture
 def other(queue: Any) -> Any:
-    """A queue of another context."""
+    """Return a queue of another context."""
     device = dp.Device("cpu")
     parts: list[Any] = []
     if device.sycl_device.max_compute_units > 1:
@@ -33,7 +33,7 @@ def other(queue: Any) -> Any:
 
 
 class Gate(Event):
-    """The end of work that seems to go on until it is opened."""
+    """The end of work that seems unfinished until the gate is opened."""
 
     __slots__ = ("failure", "opened")
 
@@ -55,7 +55,7 @@ def gate(other: Any) -> Iterator[Gate]:
     made = Gate(other)
     yield made
     made.opened.set()
-    for hold in [each for each in host_maps.holds if each.task]:  # of a test that failed
+    for hold in [each for each in host_maps.holds if each.task]:  # left by a failed test
         with contextlib.suppress(dp.exceptions.KernelExecutionError):
             host_maps.wait_for([hold])
         host_maps.close_hold(hold)
@@ -79,7 +79,7 @@ def test_a_launch_returns_and_work_on_its_memory_waits(queue: Any, gate: Gate) -
     assert not y.ready
     assert not y.event.done
     dp.call_kernel(increment, dp.Range(COUNT), z).wait()  # other memory of the queue
-    assert float((z + x).sum()) == 9 * COUNT  # what it reads may be read
+    assert float((z + x).sum()) == 9 * COUNT  # the operand that it reads may be read
     reading = Waiting(lambda: y.asnumpy())
     writing = Waiting(lambda: dp.call_kernel(increment, dp.Range(COUNT), x).wait())
     assert not reading.is_done
@@ -147,7 +147,7 @@ def test_what_is_pending_and_reads_the_memory_has_the_old_values(queue: Any, gat
     dp.eval(x)
     before = x * 10
     dp.call_kernel(increment, dp.Range(COUNT), x, depends_on=gate)
-    after = x * 10  # is noted down, and waits when it is computed
+    after = x * 10  # deferred; waits when it is evaluated
     gate.opened.set()
     assert (float(before[3]), float(after[3])) == (10, 20)
 
@@ -216,7 +216,7 @@ def test_a_raw_kernel_and_a_range_over_shards(queue: Any, other: Any, gate: Gate
     z = dp.distribute(dp.zeros(COUNT), [dp.Device(queue), dp.Device(other)])
     x = dp.zeros(COUNT, sycl_queue=queue)
     for each in (*z.shards, x):
-        dp.synchronize(each)  # a copy on its way would wait behind the gate's queue
+        dp.synchronize(each)  # a running copy would wait behind the gate's queue
     event = raw[COUNT](x, depends_on=gate)
     assert not event.done
     cut = dp.call_kernel(
@@ -246,7 +246,7 @@ def test_awaited_timed_and_told_of(queue: Any, gate: Gate) -> None:
 
 def test_a_callback_may_read_what_is_done_later(queue: Any, other: Any, gate: Gate) -> None:
     y = dp.zeros(COUNT, sycl_queue=queue)
-    called = gate.then(lambda: float(y[0]))  # on the thread of that queue, before what follows
+    called = gate.then(lambda: float(y[0]))  # on the thread of that queue, before later work
     dp.call_kernel(increment, dp.Range(COUNT), y, depends_on=gate)
     gate.opened.set()
     assert called.result(60) == 1

@@ -1,4 +1,4 @@
-"""Forked processes: they raise where they would wait for ever, and end as they should."""
+"""Forked processes raise instead of waiting forever, and end properly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads on in-order queues, where host tasks of other libraries hold up what comes after them."""
+"""Threads on in-order queues, where host tasks of other libraries delay later work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import dparray as dp
 from dparray._runtime import in_order
 from dparray._runtime.order import order_of
 
-# Each ends by a dump of all threads if it hangs; the second also checks values.
+# If a program hangs, it ends with a dump of all threads; the second one also checks values.
 HEAD = """
 import faulthandler, threading
 faulthandler.enable()
@@ -112,14 +112,14 @@ with dp.config.override(host_tier=False):
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("attempt", range(2))
 def test_threads_on_in_order_queues_end(program: str, attempt: int) -> None:
-    """No thread waits for another for ever, and all values are right."""
+    """No deadlock occurs between threads, and all values are right."""
     text = HEAD + PROGRAMS[program]
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
 def test_one_thread_waits_in_the_driver(queue: dpctl.SyclQueue) -> None:
-    """The others look, since the driver lets a thread that waits carry out another's wait."""
+    """The others poll, since the driver lets a waiting thread execute another thread's wait."""
     x = dp.arange(1 << 20, dtype="float32", device=queue)
     order = order_of(queue)
     with in_order._in_driver:

@@ -1,6 +1,6 @@
-"""The host waits for the work on the memory that it touches, and for no other.
+"""The host waits only for work on the memory that it touches.
 
-Kernels are held back by a gate that the test opens, so nothing here depends on how long they take.
+A gate in the test holds the kernels back, so nothing here depends on their run time.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def test_what_a_kernel_only_reads_is_read_beside_it(queue: Any) -> None:
         dp.synchronize(x)
         z = array(queue)
         with held(queue, z, z):
-            dp.eval(x + y)  # after the one that is held
+            dp.eval(x + y)  # after the kernel that is held
             assert float(x[5]) == 5
             np.testing.assert_array_equal(y.asnumpy()[:3], [0, 1, 2])
 
@@ -92,12 +92,12 @@ def test_what_a_users_kernel_only_reads_is_read_beside_it(queue: Any) -> None:
     dp.call_kernel(add_to, dp.Range(MANY), x, y, out)
     dp.synchronize(x)
     with held(queue, z, z):
-        event = dp.call_kernel(add_to, dp.Range(MANY), x, y, out)  # after the one that is held
+        event = dp.call_kernel(add_to, dp.Range(MANY), x, y, out)  # after the kernel that is held
         assert float(x[5]) == 5
         np.testing.assert_array_equal(y.asnumpy()[:3], [0, 1, 2])
         assert not event.done
     assert float(out[5]) == 10
-    # The same array as one that is read and one that is written.
+    # The same array is an operand that is read and one that is written.
     dp.call_kernel(add_to, dp.Range(MANY), x, y, x)
     np.testing.assert_array_equal(x.asnumpy(), 2 * np.arange(float(MANY)))
     x[3] = 0.0
@@ -133,7 +133,7 @@ def test_an_interrupted_launch_is_waited_for(
 
 def test_a_kernel_that_only_reads_leaves_pending_what_reads_the_same(queue: Any) -> None:
     x, y, out = array(queue), array(queue), array(queue)
-    dp.call_kernel(add_to, dp.Range(MANY), x, y, out)  # the source is not read before
+    dp.call_kernel(add_to, dp.Range(MANY), x, y, out)  # the source is not read earlier
     with limits.force("fused"):
         pending = x * 2 + y
         dp.call_kernel(add_to, dp.Range(MANY), x, y, out)
@@ -161,7 +161,7 @@ def test_a_store_to_memory_at_work_is_a_kernel_and_waits_for_nothing(queue: Any)
 
     x, y, t = array(queue), array(queue), array(queue, FEW)
     with limits.force("fused"):
-        statements(x, y, t)  # its kernels are compiled
+        statements(x, y, t)  # compile its kernels
     expected = np.arange(float(MANY))
     dp.synchronize(x)
     with held(queue, y, x):
@@ -177,7 +177,7 @@ def test_a_store_to_memory_at_work_is_a_kernel_and_waits_for_nothing(queue: Any)
 def test_a_new_array_of_memory_at_work_is_a_kernel_and_waits_for_nothing(queue: Any) -> None:
     x, y = array(queue), array(queue)
     with limits.force("fused"):
-        dp.eval(x * 2)  # its kernel is compiled
+        dp.eval(x * 2)  # compile its kernel
         dp.eval(x.copy())
     dp.synchronize(x)
     with held(queue, x, y):
@@ -252,7 +252,7 @@ def test_a_queue_is_idle_again_once_its_last_work_was_waited_for(queue: Any) -> 
 
 
 class _Program:
-    """Statements on some arrays, and on NumPy's beside them."""
+    """Statements on some arrays, and the same on NumPy arrays."""
 
     def __init__(self, queue: Any, seed: int) -> None:
         self.queue = queue

@@ -1,4 +1,4 @@
-"""Ranges are launched rounded up to whole groups, and kernels see none of the work-items beyond."""
+"""Ranges are rounded up to whole groups at launch, and kernels do not see the extra work-items."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import dparray as dp
 from dparray._runtime import rounding
 
-# Primes, neighbors of powers of two, short rows, and what drivers divide themselves.
+# Primes, neighbors of powers of two, short rows, and ranges that drivers divide by themselves.
 RANGES = [
     (1,),
     (7,),

@@ -1,7 +1,7 @@
-"""A second real device: a copy of the driver's library is a platform of its own.
+"""A second real device: a copy of the driver's library is a separate platform.
 
-It has USM, its own context and its own DLPack number. The programs run in processes of their own,
-since a process finds its drivers once.
+It has USM, its own context and its own DLPack number. The programs run in separate processes, since
+the loader finds drivers once per process.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ with dp.use_device(second):
 
 @pytest.fixture(scope="module")
 def two_drivers(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The driver and a copy of it, as the loader takes them."""
+    """Return the loader's value for the driver and a copy of it."""
     given = os.environ.get("OCL_ICD_FILENAMES", "")
     both = given if ":" in given else drivers_with_a_copy(tmp_path_factory.mktemp("second-driver"))
     if both is None:
@@ -97,7 +97,9 @@ def test_on_two_platforms(two_drivers: str, program: str) -> None:
 
 @pytest.mark.slow
 def test_the_fixture_of_queues_has_it_on_request() -> None:
-    """A few tests on it; ``DPARRAY_TEST_SECOND_PLATFORM=1`` before pytest gives it to all."""
+    """It runs a few tests with it; ``DPARRAY_TEST_SECOND_PLATFORM=1`` before pytest enables it
+    for all.
+    """
     tests = Path(__file__).parents[1]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-k", "second-platform", str(tests / "functions" / "test_places.py")]

@@ -1,4 +1,4 @@
-"""Devices that SYCL shows and that cannot hold arrays, such as PoCL's, which has no USM."""
+"""Devices that SYCL lists but that cannot store arrays, such as PoCL's, which has no USM."""
 
 from __future__ import annotations
 
