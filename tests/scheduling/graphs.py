@@ -1,4 +1,4 @@
-"""Graphs and machines for tests of schedules, the best schedules, and what makes one right."""
+"""Task graphs and machines for tests of schedules, optimal schedules, and checks of schedules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MB = 1e6
 
 
 def linked(latency: float, bandwidth: float, count: int) -> tuple[tuple[Link, ...], ...]:
-    """Places, each pair with a channel of its own."""
+    """Return placements with a separate channel for each pair."""
     return tuple(
         tuple(
             Link() if a == b else Link(latency, bandwidth, count * min(a, b) + max(a, b))
@@ -41,7 +41,7 @@ def machine(
     memory: Sequence[float] = (),
     links: tuple[tuple[Link, ...], ...] = (),
 ) -> Machine:
-    """Devices, all free, with their memory."""
+    """Return idle devices with their memory."""
     return Machine(
         (0.0,) * count,
         links or linked(latency, bandwidth, count),
@@ -58,15 +58,15 @@ def random_problem(
     seconds: float = 10e-3,
     nbytes: float = 20 * MB,
 ) -> Problem:
-    """A random graph: each task reads up to three values that are there before it.
+    """Return a random graph, in which each task reads up to three existing values.
 
     Args:
         seed: of the generator.
-        count: how many tasks.
-        speeds: of the devices, each task favouring some.
+        count: the number of tasks.
+        speeds: of the devices; each task favors some of them.
         on: the machine.
         lacking: devices that cannot compute a third of the tasks.
-        seconds, nbytes: of a usual task and value.
+        seconds, nbytes: of a typical task and value.
     """
     generator = np.random.default_rng(seed)
     places = len(on.ready)
@@ -92,9 +92,9 @@ def random_problem(
 
 
 def best_finish(problem: Problem, bound: float) -> float:
-    """When everything can be done at the earliest, of all assignments in all orders.
+    """Return the earliest finish time of all assignments in all orders.
 
-    Copies are made as soon as a task is assigned. Found by branching, cut off at ``bound``.
+    Copies are made as soon as a task is assigned. The search is branch and bound, with ``bound``.
     """
     tasks, values, on = problem
     devices = range(len(on.ready))
@@ -168,7 +168,7 @@ def best_finish(problem: Problem, bound: float) -> float:
 
 
 def check(problem: Problem, schedule: Schedule) -> None:
-    """Assert that a schedule could be carried out as it is, and keeps the limits of memory."""
+    """Assert that a schedule can be executed as it is, and keeps the memory limits."""
     tasks, values, on = problem
     at = {(number, value.home): 0.0 for number, value in enumerate(values)}
     busy: dict[str, list[tuple[float, float]]] = {}
@@ -206,8 +206,9 @@ def check(problem: Problem, schedule: Schedule) -> None:
 
 
 def peak(problem: Problem, schedule: Schedule, place: int) -> float:
-    """The most bytes that a place holds beside what was there before, if all is let go after its
-    last use in the order of the schedule.
+    """Return the peak memory of a placement in bytes, in addition to its initial memory.
+
+    Each value is freed after its last use in the order of the schedule.
     """
     tasks, values, _ = problem
     last: dict[tuple[int, int], int] = {}

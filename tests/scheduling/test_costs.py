@@ -1,4 +1,4 @@
-"""Estimates of steps: the work they count, and the rates they use."""
+"""Estimates of steps: the amount of work, and the rates that they use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import dparray as dp
 from dparray._scheduling import device_costs, places
 from dparray._scheduling.trace import Measuring, PlacedExpression, PlacedWork
 
-#: Rates by which only arithmetic takes time.
+#: Rates for which only arithmetic takes time.
 RATES = {"launch": 1e-12, "memory": 1e18, "reduction": 1e18, "single": 1e9, "single_product": 1e9}
 
 
@@ -50,7 +50,7 @@ def test_contractions_count_the_points_of_their_domain(
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
-    """The rates on disk, none in the process, and a device that measures 50 G/s."""
+    """Store rates on disk and none in the process; the device measures 50 G/s."""
     files: dict[str, bytes] = {}
     monkeypatch.setattr(device_costs, "_known", {})
     monkeypatch.setattr(device_costs, "_doubted", set())
@@ -69,7 +69,7 @@ QUEUE: Any = dp.Device("cpu").sycl_queue
 @pytest.mark.parametrize(
     "rates",
     [
-        [1e-5, *[1e6] * 8],  # far below what the device does now
+        [1e-5, *[1e6] * 8],  # far below the device's present rate
         [1e-5, *[-1.0] * 8],
         [1e-5, *[float("nan")] * 8],
         [1e-5, *[float("inf")] * 8],
@@ -125,7 +125,7 @@ def test_work_that_no_policy_submitted_keeps_a_device_busy(
     assert places._backlog(QUEUE) == 0.0
     idle[0] = False
     assert places._backlog(QUEUE) == pytest.approx(1e-3, rel=0.5)
-    clock[0] += 0.5  # of a kernel that a user launched
+    clock[0] += 0.5  # for a kernel that a user launched
     assert places._backlog(QUEUE) == 0.5
     idle[0] = True
     assert places._backlog(QUEUE) == 0.0

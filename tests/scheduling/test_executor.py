@@ -1,4 +1,4 @@
-"""Under a policy, expressions over several queues are computed right, and where the record says."""
+"""Under a policy, expressions on several queues have right results, at the recorded placements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHAPE = (400, 500)
 
 @pytest.fixture(params=["queues", "sub-devices"])
 def pair(request: pytest.FixtureRequest) -> list[dp.Device]:
-    """Two places."""
+    """Return two placements."""
     if request.param == "queues":
         return [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
     return dp.Device("cpu").create_sub_devices(1)[:2]
@@ -43,7 +43,7 @@ def _arrays(
 
 
 def _in_turn() -> object:
-    """A policy that takes the devices in turn."""
+    """Return a policy that uses the devices in turn."""
     count = iter(range(1 << 20))
     return lambda step: step.devices[next(count) % len(step.devices)]
 
@@ -338,7 +338,7 @@ def test_a_profile_measures_the_steps(pair: list[dp.Device]) -> None:
 
 @pytest.mark.parametrize("memory", [110, 140, 170])
 def test_what_little_memory_drops_is_there_until_then(memory: int) -> None:
-    """A value that is needed no more may have to make room for others later."""
+    """A value that is no longer needed may have to make room for others later."""
     drops = 0
     for seed in range(40):
         on = machine(2, memory=(inf, memory * MB))

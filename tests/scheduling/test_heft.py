@@ -1,4 +1,4 @@
-"""Schedules are right, near the best, and never worse than one device."""
+"""Schedules are valid, nearly optimal, and never worse than a single device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dparray._scheduling.problem import Drop, Link, NoDevice, NoRoom, Problem, T
 from dparray._scheduling.timeline import build, earliest
 from tests.scheduling.graphs import MB, best_finish, check, machine, peak, random_problem
 
-TWO_LINKS = tuple(  # four devices behind the first, two on each of two links
+TWO_LINKS = tuple(  # four devices besides the first, two on each of two links
     tuple(Link() if a == b else Link(10e-6, 12e9, (max(a, b) - 1) // 2) for b in range(5))
     for a in range(5)
 )

@@ -1,4 +1,4 @@
-"""Machines that we do not have: schedules, virtual times, limits, and devices that vanish."""
+"""Simulated machines: schedules, virtual times, limits, and devices that vanish."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _machine(*others: SimulatedDevice) -> list[SimulatedDevice]:
 
 
 def _branches(x: dp.ndarray, count: int = 3) -> dp.ndarray:
-    """Branches of much arithmetic, that a sum joins."""
+    """Return branches with much arithmetic, which a sum joins."""
     total = None
     for number in range(count):
         part = x * (number + 1)
@@ -91,7 +91,8 @@ def scale(item: Any, x: Any) -> None:
 def test_arrays_of_dtypes_that_a_device_has_no_aspect_for_are_refused() -> None:
     tiny = SimulatedDevice("tiny", aspects=[])
     double = np.ones(3)
-    dp.call_kernel(scale, dp.Range(3), dp.ones(3, dtype="float32"))  # is there for the real device
+    # a kernel exists for the real device
+    dp.call_kernel(scale, dp.Range(3), dp.ones(3, dtype="float32"))
     for make in (
         lambda: dp.asarray(double, device=tiny),
         lambda: dp.ones(3, dtype="float64", device=tiny),
@@ -180,7 +181,7 @@ def test_a_device_that_vanishes_with_arrays_is_an_error_that_names_them() -> Non
 def test_a_result_is_not_computed_for_ever_for_a_device_that_vanished() -> None:
     gpu = SimulatedDevice("gpu", FAST)
     devices = _machine(gpu)
-    x = dp.ones(SHAPE, device=gpu)  # of no memory there
+    x = dp.ones(SHAPE, device=gpu)  # uses no memory there
     with dp.placement("fastest", devices=devices):
         pending = x @ x.T
     gpu.vanish()

@@ -1,4 +1,4 @@
-"""Shapes, norms, sums of products, histograms and transforms of arrays over several devices."""
+"""Shapes, norms, sums of products, histograms and transforms of arrays sharded over devices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VALUES = np.random.default_rng(0).random((12, 8)) - 0.3
 OTHER = np.random.default_rng(1).random((5, 8))
 ROWS = np.random.default_rng(2).random((12, 3))
 
-# Calls of a module, an array, and distributed further ones; for NumPy, plain arrays.
+# Calls with a module, an array, and further sharded ones; for NumPy, plain arrays.
 CALLS: dict[str, Callable[..., Any]] = {
     "reshape": lambda m, x, o, r: m.reshape(x, (12, 2, 4)),
     "reshape of rows": lambda m, x, o, r: m.reshape(x, (6, -1)),

@@ -1,4 +1,4 @@
-"""Arrays over several devices are NumPy's arrays, in parts that stay where they are."""
+"""Arrays sharded over several devices have NumPy's values, and shards stay on their devices."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def close(found: Any, wanted: Any) -> None:
 
 
 def copied(work: Callable[[], Any]) -> list[int]:
-    """The bytes of each copy between queues or by way of the host."""
+    """Return the bytes of each copy between queues or through the host."""
     found: list[int] = []
 
     def note(event: str, **given: Any) -> None:
@@ -155,7 +155,7 @@ def test_nothing_is_copied_between_equal_shardings(two: list[Any]) -> None:
     x, y = dp.distribute(V, two), dp.distribute(V, two)
     z: list[Any] = []
     assert not copied(lambda: z.append((x * y + dp.sin(x)).eval()))
-    # One part-result of the second device goes to the first, and nothing back.
+    # One partial result of the second device is copied to the first, and nothing back.
     assert sum(copied(lambda: z.append(x.sum(axis=0).shards[0].asnumpy()))) <= 3 * 4 * 8
 
 
@@ -170,7 +170,7 @@ def test_the_shards_are_where_they_were_put(places: list[Any]) -> None:
     close(source, V)  # an array of one device is copied, also there
 
 
-# -- cutting in another way ------------------------------------------------------------------------
+# -- resharding -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("axis", [0, 1, None])
@@ -264,7 +264,7 @@ def test_bad_arguments(
 
 
 def spread(u: Any) -> Any:
-    """A step of heat; the rim stays."""
+    """Compute a step of heat diffusion; the boundary stays."""
     v = u.copy()
     around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
     v[1:-1, 1:-1] = u[1:-1, 1:-1] + 0.2 * (around - 4 * u[1:-1, 1:-1])
@@ -379,7 +379,7 @@ def test_random_numbers_need_devices() -> None:
 
 @pytest.fixture
 def lost(two: list[Any], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The second device is gone: what is submitted to it fails."""
+    """Lose the second device: work submitted to it fails."""
     from dparray._evaluate import evaluate
 
     real = evaluate.evaluate

@@ -1,4 +1,4 @@
-"""What the simulator computed otherwise than the device."""
+"""Cases in which the simulator's results differed from the device's."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_choice_has_one_type_whichever_side_it_gives(first: str, second: str) 
         out[0] = -(v if v > w else w) // limit
         out[1] = -(v if w > v else w) // limit
         out[2] = -(v if w < 0 else 7)
-        out[3] = (a[9] if v > w else v) + 0.5  # what is not there is not read for its type
+        out[3] = (a[9] if v > w else v) + 0.5  # a missing element is not read for its type
         out[4] = -(np.int16(item.get_id(0)) if v < w else np.uint32(item.get_id(0) + 1))
 
     given = np.array([3], first), np.array([9], second)
@@ -137,7 +137,7 @@ def items_of_tuples(item: dp.Item, x: Any, out: Any) -> None:
 
 
 def test_items_of_tuples_have_one_type() -> None:
-    # Beside a uint64, a number that is written is one, too; what may be another item is an int64.
+    # With a uint64, a literal is a uint64, too; a value that may be another object is an int64.
     x = np.arange(6, dtype="uint64")
     found, wanted = dp.zeros((6, 3), dtype="int64"), np.zeros((6, 3), "int64")
     dp.call_kernel(items_of_tuples, dp.Range(6), dp.asarray(x), found)
@@ -156,14 +156,14 @@ def limited(value: Any, least: Any) -> Any:
 @dp.kernel
 def joined_types(item: dp.Item, x: Any, y: Any, flags: Any, out: Any) -> None:
     i = item.get_id(0)
-    # One function for several types, which returns one number or the other.
+    # One function for several types, which returns one of two numbers.
     out[i, 0] = -limited(x[i], y[i])[0] / 2
     out[i, 1] = limited(y[i], np.float32(0.1))[1]
     out[i, 2] = limited(x[i], 3)[0] // 2
     # Values that `or` and `and` choose.
     out[i, 3] = (x[i] or y[i]) / 3
     out[i, 4] = (y[i] and x[i]) / 3
-    # A variable that a loop changes to another type, and one that a branch does.
+    # A variable whose type changes in a loop, and one whose type changes in a branch.
     t = x[i]
     for k in range(np.uint8(3)):
         t = t * y[i] - k
@@ -172,7 +172,7 @@ def joined_types(item: dp.Item, x: Any, y: Any, flags: Any, out: Any) -> None:
     if flags[i]:
         s = np.float32(0.1)
     out[i, 6] = s + s
-    # Booleans are integers where they are added, and stay what they are where bits are combined.
+    # Booleans are integers in additions, and stay Booleans in bitwise operations.
     on = flags[i]
     out[i, 7] = on + flags[0] + on * 2 - (x[i] > 2)
     out[i, 8] = -on

@@ -1,4 +1,4 @@
-"""The simulator computes what NumPy computes, and reports each fault with line, item and index."""
+"""The simulator has NumPy's results, and reports each fault with line, work-item and index."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TILE = 4
 
 
 def line_of(function, text):
-    """``file:line`` of the only line of ``function`` that holds ``text``."""
+    """Return ``file:line`` of the only line of ``function`` that contains ``text``."""
     lines, first = inspect.getsourcelines(function)
     (number,) = (first + place for place, line in enumerate(lines) if text in line)
     return f"{inspect.getsourcefile(function)}:{number}"
@@ -189,7 +189,7 @@ def test_a_two_dimensional_range_and_a_strided_output():
 
 
 class Dispatcher:
-    """Stands for what a decorator made of a function; numba-dpex's has this attribute."""
+    """Imitate the result of a decorator; numba-dpex's has this attribute."""
 
     def __init__(self, function):
         self.py_func = function
@@ -268,7 +268,7 @@ def numbers(item, x, i, u, out):
     out[0] = x[0] * 1.1  # a literal is float64
     out[1] = i[0] * i[0]  # narrow integers are widened to 64 bits
     out[2] = u[0] + u[0]
-    out[3] = math.sqrt(x[0]) * math.sqrt(x[0])  # float32 as its argument
+    out[3] = math.sqrt(x[0]) * math.sqrt(x[0])  # float32, like its argument
     out[4] = x[0] ** 2
     out[5] = math.log(x[0] - x[0])
     out[6] = np.int32(i[0] * i[0])
@@ -368,7 +368,7 @@ def test_compare_exchange_load_and_store():
     assert out.tolist() == [1, 0]
 
 
-# faults -----------------------------------------------------------------------------------
+# errors -----------------------------------------------------------------------------------
 
 
 def shifted(item, a, out):
@@ -754,7 +754,8 @@ def test_a_breakpoint_of_pdb_stops_in_the_chosen_item_only(tmp_path):
     shown = subprocess.run(command, input=commands, capture_output=True, text=True, timeout=60)
     assert shown.stdout.count("('at', np.int64(6))") == 1
     assert "np.float64(9.0)" in shown.stdout  # x[4] + x[5], after the barrier
-    assert "The program finished" in shown.stdout  # at the first continue: no other item stopped
+    # at the first continue: no other work-item stopped
+    assert "The program finished" in shown.stdout
 
 
 # arguments --------------------------------------------------------------------------------
@@ -791,7 +792,7 @@ def test_a_tuple_of_two_tuples_is_a_range_of_work_groups():
 
 
 class DeviceArray:
-    """Stands for an array on a device: a view of a fake allocation at an address."""
+    """Imitate an array on a device: a view of a fake allocation at an address."""
 
     def __init__(self, allocation, address, view):
         self._view = view

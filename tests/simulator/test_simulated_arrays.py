@@ -1,4 +1,4 @@
-"""Kernels give the same in the simulator and on the device."""
+"""Kernels give the same results in the simulator and on the device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dparray._simulator.simulate import simulate
 
 
 def on_both(function, index_range, *args):
-    """The arrays among ``args`` after the kernel ran on the device and in the simulator."""
+    """Return the arrays among ``args`` after a launch, on the device and in the simulator."""
     device = [dp.asarray(one) if isinstance(one, np.ndarray) else one for one in args]
     dp.call_kernel(dp.kernel(function), index_range, *device)
     host = [one.copy() if isinstance(one, np.ndarray) else one for one in args]
@@ -269,7 +269,7 @@ def constants(item, x, n, reals, integers):
     reals[i, 5] = x[i] ** (n[i] // n[i] + 1) + pow(x[i], i)
     integers[i, 0] = STEPS[i] * STEPS[i] * (3, 4, 5)[i]
     integers[i, 1] = (n[i] + 1) ** (i - 2) + (-n[i]) ** (-n[i]) + (i - 2) ** (i - 1)
-    integers[i, 2] = Mode.FAST.value * n[i]  # cut off, as any float in an integer
+    integers[i, 2] = Mode.FAST.value * n[i]  # truncated, like any float stored as an integer
 
 
 def test_constants_and_powers_have_the_types_of_compiled_code():

@@ -1,4 +1,4 @@
-"""The helpers beside the tests are modules of their own."""
+"""Make the helper modules of this folder importable."""
 
 from __future__ import annotations
 

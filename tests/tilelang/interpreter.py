@@ -1,7 +1,7 @@
-"""A slow interpreter of Tile programs: the language's rules read literally, on NumPy arrays.
+"""A slow interpreter of Tile programs: a literal implementation of the language's rules in NumPy.
 
-It shares the parser with dparray and nothing else. Index sets are found by trying every point of a
-box; functions are computed one by one in the dtype that the rules give.
+It shares only the parser with dparray. Index sets are found by trying every point of a box, and
+functions are computed one by one in the dtype that the rules define.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ MAX_POINTS = 300_000
 
 
 class Refused(Exception):
-    """The program is ill-formed; says why in a word."""
+    """The program is ill-formed; the message has the reason."""
 
 
 class TooLarge(Exception):
-    """The box to try is too large, or the language leaves a value undefined."""
+    """The box is too large to try, or the language leaves a value undefined."""
 
 
 class Const:
@@ -36,7 +36,7 @@ class Const:
 def interpret(
     source: str, inputs: dict[str, Any], known: dict[str, Any] | None = None
 ) -> dict[str, np.ndarray]:
-    """The outputs of a program, as arrays."""
+    """Return the outputs of a program, as arrays."""
     program = parse(source)
     env = run(program, inputs, known or {})
     for name in program.outputs:
@@ -48,12 +48,12 @@ def interpret(
 
 
 def run(program: Any, inputs: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    """The values of all names: arrays, constants, and tuples of them.
+    """Return the values of all names: arrays, constants, and tuples of them.
 
     Args:
         program: the tree.
         inputs: arrays and numbers.
-        known: values of names that were found before.
+        known: values of names that were computed before.
     """
     env: dict[str, Any] = {}
     for given in program.inputs:
@@ -191,10 +191,10 @@ def contract(statement: Any, env: dict[str, Any]) -> np.ndarray:
 
 
 def valid(names: list[str], limits: list[Any]) -> np.ndarray:
-    """Every point of a box at which all forms are integers from 0 up to their size.
+    """Return every point of a box where all forms are integers from 0 up to their size.
 
-    A row for each point, a column for each name. Points grow by a name at a time; those that no
-    value of the names to come can mend are left out.
+    The result has a row for each point and a column for each name. Points grow by a name at a time.
+    Points that no values of the remaining names can complete are left out.
     """
     low = dict.fromkeys(names, -REACH)
     high = dict.fromkeys(names, REACH)
@@ -234,7 +234,7 @@ def valid(names: list[str], limits: list[Any]) -> np.ndarray:
 def can_hold(
     names: list[str], limit: Any, points: np.ndarray, rest: list[str], low: Any, high: Any
 ) -> np.ndarray:
-    """Whether a form may still be an integer in its range, by what the names to come can add."""
+    """Return whether a form may still become an integer in range, given the remaining names."""
     (form, constant), size = limit
     scale, total = scaled(names, (form, constant), points)
     ends = [
@@ -249,7 +249,7 @@ def can_hold(
 def scaled(
     names: list[str], form: tuple[dict[str, Fraction], Fraction], points: np.ndarray
 ) -> tuple[int, np.ndarray]:
-    """The common denominator of a form, and its numerators at points of the first names."""
+    """Return the common denominator of a form, and its numerators at points of the first names."""
     scale = math.lcm(form[1].denominator, *(a.denominator for a in form[0].values()))
     total = np.full(len(points), int(form[1] * scale))
     for n, column in zip(names, points.T, strict=False):
@@ -301,7 +301,7 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def arithmetic(sign: str, a: Any, b: Any) -> Any:
-    """On operands of one dtype, in that dtype."""
+    """Compute with operands of one dtype, in that dtype."""
     dtype = a.dtype
     with np.errstate(all="ignore"):
         if dtype == np.bool_:

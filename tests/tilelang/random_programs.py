@@ -1,4 +1,4 @@
-"""Random Tile programs with inputs: the whole grammar, and every function."""
+"""Random Tile programs with inputs, which cover the whole grammar and every function."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _MATHEMATICS = (
 
 
 class Maker:
-    """Makes one program from a seed.
+    """Generate one program from a seed.
 
     Attributes:
-        inputs: by name, as they are called.
-        values: what every name stands for, found by the interpreter as lines are added.
+        inputs: by name, as passed to the program.
+        values: the values of all names, computed by the interpreter as lines are added.
     """
 
     def __init__(self, seed: int) -> None:
@@ -116,7 +116,7 @@ class Maker:
         return name if name[0].isupper() and self.chance(0.97) else f"#{name}"
 
     def known_sizes(self, least: int = 0) -> dict[str, int]:
-        """The names of integers that may be sizes."""
+        """Return the names of integers that may be sizes."""
         return {
             self.spelled(name): each.value
             for name, each in self.values.items()
@@ -124,7 +124,9 @@ class Maker:
         }
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """What a contraction may read: tensors, and constants as those of rank 0."""
+        """Return the possible operands of a contraction: tensors, and constants as rank-0
+        tensors.
+        """
         found = {n: each for n, each in self.values.items() if isinstance(each, np.ndarray)}
         if self.chance(0.1):
             found |= {n: np.zeros(()) for n, each in self.values.items() if isinstance(each, Const)}
@@ -151,7 +153,7 @@ class Maker:
         )
 
     def constant(self) -> str:
-        """An integer in an index expression."""
+        """Return an integer in an index expression."""
         known = list(self.known_sizes())
         return self.random.choice([*known, "1", "2", "3"] if known else ["1", "2"])
 
@@ -226,7 +228,7 @@ class Maker:
         return text + " no_defract" * self.chance(0.1)
 
     def default_of(self, spelled: str, text: str) -> str | None:
-        """A tensor of the shape and dtype that a contraction has: a known one, or an input."""
+        """Return a tensor of a contraction's shape and dtype: an existing one, or an input."""
         try:
             like = self.found(spelled.lstrip("#"), text)
         except (Refused, TooLarge):
@@ -291,7 +293,7 @@ class Maker:
         return f"-{a}"
 
     def moved(self) -> str | None:
-        """A function that moves data or makes it."""
+        """Write a function that moves or creates data."""
         pick = self.random.choice
         arrays = {n: e for n, e in self.values.items() if isinstance(e, np.ndarray)}
         if not arrays:
@@ -337,7 +339,7 @@ class Maker:
         return found
 
     def group(self) -> str:
-        """Tuples, their members, and random numbers, which are a pair."""
+        """Write tuples, their members, and random numbers, which are a pair."""
         pick = self.random.choice
         groups = [name for name, each in self.values.items() if isinstance(each, tuple)]
         if groups and self.chance(0.8):
@@ -357,7 +359,7 @@ class Maker:
         return f"tuple({', '.join(self.expression(1) for _ in range(self.random.randint(1, 3)))})"
 
     def numbers(self) -> str:
-        """A line of constants."""
+        """Write a line of constants."""
         if self.chance(0.15):
             return f"assert_fine({self.size()} {self.random.choice(('<', '>=', '!='))} 3)"
         if self.chance(0.15) and self.has_floats:
@@ -373,7 +375,7 @@ class Maker:
         )
 
     def found(self, name: str, line: str) -> Any:
-        """What a line gives, after those there are.
+        """Append a line, and return its value.
 
         Raises:
             Refused, TooLarge: by the interpreter.
@@ -384,7 +386,7 @@ class Maker:
         return run(parse(text), self.inputs, known)[name]
 
     def add_line(self, at: int) -> None:
-        """A line that runs, or now and then one that is refused."""
+        """Append a valid line, or occasionally one that raises an error."""
         spelled = f"{self.random.choice(('T', 'T', 'T', '#t', 'Out_'))}{at}{self.quote()}"
         name = spelled.lstrip("#")
         for _ in range(12):
@@ -440,12 +442,12 @@ class Maker:
         return source, self.inputs
 
     def spaced(self, source: str) -> str:
-        """The same tokens with other space between them."""
+        """Return the same tokens with different whitespace between them."""
         if self.chance(0.5):
             return re.sub(" ", lambda _: self.random.choice((" ", "\n", "\t ", "\r\n")), source)
         return re.sub(r"(?<![\w'=]) | (?![\w#$=])", "", source)
 
 
 def program(seed: int) -> tuple[str, dict[str, Any]]:
-    """The source and the inputs of a seed."""
+    """Return the source and the inputs of a seed."""
     return Maker(seed).program()

@@ -1,7 +1,7 @@
-"""Ill-formed programs are refused: by the text if it shows what is wrong, at the call otherwise.
+"""Ill-formed programs raise: at creation if the text shows the error, otherwise at the call.
 
-Beyond a table, programs that run are changed in places: each becomes an error of ours, or a
-function that gives what the slow interpreter does. ``python test_ill_formed_tile_programs.py FIRST
+In addition to a table, valid programs are mutated: each raises a dparray error, or becomes a
+function that agrees with the slow interpreter. ``python test_ill_formed_tile_programs.py FIRST
 LAST`` tries more of them.
 """
 
@@ -305,13 +305,13 @@ AT_THE_CALL = [
 
 
 def source_of(text: str) -> tuple[str, int]:
-    """The program, and the columns before the text of a body."""
+    """Return the program, and the number of columns before the text of a body."""
     is_whole = not text.strip() or text.startswith(("function", "Function", "def ", "{"))
     return (text, 0) if is_whole else (f"{HEADER}{{ {text} }}", len(HEADER) + 2)
 
 
 def check_message(error: dp.TileError, source: str) -> None:
-    """Line and column, the line itself, a caret under the place, and a cure."""
+    """Check line and column, the line itself, a caret below the position, and a suggested fix."""
     first, line, caret, *cure = str(error).split("\n")
     assert first.startswith(f"line {error.line}, column {error.column}: ")
     assert line[4:] == source.split("\n")[error.line - 1].rstrip("\r")
@@ -370,7 +370,8 @@ def test_index_arithmetic_of_more_than_64_bits_is_refused() -> None:
     assert function(dp.asarray([1, 2, 3])).tolist() == [1, 2, 3]
 
 
-# -- changed programs ------------------------------------------------------------------------------
+# -- mutated programs
+# ---------------------------------------------------------------------------------
 
 SIGNS = [*"+-*/&|^<>", "==", "!=", ">=", "<<", ">>", *"?:=,;()[]{}.~", "[[", "]]", "->"]
 WORDS = ["function", "default", "no_defract", "A", "N0", "#a", "$A", "i", "z", "0", "2.5", "1e3"]
@@ -389,14 +390,14 @@ KINDS = {"ID": ("A", "Q"), "IDX": ("i", "z", "log", "max", "shape"), "int": ("0"
 
 
 def pieces(source: str) -> list[str]:
-    """The tokens of a program as they are written."""
+    """Return the tokens of a program as they are written."""
     found = tokens(source)
     ends = [each.position for each in found[1:]]
     return [source[one.position : end].strip() for one, end in zip(found, ends, strict=False)]
 
 
 def changed(source: str, choice: random.Random) -> str:
-    """A program with one to three changes; most keep the kind of a token."""
+    """Return a program with one to three mutations; most keep the kind of a token."""
     parts = pieces(source)
     for _ in range(choice.choice((1, 1, 2, 3))):
         at, kind = choice.randrange(len(parts)), choice.random()
@@ -432,7 +433,7 @@ def is_like(found: np.ndarray, wanted: np.ndarray) -> bool:
 
 
 def wrong(seed: int) -> str | None:
-    """What is wrong with a changed program; ``None`` if nothing is."""
+    """Return the error of a mutated program, or ``None``."""
     choice = random.Random(seed)
     source, inputs = program(seed // 20)
     source = changed(source, choice)

@@ -1,4 +1,4 @@
-"""PlaidML's own interface: its published script, views that lock, operations and values."""
+"""PlaidML's interface: its published script, views that lock, operations and values."""
 
 from __future__ import annotations
 

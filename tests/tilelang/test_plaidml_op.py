@@ -1,4 +1,6 @@
-"""PlaidML's operations on values, against NumPy; composed functions on disk; declared shapes."""
+"""PlaidML's operations on values, compared with NumPy; saved composed functions; declared
+shapes.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ VALID, UPPER, LOWER = op.AutoPadding.VALID, op.AutoPadding.SAME_UPPER, op.AutoPa
 def _windows(
     x: np.ndarray, sizes: Any, steps: Any, pads: Any, rates: Any = (1, 1), fill: float = 0
 ) -> np.ndarray:
-    """The windows of (batch, rows, columns, ...): (batch, rows, columns, row, column, ...)."""
+    """Return the windows of (batch, rows, columns, ...): (batch, rows, columns, row, column,
+    ...).
+    """
     rest = ((0, 0),) * (x.ndim - 3)
     x = np.pad(x, ((0, 0), *pads, *rest), constant_values=fill)
     rows, columns = (
@@ -63,7 +67,7 @@ def _convolved(x: np.ndarray, w: np.ndarray, *window: Any) -> Any:
 
 
 def _transposed(shape: Any, x: np.ndarray, w: np.ndarray, *window: Any) -> np.ndarray:
-    """The gradient of the sum of products of ``x`` with the convolution of a value of a shape."""
+    """Return the gradient of the sum of ``x`` times the convolution of a value, by that value."""
     found = np.zeros(shape, "float32")
     for at in np.ndindex(shape):
         one = np.zeros(shape, "float32")

@@ -1,4 +1,4 @@
-"""Random programs agree with a slow interpreter; what it refuses is refused.
+"""Random programs agree with a slow interpreter; programs that it rejects raise.
 
 ``python test_random_tile_programs.py FIRST LAST [kernels|pending]`` tries more of them.
 """
@@ -27,7 +27,7 @@ _TOLERANCE = {"float16": 3e-2, "float32": 1e-4, "float64": 1e-9}
 
 
 def laid_out(values: np.ndarray, choice: random.Random) -> dp.ndarray:
-    """An array of these elements: now and then a view of others."""
+    """Return an array of these elements, occasionally as a view of others."""
     kind = choice.random()
     if kind < 0.8 or not values.size:
         return dp.asarray(values)
@@ -42,7 +42,7 @@ def laid_out(values: np.ndarray, choice: random.Random) -> dp.ndarray:
 
 
 def difference(seed: int) -> str | None:
-    """What is wrong with the program of a seed; ``None`` if nothing is."""
+    """Return the error of a seed's program, or ``None``."""
     source, inputs = program(seed)
     expected: Any
     try:
@@ -72,7 +72,7 @@ def difference(seed: int) -> str | None:
             kinds = f"{values.dtype} {values.shape}, not {wanted.dtype} {wanted.shape}"
             return f"{source}\n{name} is {kinds}"
         tolerance = _TOLERANCE.get(wanted.dtype.name, 0)
-        if tolerance:  # what it is made of may have been rounded more: functions of integers are
+        if tolerance:  # its operands may have been rounded more: functions of integers are
             tolerance = max([tolerance, *(_TOLERANCE.get(name, 1e-4) for name in dtypes)])
         with np.errstate(all="ignore"):
             is_close = np.isclose(
@@ -83,7 +83,7 @@ def difference(seed: int) -> str | None:
                 equal_nan=True,
             )
             if tolerance and "=*(" in source.replace(" ", ""):
-                # Whether a product passes the largest float before it meets a 0 is its order's.
+                # The order of a product decides whether it overflows before it meets a 0.
                 is_close |= (values == 0) & np.isnan(wanted) | np.isnan(values) & (wanted == 0)
         if not is_close.all():
             return f"{source}\n{name} is {values.tolist()}, not {wanted.tolist()}"
@@ -112,7 +112,7 @@ def test_random_programs_agree_as_pending_values(
 
 
 def main(first: int, last: int, tier: str) -> None:
-    """Try the programs of some seeds: as small arrays are computed, by kernels, or pending."""
+    """Try the programs of some seeds: as small arrays, by kernels, or pending."""
     config.host_tier = not tier
     if tier == "pending":
         contracting.MAX_HOST_POINTS = -1

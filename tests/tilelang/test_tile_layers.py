@@ -1,4 +1,4 @@
-"""Convolution, pooling and dense layers against loops over the window."""
+"""Convolution, pooling and dense layers compared with loops over the window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from dparray.tilelang import kernel_text, layers
 
 
 def windows(x: np.ndarray, window: Any, steps: Any, apart: Any, borders: Any, fill: Any) -> Any:
-    """For each element of the window, the part of the padded ``x`` (batch, *space, channels)."""
+    """Yield, for each element of the window, the part of the padded ``x`` (batch, *space,
+    channels).
+    """
     x = np.pad(x, [(0, 0), *borders, (0, 0)], constant_values=fill)
     for place in itertools.product(*map(range, window)):
         cuts = [slice(None)]
@@ -143,7 +145,7 @@ def test_nothing_is_compiled_for_products(monkeypatch: pytest.MonkeyPatch) -> No
 def pooled(
     x: np.ndarray, size: Any, steps: Any, apart: Any, borders: Any, ceil: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Maxima (NaN wins), their positions, and means, by a loop over windows."""
+    """Return maxima (NaN wins), their positions, and means, by a loop over windows."""
     batch, height, width, channels = x.shape
     counts = []
     for length, wide, step, gap, (before, after) in zip(
@@ -337,7 +339,7 @@ def test_convolutions_of_any_number_of_filters(filters: int) -> None:
     ("extent", "length"), [(4, 4), (7, 7), (13, 13), (14, 14), (28, 14), (32, 16), (508, 16)]
 )
 def test_tiles_take_few_steps(extent: int, length: int) -> None:
-    """A tile of four elements takes three times as long as one of sixteen."""
+    """A tile of 4 elements takes three times as long as one of 16."""
     assert kernel_text._length_of_tiles(extent) == length
 
 

@@ -1,4 +1,4 @@
-"""Published programs with their results, ill-formed programs, and how functions are called."""
+"""Published programs with their results, ill-formed programs, and calls of functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent
 VECTORS = json.loads((FOLDER / "vectors.json").read_text())
 ERRORS = json.loads((FOLDER / "errors.json").read_text())
 
-# By name: the class, whether the text alone shows it, line and column.
+# By name: the exception class, whether the text alone shows the error, line and column.
 REFUSED: dict[str, tuple[type[Exception], bool, int, int]] = {
     "assign_conflict": (dp.TileIndexError, False, 1, 29),
     "single_assignment": (dp.TileNameError, True, 1, 33),
@@ -120,7 +120,7 @@ def test_inputs_go_by_position_or_name_and_outputs_to_given_arrays(queue: Any) -
     target = dp.empty_like(a)
     assert function(a, a, out=target) is target
     assert (target.asnumpy() == expected).all()
-    assert function(a, a, out={"C": a}) is a  # also over an input
+    assert function(a, a, out={"C": a}) is a  # also into an input
     assert (a.asnumpy() == expected).all()
 
 
@@ -437,7 +437,7 @@ def test_contractions_are_pending_and_what_is_made_of_them_is_in_their_kernel() 
     sums = expected.sum(0) - 300 * np.minimum(np.arange(450) + 1, 3)
     np.testing.assert_allclose(dp.sum(windows(x - 1), axis=0).asnumpy(), sums, atol=1e-2)
     before = windows(x)
-    x[...] = windows(x) + x  # reads what it overwrites
+    x[...] = windows(x) + x  # reads the memory that it overwrites
     np.testing.assert_allclose(x.asnumpy(), expected + host, rtol=1e-6)
     np.testing.assert_allclose(before.asnumpy(), expected, rtol=1e-6)
 

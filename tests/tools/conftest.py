@@ -1,4 +1,4 @@
-"""What the tests of the tools share."""
+"""Fixtures of the tests of tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture
 def browser(tmp_path: Path) -> Iterator[Any]:
-    """Headless Chromium, which Debian's packages chromium and chromium-driver bring."""
+    """Start headless Chromium from the Debian packages chromium and chromium-driver."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if program is None or driver is None:

@@ -1,4 +1,4 @@
-"""``dparray bench``: rows beside NumPy, and with ``--ab`` beside another commit."""
+"""``dparray bench``: rows compared with NumPy, and with another commit (``--ab``)."""
 
 from __future__ import annotations
 

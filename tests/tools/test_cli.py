@@ -1,4 +1,4 @@
-"""The command ``dparray``: what it prints, what it exits with, and what it needs to start."""
+"""The command ``dparray``: its output, its exit status, and its requirements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m dparray`` in a process of its own."""
+    """Run ``python -m dparray`` in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "dparray", *arguments],
         capture_output=True,
@@ -108,12 +108,13 @@ def test_only_the_command_asked_for_is_imported() -> None:
     assert run.stdout == "['dparray.cli.info']\n"
 
 
-# --- a stack that cannot be imported ----------------------------------------------------------
+# --- dependencies that cannot be imported
+# ----------------------------------------------------------
 
 
 @pytest.fixture
 def without_dpctl(tmp_path: Path) -> dict[str, str]:
-    """The environment of a process in which dpctl cannot be imported."""
+    """Return the environment of a process in which dpctl cannot be imported."""
     package = tmp_path / "dpctl"
     package.mkdir()
     (package / "__init__.py").write_text("raise ImportError('libsycl.so.9 is not there')\n")
@@ -213,7 +214,7 @@ def test_info_shows_the_rates_that_policies_use(capsys: pytest.CaptureFixture[st
 
 
 class FakeDevice:
-    """A ``dpctl.SyclDevice`` of an OpenCL platform without USM, as far as dparray looks at it."""
+    """Imitate the attributes of a ``dpctl.SyclDevice`` (OpenCL, without USM) that dparray reads."""
 
     filter_string = "opencl:cpu:1"
     name = "A CPU without USM"

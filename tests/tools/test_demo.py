@@ -1,4 +1,4 @@
-"""``dparray demo``: its stages against NumPy, its picture, and its errors."""
+"""``dparray demo``: its stages compared with NumPy, its picture, and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``dparray doctor``: every link is found whole here, and found broken where it is broken."""
+"""``dparray doctor``: every check passes here, and fails where something is broken."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_an_error_without_devices_names_what_hides_them(monkeypatch: pytest.Monk
         dp.ones(3)
 
 
-# --- how links are run ------------------------------------------------------------------------
+# --- how checks are run ---------------------------------------------------------------------------
 
 
 def link(name: str, check: Callable[..., str], *needs: str, isolated: bool = False) -> Link:
@@ -172,7 +172,7 @@ def test_a_fault_of_the_doctor_is_a_result_too() -> None:
 
 
 def worker(tmp_path: Path, body: str) -> list[str]:
-    """A command that stands for the worker; ``name`` and ``report`` are there for its body."""
+    """Return a command that replaces the worker; its body may use ``name`` and ``report``."""
     script = tmp_path / "worker.py"
     script.write_text(
         "import json, os, signal, sys, time\n"
@@ -235,7 +235,7 @@ def test_no_worker_is_left_when_the_results_are_not_wanted(tmp_path: Path) -> No
     next(results)
     results.close()
     with pytest.raises(ProcessLookupError):
-        os.kill(int(note.read_text()), 0)  # asks whether it is there
+        os.kill(int(note.read_text()), 0)  # checks whether it exists
 
 
 def test_the_links_stand_in_an_order_in_which_they_can_be_checked() -> None:
@@ -245,7 +245,7 @@ def test_the_links_stand_in_an_order_in_which_they_can_be_checked() -> None:
         seen.add(each.name)
 
 
-# --- links that hold here, and where they break -----------------------------------------------
+# --- checks that pass here, and how they fail -----------------------------------------------------
 
 
 @pytest.mark.parametrize("each", LINKS, ids=lambda each: each.name)
@@ -413,7 +413,7 @@ def test_a_selector_that_hides_all_devices_is_named(monkeypatch: pytest.MonkeyPa
     assert "OCL_ICD_FILENAMES" not in caught.value.remedy
 
 
-# The versions that releases 2024.2.1, 2025.0.4 and 2025.1.1 of intel-opencl-rt report.
+# Versions reported by releases 2024.2.1, 2025.0.4 and 2025.1.1 of intel-opencl-rt.
 @pytest.mark.parametrize(
     "version", ["2024.18.7.0.11_160000", "2024.18.12.0.05_160000", "2023.16.7.0"]
 )
@@ -428,7 +428,8 @@ def test_a_driver_that_computes_wrong_results_is_recognised_by_its_age(version: 
     [
         fake_device(driver_version="2025.19.4.0.18_160000.xmain-hotfix"),
         fake_device(driver_version="2026.22.10.0.01_160000"),
-        fake_device(driver_version="24.39.31294", is_gpu=True),  # of 2024, by Level Zero too
+        # a release of 2024, also through Level Zero
+        fake_device(driver_version="24.39.31294", is_gpu=True),
         fake_device(driver_version="1.3.24595", is_gpu=True),
         fake_device(driver_version="2019.8.7.0", vendor="Somebody else"),
     ],

@@ -1,6 +1,6 @@
-"""The site builds without a warning, its links lead somewhere, and nothing of it is fetched.
+"""The site builds without a warning, its links work, and it fetches nothing from elsewhere.
 
-Building it runs every block of its pages.
+Building it runs every code block of its pages.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.process]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the built site."""
+    """Build the site; return its folder."""
     folder = tmp_path_factory.mktemp("site")
     arguments = ["-q", "-W", "--keep-going", "-b", "html", "-d", folder / "doctrees"]
     done = subprocess.run(
@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Page(HTMLParser):
-    """The addresses that a page names, and the anchors that it has."""
+    """The addresses that a page refers to, and the anchors that it has."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note down what a tag names."""
+        """Record the addresses and anchors of a tag."""
         given = {name: value or "" for name, value in attrs}
         self.anchors |= {given[name] for name in ("id", "name") if name in given}
         if tag == "a" and "href" in given:
@@ -123,7 +123,7 @@ def test_pages_name_every_option_and_every_error() -> None:
 
 
 def cells_left_out() -> Iterator[Any]:
-    """Blocks that need a library which is not part of the environment, by that library."""
+    """Return blocks that need a library outside of the environment, by that library."""
     for path in sorted(PAGES.rglob("*.md")):
         for cell in re.findall(CELL, path.read_text(), re.M | re.S):
             needs = re.search(r"^# needs (\w+)", cell, re.M)
@@ -147,7 +147,7 @@ def test_no_page_has_python_that_does_not_run() -> None:
 
 @pytest.fixture
 def front(site: Path, browser: Any) -> Any:
-    """A browser, at the front page."""
+    """Return a browser at the front page."""
     browser.get((site / "index.html").as_uri())
     return browser
 

@@ -1,4 +1,6 @@
-"""Logs, profiles and errors name functions as the program wrote them, not dparray's own."""
+"""Logs, profiles and errors name functions as the program calls them, not as dparray does
+inside.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiled matrix multiplication and transposition, against NumPy."""
+"""Tiled matrix multiplication and transposition compared with NumPy."""
 
 from __future__ import annotations
 

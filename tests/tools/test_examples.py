@@ -1,4 +1,4 @@
-"""The worked examples, against NumPy: gravitation, option prices, the Mandelbrot set."""
+"""The worked examples compared with NumPy: gravitation, option prices, the Mandelbrot set."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_mandelbrot(queue: Any, shape: tuple[int, int]) -> None:
         near = z.real**2 + z.imag**2 <= 4
         expected += near
         z[near] = z[near] ** 2 + c[near]
-    # Where rounding decides, one iteration more or less is the same answer.
+    # Where rounding decides, results may differ by one iteration.
     assert np.mean(found.asnumpy() != expected) < 0.01 if expected.size else found.shape == shape
 
 

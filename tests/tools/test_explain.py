@@ -1,4 +1,4 @@
-"""explain tells what will be done, and does none of it; the log tells what was done."""
+"""explain describes planned work without executing it; the log describes executed work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_nothing_is_computed_compiled_or_allocated() -> None:
 def test_a_large_expression_is_one_new_kernel_then_a_compiled_one(new_cache: None) -> None:
     x = array()
     y = dp.cosh(x) * 2 + x
-    with dp.config.override(host_tier=False):  # which NumPy's wide vectors may be worth
+    with dp.config.override(host_tier=False):  # otherwise NumPy's wide vectors may be preferred
         plan = dp.explain(y)
     assert (plan.tier, len(plan.kernels), plan.kernels[0].state) == ("fused", 1, "new")
     assert (plan.bytes_read, plan.bytes_written) == (4 * LARGE, 4 * LARGE)
@@ -67,7 +67,7 @@ def test_what_explain_says_is_what_is_launched() -> None:
 
 def test_small_arrays_are_computed_by_the_host() -> None:
     x = array(100)
-    dp.synchronize()  # on a working queue they wait
+    dp.synchronize()  # on a busy queue they wait
     plan = dp.explain(dp.tan(x) - 1)
     assert plan.tier == "host"
     assert not plan.is_pending
@@ -163,7 +163,7 @@ def test_an_array_that_is_computed_has_no_steps() -> None:
 
 def test_text_and_picture_name_every_operation(queue: Any) -> None:
     x = dp.asarray(np.ones(10_000, np.float32), sycl_queue=queue)
-    with dp.config.override(host_tier=False):  # as many may be computed at the line
+    with dp.config.override(host_tier=False):  # arrays of this size may be computed eagerly
         plan = dp.explain(dp.sqrt(x) * 2 < 3)
     for text in (str(plan), plan.svg(), plan._repr_html_()):
         for name in ("sqrt", "multiply", "less", "2.0"):
@@ -236,7 +236,7 @@ def test_results_asked_for_together_are_explained_together() -> None:
     assert f"stores {', '.join(kernel.results)}" in str(plan)
     assert plan.bytes_written == total.nbytes + rest.nbytes
     assert total.is_pending
-    with dp.config.override(host_tier=False):  # as many may be computed at the line
+    with dp.config.override(host_tier=False):  # arrays of this size may be computed eagerly
         other = dp.explain(total, x[:9000] * 2.0, dp.sum(rest))
     assert {kernel.shape for kernel in other.kernels} == {total.shape, (9000,), ()}
     with pytest.raises(dp.exceptions.HostConversionError, match=r"others\[0\]"):

@@ -1,4 +1,4 @@
-"""What fails ends clearly: memory, groups, lost devices, interrupts, the end of the process."""
+"""Failures end cleanly: memory, groups, lost devices, interrupts, the end of the process."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_too_large_a_group_and_too_much_local_memory_are_refused_by_name(queue: 
 
 @pytest.mark.slow
 def test_after_memory_ran_out_in_a_plan_the_arrays_can_still_be_computed(queue: Any) -> None:
-    count = 4_000_000  # more than is free in slabs of which other arrays have a part
+    count = 4_000_000  # larger than the free parts of slabs that other arrays share
     x = dp.asarray(np.linspace(0, 1, count), sycl_queue=queue)
     y = dp.sin(x) + 1
     total = (y * y).sum(keepdims=True)
     z = y / total
     gc.collect()
-    dp.memory.release()  # what the pool has kept needs no new memory
+    dp.memory.release()  # memory kept by the pool needs no new allocation
     previous = dp.memory.set_limit(1 << 10)
     try:
         with pytest.raises(dp.exceptions.MemoryError, match="limit") as raised:

@@ -1,4 +1,4 @@
-"""The policy for values that leave a device, on a CPU that plays a device of another kind."""
+"""The policy for values that leave a device; the CPU is treated as another kind of device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support import leave_out_radix_sort
 
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A device that is no CPU."""
+    """Treat the device as one that is not a CPU."""
     host.can_compute.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(device_facts, "is_cpu", lambda queue: False)
@@ -32,7 +32,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def leave(x: Any) -> Any:
-    """A function of ours that computes on the host."""
+    """Call a dparray function that computes on the host."""
     return dp.linalg.eigvals(dp.diag(x))
 
 

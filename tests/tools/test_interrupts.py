@@ -1,4 +1,4 @@
-"""Ctrl-C ends long work, and what comes after it works as if nothing had been begun."""
+"""Ctrl-C ends long work, and later work runs as if it had never been started."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(autouse=True)
 def heeded() -> Iterator[None]:
-    """A shell that starts tests in the background has them ignore Ctrl-C."""
+    """Restore Ctrl-C: a shell that starts tests in the background makes them ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -67,7 +67,7 @@ def test_an_error_passes_through_and_an_interrupt_goes_before_it() -> None:
 
 
 def interrupted(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    """Run a script in a process group of its own, which it interrupts by itself."""
+    """Run a script in a separate process group, which it interrupts by itself."""
     environment = os.environ | {
         "DPARRAY_CACHE_DIR": str(tmp_path / "cache"),
         "TMPDIR": str(tmp_path),
@@ -135,7 +135,7 @@ def test_compiling_can_be_interrupted_and_done_again(tmp_path: Path) -> None:
     run = interrupted(COMPILING, tmp_path)
     assert run.stdout.split() == ["interrupted"] * 12
     assert run.stderr == ""
-    assert {path.name for path in tmp_path.iterdir()} == {"cache"}  # nothing is left behind
+    assert {path.name for path in tmp_path.iterdir()} == {"cache"}  # no other files are left
 
 
 LOOPS = """
@@ -165,7 +165,7 @@ for step in (expressions, slices, a_bit_of_all):
 
 
 def test_loops_over_arrays_can_be_interrupted(tmp_path: Path) -> None:
-    """Arrays die in them all the time, and an interrupt in a ``__del__`` would be lost."""
+    """Arrays are deleted in them all the time, and an interrupt in a ``__del__`` would be lost."""
     run = interrupted(LOOPS, tmp_path)
     assert run.stdout.split() == ["interrupted"] * 15
     assert run.stderr == ""
@@ -462,7 +462,7 @@ def test_the_stop_button_of_a_notebook_ends_a_cell_and_the_next_one_works(tmp_pa
     manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path))
 
     def answer(request: str) -> dict[str, Any]:
-        while True:  # there may be answers to what the client itself has asked
+        while True:  # there may be replies to the client's own requests
             message = client.get_shell_msg(timeout=120)
             if message["parent_header"].get("msg_id") == request:
                 return message["content"]
@@ -478,7 +478,7 @@ def test_the_stop_button_of_a_notebook_ends_a_cell_and_the_next_one_works(tmp_pa
             "        dp.save('x.npy', dp.sin(x * n))\n"
         )
         assert prepared["status"] == "ok", prepared
-        request = client.execute("work()", stop_on_error=False)  # what comes after it runs
+        request = client.execute("work()", stop_on_error=False)  # later requests run
         for _ in range(600):
             if (tmp_path / "x.npy").exists():
                 break

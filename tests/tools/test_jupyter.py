@@ -1,8 +1,8 @@
-"""A notebook as a person sees it: a real Jupyter server, and Chromium in front of it.
+"""A notebook as users see it: a real Jupyter server with Chromium.
 
-It opens a notebook with one cell for each thing that has a form of its own, runs all cells from the
-menu, and looks at every output in the light and in the dark theme. ``DPARRAY_SCREENSHOTS`` names a
-folder that keeps the pictures.
+The test opens a notebook with one cell for each kind of rich display and runs all cells from the
+menu. It checks every output in the light and in the dark theme. ``DPARRAY_SCREENSHOTS`` names a
+folder for screenshots.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MEASURE = Path(__file__).with_name("measure.js").read_text()
 
 THEMES = ("JupyterLab Light", "JupyterLab Dark")
 
-#: Each cell by the name of its picture.
+#: Each cell by the name of its screenshot.
 CELLS = {
     "setup": """\
 import matplotlib.pyplot as plt
@@ -69,7 +69,7 @@ axis.plot(x.asnumpy())
 axis.set_xlabel("place");""",
 }  # fmt: skip
 
-#: What each output must say.
+#: Text that each output must contain.
 WORDS = {
     "line": ("(1000,) float64", "opencl:cpu:0", "computed", "USM type"),
     "pending-map": ("(200, 200) float64", "pending: ", "sub-device 1 of"),
@@ -86,20 +86,20 @@ WORDS = {
     "explain-computed": ("nothing is pending",),
     "timing": ("median", "NumPy"),
 }
-#: Those with a picture.
+#: Outputs with a picture.
 PICTURES = ("line", "pending-map", "image", "ten-gigabytes", "explain", "plot")
 
 
 @pytest.fixture
 def screenshots(tmp_path: Path) -> Path:
-    """The folder of the pictures."""
+    """Return the folder of the screenshots."""
     folder = Path(os.environ.get("DPARRAY_SCREENSHOTS") or tmp_path / "screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def settings() -> dict[str, Any]:
-    """Nothing is fetched from outside, and all cells are there, not only those in sight."""
+    """Fetch nothing from outside, and render all cells, also those out of view."""
     return {
         "@jupyterlab/apputils-extension:notification": {
             "fetchNews": "false",
@@ -111,7 +111,7 @@ def settings() -> dict[str, Any]:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[str]:
-    """The address of a Jupyter server with the notebook, in a home of its own."""
+    """Return the address of a Jupyter server with the notebook and a separate home."""
     home = tmp_path / "home"
     (home / "settings").mkdir(parents=True)
     (home / "settings" / "overrides.json").write_text(json.dumps(settings()))
@@ -153,7 +153,7 @@ def address(process: subprocess.Popen[bytes], runtime: Path) -> str:
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = 120) -> Any:
-    """What ``condition`` gives once that is true."""
+    """Wait until the result of ``condition`` is true, and return it."""
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, f"{what}: not within {seconds} seconds"
@@ -162,7 +162,7 @@ def until(condition: Callable[[], Any], what: str, seconds: float = 120) -> Any:
 
 
 def write_notebook(path: Path) -> None:
-    import nbformat  # takes 4 s, which the collection of tests need not wait for
+    import nbformat  # takes 4 s, which would delay the collection of tests
 
     cells = [nbformat.v4.new_code_cell(source) for source in CELLS.values()]
     cells[list(CELLS).index("placement-error")].metadata["tags"] = ["raises-exception"]
@@ -177,7 +177,7 @@ def write_notebook(path: Path) -> None:
 
 @pytest.fixture
 def outputs(browser: Any, server: str, screenshots: Path) -> dict[str, Any]:
-    """The notebook was opened and all its cells were run: the area below each cell."""
+    """Open the notebook and run all cells; return the area below each cell."""
     try:
         return opened_and_run(browser, server)
     except BaseException:
@@ -248,10 +248,10 @@ def test_every_output_is_readable_in_both_themes(
 
 
 def complaints(browser: Any, name: str, area: Any) -> list[str]:
-    """What is wrong with what a cell shows."""
+    """Return the problems of a cell's output."""
     said = [f"{word!r} is missing" for word in WORDS.get(name, ()) if word not in area.text]
     pictures = 0
-    # A traceback has IPython's colors, which are not ours to judge.
+    # A traceback has IPython's colors, which dparray does not control.
     for part in area.find_elements(
         "css selector",
         ".jp-OutputArea-output:is(.jp-RenderedHTMLCommon, .jp-RenderedImage, .jp-RenderedText)"

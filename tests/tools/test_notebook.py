@@ -1,4 +1,4 @@
-"""What a notebook shows of arrays, devices, memory, kernels and errors, and the magics."""
+"""Rich displays of arrays, devices, memory, kernels and errors in notebooks, and the magics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dparray.memory import copies, pinned
 
 
 class Text(HTMLParser):
-    """The text of an HTML, and its elements; fails where they do not close as they opened."""
+    """Parse the text and the elements of HTML; fail if elements are not closed in order."""
 
     VOID = frozenset({"img", "path", "br"})
 
@@ -60,7 +60,7 @@ def shown(value: Any) -> Text:
 
 
 def picture(html: Text, kind: str) -> bytes:
-    """The file of the picture of a card."""
+    """Return the path of the picture of a rich display."""
     (source,) = [attrs["src"] for name, attrs in html.elements if name == "img"]
     assert source is not None
     head, _, data = source.partition(",")
@@ -75,13 +75,13 @@ def pixels(html: Text) -> np.ndarray:
 
 
 def line(html: Text) -> dict[str, str]:
-    """The attributes of the line in the picture of a card."""
+    """Return the attributes of the line in the picture of a rich display."""
     (path,) = ElementTree.fromstring(picture(html, "svg+xml"))
     return path.attrib
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast of two colors as WCAG 2 defines it."""
+    """Return the contrast of two colors as WCAG 2 defines it."""
 
     def luminance(color: str) -> float:
         parts = np.frombuffer(bytes.fromhex(color.removeprefix("#")), np.uint8) / 255
@@ -98,7 +98,7 @@ PAGES = ("#ffffff", "#111111")
 
 @pytest.fixture
 def events() -> Iterator[list[tuple[str, dict[str, Any]]]]:
-    """Everything that is launched, allocated and copied while the test runs."""
+    """Record every launch, allocation and copy during the test."""
     seen: list[tuple[str, dict[str, Any]]] = []
     unsubscribe = _hooks.subscribe(lambda event, **values: seen.append((event, values)))
     yield seen
@@ -199,7 +199,7 @@ def test_a_card_tells_whether_the_queue_is_at_work() -> None:
     dp.call_kernel(run_for_a_while, dp.Range(1), x, 100_000_000)
     text = shown(x).text
     assert "submitted: its queue is still working" in text
-    assert "[2., 0., 0., 0.]" in text  # it waits for what it shows
+    assert "[2., 0., 0., 0.]" in text  # it waits for the values that it shows
     assert "computed" in shown(x).text
 
 
@@ -221,7 +221,7 @@ def test_a_vector_has_a_line_that_shows_on_light_and_dark_pages() -> None:
     assert all(contrast(path["stroke"], page) >= 3 for page in PAGES)
     heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", path["d"])]
     assert len(heights) == 250
-    # The sine rises to its peak at a quarter, and falls below its start after a half.
+    # The sine reaches its peak at a quarter, and falls below its start after a half.
     assert int(np.argmin(heights)) == pytest.approx(250 * (np.pi / 2) / 6, abs=3)
     assert int(np.argmax(heights)) == pytest.approx(250 * (3 * np.pi / 2) / 6, abs=3)
 
@@ -393,7 +393,8 @@ def test_names_in_errors_are_no_markup() -> None:
     assert not card.names() & {"script", "i"}
 
 
-# -- what all cards keep to -----------------------------------------------------------------------
+# -- rules for all rich displays
+# --------------------------------------------------------------------
 
 
 def test_cards_have_no_script_no_reference_to_outside_and_no_fixed_text_color() -> None:
@@ -464,7 +465,7 @@ def test_timing_waits_for_the_device() -> None:
 def test_numpy_gets_copies_of_the_arrays() -> None:
     x = dp.zeros(4)
     time_statement("x += 1", {"x": x}, repeats=3, beside_numpy=True)
-    # Two runs to warm up and one more before three are measured; those of NumPy do not count.
+    # Two warm-up runs and one more before three are measured; NumPy's are not counted.
     assert x.tolist() == [6.0] * 4
 
 
@@ -637,7 +638,7 @@ def test_a_large_copy_tells_of_its_progress_and_copies_all(
     events: list[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if not host_reads_it:  # as the memory of a GPU is
+    if not host_reads_it:  # as with the memory of a GPU
         monkeypatch.setattr(copies, "is_host_accessible", lambda queue, usm_type: False)
     values = np.arange(np.prod(shape), dtype="float64").reshape(shape)
     x = dp.asarray(values)
@@ -683,7 +684,8 @@ def test_bars_show_for_long_work_only_and_go_away(
         assert "/4.00M" in shown
         assert "kernels compiled" in shown
         progress.close()
-        assert capsys.readouterr().out.replace("\x1b[A", "").strip() == ""  # blanks over the bars
+        # blanks overwrite the bars
+        assert capsys.readouterr().out.replace("\x1b[A", "").strip() == ""
         monkeypatch.setattr(_progress, "PATIENCE", 1e9)
         _hooks.emit("progress", task="copy to the host", done=1, total=2)
         _hooks.emit("compile", kernel=None, seconds=0.5, origin="compiled")

@@ -1,7 +1,7 @@
-"""Every notebook runs from its first cell to its last, and shows what is stored in it.
+"""Every notebook runs from its first to its last cell, and its outputs equal the stored ones.
 
-A cell tagged ``varies`` shows measurements or names of the machine; only that it shows something,
-of the same kind, is compared. A notebook whose metadata ``needs`` packages runs where they are.
+A cell tagged ``varies`` shows measurements or names of the machine; only the kinds of its outputs
+are compared. A notebook whose metadata ``needs`` packages runs only if they are installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.process
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
-# What differs between processes, machines and places, in every cell.
+# Text that differs between processes, machines and folders, in every cell.
 _VARYING = (
     (re.compile(r"0x[0-9a-f]+"), "0x..."),
     (re.compile(r"(sub-device \d+ of) \d+"), r"\1 N"),
@@ -29,7 +29,7 @@ _VARYING = (
 
 
 def shown(cell: Any) -> dict[str, str]:
-    """The text of a cell's outputs by kind; of a picture only that there is one."""
+    """Return the text of a cell's outputs by kind; a picture is only noted as such."""
     found: dict[str, str] = {}
     for output in cell.outputs:
         if output.output_type == "stream":
@@ -38,7 +38,7 @@ def shown(cell: Any) -> dict[str, str]:
         for kind, content in output.get("data", {}).items():
             text = content if kind.startswith("text/") else "a picture"
             found[kind] = found.get(kind, "") + text
-    found.pop("text/html", None)  # the plain text says the same
+    found.pop("text/html", None)  # the plain text has the same content
     return found
 
 
@@ -58,7 +58,7 @@ def test_a_notebook_shows_what_is_stored_in_it(path: Path, monkeypatch: pytest.M
     import nbformat
     from nbclient import NotebookClient
 
-    monkeypatch.setenv("TQDM_DISABLE", "1")  # bars come and go with the speed of the machine
+    monkeypatch.setenv("TQDM_DISABLE", "1")  # bars depend on the speed of the machine
     stored = nbformat.read(path, as_version=4)
     for package in stored.metadata.get("needs", ()):
         if importlib.util.find_spec(package) is None:
@@ -82,7 +82,7 @@ def test_a_notebook_shows_what_is_stored_in_it(path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_stored_as_it_ran_from_the_top(path: Path) -> None:
-    import nbformat  # takes 4 s, which the collection of tests need not wait for
+    import nbformat  # takes 4 s, which would delay the collection of tests
 
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)

@@ -1,4 +1,4 @@
-"""The report of where a function ran, and of what ran last."""
+"""The report of where a function ran, and of the last run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_each_tier_says_why_it_was_no_kernel(queue: Any) -> None:
     assert "(150000,) (not contiguous)" in rows["fft"].reason
     assert rows["sort"].usm_type == "shared memory, as its operands"
     assert rows["sort"].decided_by == "the queue of argument 'x'"
-    z = x.astype("complex128")  # real numbers our radix sort sorts
+    z = x.astype("complex128")  # dparray's radix sort handles real numbers
     dp.eval(z)
     with dp.config.override(host_tier=False):
         (row,) = [row for row in dp.explain(dp.sort, z).rows if row.what == "sort"]
@@ -75,7 +75,7 @@ def test_an_expression_says_why_its_kernel_was_not_used(queue: Any) -> None:
     assert row.tier == "host"
     assert "fused_tier is off" in row.reason
     assert row.usm_type == "device memory, as its operands"
-    costs = {"compile": 1e3, "operation": 1e-9}  # nothing is worth the wait for a compiler
+    costs = {"compile": 1e3, "operation": 1e-9}  # no kernel is worth the wait for its compilation
     with dp.config.override(cost_model=costs, background_compile=True):
         (row,) = dp.explain(lambda x: dp.cos(dp.sinh(dp.sin(x))), x).rows
     assert row.tier == "host"

@@ -1,4 +1,4 @@
-"""Profiles, timers and the log: what they tell, and that they change nothing."""
+"""Profiles, timers and the log: their contents, and that they change nothing."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_queues_have_a_column_where_there_are_several(tmp_path: Path) -> None:
 
 
 def _check_trace(trace: Any) -> None:
-    """What the trace event format asks of complete events, metadata and counters."""
+    """Check the rules of the trace event format for complete events, metadata and counters."""
     assert set(trace) == {"traceEvents", "displayTimeUnit"}
     assert trace["displayTimeUnit"] in ("ms", "ns")
     named, ends = set(), {}
@@ -161,7 +161,7 @@ def _check_trace(trace: Any) -> None:
         assert each["tid"] in named
         assert each["dur"] >= 0
         assert np.isfinite(each["dur"])
-        # Spans of one thread lie apart, or one within the other.
+        # Spans of one thread are disjoint or nested.
         open_ends = ends.setdefault(each["tid"], [])
         while open_ends and open_ends[-1] <= each["ts"] + 1e-3:
             open_ends.pop()
@@ -390,7 +390,7 @@ def test_profiling_changes_no_result(queue: Any, executor: str) -> None:
         parts = [x.sum(), dp.sort(x), dp.cumsum(x), (x * 2 - 1) / 3, dp.var(x), x[x > 0]]
         return [part.asnumpy() for part in parts]
 
-    # Which executor is chosen depends on what is at work, and sums are rounded as each has it.
+    # The choice of the backend depends on the load, and each backend rounds sums differently.
     with limits.force(executor):
         plain = results()
         with dp.profile():

@@ -1,4 +1,4 @@
-"""``dparray report``: results compared with NumPy's, and a file that a crash does not lose."""
+"""``dparray report``: results compared with NumPy's, and a file that survives a crash."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.process
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Runs the examples that depend on the compute units; with a number, so many are made believe.
+#: Run the examples that depend on the compute units; a number pretends that there are as many.
 EXAMPLES = """
 import doctest, inspect, sys
 import dparray as dp

@@ -1,4 +1,4 @@
-"""Containers and odd homes: dparray works with one warning where it cannot keep its kernels."""
+"""Containers and unusual home directories: dparray works, with one warning if it has no cache."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ print(int(x.sum()), dp.sort(x)[0], round(float((dp.sin(x) * 2 + x).sum()), 6))
 """
 PRINTED = "160 8.0 199.57433\n"
 
-#: A user id without a passwd entry, as containers are started with; the files are still readable.
+#: A user id without a passwd entry, as in containers; the files are still readable.
 NO_USER = ("unshare", "--user", "--map-user=12345")
-#: A mount namespace, in which a test may mount; the command follows.
+#: A mount namespace in which a test may mount; the command follows.
 MOUNTS = ("unshare", "--map-root-user", "--mount", "sh", "-ec")
 RUN = 'exec "$0" "$@"'
 
-#: For each environment: what runs before Python, the variables, and a part of the warning
-#: ("" if the cache works). ``{home}`` is a folder of the test's, ``None`` unsets a variable.
+#: For each environment: a command that runs before Python, the variables, and a part of the warning
+#: ("" if the cache works). ``{home}`` is a folder of the test, ``None`` unsets a variable.
 CASES: dict[str, tuple[tuple[str, ...], dict[str, str | None], str]] = {
     "an ordinary home": ((), {"HOME": "{home}"}, ""),
     "no HOME, no passwd entry": (NO_USER, {"HOME": None}, "12345 has no entry in the passwd"),
@@ -94,7 +94,7 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, str | None], str]] = {
         "",
     ),
 }
-# The first environment with each warning; each of the others is another new process.
+# The first environment for each warning; all others would only be another new process.
 _FIRST = {warning: name for name, (_, _, warning) in reversed(CASES.items())}
 NAMES = [
     pytest.param(name, marks=() if name in _FIRST.values() else pytest.mark.slow) for name in CASES
@@ -114,7 +114,7 @@ def test_a_program_runs_with_at_most_one_warning(name: str, tmp_path: Path) -> N
 
 
 def test_a_default_device_without_usm_is_an_error(tmp_path: Path) -> None:
-    """dpnp and dpctl would end the process when they are first called."""
+    """dpnp and dpctl would end the process in their first call."""
     variables: dict[str, str | None] = {"OCL_ICD_FILENAMES": "{pocl}:{driver}"}
     done, _ = run(tmp_path, (), variables, "-c", PROGRAM)
     assert (done.returncode, done.stdout) == (1, "")
@@ -140,7 +140,7 @@ def test_commands_say_that_there_is_no_cache(
 
 
 def pocl() -> str:
-    """Return PoCL's library, an OpenCL driver without USM; skip where it is not installed."""
+    """Return PoCL's library, an OpenCL driver without USM; skip if it is not installed."""
     found = os.environ.get("DPARRAY_TEST_POCL") or ctypes.util.find_library("pocl")
     if not found or drivers.find_driver() is None:
         pytest.skip("needs PoCL (libpocl2) and the CPU driver of the Python package")
@@ -150,7 +150,7 @@ def pocl() -> str:
 def run(
     tmp_path: Path, before: tuple[str, ...], variables: dict[str, str | None], *arguments: str
 ) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """Run Python in an environment of :data:`CASES`; skip where the system does not permit it."""
+    """Run Python in an environment of :data:`CASES`; skip if the system does not permit it."""
     home = tmp_path / "home"
     (home / "gone").mkdir(parents=True)
     (home / "file").write_text("")

@@ -38,7 +38,7 @@ def run(tmp_path: Path, text: str, far: int, *options: str) -> subprocess.Comple
 
 @pytest.mark.slow
 def test_an_index_far_outside_prints_the_lines_that_ran(tmp_path: Path) -> None:
-    # One work-item: where several threads fault, the process may end before all is printed.
+    # A single work-item: if several threads fault, the process may end before all is printed.
     done = run(tmp_path, KERNEL.replace("ones(10)", "ones(1)"), 10**9)
     assert done.returncode == -11
     assert "Segmentation fault" in done.stderr
@@ -59,7 +59,7 @@ def test_a_handler_that_was_there_before_stays(tmp_path: Path) -> None:
 def test_debug_mode_names_the_line_instead(tmp_path: Path) -> None:
     done = run(tmp_path, KERNEL.replace("a = dp", "dp.config.debug = True\na = dp"), 10**9)
     assert done.returncode == 1
-    # Which work-item is seen first is the driver's to say.
+    # The driver decides which work-item faults first.
     assert re.search("index 100000000[0-9] is out of bounds of a", done.stderr)
     assert "a[item.get_id(0) + far] = 1" in done.stderr
 

@@ -1,4 +1,4 @@
-"""What the pages name is there: functions, options, commands."""
+"""Functions, options and commands named in the pages exist."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").rglob("*.md"))]
 _NAME = re.compile(r"(?<![\w.])dp((?:\.[A-Za-z_]\w*)+)")
 _NAME_OF_AN_ARRAY = re.compile(r"(?<![\w.)\]])x\.([A-Za-z_]\w*)")
-#: Said to be absent where they stand.
+#: Names that the pages describe as missing.
 ABSENT = {"dp.ElementwiseKernel", "dp.cuda", "dp.jit", "x.get", "dp.nditer"}
 
 
 def prose(page: Path) -> Iterator[str]:
-    """The lines of a page outside of blocks; of a table of two libraries ours alone."""
+    """Return the lines of a page outside of blocks; in tables of two libraries, only dparray's
+    column.
+    """
     inside = ""
     theirs = page.parent.name == "coming-from"
     for line in page.read_text().splitlines():
@@ -62,5 +64,5 @@ def test_every_test_that_a_page_names_is_there() -> None:
     named = {
         code for page in PAGES for code in spans(page) if re.fullmatch(r"test_\w+(\.py)?", code)
     }
-    assert len(named) > 50  # the workarounds of the compiler, in notebooks/project/design.md
+    assert len(named) > 50  # the compiler workarounds, in notebooks/project/design.md
     assert not named - known

@@ -1,4 +1,4 @@
-"""What the first run of a program says and leaves behind."""
+"""The first run of a program: its output, and the files that it leaves behind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ print(a)
 
 
 def at_a_terminal(program: Path, **environment: str) -> str:
-    """What a program writes to an error stream that is a terminal."""
+    """Return a program's output to an error stream that is a terminal."""
     end, terminal = pty.openpty()
     try:
         done = subprocess.run(
@@ -63,7 +63,7 @@ def test_a_terminal_is_told_once_that_kernels_are_compiled_and_kept(tmp_path: Pa
     told = at_a_terminal(program, DPARRAY_CACHE_DIR=str(cache))
     assert told.count("kernels are being compiled, and kept in") == 1
     assert str(cache) in told
-    assert at_a_terminal(program, DPARRAY_CACHE_DIR=str(cache)) == ""  # they were kept
+    assert at_a_terminal(program, DPARRAY_CACHE_DIR=str(cache)) == ""  # the kernels were kept
 
 
 def test_a_pipe_and_a_program_that_wants_none_are_told_nothing(
@@ -131,7 +131,9 @@ for n in (50, 5000, 100_000):
 def test_an_everyday_program_needs_none_of_the_kernels_that_drivers_build_anew(
     tmp_path: Path,
 ) -> None:
-    """dpnp's, 0.1 to 0.3 seconds in each process; SYCL's own cache shows them."""
+    """dpnp's kernels take 0.1 to 0.3 seconds in each process; SYCL's cache shows whether they
+    are built.
+    """
     done = subprocess.run(
         [sys.executable, "-c", EVERYDAY],
         env={**os.environ, "SYCL_CACHE_PERSISTENT": "1", "SYCL_CACHE_DIR": str(tmp_path)},

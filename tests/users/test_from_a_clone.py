@@ -1,4 +1,4 @@
-"""Standing in the source folder, as somebody does after ``git clone`` and ``pip install .``."""
+"""Work in the source folder, as after ``git clone`` and ``pip install .``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLONE = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def environment() -> dict[str, str]:
-    """Only the current folder leads to the package; no driver is named."""
+    """Only the current folder leads to the package; no driver is set."""
     return {
         name: value
         for name, value in os.environ.items()

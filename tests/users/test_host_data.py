@@ -1,4 +1,4 @@
-"""NumPy data beside arrays: refused with the option's name, or copied where the user allows it."""
+"""NumPy operands: an error with the option's name, or a copy if the user allows it."""
 
 from __future__ import annotations
 

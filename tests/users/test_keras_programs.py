@@ -1,4 +1,4 @@
-"""The Keras programs of PlaidML's documents, on `dparray.plaidml.keras`."""
+"""The Keras programs of PlaidML's documentation, run on `dparray.plaidml.keras`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes in kernels that new users make, and what comes after them."""
+"""Kernel mistakes of new users, and the state after them."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_kernels_from_the_cache_warn_as_new_ones_do() -> None:
             a[i, 0] = 0.125
 
         line = cuts.py_func.__code__.co_firstlineno + 3
-        compile.forget()  # as a new process
+        compile.forget()  # as in a new process
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             cuts[2, 3](dp.zeros((2, 3), dtype="int64"))

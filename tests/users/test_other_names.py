@@ -1,4 +1,4 @@
-"""What users of other libraries write, and errors that name ours."""
+"""Names from other libraries raise errors that suggest dparray's names."""
 
 from __future__ import annotations
 

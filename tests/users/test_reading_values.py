@@ -1,4 +1,4 @@
-"""Reading an array number by number, as loops of NumPy programs do."""
+"""Reading an array element by element, as loops in NumPy programs do."""
 
 from __future__ import annotations
 

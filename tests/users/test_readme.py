@@ -1,4 +1,4 @@
-"""The blocks of README run and print what it shows, with one compute unit and with many."""
+"""The code blocks of README run and print the shown output, with one compute unit and with many."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_blocks_of_readme_run_one_after_the_other(units: int, tmp_path: Path
 
 
 def words(text: str) -> str:
-    """A text without its line breaks and the position in the example's file."""
+    """Return a text without its line breaks and the position in the example's file."""
     return " ".join(re.sub(r"\S*\.py:\d+", "example.py", text).split())
 
 
