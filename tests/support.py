@@ -54,9 +54,7 @@ def normal(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
 
 
 def counts(shape: Any, dtype: str, below: int = 3, seed: int = 0) -> np.ndarray:
-    """Return few different numbers, whose sums are exact in every dtype: 0, 1, ... less than
-    ``below``.
-    """
+    """Return random integers from 0 to ``below`` - 1, whose sums are exact in every dtype."""
     return np.random.default_rng(seed).integers(0, below, shape).astype(dtype)
 
 

@@ -44,9 +44,7 @@ def make_polynomial(dtype: type, coefficients: Sequence[float], device: Device) 
 
 
 def make_approximation(dtype: type, name: str, device: Device) -> Any:
-    """Return the approximation that `coefficients` has under a name: a polynomial or a quotient of
-    two.
-    """
+    """Return the approximation that `coefficients` has under a name."""
     parts = fitted(dtype, name)
     names: dict[str, Any] = {}
     texts = []

@@ -217,9 +217,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def beta_of_large(a: Any, b: Any) -> Any:
-        """Return the logarithm's parts: of the power as a pair, and the factor; both at least
-        `large`.
-        """
+        """Return the logarithm for a, b from `large` on: the power as a pair, and the factor."""
         nh, nl = sum_of(a, b)
         qa, qb = nh / a, nh / b
         ph, pl = product_of(qa, a)

@@ -96,9 +96,7 @@ def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def complement(a: Any, x: Any) -> Any:
-        """Return the upper function of small numbers: the lower one's series without its first
-        term.
-        """
+        """Return the upper function of small numbers: a series without its first term."""
         total, factor, n = zero, one, zero
         term = one
         while abs(term) > epsilon * abs(total) or n < two:

@@ -66,9 +66,7 @@ def _triad(is_temporal: bool) -> Callable[..., None]:
 
 
 def triads(bytes_moved: int) -> Candidates:
-    """`out = b + 3 * c`, by plain and non-temporal stores; the argument is the number of bytes
-    moved.
-    """
+    """`out = b + 3 * c`, by plain and non-temporal stores that move the given number of bytes."""
     size = max(1, bytes_moved // 3 // _streaming.LINE) * _streaming.LINE // 4
     b, c = np.ones(size, np.float32), np.ones(size, np.float32)
     out = _streaming.aligned(size, np.float32)
@@ -97,9 +95,7 @@ def chain(a: np.ndarray, b: np.ndarray) -> Candidates:
 
 
 def black_scholes(price: np.ndarray, strike: np.ndarray, years: np.ndarray) -> Candidates:
-    """Price options in a loop; the distribution is polynomials without `erf`, as in the array
-    code.
-    """
+    """Price options in a loop; the distribution is a polynomial without `erf`, as in array code."""
     prange = _numba().prange
     single = np.float32
 

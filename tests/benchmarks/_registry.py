@@ -60,9 +60,7 @@ class Row:
 
     @property
     def share(self) -> float | None:
-        """Return the bandwidth relative to that of an elementwise kernel measured in the same
-        turns.
-        """
+        """Return the bandwidth relative to an elementwise kernel's in the same turns."""
         if not self.elementwise_bytes:
             return None
         first = next(iter(self.timings.values()))

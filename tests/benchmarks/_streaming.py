@@ -24,9 +24,7 @@ def aligned(size: int, dtype: Any) -> np.ndarray:
 
 
 def make_triad(numba: Any, is_temporal: bool) -> Callable[[Any, Any, Any], None]:
-    """Return a function for `out = b + 3 * c`: whole float32 cache lines, aligned, on all
-    threads.
-    """
+    """Return a function for `out = b + 3 * c` on all threads: whole aligned float32 cache lines."""
     from numba.core import types
     from numba.extending import intrinsic
 

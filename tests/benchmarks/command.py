@@ -224,9 +224,7 @@ def _row_as_json(row: Row) -> dict[str, Any]:
 
 
 def _print_table(benchmark: Benchmark, settings: Settings) -> None:
-    """Print one line per row; the table is printed at the end, progress goes to the error
-    stream.
-    """
+    """Print one line per row: the table at the end, progress to the error stream."""
     table = Table(title=f"{benchmark.name}: {benchmark.summary}", title_justify="left")
     rows = []
     for row in benchmark.measure(settings):

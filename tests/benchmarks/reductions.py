@@ -21,9 +21,7 @@ _FUNCTIONS = ("sum", "prod", "max", "argmax", "mean", "var", "any")
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Yield each function over all elements, the rows and the columns of a matrix, for each
-    size.
-    """
+    """Yield each function over all elements, rows and columns of a matrix, for each size."""
     random = np.random.default_rng(3)
     for size in settings.sizes:
         n = isqrt(size)

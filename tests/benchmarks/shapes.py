@@ -91,9 +91,7 @@ def _rows(settings: Settings, values: np.ndarray, columns: int) -> Iterator[Row]
 
 
 def conclusion(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield how many cells reach the memory bandwidth and are faster than NumPy, and the worst
-    ones.
-    """
+    """Yield how many cells reach the memory bandwidth and beat NumPy, and the worst ones."""
     shares = {each.case: each.share or 0.0 for each in rows if each.timings}
     ahead = {
         each.case: each.timings["numpy"].median / each.timings["dparray"].median

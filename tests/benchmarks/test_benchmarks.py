@@ -1,6 +1,4 @@
-"""``make bench`` compares the right candidates, and prints a table or JSON. Nothing is timed
-here.
-"""
+"""``make bench`` compares the right candidates and prints a table or JSON, without timing."""
 
 from __future__ import annotations
 

@@ -137,9 +137,7 @@ def _row_reduction(settings: Settings, size: int, sign: str, name: str, random: 
 
 
 def _calls(settings: Settings) -> Iterator[Row]:
-    """Yield a call of a known program with a launch of the same kernel, and a process's first
-    call.
-    """
+    """Yield a call of a known program, a launch of its kernel, and a process's first call."""
     x = dp.ones(64, dtype="float32", device=settings.device)
     function = tilelang.function(SHIFT)
     with dp.config.override(host_tier=False):

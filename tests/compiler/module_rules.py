@@ -50,9 +50,7 @@ class _Instruction(NamedTuple):
 
 
 class _Function:
-    """The blocks of a function in SPIR-V's order, in which a block follows those that dominate
-    it.
-    """
+    """The blocks of a function in SPIR-V's order: a block follows those that dominate it."""
 
     def __init__(self, instructions: list[_Instruction]) -> None:
         self.made = {

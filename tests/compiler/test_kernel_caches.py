@@ -133,9 +133,7 @@ def test_a_changed_device_function_is_another_kernel(compiled: list[Any]) -> Non
 
 
 def test_a_launch_follows_what_was_assigned_anew(compiled: list[Any]) -> None:
-    """This happens in a notebook when a cell with a constant or a device function is executed
-    again.
-    """
+    """In notebooks, users execute a cell with a constant or a device function again."""
     scope: dict[str, Any] = {"dp": dp, "N": 3}
     define = "@dp.device_func\ndef grow(v):\n    return v {} N\n"
     exec(define.format("+"), scope)

@@ -222,9 +222,7 @@ print(status, content.decode())
 
 
 def test_the_back_end_sees_no_function_before_those_of_its_module() -> None:
-    """The back end keeps the labels of one function for the next; a fork writes one module with
-    any.
-    """
+    """The back end keeps labels from function to function; a fork writes one module with any."""
     status, content = run_program(_MODULES_OF_A_FORK).split(maxsplit=1)
     *before, module = content.strip().split("---")
     assert (status, module) == ("0", "the module")

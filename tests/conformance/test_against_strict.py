@@ -129,9 +129,7 @@ def flat(xp: Any, x: Any) -> Any:
 
 
 def one_of_each(results: Any) -> tuple[Any, ...]:
-    """Convert named tuples to plain ones, without positions, which the standard does not
-    specify.
-    """
+    """Convert named tuples to plain ones, without positions, which are unspecified."""
     return tuple(
         getattr(results, name)
         for name in ("values", "inverse_indices", "counts")

@@ -153,9 +153,7 @@ def test_the_model_prefers_what_is_cheaper() -> None:
 
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor", "logical_not"])
 def test_truth_values_of_floats_cost_numpy_more(name: str) -> None:
-    """NumPy computes them one by one; for a million elements a kernel takes 20 to 33 % of the
-    time.
-    """
+    """NumPy computes them one by one; for a million elements a kernel takes 20 to 33 % of that."""
     costs = {}
     for dtype in ("float32", "int32"):
         x = dp.asarray(np.ones(1_000_000, dtype))
@@ -401,9 +399,7 @@ def test_kernels_of_two_passes_are_asked_for() -> None:
 def test_a_program_waits_for_a_kernel_once_it_has_lost_as_much_as_compiling_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The background thread may get no CPU time for long: a loop must not go on without the
-    kernel.
-    """
+    """The background thread may get no CPU time for long: a loop must still wait for the kernel."""
     monkeypatch.setattr(background, "ask", lambda work: None)
     x, y = dp.ones(300_001), dp.ones(300_001)
 

@@ -70,9 +70,7 @@ def compare(call: Call, label: str = "", tolerance: float = 8.0) -> None:
 
 
 def cross(xp: Any, x: Any, y: Any, axis: int = -1) -> Any:
-    """Compute the cross product, also of vectors of two elements, which NumPy deprecated and
-    removed.
-    """
+    """Compute the cross product, also of two-element vectors, which recent NumPy rejects."""
     if xp is not np:
         return xp.cross(x, y, axis=axis)
     flat = x.shape[axis] == y.shape[axis] == 2

@@ -102,9 +102,7 @@ class Values:
         return str(self.one(KINDS[self.one(weighted)]))
 
     def fill(self, shape: tuple[int, ...], dtype: str, plain: bool = False) -> np.ndarray:
-        """Return values of a dtype: small numbers, large ones, extremes; ``plain`` ones are
-        small.
-        """
+        """Return values of a dtype: small, large or extreme numbers; ``plain`` ones are small."""
         random, kind = self.random, np.dtype(dtype).kind
         if kind == "b":
             return random.random(shape) < 0.5
@@ -868,7 +866,7 @@ class Words(Values):
         return [(self.one((0, 1)),), self.one(((-2, -1), (1, 0))), (self.one((0, 1)),)]
 
     def w_turnedtensors(self) -> Any:
-        """Return a tensor whose first axis becomes the last to solve it; `w_kept` is the right
+        """Return a tensor whose first axis is moved last for solving; `w_kept` is the right
         side.
         """
         values = (self.random.normal(size=(4, 4)) + 3 * np.eye(4)).reshape(2, 2, 4)

@@ -78,9 +78,7 @@ def launches() -> Iterator[list[Launch]]:
 
 
 def expect(case: Callable[[], Any], kind: type[BaseException], message: str) -> BaseException:
-    """Expect the exception of ``case``: of this class, which is dparray's, and with this
-    message.
-    """
+    """Expect the exception of ``case``: of this dparray class, and with this message."""
     with pytest.raises(kind, match=message) as caught:
         case()
     assert isinstance(caught.value, dp.DparrayError)

@@ -600,9 +600,7 @@ def _is_of_floats_in_between(call: Call) -> bool:
 
 
 def _is_as_its_condition_allows(call: Call) -> bool:
-    """Return whether results differ by roundings times the condition of the matrices, in their
-    dtype.
-    """
+    """Return whether results differ by roundings times the condition of the matrices."""
     results = _results(call)
     if results is None or results[1].dtype.kind not in "fc":
         return False
@@ -616,9 +614,7 @@ def _is_as_its_condition_allows(call: Call) -> bool:
 
 
 def _begins_below_zero_in_unsigned(call: Call) -> bool:
-    """Return whether NumPy writes a negative ``initial=`` into an unsigned ``out``, and adds
-    floats.
-    """
+    """Return whether NumPy writes a negative ``initial=`` to unsigned ``out`` and adds floats."""
     out, first, initial = call.kwargs.get("out"), call.args[0], call.kwargs.get("initial")
     return (
         isinstance(out, Arr)

@@ -779,9 +779,7 @@ def test_an_array_that_is_resized_keeps_the_order_of_its_memory(
 
 @pytest.mark.parametrize("name", ["concat", "stack", "hstack"])
 def test_what_is_joined_into_out_is_converted_to_it_at_once(name: str) -> None:
-    """It is not converted to the arrays' common dtype first, because a float64 cannot hold a
-    uint64.
-    """
+    """It is not converted to the common dtype first: a float64 cannot hold a uint64."""
     large = np.asarray([2**64 - 1, 2**63 + 2**32 + 7, 5], dtype="uint64")
     halves = np.asarray([2.5, 7.0, 1.5], dtype="float16")
 
@@ -1083,9 +1081,7 @@ def test_ldexp_says_that_it_does_not_combine_its_results(
 @pytest.mark.parametrize("count", [3, 300])
 @pytest.mark.parametrize("optimize", [None, False, True, "greedy", "optimal"])
 def test_sums_of_products_of_three_dtypes(optimize: Any, count: int, host_tier: bool) -> None:
-    """The sum has the common dtype of all arrays; with a given order, each product has its
-    factors'.
-    """
+    """The sum has the arrays' common dtype; with a given order, each product has its factors'."""
     for dtypes in (("float16", "int8", "uint8"), ("int8", "uint8", "float16"), ("u1", "i1", "f4")):
         x = [np.ones((2, 3), dtypes[0]), np.ones((3, 4), dtypes[1]), np.ones((4, count), dtypes[2])]
         option = {} if optimize is None else {"optimize": optimize}

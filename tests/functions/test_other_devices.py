@@ -36,9 +36,7 @@ def forget_answers() -> None:
 
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The host cannot access device memory: copies use the queue, and dpnp does the
-    computations.
-    """
+    """The host cannot access device memory: copies use the queue, and dpnp computes."""
     forget_answers()
     with monkeypatch.context() as patch:
         patch.setattr(device_facts, "is_cpu", lambda queue: False)

@@ -318,9 +318,7 @@ def test_seeds_that_are_none(seed: int) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["poisson", "binomial", "hypergeometric"])
 def test_large_counts_lose_nothing_in_the_differences_of_factorials(name: str, dtype: str) -> None:
-    """The differences matter from 1e6 on in single precision, the only one of some devices, and
-    from 1e15 on in double.
-    """
+    """Careless code loses digits from 1e6 on in single and from 1e15 on in double precision."""
     large = 1e6 if dtype == "float32" else 1e16
     if name == "hypergeometric":
         large = 2000

@@ -136,9 +136,7 @@ def report() -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_million_elements_fill_a_gpu() -> None:
-    """Kernels are not divided into a CPU's few large chunks, which would leave most of a GPU
-    idle.
-    """
+    """Kernels do not use a CPU's few large chunks, which would leave most of a GPU idle."""
     resident = 96 * 8 * 16  # work-items, in sub-groups of 16
     for name, launches in run(SIZES).items():
         assert launches, name

@@ -141,9 +141,7 @@ class _Writer:
             self.statement(depth, uniform=uniform)
 
     def block(self, depth: int, *, uniform: bool) -> None:
-        """Write an indented block; variables that are first assigned inside are not used
-        outside.
-        """
+        """Write an indented block; variables first assigned inside are not used outside."""
         known = list(self.whole), list(self.real), list(self.private)
         self.line(depth, "pass")
         self.statements(depth, self.random.randint(1, 2), uniform=uniform)

@@ -132,9 +132,7 @@ def test_a_kernel_compiled_meanwhile_with_another_value_is_not_kept(
 
 
 def test_a_kernel_may_be_forgotten_while_it_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another thread finds the old value after a launch has read the kernel and before its
-    order.
-    """
+    """Another thread finds the old value between a launch's reads of the kernel and its order."""
 
     @dp.kernel
     def scaled(item: dp.Item, x: Any) -> None:

@@ -159,9 +159,7 @@ _COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 
 
 def made(*texts: str) -> Any:
-    """Return the kernel that computes expressions of the vectors ``a``, ``b`` and a number
-    ``s``.
-    """
+    """Return the kernel that computes expressions of vectors ``a``, ``b`` and a number ``s``."""
     scope: dict[str, Any] = {"dp": dp, "math": math}
     outs = [f"out{at}" for at in range(len(texts))]
     lines = [f"def kernel(item, x, y, s, {', '.join(outs)}):"]

@@ -1,6 +1,4 @@
-"""A program that computes during the import of its module: no thread may wait for the import
-lock.
-"""
+"""A program computes while its module is imported: no thread may wait for the import lock."""
 
 from __future__ import annotations
 

@@ -78,9 +78,7 @@ def test_a_dropped_block_is_handed_out_again(queue: Any) -> None:
 
 
 def test_patterns_survive_reuse_while_kernels_run(queue: Any) -> None:
-    """Temporaries are dropped and their memory is reused long before the work on them is
-    complete.
-    """
+    """Temporaries are dropped and their memory is reused long before their work is complete."""
     choose = random.Random(5)
     kept: list[tuple[float, Any]] = []
     for step in range(120):
@@ -239,9 +237,7 @@ def allocate_for_ever(queue: Any, nbytes: int, blocks: list[Any]) -> None:
 
 
 def test_more_than_the_machine_has_is_an_error_before_it_is_touched(device: Any) -> None:
-    """The driver and the operating system grant it, but touching the memory would kill the
-    process.
-    """
+    """The driver and the operating system grant it, but touching it would kill the process."""
     step = min(1 << 30, device.sycl_device.max_mem_alloc_size)
     blocks: list[Any] = []
     with pytest.raises(dp.MemoryError, match=r"host has|device has"):
@@ -314,9 +310,7 @@ def test_the_process_ends_in_silence(ending: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork_while_another_thread_uses_the_pool() -> None:
-    """The pool is consistent in the child: it allocates until work was submitted, then it
-    raises.
-    """
+    """The pool is consistent in the child: it allocates until work was submitted, then raises."""
     program = """
         import os, threading
         import dparray as dp

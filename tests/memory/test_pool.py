@@ -859,9 +859,7 @@ SIZES = st.one_of(
 
 
 class PoolMachine(RuleBasedStateMachine):
-    """Allocations, drops, work, releases and limits in any order, compared with simple
-    bookkeeping.
-    """
+    """Allocations, drops, work, releases and limits in any order, checked by bookkeeping."""
 
     blocks = Bundle("blocks")
     held_memory = Bundle("held_memory")
@@ -913,9 +911,7 @@ class PoolMachine(RuleBasedStateMachine):
         return [block]
 
     def check_refusal(self, error: MemoryError, device: str, nbytes: int) -> None:
-        """Check the reason: too large, or no room besides used memory and the slabs that it
-        pins.
-        """
+        """Check the reason: too large, or no room besides used memory and its slabs."""
         assert error.in_use == self.in_use(device)
         assert error.requested == nbytes
         ceiling = 64 * MiB if self.limit is None else self.limit

@@ -213,9 +213,7 @@ def test_every_function_that_rows_call_exists() -> None:
 @pytest.mark.parametrize("window", [(2, 2), (6, 5)], ids=["few", "many"])
 @pytest.mark.parametrize(("steps", "apart"), [((1, 1), (1, 1)), ((2, 3), (2, 1))])
 def test_small_and_large_convolutions_agree(window, steps, apart) -> None:
-    """A small convolution is a product of gathered windows; one of a large batch is a Tile
-    contraction.
-    """
+    """A small one is a product of gathered windows; a large batch is a Tile contraction."""
     from dparray.onnx.rows.windows import MAX_GATHERED
 
     weights = {"w": values(4, 3, *window), "b": values(4)}

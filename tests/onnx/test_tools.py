@@ -20,9 +20,7 @@ node = helper.make_node
 
 
 def shaped():
-    """Return a model with a constant-folded node, one whose value follows from shapes, and a
-    view.
-    """
+    """Return a model with a constant-folded node, a node known from shapes, and a view."""
     nodes = [
         node("Add", ["one", "one"], ["two"]),
         node("Shape", ["x"], ["s"]),

@@ -1,6 +1,4 @@
-"""The modules that `import dparray` imports, those imported later, and the independence of
-order.
-"""
+"""The modules that `import dparray` imports, and those imported later, in any order."""
 
 from __future__ import annotations
 

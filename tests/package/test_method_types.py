@@ -96,9 +96,7 @@ def written() -> str:
 
 
 def written_without_compiled() -> str:
-    """Return the stub of a process without the compiled fast path, whose methods have no
-    signatures.
-    """
+    """Return the stub of a process without the compiled fast path: methods lack signatures."""
     program = "from tests.package.test_method_types import written; print(written(), end='')"
     return subprocess.run(
         [sys.executable, "-c", program],

@@ -1,6 +1,4 @@
-"""Modules and files named in texts exist; otherwise moving a file would break the texts
-silently.
-"""
+"""Modules and files named in texts exist; moving a file would break the texts silently."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ FILE = re.compile(r"`([A-Za-z_0-9./]+(?:\.py|\.md|/))`")
 
 
 def exists(dotted: str) -> bool:
-    """Return whether the first parts of a dotted name are a folder or file, if they look like
-    one.
-    """
+    """Return whether a dotted name, if it looks like one, begins with a folder or file."""
     place = ROOT / "dparray"
     for part in dotted.strip(".").split("."):
         folder = ROOT / "kernels" if part == "kernels" and place.name == "dparray" else place / part

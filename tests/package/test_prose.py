@@ -50,9 +50,7 @@ NOUN_CLAUSE = re.compile(r"(?:^|[.:;] )What [a-z]+ (?!(?:is|are|does|do|did|can)
 
 
 def prose(text: str) -> str:
-    """Return the sentences of a page: without front matter, code, tables, directives and
-    addresses.
-    """
+    """Return the sentences of a page, without front matter, code, tables and directives."""
     text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.S)
     text = re.sub(r"^(`{3,}|:{3,}).*?^\1[`:]*$", "", text, flags=re.M | re.S)
     text = re.sub(r"^\|.*$|^#.*$|^:.*$", "", text, flags=re.M)

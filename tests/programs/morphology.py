@@ -1,6 +1,4 @@
-"""Binary morphology, labels of regions, distance, histogram equalization, dithering and
-resizing.
-"""
+"""Binary morphology, labels of regions, distance, equalization, dithering and resizing."""
 
 import numpy as np
 

@@ -166,9 +166,7 @@ def log_gamma(x: Any) -> Any:
 
 
 def hurwitz(s: Any, q: Any) -> Any:
-    """Use the Euler-Maclaurin formula: mpmath's function loses digits where both arguments are
-    large.
-    """
+    """Use the Euler-Maclaurin formula: mpmath loses digits where both arguments are large."""
     count = 60 + int(s)
     total = mp.fsum((q + k) ** -s for k in range(count))
     a = q + count

@@ -97,9 +97,7 @@ def test_on_two_platforms(two_drivers: str, program: str) -> None:
 
 @pytest.mark.slow
 def test_the_fixture_of_queues_has_it_on_request() -> None:
-    """It runs a few tests with it; ``DPARRAY_TEST_SECOND_PLATFORM=1`` before pytest enables it
-    for all.
-    """
+    """A few tests use it; ``DPARRAY_TEST_SECOND_PLATFORM=1`` before pytest adds it to all."""
     tests = Path(__file__).parents[1]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-k", "second-platform", str(tests / "functions" / "test_places.py")]

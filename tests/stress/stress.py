@@ -329,9 +329,7 @@ def failure(program: list[Step], folder: Path) -> str | None:
 
 
 def shrink(program: list[Step], fails: Callable[[list[Step]], bool]) -> list[Step]:
-    """Return the smallest part of a program that still fails: parts are left out, the largest
-    first.
-    """
+    """Return the smallest part of a program that still fails, leaving out large parts first."""
     size = len(program) // 2
     while size:
         start = 0

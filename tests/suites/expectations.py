@@ -75,9 +75,7 @@ def load(file: Path) -> Expectations:
 
 
 def without_parameters(test: str) -> str:
-    """Return a test's id without its parameters, and without a class's parameters in CuPy's
-    tests.
-    """
+    """Return a test's id without its parameters, and without those of CuPy's test classes."""
     return _OF_A_CLASS.sub("", test).partition("[")[0]
 
 

@@ -124,9 +124,7 @@ class Maker:
         }
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the possible operands of a contraction: tensors, and constants as rank-0
-        tensors.
-        """
+        """Return the possible operands of a contraction: tensors, and constants of rank 0."""
         found = {n: each for n, each in self.values.items() if isinstance(each, np.ndarray)}
         if self.chance(0.1):
             found |= {n: np.zeros(()) for n, each in self.values.items() if isinstance(each, Const)}

@@ -1,6 +1,4 @@
-"""PlaidML's operations on values, compared with NumPy; saved composed functions; declared
-shapes.
-"""
+"""PlaidML's operations compared with NumPy; saved composed functions; declared shapes."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ VALID, UPPER, LOWER = op.AutoPadding.VALID, op.AutoPadding.SAME_UPPER, op.AutoPa
 def _windows(
     x: np.ndarray, sizes: Any, steps: Any, pads: Any, rates: Any = (1, 1), fill: float = 0
 ) -> np.ndarray:
-    """Return the windows of (batch, rows, columns, ...): (batch, rows, columns, row, column,
-    ...).
-    """
+    """Return windows of shape (batch, rows, columns, row, column, ...)."""
     rest = ((0, 0),) * (x.ndim - 3)
     x = np.pad(x, ((0, 0), *pads, *rest), constant_values=fill)
     rows, columns = (

@@ -14,9 +14,7 @@ from dparray.tilelang import kernel_text, layers
 
 
 def windows(x: np.ndarray, window: Any, steps: Any, apart: Any, borders: Any, fill: Any) -> Any:
-    """Yield, for each element of the window, the part of the padded ``x`` (batch, *space,
-    channels).
-    """
+    """Yield the part of the padded ``x`` (batch, *space, channels) for each window element."""
     x = np.pad(x, [(0, 0), *borders, (0, 0)], constant_values=fill)
     for place in itertools.product(*map(range, window)):
         cuts = [slice(None)]

@@ -1,6 +1,4 @@
-"""Logs, profiles and errors name functions as the program calls them, not as dparray does
-inside.
-"""
+"""Logs, profiles and errors name functions as the program does, not dparray's inner ones."""
 
 from __future__ import annotations
 

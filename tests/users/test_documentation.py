@@ -22,9 +22,7 @@ ABSENT = {"dp.ElementwiseKernel", "dp.cuda", "dp.jit", "x.get", "dp.nditer"}
 
 
 def prose(page: Path) -> Iterator[str]:
-    """Return the lines of a page outside of blocks; in tables of two libraries, only dparray's
-    column.
-    """
+    """Return a page's lines outside of blocks; of tables of two libraries, dparray's column."""
     inside = ""
     theirs = page.parent.name == "coming-from"
     for line in page.read_text().splitlines():

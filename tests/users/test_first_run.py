@@ -131,9 +131,7 @@ for n in (50, 5000, 100_000):
 def test_an_everyday_program_needs_none_of_the_kernels_that_drivers_build_anew(
     tmp_path: Path,
 ) -> None:
-    """dpnp's kernels take 0.1 to 0.3 seconds in each process; SYCL's cache shows whether they
-    are built.
-    """
+    """dpnp's take 0.1 to 0.3 s in each process; SYCL's cache shows whether they are built."""
     done = subprocess.run(
         [sys.executable, "-c", EVERYDAY],
         env={**os.environ, "SYCL_CACHE_PERSISTENT": "1", "SYCL_CACHE_DIR": str(tmp_path)},
