@@ -1,7 +1,7 @@
-"""Device code: the kernels of dparray, written by hand, imported as ``dparray.kernels``.
+"""Device code: dparray's handwritten kernels, imported as ``dparray.kernels``.
 
-One module for each family of algorithms. A kernel is made by a cached factory,
-``make_<algorithm>_kernel(op, dtype, work_group_size)``, and takes its parameters in the order
-inputs, outputs, scalars. Modules here import the kernel language, ``math`` and NumPy's scalar
-types, and nothing of the host side.
+There is one module for each family of algorithms. A cached factory,
+``make_<algorithm>_kernel(op, dtype, work_group_size)``, creates a kernel, which takes its
+parameters in the order inputs, outputs, scalars. Modules here import the kernel language, ``math``
+and NumPy's scalar types, and nothing of the host side.
 """

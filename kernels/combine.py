@@ -1,10 +1,10 @@
-"""The operations that reductions and scans combine values with.
+"""The operations with which reductions and scans combine values.
 
-All are associative (up to rounding) and commutative, and a minimum or maximum is NaN when a value
-is. The functions of two values are plain Python; the host makes device functions of them and gives
-those to the factories of kernels. The functions of runs, which are consecutive elements of arrays
-of one dimension, are for kernels to call; devices run them on vectors, which combine the elements
-of a run in another order.
+All are associative (up to rounding) and commutative, and a minimum or maximum is NaN if a value is
+NaN. The functions of two values are plain Python. The host makes device functions of them and
+passes those to the factories of kernels. The functions of runs, which are consecutive elements of
+one-dimensional arrays, are called by kernels. Devices execute them with vectors, which combine the
+elements of a run in another order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["OPERATIONS", "Operation", "combine_runs", "identity", "reduce_run", 
 
 
 class Operation(NamedTuple):
-    """An operation: its name, and what it makes of two values."""
+    """An operation: its name, and its function of two values."""
 
     name: str
     combine: Callable[[Any, Any], Any]
@@ -52,7 +52,7 @@ OPERATIONS = {
 
 
 def identity(op: str, dtype: type) -> Any:
-    """Return the value that changes nothing when it is combined, as a scalar of ``dtype``."""
+    """Return the neutral element of the operation, as a scalar of ``dtype``."""
     if op in ("add", "multiply"):
         return dtype(op == "multiply")
     if issubclass(dtype, np.floating):
@@ -70,7 +70,8 @@ def combine_runs(
         operation: the name of one of :data:`OPERATIONS`, a constant.
         a, a_start: the first run, ``a[a_start : a_start + count]``.
         b, b_start: the second.
-        out, start: where the results go, of the dtype to combine in; it may be one of the runs.
+        out, start: where the results are stored, of the dtype to combine in; one of the runs
+            is allowed.
         count: elements in each run.
     """
     combine, dtype = OPERATIONS[operation].combine, out.dtype.type
@@ -79,7 +80,7 @@ def combine_runs(
 
 
 def reduce_run(operation: str, x: Any, start: Any, count: Any, initial: Any) -> Any:
-    """``initial`` combined with ``count`` consecutive elements of a 1-D array.
+    """Return ``initial`` combined with ``count`` consecutive elements of a 1-D array.
 
     Args:
         operation: the name of one of :data:`OPERATIONS`, a constant.
@@ -106,11 +107,11 @@ def scan_run(
     """Scan ``count`` consecutive elements of a 1-D array.
 
     Args:
-        operation, x, start, count: as of :func:`reduce_run`.
+        operation, x, start, count: as in :func:`reduce_run`.
         out: a 1-D array of the dtype of ``before``; its elements at the same positions are written.
             It may be ``x``.
-        before: what the elements before ``start`` combine to, of the dtype to combine in.
-        total: what these elements combine to; if it is NaN, a device looks at each of them until
+        before: the result for the elements before ``start``, of the dtype to combine in.
+        total: the result for these elements; if it is NaN, a device checks each of them until
             one is NaN.
         inclusive: whether ``out[i]`` includes ``x[i]``.
     """

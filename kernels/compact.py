@@ -1,13 +1,13 @@
-"""Compaction: the selected elements of an array, close together and in their order, and back.
+"""Compaction: copy the selected elements of an array to contiguous memory in their order, and back.
 
 The kernels read the mask once. A work-item counts the selected elements of a tile and waits for the
-number before it, as the tiles of a scan are chained (:func:`dparray.kernels.scan.make_chain`). They
-are made of what :func:`make_claim` gives, as a device function, are launched over ``NdRange(tiles,
-1)`` on devices whose work-groups make progress independently (others have the kernels of
-:mod:`dparray.kernels.tiles`), and have these parameters in common:
+number before it, like the chained tiles of a scan (:func:`dparray.kernels.scan.make_chain`). Their
+factories take the result of :func:`make_claim` as a device function. They are launched over
+``NdRange(tiles, 1)`` on devices whose work-groups make progress independently; other devices have
+the kernels of :mod:`dparray.kernels.tiles`. They have these parameters in common:
 
 - mask (n,): input, boolean;
-- progress, carry: as of ``make_chain``; ``carry`` of int64;
+- progress, carry: as in ``make_chain``; ``carry`` of int64;
 - tile: elements in a tile; the last one may have fewer.
 
 No kernel needs local memory or a barrier.
@@ -37,7 +37,7 @@ def make_claim(chain: Callable[..., Any]) -> Callable[..., Any]:
     """Return a device function that takes the next tile of a mask.
 
     It returns where the tile starts, how many elements it has, and how many are selected before it
-    and in it. ``chain`` is what ``make_chain`` makes of addition, as a device function.
+    and in it. ``chain`` is the result of ``make_chain`` for addition, as a device function.
     """
 
     def claim(mask: Any, progress: Any, carry: Any, tile: int) -> Any:
@@ -52,7 +52,7 @@ def make_claim(chain: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def make_select_kernel(claim: Callable[..., Any]) -> Callable[..., None]:
-    """Write the selected elements of an array behind each other.
+    """Write the selected elements of an array one after another.
 
     Further kernel parameters:
         x (n,): input.
@@ -67,8 +67,8 @@ def make_select_kernel(claim: Callable[..., Any]) -> Callable[..., None]:
         stop = target + uint64(total)
         i = uint64(start)
         for _ in range(count):
-            # Every element is written, and the next one overwrites it if it was not selected:
-            # random masks would spoil the prediction of a branch on the mask.
+            # Every element is written, and the next one overwrites it if it was not selected: with
+            # random masks, a branch on the mask would be mispredicted often.
             if target < stop:
                 out[target] = x[i]
             target += uint64(mask[i])
@@ -79,7 +79,7 @@ def make_select_kernel(claim: Callable[..., Any]) -> Callable[..., None]:
 
 @functools.cache
 def make_positions_kernel(claim: Callable[..., Any]) -> Callable[..., None]:
-    """Write the positions of the selected elements behind each other.
+    """Write the positions of the selected elements one after another.
 
     Further kernel parameters:
         out (selected,): output, int64.

@@ -1,7 +1,7 @@
 """Distances between all pairs of points of two sets.
 
-Like matrix multiplication (see ``matrix``): a work-item keeps the distances of several points to
-one in registers, and the coordinates that all work-items read at once are in local memory.
+Like in matrix multiplication (see ``matrix``), a work-item keeps the distances of several points to
+one in registers. The coordinates that all work-items read together are in local memory.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def make_pairwise_distance_kernel(
 ) -> Callable[..., None]:
     """Return the Euclidean distance of each point of one set to each of another.
 
-    Differences are squared and added, not products subtracted, so that near points lose no digits.
+    Differences are squared and added; no products are subtracted, so near points lose no digits.
 
     The work-items of a group have different points of the second set, whose coordinates are a row
     apart: on a GPU each load would touch as many cache lines as there are lanes. There the points
     are staged in local memory, where neighboring items load neighboring coordinates. A row has one
     element more than it needs, so that a column's elements are in different banks.
 
-    Launch over ``NdRange(tiles * lanes, lanes)``, with tiles of ``rows`` by ``lanes`` elements
-    that cover the result.
+    Launch over ``NdRange(tiles * lanes, lanes)``, with tiles of ``rows`` by ``lanes`` elements that
+    cover the result.
 
     Kernel parameters:
         x (n, dimensions): input of ``dtype``, a floating-point scalar type.

@@ -1,7 +1,7 @@
 """Kernels in which each work-item computes one element, without its neighbors.
 
-Launch them over a ``Range`` of at least as many work-items as there are elements; those beyond
-the last do nothing.
+Launch them over a ``Range`` of at least as many work-items as there are elements; work-items beyond
+the last element do nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["make_black_scholes_kernel", "make_mandelbrot_kernel"]
 
 @cache
 def make_black_scholes_kernel(dtype: type) -> Callable[..., None]:
-    """Prices of European options (F. Black and M. Scholes, 1973).
+    """Compute the prices of European options (F. Black and M. Scholes, 1973).
 
     Kernel parameters:
         price, strike, years (n,): inputs of ``dtype``, a floating-point scalar type.
@@ -46,7 +46,7 @@ def make_black_scholes_kernel(dtype: type) -> Callable[..., None]:
             spread = volatility * math.sqrt(t)
             d1 = (math.log(s / strike[i]) + (rate + half * volatility * volatility) * t) / spread
             d2 = d1 - spread
-            # The normal distribution function by the error function.
+            # The normal distribution function, computed from the error function.
             n1 = half + half * math.erf(d1 * root_half)
             n2 = half + half * math.erf(d2 * root_half)
             discounted = strike[i] * math.exp(-rate * t)
@@ -58,7 +58,7 @@ def make_black_scholes_kernel(dtype: type) -> Callable[..., None]:
 
 @cache
 def make_mandelbrot_kernel(dtype: type) -> Callable[..., None]:
-    """Iterations of ``z -> z*z + c`` until ``z`` is farther than 2 from 0.
+    """Count the iterations of ``z -> z*z + c`` until ``z`` is farther than 2 from 0.
 
     Launch over a ``Range`` of at least ``(height, width)`` work-items.
 

@@ -1,4 +1,4 @@
-"""The elements at given positions, with the check of the positions in the same launch."""
+"""Gather the elements at given positions, and check the positions in the same launch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["make_gather_kernel"]
 def make_gather_kernel(is_flat: bool, is_signed: bool) -> Callable[..., None]:
     """Return a kernel that copies the elements at positions along one axis.
 
-    Launch over ``Range(out.size)``. Negative positions count from the end of the axis. Where a
-    position is outside the axis, nothing is written, and ``fault[0]`` becomes 1.
+    Launch over ``Range(out.size)``. Negative positions count from the end of the axis. If a
+    position is out of bounds, nothing is written, and ``fault[0]`` becomes 1.
 
     Args:
-        is_flat: ``x`` has this axis alone, so that no index is taken apart.
+        is_flat: ``x`` has only this axis, so that no index needs to be split.
         is_signed: whether positions may be negative.
 
     Kernel parameters:

@@ -1,9 +1,8 @@
-"""Counting: how many elements fall into each bin.
+"""Counting: the number of elements in each bin.
 
-Each work-item counts one chunk of the input in a row of its own, so nothing has to be atomic; a
-second kernel adds up the rows. This is the privatised histogram described for example by
-J. Gomez-Luna et al., "An optimized approach to histogram computation on GPU" (2013), with as many
-private copies as there are items.
+Each work-item counts one chunk of the input in its own row, so no operation needs to be atomic; a
+second kernel adds up the rows. This is a privatized histogram as described by J. Gomez-Luna et al.,
+"An optimized approach to histogram computation on GPU" (2013), with one private copy for each item.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ def make_bin_between_edges(dtype: type) -> Callable[..., Any]:
     """Return a device function that finds the bin of a value, -1 if it is in none.
 
     The bin is computed from the distance. A value next to an edge is compared with it, as in NumPy,
-    so that it falls on the side that the edge's own value says. The last bin includes its right
-    edge; NaN and values outside are in no bin. Parameters as of :func:`make_histogram_kernel`.
+    so that the stored value of the edge decides the side. The last bin includes its right edge; NaN
+    and values outside are in no bin. Parameters as in :func:`make_histogram_kernel`.
     """
     half = dtype(0.5)
 
@@ -37,7 +36,8 @@ def make_bin_between_edges(dtype: type) -> Callable[..., Any]:
         index = int64(-1)
         if value >= edges[0] and value <= edges[uint64(bins)]:
             distance = dtype((value - edges[0]) * scale)
-            # Reals are converted to 32-bit integers five times as fast as to 64-bit ones.
+            # Conversions of reals to 32-bit integers are five times as fast as those to 64-bit
+            # ones.
             whole = int32(distance)
             index = int64(whole)
             if abs(distance - dtype(whole) - half) > half - margin:
@@ -52,7 +52,7 @@ def make_bin_between_edges(dtype: type) -> Callable[..., Any]:
 
 
 def bin_of_integer(value: Any, edges: Any, bins: Any, scale: Any, margin: Any) -> Any:
-    """The same of a small integer, which is its own bin; a device function, too."""
+    """Return the bin of a small integer, which is the integer; also a device function."""
     return int64(value) if value >= 0 and value < bins else int64(-1)
 
 
@@ -63,7 +63,7 @@ def make_histogram_kernel(bin_of: Callable[..., Any]) -> Callable[..., None]:
     Launch over ``NdRange(items, local)`` with an item for each chunk.
 
     Args:
-        bin_of: what :func:`make_bin_between_edges` makes, as a device function.
+        bin_of: the result of :func:`make_bin_between_edges`, as a device function.
 
     Kernel parameters:
         x (n,): input, integers or reals.

@@ -4,9 +4,9 @@ Lloyd's algorithm (S. Lloyd, "Least squares quantization in PCM", 1982) repeats 
 ``(n, dimensions)`` in any layout; stored by columns (the transpose of ``(dimensions, n)``),
 neighboring work-items read neighboring elements.
 
-Sums are taken without atomics and in a fixed order, so that a result repeats bit for bit: each
-work-item adds its points to a column of local memory that no other touches, a work-group reduces
-its columns, and a last small kernel adds up the work-groups.
+Sums are computed without atomics and in a fixed order, so that results are reproducible: each
+work-item adds its points to its own column of local memory, a work-group reduces its columns, and a
+last small kernel adds up the work-groups.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["make_accumulate_kernel", "make_assign_kernel", "make_centroids_kerne
 
 @cache
 def make_assign_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
-    """Return the number of the nearest centroid by Euclidean distance; of equals the first.
+    """Return the index of the nearest centroid by Euclidean distance; ties give the first.
 
     Launch over a ``Range`` of at least ``n`` work-items.
 
@@ -56,11 +56,11 @@ def make_assign_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
 
 @cache
 def make_accumulate_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
-    """Sums and counts of the points of each cluster, for each work-group.
+    """Compute sums and counts of the points of each cluster, for each work-group.
 
-    Launch over ``NdRange(groups * lanes, lanes)``; the work-groups share out the points evenly. A
-    column of ``local`` that is too short for all clusters is used several times over, reading the
-    points each time.
+    Launch over ``NdRange(groups * lanes, lanes)``; the points are divided evenly among work-groups.
+    If a column of ``local`` is too short for all clusters, it is used several times, and the points
+    are read each time.
 
     Kernel parameters:
         points (n, dimensions): input of ``dtype``.
@@ -105,17 +105,17 @@ def make_accumulate_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
 
 @cache
 def make_centroids_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
-    """Return the mean of each cluster from the sums of the work-groups; an empty cluster stays put.
+    """Return the mean of each cluster from the sums of the work-groups; empty ones stay.
 
     Sums are compensated (O. Moller, "Quasi double-precision in floating point addition", 1965), so
-    that the number of work-groups does not show. Launch over ``Range(clusters)``.
+    that the number of work-groups does not affect the result. Launch over ``Range(clusters)``.
 
     Kernel parameters:
-        partials (groups, clusters * (dimensions + 1)): input, as the accumulate kernel leaves it.
+        partials (groups, clusters * (dimensions + 1)): input, the output of the accumulate kernel.
         centroids (clusters, dimensions): input of ``dtype``.
         moved (clusters, dimensions): output of ``dtype``.
         steps: scalar of ``dtype``. If it is not 0, means are rounded to multiples of its
-            reciprocal, halves up.
+            reciprocal, with ties rounded up.
     """
     stride = dimensions + 1
     zero = dtype(0)

@@ -1,8 +1,8 @@
 """Matrix multiplication and transposition with tiles in local memory.
 
-Both are launched over a one-dimensional range, a work-group for each tile of the result and a
-work-item for each column of it: CPU drivers vectorise kernels with barriers along one dimension
-only, and neighboring work-items read and write neighboring elements on every device.
+Both are launched over a one-dimensional range, with a work-group for each tile of the result and a
+work-item for each of its columns. CPU drivers vectorize kernels with barriers along one dimension
+only, and neighboring work-items access neighboring elements on every device.
 
 Multiplication follows V. Volkov, "Better performance at lower occupancy" (2010): a work-item keeps
 a column of several results in registers, so that an element loaded once is used that many times.
@@ -26,13 +26,13 @@ __all__ = ["make_matmul_kernel", "make_transpose_kernel"]
 def make_matmul_kernel(rows: int, depth: int, dtype: type) -> Callable[..., None]:
     """Return the product of two stacks of matrices.
 
-    A group computes ``rows`` times as many elements as it has work-items. The part of ``a`` it
-    needs is brought to local memory ``depth`` columns at a time, because all work-items read the
-    same element of it at once; a row of ``b`` is read by neighboring work-items from global
+    A group computes ``rows`` times as many elements as it has work-items. The part of ``a`` that it
+    needs is copied to local memory, ``depth`` columns at a time, because all work-items read the
+    same element of it together. A row of ``b`` is read by neighboring work-items from global
     memory, and from the cache when further groups read it.
 
-    Launch over ``NdRange(tiles * lanes, lanes)``, with tiles of ``rows`` by ``lanes`` elements
-    that cover all matrices. No size needs to be a multiple of another.
+    Launch over ``NdRange(tiles * lanes, lanes)``, with tiles of ``rows`` by ``lanes`` elements that
+    cover all matrices. No size needs to be a multiple of another.
 
     Kernel parameters:
         a (stack, m, k): input of ``dtype``.

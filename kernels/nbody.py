@@ -1,8 +1,8 @@
-"""Gravitation of many bodies, each with each.
+"""Gravitation of many bodies, with interactions between all pairs.
 
-After L. Nyland, M. Harris and J. Prins, "Fast N-Body Simulation with CUDA" (GPU Gems 3, 2007): the
-work-items of a group share out the reading of a tile of bodies into local memory, and each then
-adds up the pull of all of them on its own body.
+After L. Nyland, M. Harris and J. Prins, "Fast N-Body Simulation with CUDA" (GPU Gems 3, 2007). The
+work-items of a group together copy a tile of bodies to local memory. Then each of them adds up the
+attraction of all bodies in the tile on its own body.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def make_acceleration_kernel(dtype: type) -> Callable[..., None]:
         acceleration (n, 3): output of ``dtype``.
         tile (4, lanes): local memory of ``dtype``.
         softening: scalar of ``dtype``, the square of a length: it is added to squared distances,
-            and must be positive, because a body does not leave itself out.
+            and must be positive, because the sum includes the body itself.
     """
 
     def acceleration_of_all(

@@ -1,13 +1,13 @@
 """Random numbers: the counter-based generator Philox-4x32-10.
 
-J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (2011).
-The four words of a block are a function of a 128-bit counter and a 64-bit key alone. A work-item
-computes the blocks of its own index, so the numbers do not depend on the device, on the range or
-on how the work is divided, and any of them can be computed without those before it.
+J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (2011). The
+four words of a block depend only on a 128-bit counter and a 64-bit key. A work-item computes the
+blocks of its own index, so the numbers do not depend on the device, the range or the division of
+the work. Any number can be computed without those before it.
 
-Outputs hold whole blocks: a test for the end in every item would turn consecutive stores into
-scattered ones and take five times as long. Integers are converted to reals from signed types,
-which processors do faster.
+Outputs hold whole blocks: a bounds check in every item would turn consecutive stores into scattered
+ones, and the kernel would take five times as long. Integers are converted to reals from signed
+types, because that is faster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROUNDS = 10
 
 
 def philox(counter: Any, stream: Any, key: Any) -> tuple[Any, Any, Any, Any]:
-    """One block: four words of 32 bits, each in a uint64.
+    """Compute one block: four words of 32 bits, each in a uint64.
 
     ``counter`` gives the low 64 bits of the 128-bit counter, ``stream`` the high ones, and ``key``
     the 64-bit key, all uint64. Plain Python; the host makes a device function of it.
@@ -56,7 +56,7 @@ def philox(counter: Any, stream: Any, key: Any) -> tuple[Any, Any, Any, Any]:
 
 @functools.cache
 def make_bits_kernel(block: Callable[..., Any]) -> Callable[..., None]:
-    """Random words of 32 bits.
+    """Generate random words of 32 bits.
 
     Launch over a ``Range`` of ``blocks`` items.
 
@@ -82,7 +82,7 @@ def make_bits_kernel(block: Callable[..., Any]) -> Callable[..., None]:
 
 @functools.cache
 def make_uniform_kernel(block: Callable[..., Any], dtype: type, bits: int) -> Callable[..., None]:
-    """Random reals in [low, low + width).
+    """Generate random reals in [low, low + width).
 
     Launch over a ``Range`` of ``blocks`` items.
 
@@ -128,10 +128,10 @@ def make_uniform_kernel(block: Callable[..., Any], dtype: type, bits: int) -> Ca
 
 @functools.cache
 def make_normal_kernel(block: Callable[..., Any], dtype: type) -> Callable[..., None]:
-    """Normally distributed random reals, two from two uniform ones.
+    """Generate normally distributed reals, two from two uniform ones.
 
-    G. Box and M. Muller, "A Note on the Generation of Random Normal Deviates" (1958). A block
-    gives four float32 or two float64.
+    G. Box and M. Muller, "A Note on the Generation of Random Normal Deviates" (1958). A block gives
+    four float32 or two float64.
 
     Launch over a ``Range`` of ``blocks`` items.
 

@@ -16,7 +16,7 @@ def make_quantile_kernel(dtype: type, is_chosen: bool, is_float: bool) -> Callab
     """Return a kernel that computes one quantile of each line.
 
     Launch over ``Range(lines)``. Between two elements the value starts from the nearer one, so that
-    both ends are exact. A line with a NaN, which is then last, gives NaN.
+    both ends are exact. A line with NaN, which is sorted last, gives NaN.
 
     Args:
         dtype: the NumPy scalar type of the result.
@@ -28,7 +28,7 @@ def make_quantile_kernel(dtype: type, is_chosen: bool, is_float: bool) -> Callab
         out (lines,): output of ``dtype``.
         count: elements of a line.
         low, high: the positions of the two elements in a line.
-        weight, rest: the parts of the upper and of the lower element, of ``dtype``.
+        weight, rest: the weights of the upper and of the lower element, of ``dtype``.
     """
 
     def quantile(
@@ -48,7 +48,7 @@ def make_quantile_kernel(dtype: type, is_chosen: bool, is_float: bool) -> Callab
         if is_chosen:
             if weight != dtype(0):
                 value = dtype(ordered[uint64(first + high)])
-        elif weight != dtype(0):  # otherwise an infinite neighbor has no part in the value
+        elif weight != dtype(0):  # otherwise an infinite neighbor has weight 0
             above = dtype(ordered[uint64(first + high)])
             distance = above - below
             if distance - distance != dtype(0):  # one of them is infinite

@@ -1,8 +1,8 @@
 """Stable sort by key: least significant digit first, eight bits in each pass.
 
-In one pass every work-item counts the digits of its chunk, the counts become the offsets where the
-elements of each digit and chunk begin, and every item moves the elements of its chunk there, in
-their order. That order makes the sort stable. See M. Zagha and G. Blelloch, "Radix Sort for Vector
+In each pass every work-item counts the digits of its chunk. The counts become the offsets where the
+elements of each digit and chunk begin. Then every item moves the elements of its chunk there, in
+their order, which makes the sort stable. See M. Zagha and G. Blelloch, "Radix Sort for Vector
 Multiprocessors" (1991).
 
 Keys are handled as the unsigned integers of their bits; ``ordered`` turns those of signed integers
@@ -23,7 +23,7 @@ DIGITS = 256
 
 
 def _digit_of(kind: str, bits: int, descending: bool) -> Callable[[Any, Any], Any]:
-    """A function from the key's bits and a shift to the digit there."""
+    """Return a function that gives the digit at a shift of the key's bits."""
     sign = uint64(1 << (bits - 1))
     every = uint64((1 << bits) - 1)
     infinity = uint64({16: 0x7C00, 32: 0x7F800000, 64: 0x7FF0000000000000}.get(bits, 0))
@@ -51,7 +51,7 @@ def make_digit_of(kind: str, bits: int, descending: bool) -> Callable[[Any, Any]
     """Return the device function that the kernels below take as ``digit_of``, as plain Python.
 
     Args:
-        kind: ``"u"``, ``"i"`` or ``"f"``: what the bits of the keys mean.
+        kind: ``"u"``, ``"i"`` or ``"f"``: the type of the keys.
         bits: 8, 16, 32 or 64.
         descending: whether the largest key comes first.
     """
@@ -90,7 +90,7 @@ def make_digit_count_kernel(digit_of: Callable[[Any, Any], Any]) -> Callable[...
 def make_digit_place_kernel() -> Callable[..., None]:
     """Turn counts into offsets: where the elements of each digit and chunk begin.
 
-    Launch over ``Range(1)``: the matrix is small and the sum is a chain.
+    Launch over ``Range(1)``: the matrix is small and the sum is sequential.
 
     Kernel parameters:
         counts (chunks, 256): input and output of int64.
@@ -116,7 +116,7 @@ def make_move_kernel(digit_of: Callable[[Any, Any], Any], has_values: bool) -> C
     Kernel parameters:
         keys (n,): input, unsigned integers.
         values (n,): input (only with ``has_values``).
-        starts (chunks, 256): input of int64; used up.
+        starts (chunks, 256): input of int64; overwritten.
         keys_out (n,): output.
         values_out (n,): output (only with ``has_values``).
         chunk: elements in a chunk.

@@ -1,21 +1,22 @@
 """Prefix sums (scans) of arrays.
 
-A work-item owns consecutive elements, and works through them in vectors (the functions of runs in
-:mod:`dparray.kernels.combine`). Which kernel suits, is a question of the axis and of the device.
+A work-item owns consecutive elements, and processes them in vectors (the functions of runs in
+:mod:`dparray.kernels.combine`). The axis and the device decide which kernel fits.
 
 ``chained_scan`` is for long lines, and reads memory once. A work-item reduces a tile small enough
-to stay in its cache, waits for what the tiles before it combine to, hands on what they and its own
-do, and only then scans its tile. Tiles are taken in the order in which work-groups start, so the
-one that is waited for is always being worked on; this asks that work-groups which have started
-make progress independently of each other, as the threads of a CPU do. After S. Yan, G. Long and Y.
-Zhang, "StreamScan: Fast Scan Algorithms for GPUs without Global Barrier Synchronization" (2013).
+to stay in its cache, and waits for the result of the tiles before it. It passes on the result that
+includes its own tile, and only then scans the tile. Tiles are taken in the order in which
+work-groups start, so a tile that others wait for is always being processed. This requires that
+work-groups which have started make progress independently, as the threads of a CPU do. After S.
+Yan, G. Long and Y. Zhang, "StreamScan: Fast Scan Algorithms for GPUs without Global Barrier
+Synchronization" (2013).
 
-``line_scan`` is for lines that are many or short: a work-item scans whole ones. ``column_scan`` is
-for lines that lie across memory: a work-item adds rows of several neighboring lines to the rows
-of results before them, which still are in its cache.
+``line_scan`` is for many or short lines: a work-item scans whole lines. ``column_scan`` is for
+lines across memory: a work-item adds rows of several neighboring lines to the rows of results
+before them, which are still in its cache.
 
-None needs local memory or a barrier. (A scan in local memory with a barrier in each step runs
-at a third of this speed on CPUs.) Other devices have the kernels of :mod:`dparray.kernels.tiles`.
+None needs local memory or a barrier. (A scan in local memory with a barrier in each step runs at a
+third of this speed on CPUs.) Other devices have the kernels of :mod:`dparray.kernels.tiles`.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ __all__ = [
 
 @functools.cache
 def make_chain(combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Return a device function by which a tile waits for the carry before it and hands on its own.
+    """Return a device function with which a tile waits for its carry and passes on its own.
 
     Its parameters:
-        progress (tiles + 1,): int64, zeros at first: how many tiles are begun, and for each tile
-            whether its carry is there.
+        progress (tiles + 1,): int64, zeros at first: how many tiles have begun, and for each tile
+            whether its carry is available.
         carry (tiles,): memory: for each tile the result of it and all tiles before it.
         t: the tile's number, which is how many were begun before it.
         is_first: whether no tile comes before it.
@@ -70,20 +71,20 @@ def make_chain(combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 def make_chained_scan_kernel(
     op: str, chain: Callable[..., Any], dtype: type, inclusive: bool
 ) -> Callable[..., None]:
-    """Scan lines of an array tile by tile, each starting from what the one before it hands on.
+    """Scan lines of an array tile by tile, each starting from the carry of the one before it.
 
     Launch over ``NdRange(tiles of all lines, 1)``, on devices whose work-groups make progress
     independently.
 
     Args:
         op: the name of the operation.
-        chain: what :func:`make_chain` makes of its function, as a device function.
+        chain: the result of :func:`make_chain` for its function, as a device function.
         dtype: the NumPy scalar type to combine in.
         inclusive: whether ``out[i]`` includes ``x[i]``.
 
     Kernel parameters:
         x (lines * length,): input of any real dtype, one line after another.
-        progress, carry: as of :func:`make_chain`, for the tiles of all lines; ``carry`` of
+        progress, carry: as in :func:`make_chain`, for the tiles of all lines; ``carry`` of
             ``dtype``.
         out (lines * length,): output of ``dtype``; it may be ``x``.
         length: elements in a line.
@@ -121,7 +122,7 @@ def make_line_scan_kernel(op: str, dtype: type, inclusive: bool) -> Callable[...
     Launch over ``NdRange(items, local)`` with at least ``ceil(lines / share)`` items.
 
     Args:
-        op, dtype, inclusive: as of :func:`make_chained_scan_kernel`.
+        op, dtype, inclusive: as in :func:`make_chained_scan_kernel`.
 
     Kernel parameters:
         x (lines * length,): input of any real dtype, one line after another.
@@ -145,16 +146,16 @@ def make_line_scan_kernel(op: str, dtype: type, inclusive: bool) -> Callable[...
 
 @functools.cache
 def make_column_scan_kernel(op: str, dtype: type) -> Callable[..., None]:
-    """Scan lines across memory, the elements of one being ``width`` apart.
+    """Scan lines across memory, whose elements are ``width`` apart.
 
     ``out[i]`` includes ``x[i]``. Launch over ``NdRange((blocks, shares), (1, local))`` with at
     least ``ceil(width / share)`` shares.
 
     Args:
-        op, dtype: as of :func:`make_chained_scan_kernel`.
+        op, dtype: as in :func:`make_chained_scan_kernel`.
 
     Kernel parameters:
-        x (blocks * length * width,): input of any real dtype: of each block row after row.
+        x (blocks * length * width,): input of any real dtype: blocks of rows.
         out (blocks * length * width,): output of ``dtype``; it may be ``x``.
         length: elements in a line, at least 1: rows in a block.
         width: lines in a block.

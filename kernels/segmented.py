@@ -1,17 +1,17 @@
 """Reductions over segments of an array, and sparse matrix times vector.
 
-Segments have very different lengths, so the elements are dealt out evenly and not the segments:
-each work-item takes a chunk of elements, looks up by bisection the segment it starts in, and
-finishes all segments that end in its chunk. What belongs to a segment that began in an earlier
-chunk goes to a carry, and a last kernel of one item adds the few carries. This is the
-non-zero-split form of segmented sums, as in D. Merrill and M. Garland, "Merge-based Parallel
-Sparse Matrix-Vector Multiplication" (2016).
+Segments have very different lengths, so the elements are divided evenly and not the segments. Each
+work-item takes a chunk of elements, looks up by bisection the segment in which it starts, and
+finishes all segments that end in its chunk. Elements of a segment that began in an earlier chunk go
+to a carry, and a last kernel of one item adds the few carries. This is the non-zero-split form of
+segmented sums, as in D. Merrill and M. Garland, "Merge-based Parallel Sparse Matrix-Vector
+Multiplication" (2016).
 
 On a GPU a sub-group takes the chunk, so that its lanes read neighboring elements, and exchanges
 values for the results of segments; a sub-group for each segment adds the carries.
 
-Offsets that decrease or lie outside of the array give results without a meaning, but nothing
-outside of an array is read or written.
+Offsets that decrease or are out of bounds give meaningless results, but never accesses out of
+bounds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "make_segments_by_sub_groups_kernel",
 ]
 
-# Fewer elements than a vector has are combined one by one.
+# Chunks shorter than a vector are combined one by one.
 _SHORT = 16
 
 
@@ -144,7 +144,7 @@ def make_csr_matvec_kernel(find_segment: Callable[..., Any], dtype: type) -> Cal
 
     Kernel parameters:
         data (stored,): input, the stored elements row by row.
-        columns (stored,): input, integers, the column of each; one outside of ``x`` is taken for
+        columns (stored,): input, integers, the column of each; one out of bounds counts as
             the last.
         offsets (rows + 1,): input, integers: row r has the elements from ``offsets[r]`` on.
         x (matrix columns,): input.
@@ -236,7 +236,7 @@ def make_segments_by_sub_groups_kernel(
         dtype: the NumPy scalar type to combine in.
         has_columns: elements are multiplied by those of ``vector`` at ``columns``.
 
-    Kernel parameters: as of the kernels for a work-item above.
+    Kernel parameters: as in the kernels for a work-item above.
     """
     combine = op.combine
     nothing = identity(op.name, dtype)
@@ -295,7 +295,7 @@ def make_carry_by_sub_groups_kernel(
 
     Launch over ``NdRange(groups * local, local)`` with at least as many sub-groups as carries.
 
-    Kernel parameters: as of :func:`make_carry_kernel`.
+    Kernel parameters: as in :func:`make_carry_kernel`.
     """
     combine = op.combine
     nothing = identity(op.name, dtype)

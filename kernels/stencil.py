@@ -1,14 +1,13 @@
 """Stencils and convolutions over images, with the neighborhood of a tile in local memory.
 
 A work-group computes one tile of the result. It first copies the tile with its halo (the elements
-around it that the weights reach) to local memory, so that each element is read from global memory
-about once however many weights there are. The range is one-dimensional, one work-item for each
-column of a tile: CPU drivers vectorise kernels with barriers along one dimension only. Indices that
-cannot be negative are converted to ``uint64``, which frees them from Python's rule that -1 is the
-last element, and consecutive work-items then load consecutive elements with one instruction.
+around it that the weights reach) to local memory. So each element is read from global memory about
+once, whatever the number of weights. The range is one-dimensional, with one work-item for each
+column of a tile: CPU drivers vectorize kernels with barriers along one dimension only. Nonnegative
+indices are converted to ``uint64``, to which Python's rule that -1 is the last element does not
+apply. Consecutive work-items then load consecutive elements with one instruction.
 
-The method is the tiled convolution of V. Podlozhnyuk, "Image Convolution with CUDA"
-(2007).
+The method is the tiled convolution of V. Podlozhnyuk, "Image Convolution with CUDA" (2007).
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ __all__ = ["make_convolution_kernel", "make_separable_convolution_kernel"]
 def make_separable_convolution_kernel(radius: int) -> Callable[..., None]:
     """Weigh the ``2 * radius + 1`` neighbors along both axes of planes; edges are repeated.
 
-    Launch over ``NdRange(tiles * width, width)``, where a tile has ``width`` columns and as many
-    rows as ``rows`` leaves without the halo, and ``tiles`` cover every plane. Height and width of
-    the planes need not be multiples of a tile's.
+    Launch over ``NdRange(tiles * width, width)``, where a tile has ``width`` columns and the rows
+    of ``rows`` without the halo, and ``tiles`` cover every plane. Height and width of the planes
+    need not be multiples of a tile's.
 
     Kernel parameters:
         source (planes, height, width): input.
         weights (2 * radius + 1,): input of the same dtype; not flipped, so this is a correlation.
         target (planes, height, width): output; it must not be ``source``.
         tile (tile height + 2 * radius, tile width + 2 * radius): local, the tile with its halo.
-        rows (tile height + 2 * radius, tile width): local, the tile weighed along its rows.
+        rows (tile height + 2 * radius, tile width): local, the tile weighted along its rows.
     """
     reach = 2 * radius
 
@@ -58,7 +57,7 @@ def make_separable_convolution_kernel(radius: int) -> Callable[..., None]:
         top = (number // across % down) * tile_height
         plane = uint64(number // across // down)
 
-        # The edges of the image are repeated where the halo lies outside.
+        # The edges of the image are repeated where the halo is outside.
         within = left >= radius and left + tile_width + radius <= width
         for i in range(tile_height + reach):
             y = uint64(min(max(top - radius + i, 0), height - 1))
@@ -98,9 +97,8 @@ def make_convolution_kernel(
     """Weigh the neighbors of each element of a volume: any stencil of one to three dimensions.
 
     An image is a volume of depth 1, a signal one of depth and height 1. Launch over
-    ``NdRange(tiles * lanes, lanes)``, where the tiles have as many columns, rows and planes as
-    ``tile`` leaves without the halo, and cover the volume. No extent needs to be a multiple of
-    a tile's.
+    ``NdRange(tiles * lanes, lanes)``, where the tiles have the columns, rows and planes of ``tile``
+    without the halo, and cover the volume. No size needs to be a multiple of a tile's.
 
     Args:
         window: the shape of ``weights``, odd numbers. The loops over it are unrolled.
@@ -112,8 +110,8 @@ def make_convolution_kernel(
         weights (window): input; not flipped, so this is a correlation.
         target (depth, height, width): output; it must not be ``source``.
         tile (tile depth, height and width, each plus the window's minus 1): local memory. The
-            width of a tile is a multiple of the group's; a work-item computes every so many
-            columns.
+            width of a tile is a multiple of the group's; the columns of
+            a work-item are one group width apart.
     """
     window_depth, window_height, window_width = window
     before_z, before_y, before_x = (extent // 2 for extent in window)

@@ -1,11 +1,11 @@
 """Scans, compaction and counting for GPUs: tiles of a group, read by neighboring work-items.
 
 A group has a tile of consecutive elements, of which each of its work-items has a few, so that a
-sub-group reads one contiguous piece of memory. Lanes exchange values within their sub-group, in as
-many steps as its size has bits; one value of each sub-group goes through local memory. A scan is
-three launches: tiles are reduced, one group scans their results, and tiles are scanned from there
-(M. Harris, S. Sengupta and J. D. Owens, "Parallel Prefix Sum (Scan) with CUDA", 2007). The kernels
-ask for the size of their sub-groups, which the driver chooses.
+sub-group reads one contiguous chunk of memory. Lanes exchange values within their sub-group, in
+log2(size) steps. One value of each sub-group is exchanged through local memory. A scan is three
+launches: tiles are reduced, one group scans their results, and tiles are scanned from there (M.
+Harris, S. Sengupta and J. D. Owens, "Parallel Prefix Sum (Scan) with CUDA", 2007). The kernels
+query the size of their sub-groups, which the driver chooses.
 
 All are launched over ``NdRange(groups * local, local)``; ``local`` is a multiple of every size of a
 sub-group that the device has. ``scratch`` is local memory for a value of each sub-group.
@@ -38,7 +38,7 @@ __all__ = [
     "make_tile_total_kernel",
 ]
 
-#: The consecutive elements of a work-item in a tile.
+#: The number of consecutive elements of a work-item in a tile.
 ELEMENTS = 4
 
 
@@ -46,8 +46,8 @@ ELEMENTS = 4
 def make_group_scan(combine: Callable[[Any, Any], Any], dtype: type) -> Callable[..., Any]:
     """Return a device function that scans one value of each work-item of a group.
 
-    Its parameters: the item, the value, what changes nothing in a combination, and ``scratch``. It
-    returns what the values of the work-items before this one combine to, and what all do.
+    Its parameters are the item, the value, the operation's neutral element, and ``scratch``. It
+    returns the result for the work-items before this one, and the result for all.
     """
 
     def group_scan(nd_item: Any, value: Any, nothing: Any, scratch: Any) -> Any:
@@ -75,7 +75,7 @@ def make_group_scan(combine: Callable[[Any, Any], Any], dtype: type) -> Callable
         own = dtype(select_from_group(part, combined, max(lane - 1, 0)))
         if lane > 0:
             before = dtype(combine(before, own))
-        group_barrier(group, MemoryScope.WORK_GROUP)  # the scratch may be written again
+        group_barrier(group, MemoryScope.WORK_GROUP)  # the scratch memory may be written again
         return before, total
 
     return group_scan
@@ -90,7 +90,7 @@ def make_tile_total_kernel(
     Args:
         op: the name of the operation.
         combine: its function, as a device function.
-        scan: what :func:`make_group_scan` makes of it, as a device function.
+        scan: the result of :func:`make_group_scan` for it, as a device function.
         dtype: the NumPy scalar type to combine in.
 
     Kernel parameters:
@@ -116,11 +116,11 @@ def make_tile_total_kernel(
 def make_carry_kernel(
     op: str, combine: Callable[[Any, Any], Any], scan: Callable[..., Any], dtype: type
 ) -> Callable[..., None]:
-    """Scan the results of all tiles, with one group; arguments as of the others.
+    """Scan the results of all tiles, with one group; arguments as for the others.
 
     Kernel parameters:
         total (tiles,): input of ``dtype``.
-        carry (tiles + 1,): output of ``dtype``: what comes before each tile, and after the last.
+        carry (tiles + 1,): output of ``dtype``: the result before each tile, and that of all.
         scratch: see above.
         initial: a scalar that comes before the first tile.
     """
@@ -152,11 +152,11 @@ def make_tile_scan_kernel(
     dtype: type,
     inclusive: bool,
 ) -> Callable[..., None]:
-    """Scan each tile from what comes before it; arguments as of the others.
+    """Scan each tile, starting from its carry; arguments as for the others.
 
     Kernel parameters:
         x (n,): input of any real dtype.
-        carry (tiles + 1,): input, of :func:`make_carry_kernel`.
+        carry (tiles + 1,): input, the output of :func:`make_carry_kernel`.
         out (n,): output of ``dtype``; it may be ``x``.
         scratch: see above.
     """
@@ -180,10 +180,10 @@ def make_tile_scan_kernel(
 
 @functools.cache
 def make_tile_select_kernel(scan: Callable[..., Any]) -> Callable[..., None]:
-    """Write the selected elements of each tile behind those of the tiles before.
+    """Write the selected elements of each tile after those of the tiles before.
 
     Args:
-        scan: what :func:`make_group_scan` makes of the addition of int64, as a device function.
+        scan: the result of :func:`make_group_scan` for the addition of int64, as a device function.
 
     Kernel parameters:
         x (n,): input.
@@ -213,18 +213,18 @@ def make_tile_select_kernel(scan: Callable[..., Any]) -> Callable[..., None]:
 def make_local_count_kernel(bin_of: Callable[..., Any], is_local: bool) -> Callable[..., None]:
     """Count the elements in bins.
 
-    Work-items walk the input together, a range apart. Counts of a group meet in its local memory,
-    by atomic additions, and are added to the result once.
+    Work-items traverse the input together, with the size of the range as stride. A group adds its
+    counts in local memory, with atomic operations, and then adds them to the result once.
 
     Args:
-        bin_of: ``bin_of_integer`` or what ``make_bin_between_edges`` makes, as a device function.
+        bin_of: ``bin_of_integer`` or the result of ``make_bin_between_edges`` as a device function.
         is_local: whether the counts of a group are in local memory, or all in the result.
 
     Kernel parameters:
         x (n,): input, integers or reals; at most 2**31 - 1.
         out (bins,): output of int32, zeros at first.
         counts (bins,): local memory of int32; 1 element if not ``is_local``.
-        edges, scale, margin: as of ``make_histogram_kernel``; anything for integers.
+        edges, scale, margin: as in ``make_histogram_kernel``; ignored for integers.
     """
 
     def local_count(

@@ -1,11 +1,11 @@
-"""Random numbers of distributions that take a varying number of uniform ones: by rejection.
+"""Random numbers of distributions that consume a varying number of uniform ones, by rejection.
 
-Each element has a sequence of its own, a stream of Philox counters numbered by the element's
-index, and takes from it as many blocks as it needs. So an element does not depend on the others,
-on the range or on how the work is divided.
+Each element has its own sequence, a stream of Philox counters numbered by the element's index, and
+takes any number of blocks from it. So an element does not depend on the others, on the range or on
+the division of the work.
 
-Parameters are real vectors of one length with the output. A parameter outside its range gives NaN,
-or -1 where the output is an integer; the host refuses it before.
+Parameters are real vectors as long as the output. A parameter outside its range gives NaN, or -1 if
+the output is an integer; the host raises before.
 """
 
 from __future__ import annotations
@@ -64,18 +64,17 @@ def make_reals(block: Callable[..., Any], dtype: type) -> Callable[..., Any]:
 
 @functools.cache
 def make_log_poisson(dtype: type) -> Callable[..., Any]:
-    """Return a function that gives the logarithm of a Poisson probability: of k, where the mean is
-    given.
+    """Return a function for the logarithm of a Poisson probability: of k, for a given mean.
 
-    By Stirling's series from 8 on. The large terms, ``k * log(mean)``, ``mean`` and those of
-    the factorial, are joined so that nothing is lost in their differences (after C. Loader, "Fast
-    and Accurate Computation of Binomial Probabilities", 2000): the error is that of rounding
-    ``k - mean``, in single precision, too. Without the branches of a library's ``lgamma``, it
-    vectorises.
+    It uses Stirling's series for k of at least 8. The large terms, ``k * log(mean)``, ``mean`` and
+    those of the factorial, are joined so that nothing is lost in their differences (after C.
+    Loader, "Fast and Accurate Computation of Binomial Probabilities", 2000). The error is that of
+    rounding ``k - mean``, in single precision, too. Without the branches of a library's ``lgamma``,
+    it vectorizes.
 
-    Binomial probabilities are made of it: up to a factor that does not depend on k, that of k
-    from n is the product of the Poisson probabilities of k with the mean ``n * p`` and of
-    ``n - k`` with the mean ``n * (1 - p)``.
+    Binomial probabilities use it. Up to a factor that does not depend on k, the probability of k of
+    n is a product of two Poisson probabilities: of k with the mean ``n * p``, and of ``n - k`` with
+    the mean ``n * (1 - p)``.
     """
     zero, one, half, eight = (dtype(value) for value in (0, 1, 0.5, 8))
     constant = dtype(0.5 * math.log(2 * math.pi))
@@ -85,7 +84,7 @@ def make_log_poisson(dtype: type) -> Callable[..., Any]:
     def log_poisson(k: Any, mean: Any, log_mean: Any) -> Any:
         x = k + one
         product = one
-        over = half  # by how much x - 1/2 is more than k
+        over = half  # by how much x - 1/2 exceeds k
         while x < eight:
             product *= x
             x += one
@@ -96,19 +95,19 @@ def make_log_poisson(dtype: type) -> Callable[..., Any]:
         more = x - mean
         joined = more - (x - half) * math.log1p(more / mean) - over * log_mean - constant - tail
         found = joined + (math.log(product) if product > one else zero)
-        return found if mean > zero else zero  # of the only k there is
+        return found if mean > zero else zero  # the only possible k is 0
 
     return log_poisson
 
 
 @functools.cache
 def make_log_binomial(log_poisson: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that gives the logarithm of a binomial probability: of k from n.
+    """Return a function for the logarithm of a binomial probability: of k of n.
 
-    It takes the chance of one and that of none, which is 1 less the other.
+    It takes the probability of success and that of failure, which is 1 minus the other.
 
     Args:
-        log_poisson: what :func:`make_log_poisson` makes, as a device function.
+        log_poisson: the result of :func:`make_log_poisson`, as a device function.
     """
 
     def log_binomial(k: Any, n: Any, chance: Any, other: Any) -> Any:
@@ -121,16 +120,16 @@ def make_log_binomial(log_poisson: Callable[..., Any]) -> Callable[..., Any]:
 
 @functools.cache
 def make_gamma_kernel(reals: Callable[..., Any], dtype: type) -> Callable[..., None]:
-    """Logarithms of gamma variates of scale 1.
+    """Generate logarithms of gamma variates of scale 1.
 
-    G. Marsaglia and W. Tsang, "A Simple Method for Generating Gamma Variables" (2000); a shape
-    below 1 by theirs of one more, times a power of a uniform number, which the logarithm keeps
-    from vanishing.
+    G. Marsaglia and W. Tsang, "A Simple Method for Generating Gamma Variables" (2000); for a shape
+    below 1, their variate of shape + 1 times a power of a uniform number, which cannot underflow as
+    a logarithm.
 
     Launch over a ``Range`` of as many items as there are elements.
 
     Args:
-        reals: what :func:`make_reals` makes, as a device function.
+        reals: the result of :func:`make_reals`, as a device function.
         dtype: of the output and the parameters.
 
     Kernel parameters:
@@ -173,17 +172,17 @@ def make_gamma_kernel(reals: Callable[..., Any], dtype: type) -> Callable[..., N
 def make_poisson_kernel(
     reals: Callable[..., Any], log_poisson: Callable[..., Any], dtype: type
 ) -> Callable[..., None]:
-    """Poisson variates.
+    """Generate Poisson variates.
 
-    From a mean of 10 on W. Hormann, "The Transformed Rejection Method for Generating Poisson
-    Random Variables" (1993), algorithm PTRS; below it uniform numbers are multiplied until they
-    are less than ``exp(-mean)``.
+    For a mean of at least 10, see W. Hormann, "The Transformed Rejection Method for Generating
+    Poisson Random Variables" (1993), algorithm PTRS. For smaller means uniform numbers are
+    multiplied until they are less than ``exp(-mean)``.
 
     Launch over a ``Range`` of as many items as there are elements.
 
     Args:
-        reals: what :func:`make_reals` makes, as a device function.
-        log_poisson: what :func:`make_log_poisson` makes, as a device function.
+        reals: the result of :func:`make_reals`, as a device function.
+        log_poisson: the result of :func:`make_log_poisson`, as a device function.
         dtype: of the parameters.
 
     Kernel parameters:
@@ -243,16 +242,16 @@ def make_poisson_kernel(
 def make_binomial_kernel(
     reals: Callable[..., Any], log_poisson: Callable[..., Any], dtype: type
 ) -> Callable[..., None]:
-    """Binomial variates.
+    """Generate binomial variates.
 
-    From a mean of 10 on W. Hormann, "The Generation of Binomial Random Variates" (1993),
-    algorithm BTRS; below it the distribution's sum is searched from 0 on.
+    For a mean of at least 10, see W. Hormann, "The Generation of Binomial Random Variates" (1993),
+    algorithm BTRS. For smaller means the cumulative distribution is searched from 0 on.
 
     Launch over a ``Range`` of as many items as there are elements.
 
     Args:
-        reals: what :func:`make_reals` makes, as a device function.
-        log_poisson: what :func:`make_log_poisson` makes, as a device function.
+        reals: the result of :func:`make_reals`, as a device function.
+        log_poisson: the result of :func:`make_log_poisson`, as a device function.
         dtype: of the parameters.
 
     Kernel parameters:
@@ -321,13 +320,13 @@ def make_binomial_kernel(
 def make_hypergeometric_kernel(
     reals: Callable[..., Any], log_binomial: Callable[..., Any], dtype: type
 ) -> Callable[..., None]:
-    """Hypergeometric variates: the distribution's sum is searched from its mode to both sides.
+    """Generate hypergeometric variates by a search of the distribution from its mode.
 
     Launch over a ``Range`` of as many items as there are elements.
 
     Args:
-        reals: what :func:`make_reals` makes, as a device function.
-        log_binomial: what :func:`make_log_binomial` makes, as a device function.
+        reals: the result of :func:`make_reals`, as a device function.
+        log_binomial: the result of :func:`make_log_binomial`, as a device function.
         dtype: of the parameters.
 
     Kernel parameters:
@@ -349,7 +348,7 @@ def make_hypergeometric_kernel(
         if g >= zero and b >= zero and s >= zero and s <= g + b:
             mode = math.floor((s + one) * (g + one) / (g + b + two))
             mode = max(max(zero, s - b), min(mode, min(g, s)))
-            # Two binomial probabilities over a third, the same for every chance.
+            # Two binomial probabilities over a third, equal for every probability of success.
             whole = max(g + b, one)
             chance, other = s / whole, (g + b - s) / whole
             term = log_binomial(mode, g, chance, other)
@@ -371,7 +370,7 @@ def make_hypergeometric_kernel(
                     below -= one
                     u -= term_below
                     result = below
-            if u >= zero:  # what rounding has left over
+            if u >= zero:  # the remainder due to rounding
                 result = mode
         out[i] = int64(result)
 
@@ -380,14 +379,14 @@ def make_hypergeometric_kernel(
 
 @functools.cache
 def make_zipf_kernel(reals: Callable[..., Any], dtype: type) -> Callable[..., None]:
-    """Zipf variates.
+    """Generate Zipf variates.
 
     L. Devroye, "Non-Uniform Random Variate Generation" (1986), chapter X.6.
 
     Launch over a ``Range`` of as many items as there are elements.
 
     Args:
-        reals: what :func:`make_reals` makes, as a device function.
+        reals: the result of :func:`make_reals`, as a device function.
         dtype: of the parameters.
 
     Kernel parameters:
@@ -422,15 +421,15 @@ def make_zipf_kernel(reals: Callable[..., Any], dtype: type) -> Callable[..., No
 
 @functools.cache
 def make_vonmises_kernel(reals: Callable[..., Any], dtype: type) -> Callable[..., None]:
-    """Angles from -pi to pi of the von Mises distribution about 0.
+    """Generate angles from -pi to pi of the von Mises distribution about 0.
 
-    D. Best and N. Fisher, "Efficient Simulation of the von Mises Distribution" (1979); very
-    wide distributions are uniform, very narrow ones normal.
+    D. Best and N. Fisher, "Efficient Simulation of the von Mises Distribution" (1979); very wide
+    distributions are uniform, very narrow ones normal.
 
     Launch over a ``Range`` of as many items as there are elements.
 
     Args:
-        reals: what :func:`make_reals` makes, as a device function.
+        reals: the result of :func:`make_reals`, as a device function.
         dtype: of the output and the parameters.
 
     Kernel parameters:

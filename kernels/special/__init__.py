@@ -1,12 +1,12 @@
 """Special functions of one element: device functions that kernels call.
 
-Each family has a factory that makes its functions for one precision, and names its sources. The
-approximations were made for these intervals (`coefficients`); where a rounding error would be
+Each family has a factory that creates its functions for one precision, and names its sources. The
+approximations were computed for these intervals (`coefficients`). Where a rounding error would be
 multiplied, as in the exponent of a power, it is carried along as the sum of two floats (`pairs`; T.
-J. Dekker, "A Floating-Point Technique for Extending the Available Precision", 1971), so that the
-arithmetic must round each operation as it is written.
+J. Dekker, "A Floating-Point Technique for Extending the Available Precision", 1971). So each
+operation must be rounded as it is written.
 
-All computing is in the precision asked for: nothing here needs float64 where float32 is computed.
+All computations are in the requested precision: float32 functions never use float64.
 """
 
 from __future__ import annotations

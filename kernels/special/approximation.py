@@ -1,4 +1,4 @@
-"""Polynomials and quotients of `coefficients` as device functions of one precision."""
+"""Polynomials and rational functions of `coefficients` as device functions of one precision."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_from_text(text: str, names: dict[str, Any], device: Device) -> Callable
 
 
 def _nested(names: Sequence[str], variable: str) -> str:
-    """A polynomial by Horner's rule, its coefficients from the constant one on."""
+    """Return the text of Horner's rule for coefficients from the constant one on."""
     return f" + {variable} * (".join(names) + ")" * (len(names) - 1)
 
 
@@ -56,7 +56,7 @@ def make_approximation(dtype: type, name: str, device: Device) -> Any:
 
 
 def make_temme_sum(dtype: type, device: Device) -> Any:
-    """Return the double series of N. M. Temme's expansion: of powers of eta and of 1/a."""
+    """Return the double series of N. M. Temme's expansion, in powers of eta and of 1/a."""
     rows = TEMME["float64" if has_double_precision(dtype) else "float32"]
     names: dict[str, Any] = {}
     texts = []

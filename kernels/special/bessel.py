@@ -18,13 +18,13 @@ from dparray.kernels.special.approximation import (
 
 @functools.cache
 def make_bessel_functions(dtype: type, device: Device) -> Functions:
-    """Bessel functions of order 0 and 1: ``j``, ``y`` and the modified ``i``, ``k``.
+    """Return Bessel functions of order 0 and 1: ``j``, ``y`` and the modified ``i``, ``k``.
 
-    Those of the first two kinds are, below 8, an approximation times the distance from each of the
-    zeros there (as in Boost), above in Hankel's form with amplitudes approximated in ``1/x``
-    (Cephes; J. F. Hart et al., "Computer Approximations", 1968). Errors are small beside the
-    amplitude ``sqrt(2 / (pi x))``: near the zeros above 8 not beside the value. The modified ones
-    as power series below 7.75, and without their exponential factor above.
+    Below 8, ``j`` and ``y`` are an approximation times the distance from each of the zeros there
+    (as in Boost). Above, they use Hankel's form with amplitudes approximated in ``1/x`` (Cephes; J.
+    F. Hart et al., "Computer Approximations", 1968). Errors are small compared with the amplitude
+    ``sqrt(2 / (pi x))``, but not with the value near zeros above 8. The modified functions are
+    power series below 7.75, and computed without their exponential factor above.
     """
     zero, half, one, two = (dtype(value) for value in (0, 0.5, 1, 2))
     quarter, four, five, eight = (dtype(value) for value in (0.25, 4, 5, 8))
@@ -77,7 +77,7 @@ def make_bessel_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def i0_large(x: Any) -> Any:
-        """Without ``exp(x)``, above 7.75."""
+        """Return the function without ``exp(x)``, above 7.75."""
         return (i0_middle(x - twelve) if x < twenty else i0_inverse(one / x)) / math.sqrt(x)
 
     @device
@@ -130,7 +130,7 @@ def make_bessel_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def k0_scaled(x: Any) -> Any:
-        """Without ``exp(-x)``, above 1."""
+        """Return the function without ``exp(-x)``, above 1."""
         if x < two:
             return k0_middle(x - c15) / math.sqrt(x)
         return k0_large(one / x) / math.sqrt(x)

@@ -1,8 +1,8 @@
 """Coefficients of the approximations in :mod:`dparray.kernels.special`.
 
-`coefficients.json` is made by `tests/reference/special_coefficients.py`: interpolation in
-Chebyshev's nodes with mpmath, by polynomials or quotients of two, for single precision by shorter
-ones. In each table the first key is the precision.
+`tests/reference/special_coefficients.py` computes `coefficients.json` with mpmath: interpolation in
+Chebyshev nodes, by polynomials or quotients of two; single precision has shorter ones. In each
+table the first key is the precision.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def _as_tuples(value: Any) -> Any:
-    """JSON has lists; kernels refer to tuples, which are constants."""
+    """Convert the lists of JSON to tuples, which are constants in kernels."""
     if isinstance(value, dict):
         return {key: _as_tuples(each) for key, each in value.items()}
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value

@@ -1,6 +1,6 @@
 """Distribution functions of numbers and their inverses: device functions that kernels call.
 
-All by the incomplete gamma and beta functions of `dparray.kernels.special`.
+They are based on the incomplete gamma and beta functions of `dparray.kernels.special`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dparray.kernels.special.pairs import make_pair_functions
 
 @functools.cache
 def make_distribution_functions(dtype: type, device: Device) -> Functions:
-    """Distributions of counts, the gamma distribution, binomial coefficients, and inverses.
+    """Return distributions of counts, the gamma distribution, binomial coefficients, and inverses.
 
-    By the incomplete gamma and beta functions (M. Abramowitz and I. A. Stegun, "Handbook of
+    They use the incomplete gamma and beta functions (M. Abramowitz and I. A. Stegun, "Handbook of
     Mathematical Functions", 26.4.21, 26.5.24 to 26.5.28, 26.6.2 and 26.7.1). The inverses take the
     smaller of the two parts, so that they lose no digits near the ends.
     """
@@ -165,7 +165,7 @@ def make_distribution_functions(dtype: type, device: Device) -> Functions:
         u, v, sine = one + (n - k), one + k, zero
         is_reflected = n > -one and (k > n or k < zero)
         if is_reflected:
-            # With the whole difference of the two.
+            # Computed with the exact difference of the two.
             high, low = sum_of(k, -n) if k > n else (-k, zero)
             at = nearest(high)
             share = at * half

@@ -1,4 +1,4 @@
-"""Elementary functions with no loss of digits: exponentials, logarithms, entropies."""
+"""Elementary functions without loss of digits: exponentials, logarithms, entropies."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dparray.kernels.special.pairs import make_pair_functions
 
 @functools.cache
 def make_elementary_functions(dtype: type, device: Device) -> Functions:
-    """Functions made of exponentials and logarithms: logistic, entropies, Box and Cox, Huber.
+    """Return functions of exponentials and logarithms: logistic, entropies, Box-Cox, Huber.
 
-    Differences of logarithms are taken as one logarithm near 1; powers as powers.
+    Differences of logarithms are computed as one logarithm near 1, and powers as powers.
     """
     is_double = has_double_precision(dtype)
     zero, half, one, two, ten = (dtype(value) for value in (0, 0.5, 1, 2, 10))
@@ -106,7 +106,7 @@ def make_elementary_functions(dtype: type, device: Device) -> Functions:
             return nan
         if x > zero and y > zero:
             if x > eight * y or y > eight * x or x > most_of_pairs or x < least_of_pairs:
-                # Nothing is lost here, or pairs do not reach there.
+                # Nothing is lost here, or pairs are out of range.
                 return (x * (math.log(x) - math.log(y)) - x) + y
             h, rest = deviance(y, zero, x)
             return h + rest
@@ -135,7 +135,7 @@ def make_elementary_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def power_less_one(high: Any, low: Any, power: Any) -> Any:
-        """``((high + low)**power - 1) / power``, the base near 1 or the power small."""
+        """Return ``((high + low)**power - 1) / power``; the base is near 1 or the power small."""
         h, rest = logarithm(high, low)
         e = power * h
         if abs(e) < one:
@@ -180,7 +180,7 @@ def make_elementary_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def log_over(x: Any, power: Any) -> Any:
-        """``log1p(power * x) / power`` as a pair, where the product is neither near 0 nor 1."""
+        """Return ``log1p(power * x) / power`` as a pair; the product is neither near 0 nor 1."""
         ph, pl = product_of(power, x)
         h, rest = sum_of(one, ph)
         h, rest = logarithm(h, rest + pl)

@@ -20,11 +20,11 @@ from dparray.kernels.special.approximation import (
 def make_error_functions(dtype: type, device: Device) -> Functions:
     """Return the error function, its complement and inverses, and the normal distribution.
 
-    ``erfcx`` by a polynomial of ``(x - k) / (x + k)`` (M. M. Shepherd and J. G. Laframboise,
+    ``erfcx`` is a polynomial of ``(x - k) / (x + k)`` (M. M. Shepherd and J. G. Laframboise,
     "Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf", 1981); ``erfc`` and
-    ``ndtr`` are made of it, with the square in the exponent split in two parts as W. J. Cody does
-    ("Rational Chebyshev Approximations for the Error Function", 1969). The inverses as functions
-    of the logarithm of ``1 - x**2`` (M. Giles, "Approximating the erfinv Function", 2010).
+    ``ndtr`` use it, with the square in the exponent split in two parts as by W. J. Cody ("Rational
+    Chebyshev Approximations for the Error Function", 1969). The inverses are functions of the
+    logarithm of ``1 - x**2`` (M. Giles, "Approximating the erfinv Function", 2010).
     """
     is_double = has_double_precision(dtype)
     zero, half, one, two = (dtype(value) for value in (0, 0.5, 1, 2))
@@ -47,14 +47,14 @@ def make_error_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def scaled_tail(x: Any) -> Any:
-        """``erfcx`` of a number from 0 on."""
+        """Return ``erfcx`` of a nonnegative number."""
         if x > far:
             return root_pi / x
         return scaled((x - point) / (x + point)) / (one + two * x)
 
     @device
     def of_square(x: Any, scale: Any) -> Any:
-        """``exp(-scale * x**2)``, the scale a power of two."""
+        """Return ``exp(-scale * x**2)``; the scale is a power of two."""
         if abs(x) > overflows:
             return zero * x if x != x else zero
         c = splitter * x
@@ -76,7 +76,7 @@ def make_error_functions(dtype: type, device: Device) -> Functions:
             return scaled_tail(x)
         if -x > overflows:
             return inf
-        # Of the negative square: its two parts have the other sign.
+        # For the negative square, its two parts have the opposite sign.
         c = splitter * x
         high = c - (c - x)
         e = math.exp(high * high)
@@ -87,7 +87,7 @@ def make_error_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def scaled_normal(x: Any) -> Any:
-        """``erfcx(x / sqrt(2)) / 2``."""
+        """Return ``erfcx(x / sqrt(2)) / 2``."""
         return half * scaled_tail(x * root_half)
 
     @device
@@ -109,7 +109,7 @@ def make_error_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def over(w: Any) -> Any:
-        """Return the inverse error function of a number x over x, where ``w = -log(1 - x**2)``."""
+        """Return the inverse error function of x divided by x, where ``w = -log(1 - x**2)``."""
         if w < w0:
             return central(w - c0)
         s = math.sqrt(w)
@@ -145,7 +145,7 @@ def make_error_functions(dtype: type, device: Device) -> Functions:
         x = two * (p - half)
         if abs(x) < half:
             return root_two * x * over(-math.log1p(-x * x))
-        # 4 p (1 - p), in an order that does not vanish
+        # 4 p (1 - p), in an order that does not underflow
         return root_two * x * over(-math.log(p * ((one - p) / quarter)))
 
     return {

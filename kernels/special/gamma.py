@@ -23,12 +23,12 @@ from dparray.kernels.special.pairs import make_pair_functions
 def make_gamma_functions(dtype: type, device: Device) -> Functions:
     """Return the gamma function, its logarithm and the logarithm's derivative; beta.
 
-    Between 2 and 3 by an approximation, below 12 by recurrence to it, above by Stirling's series
-    with the power taken in two factors, as in Cephes (S. L. Moshier); below 0 by reflection. The
-    logarithm keeps its zeros at 1 and 2 as factors, the digamma function its zero, as in Boost.
-    Near the other zeros of the two, below 0, the error is small beside 1, not beside the value.
-    ``beta`` of large arguments by deviances (A. R. DiDonato and A. H. Morris, "Algorithm 708",
-    1992, use the same form).
+    Gamma uses an approximation between 2 and 3, recurrence to it below 12, and Stirling's series
+    above, with the power split into two factors as in Cephes (S. L. Moshier). Negative numbers use
+    reflection. The logarithm keeps its zeros at 1 and 2 as factors, the digamma function its zero,
+    as in Boost. Near the negative zeros of both, the error is small compared with 1, not with the
+    value. ``beta`` of large arguments uses deviances (A. R. DiDonato and A. H. Morris, "Algorithm
+    708", 1992, use the same form).
     """
     is_double = has_double_precision(dtype)
     zero, half, one, two, three = (dtype(value) for value in (0, 0.5, 1, 2, 3))
@@ -71,7 +71,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def of_large(x: Any) -> Any:
-        """Stirling's formula, without the last power."""
+        """Return Stirling's formula without the last power."""
         power = math.pow(x, half * x - quarter)
         return power, root_two_pi * math.exp(correction(x))
 
@@ -115,7 +115,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def lgamma1p(x: Any) -> Any:
-        """Of 1 + x, from -0.3 to 0.45 without rounding that sum."""
+        """Return the function of 1 + x, from -0.3 to 0.45, without rounding that sum."""
         return x * (x - one) * around_one(x)
 
     @device
@@ -154,7 +154,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
                 return -math.log(size)
             if size <= low - half:
                 return lgamma1p(x) - math.log(size)
-            # Below 1/2 in terms of 1 + x, which the logarithm has a zero at.
+            # Below 1/2 in terms of 1 + x, where the logarithm has a zero.
             positive = one - size if size < half else size
         found = gammaln_of_positive(positive)
         if x > zero:
@@ -241,7 +241,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def ratio(a: Any, b: Any) -> Any:
-        """``gamma(b) / gamma(a + b)`` without ``(a + b)**-a``, of a small and a large number."""
+        """Return ``gamma(b) / gamma(a + b)`` without ``(a + b)**-a``; a is small and b large."""
         nh, nl = sum_of(a, b)
         u = a - (b - half) * math.log1p(a / b)
         return math.exp(u + correction(b) - correction(nh)), nh, nl

@@ -1,4 +1,4 @@
-"""The beta function, the incomplete one, its inverse, and distributions by them."""
+"""The beta function, the incomplete beta function, its inverse, and distributions based on them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from dparray.kernels.special.pairs import make_pair_functions
 
 @functools.cache
 def make_beta_functions(dtype: type, device: Device) -> Functions:
-    """Return the beta function, the incomplete one, its inverse, and distributions by them.
+    """Return the beta function, the incomplete one, its inverse, and distributions.
 
-    By the power series where ``b * x`` is small, or that of the complement where ``a`` is, too,
-    else by the continued fraction of A. R. DiDonato and A. H. Morris ("Algorithm 708", 1992; DLMF
-    8.17.22), with the factor before it written with
-    deviances (C. Loader, 2000) where both parameters are large. The inverse by Newton's method for
-    the logarithm of the smaller part, within bounds.
+    They use the power series if ``b * x`` is small, or that of the complement if ``a`` is, too.
+    Otherwise they use the continued fraction of A. R. DiDonato and A. H. Morris ("Algorithm 708",
+    1992; DLMF 8.17.22). If both parameters are large, the factor before it is written with
+    deviances (C. Loader, 2000). The inverse uses Newton's method for the logarithm of the smaller
+    part, within bounds.
     """
     is_double = has_double_precision(dtype)
     zero, half, one, two = (dtype(value) for value in (0, 0.5, 1, 2))
@@ -71,7 +71,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
             elif s <= zero and nearest(s) == s:
                 return zero
             else:
-                # A loop, so that the logarithm of gamma is in the kernel once.
+                # A loop, so that the kernel contains the logarithm of gamma only once.
                 logarithm, sign, turn = zero, one, zero
                 while turn <= two:
                     x = a if turn == zero else b if turn == one else s
@@ -91,7 +91,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def density(a: Any, b: Any, x: Any, xl: Any, y: Any, yl: Any) -> Any:
-        """``x**a * y**b / beta(a, b)``, where ``y = 1 - x``; both with the rest of their value."""
+        """Return ``x**a * y**b / beta(a, b)`` with ``y = 1 - x``; both have a second part."""
         if a >= large and b >= large:
             nh, nl = sum_of(a, b)
             uh, ul = product_of(nh, x)
@@ -104,7 +104,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
             factor = math.exp(correction(nh) - correction(a) - correction(b))
             scale = a / nh * b
             return exponential(h, rest + dl + el) * (math.sqrt(scale) / root_two_pi) * factor
-        # A smaller and a larger parameter, so that each formula is in the kernel once.
+        # A smaller and a larger parameter, so that the kernel contains each formula only once.
         is_ordered = a < b
         c, u, ul = (a, x, xl) if is_ordered else (b, y, yl)
         d, v, vl = (b, y, yl) if is_ordered else (a, x, xl)
@@ -178,11 +178,10 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def whole(a: Any, b: Any, x: Any, xl: Any, y: Any, yl: Any) -> Any:
-        """Return the lower and the upper part for positive numbers, ``x + y`` being 1, and the
-        density.
+        """Return the lower and the upper part and the density for positive numbers; y is 1 - x.
 
-        A second turn of the loop computes the other part, where the first is nearly everything:
-        each formula is in the kernel once, which compilers of GPUs need to end in seconds.
+        A second turn of the loop computes the other part if the first is almost 1. So the kernel
+        contains each formula only once, and GPU compilers finish within seconds.
         """
         factor = density(a, b, x, xl, y, yl)
         is_below_mean = x * (a + b) <= a
@@ -263,7 +262,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def start(a: Any, b: Any, p: Any) -> Any:
-        """Return about where the lower part is p; not above 1/2."""
+        """Return an estimate of the point where the lower part is p; at most 1/2."""
         x = math.exp((math.log(p) + math.log(a) + betaln_of_positive(a, b)) / a)
         mean = a / (a + b)
         if not x < mean:
@@ -272,7 +271,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def point(a: Any, b: Any, p: Any, q: Any) -> Any:
-        """Where the lower part is p and the upper q, and its distance from 1."""
+        """Return the point where the lower part is p and the upper q, and its distance from 1."""
         if p == zero or q == zero:
             return (zero, one) if p == zero else (one, zero)
         is_low = True
@@ -281,7 +280,8 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
         while turns < most_turns:
             y, yl = sum_of(one, -x)
             under, above, slope = whole(a, b, x, zero, y, yl)
-            if turns == zero:  # which half it is in; the numbers of that half's end from here on
+            # choose the half of the interval; from here on numbers are relative to its end
+            if turns == zero:
                 is_low = under >= p
                 if not is_low:
                     a, b, p, q = b, a, q, p
@@ -353,7 +353,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
         if t == zero:
             return half
         if df > many:
-            return ndtr(t)  # what it tends to
+            return ndtr(t)  # the limit
         s, sl = product_of(t, t)
         if s > far:
             x, xl, y, yl = df / t / t, zero, one, zero

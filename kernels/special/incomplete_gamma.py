@@ -1,4 +1,4 @@
-"""The incomplete gamma functions, their inverses, and distributions by them."""
+"""The incomplete gamma functions, their inverses, and distributions based on them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from dparray.kernels.special.pairs import make_pair_functions
 
 @functools.cache
 def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
-    """Return the incomplete gamma functions, regularised, their inverses, and distributions by
-    them.
+    """Return the regularized incomplete gamma functions, their inverses, and distributions.
 
-    Where ``a`` is large and ``x`` near it, N. M. Temme's uniform expansion ("The Asymptotic
-    Expansion of the Incomplete Gamma Functions", 1979); else the power series below ``a`` and
-    Legendre's continued fraction above, and for small ``a`` and ``x`` the series of the complement
-    (A. R. DiDonato and A. H. Morris, "Computation of the Incomplete Gamma Function Ratios and
-    their Inverse", 1986). The inverses by Newton's method for the logarithm of the smaller one.
+    If ``a`` is large and ``x`` near it, they use N. M. Temme's uniform expansion ("The Asymptotic
+    Expansion of the Incomplete Gamma Functions", 1979). Otherwise they use the power series below
+    ``a``, Legendre's continued fraction above, and the series of the complement for small ``a`` and
+    ``x`` (A. R. DiDonato and A. H. Morris, "Computation of the Incomplete Gamma Function Ratios and
+    their Inverse", 1986). The inverses use Newton's method for the logarithm of the smaller one.
     """
     is_double = has_double_precision(dtype)
     zero, half, one, two, nine = (dtype(value) for value in (0, 0.5, 1, 2, 9))
@@ -54,7 +53,7 @@ def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def density(a: Any, x: Any) -> Any:
-        """``x**a * exp(-x) / gamma(a + 1)``."""
+        """Return ``x**a * exp(-x) / gamma(a + 1)``."""
         if a >= large:
             h, rest = deviance(x, zero, a)
             return exponential(h, rest) / (root_two_pi * math.sqrt(a)) * math.exp(-correction(a))
@@ -79,7 +78,7 @@ def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def fraction(a: Any, x: Any) -> Any:
-        """Legendre's, summed from its first term on, as J. Steed does."""
+        """Return Legendre's continued fraction, summed from its first term on as by J. Steed."""
         b = x + one - a
         d = one / b
         term = d

@@ -1,4 +1,4 @@
-"""Sums, products and logarithms carried as the sum of two floats."""
+"""Sums, products and logarithms represented as the sum of two floats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dparray.kernels.special.approximation import (
 
 @functools.cache
 def make_pair_functions(dtype: type, device: Device) -> Functions:
-    """Sums, products and logarithms as the sum of two floats, the second a correction.
+    """Return functions whose results are sums of two floats; the second is a correction.
 
     ``sum_of(a, b)``, ``product_of(a, b)``: exact (D. E. Knuth; T. J. Dekker, 1971).
     ``logarithm(x, more)``: of ``x + more``, by the series of the inverse hyperbolic tangent.

@@ -21,10 +21,10 @@ from dparray.kernels.special.pairs import make_pair_functions
 
 @functools.cache
 def make_zeta_functions(dtype: type, device: Device) -> Functions:
-    """Hurwitz's and Riemann's zeta functions and the polygamma functions.
+    """Return Hurwitz's and Riemann's zeta functions and the polygamma functions.
 
-    By the summation formula of Euler and Maclaurin, as in Cephes, with the number of terms grown
-    with ``s``; below 0 by Riemann's functional equation.
+    They use the Euler-Maclaurin formula, as in Cephes, with a number of terms that grows with
+    ``s``. Below 0 they use Riemann's functional equation.
     """
     is_double = has_double_precision(dtype)
     zero, half, one, two = (dtype(value) for value in (0, 0.5, 1, 2))
@@ -36,10 +36,10 @@ def make_zeta_functions(dtype: type, device: Device) -> Functions:
     whole = dtype(2.0**52 if is_double else 2.0**23)
     far = dtype(-1e5)
     many = dtype(300 if is_double else 80)
-    # 2 pi and 2 pi e, and what their rounded values lack
+    # 2 pi and 2 pi e, and the errors of their rounded values
     two_pi = dtype(2 * math.pi)
     two_pi_rest = dtype(2.4492935982947064e-16 if is_double else 2 * math.pi - float(two_pi))
-    rounded = 17.079468445347135  # the float next to it; the product of floats is another one
+    rounded = 17.079468445347135  # the float next to it, because the product of floats differs
     two_pi_e = dtype(rounded)
     two_pi_e_rest = dtype(-1.3547630581004848e-15 if is_double else rounded - float(two_pi_e))
     gamma = make_gamma_functions(dtype, device)
@@ -64,7 +64,7 @@ def make_zeta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def sum_from(s: Any, less: Any, q: Any) -> Any:
-        """Hurwitz's function of s; ``less`` is ``s - 1``."""
+        """Return Hurwitz's function of s; ``less`` is ``s - 1``."""
         enough = nine + quarter * s
         total = math.pow(q, -s)
         a = q
@@ -74,7 +74,7 @@ def make_zeta_functions(dtype: type, device: Device) -> Functions:
             a = a + one
             term = math.pow(a, -s)
             total = total + term
-            # Both may be 0, and the sum not a number: all terms after it change nothing.
+            # Both may be 0, and the sum may be NaN: all later terms change nothing.
             if a > zero and not abs(term) > epsilon * abs(total):
                 return total
         power = math.pow(a, -s)

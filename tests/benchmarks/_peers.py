@@ -1,7 +1,7 @@
 """The expressions of ``fusion`` in numexpr (if installed) and Numba; and the memory bandwidth.
 
-Each function returns candidates by name: ``numexpr``, ``numba`` (fresh output) and ``numba into
-out`` (preallocated output). Numba's functions are compiled when they are created.
+Each function returns candidates by name: ``numexpr``, ``numba`` (fresh output) and
+``numba into out`` (preallocated output). Numba's functions are compiled when they are created.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Ill-formed programs raise: at creation if the text shows the error, otherwise at the call.
 
 In addition to a table, valid programs are mutated: each raises a dparray error, or becomes a
-function that agrees with the slow interpreter. ``python test_ill_formed_tile_programs.py FIRST
-LAST`` tries more of them.
+function that agrees with the slow interpreter.
+``python test_ill_formed_tile_programs.py FIRST LAST`` tries more of them.
 """
 
 from __future__ import annotations
