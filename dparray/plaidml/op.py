@@ -20,8 +20,9 @@ from dparray.plaidml.windowed import (
 
 __all__ = ["abs", "argmax", "binary_crossentropy", "cast", "ceiling", "clip", "clip_max"]
 __all__ += ["clip_min", "concatenate", "cos", "cumulative_sum", "dot", "elu", "equal", "exp"]
-__all__ += ["expand_dims", "flatten", "floor", "gather", "gemm", "hard_sigmoid", "identity"]
-__all__ += ["log", "log_softmax", "matmul", "max_reduce", "maximum", "mean", "min_reduce"]
+__all__ += ["equal_argmax", "expand_dims", "flatten", "floor", "gather", "gemm"]
+__all__ += ["hard_sigmoid", "identity", "log", "log_softmax", "matmul", "max_reduce", "maximum"]
+__all__ += ["mean", "min_reduce"]
 __all__ += ["minimum", "not_equal", "pow", "prod", "relu", "reshape", "sigmoid", "sin"]
 __all__ += ["slice_tensor", "softmax", "sqrt", "square", "squeeze", "summation", "tanh"]
 __all__ += ["transpose", "unsqueeze", "variance"]
@@ -228,6 +229,11 @@ def argmax(x: Any, axis: int = -1) -> Value:
         Shape(DType.INT32, tuple(_without(x.shape.dims, [at]))),
         "argmax",
     )
+
+
+def equal_argmax(lhs: Any, rhs: Any) -> Value:
+    """Return whether two values have their maxima at the same positions of the last axis."""
+    return equal(argmax(lhs), argmax(rhs))
 
 
 def softmax(x: Any, axis: int | None = None) -> Value:

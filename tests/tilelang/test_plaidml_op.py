@@ -151,11 +151,8 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[np.ndarray], Any]] = {
     "dot of vectors": (op.dot, [A[0], B[0]], A[0] @ B[0]),
     "dot of many": (op.dot, [CUBE, SQUARE], CUBE @ SQUARE),
     "elu": (op.elu, [A], np.where(A < 0, np.expm1(A), A)),
-    "equal of positions": (
-        lambda x, y: op.equal(op.argmax(x), op.argmax(y)),
-        [A, B],
-        A.argmax(-1) == B.argmax(-1),
-    ),
+    "equal_argmax": (op.equal_argmax, [A, B], A.argmax(-1) == B.argmax(-1)),
+    "equal_argmax of one value": (op.equal_argmax, [A, A * 2], np.full(A.shape[:-1], True)),
     "exp": (op.exp, [A], np.exp(A)),
     "expand_dims": (op.expand_dims, [A], A[..., None]),
     "flatten": (op.flatten, [CUBE], CUBE.reshape(2, 12)),
