@@ -41,6 +41,7 @@ _FIRST, _LAST = 20, 20  # the work-items that are compared with plain Python
 _ROWS = 4  # of the output: the values of variables at the end of the kernel
 _VARIABLES = ("a", "b", "c", "d")
 _NARROW = ("np.int8", "np.int16", "np.int32", "np.uint8", "np.uint16", "np.uint32")
+_REALS = ("f", "g")
 _SIMULATE = importlib.import_module("dparray._simulator.simulate")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 _SHIFTS = ("lshift", "rshift")
@@ -54,7 +55,8 @@ class Case(NamedTuple):
         index_space: the range.
         counts: an array of loop counts, one number for each work-item.
         values: another array of numbers.
-        local: the length of the local memory of a group, or 0 without groups.
+        local: the length of the local memory of a group, or 0 where there are no groups.
+        has_reals: it has variables of floats, too, and an array for them.
     """
 
     text: str
@@ -62,6 +64,7 @@ class Case(NamedTuple):
     counts: np.ndarray
     values: np.ndarray
     local: int
+    has_reals: bool = False
 
 
 class _Writer:
@@ -69,6 +72,7 @@ class _Writer:
 
     Attributes:
         is_plain: every number is an int64, and there are no groups.
+        total: how many work-items there are.
     """
 
     def __init__(self, seed: int, types: Sequence[str]) -> None:
@@ -85,6 +89,7 @@ class _Writer:
         self.readable = [*_VARIABLES, "m", "v", "i"]
         self.made = 0
         self.has_private = False
+        self.total = 0
         self.result = "return"  # how the program ends early
 
     def pick(self, options: Sequence[Any]) -> Any:
@@ -342,6 +347,68 @@ class _Writer:
         return lines
 
 
+class _WideWriter(_Writer):
+    """Writes programs without groups that have floats, memory in loops and narrow counters, too."""
+
+    def __init__(self, seed: int, types: Sequence[str]) -> None:
+        super().__init__(seed, types)
+        self.is_grouped = False
+
+    @property
+    def has_arguments(self) -> bool:
+        """Whether the kernel's own arguments and floats can be used: not in device functions."""
+        return self.result == "return"
+
+    def condition(self) -> str:
+        if self.has_arguments and self.chance(0.2):
+            other = self.pick((*_REALS, "0.0", "100.0"))
+            return f"{self.pick(_REALS)} {self.pick(('<', '<=', '>', '>='))} {other}"
+        return super().condition()
+
+    def step(self, depth: int) -> None:
+        kind = self.random.randrange(10) if self.has_arguments else 0
+        one, other = self.random.sample(_REALS, 2)
+        if kind < 4:
+            super().step(depth)
+        elif kind < 8:
+            text = self.pick(
+                (
+                    f"{one} = {one} + np.float64({self.atom()})",
+                    f"{one}, {other} = {other}, {one} + {other}",
+                    f"{one} = {one} * 0.5 + {other}",
+                    f"{one} = {other} * 1.25 - {one}",
+                    f"{one} = {one} if {one} > {other} else {other}",
+                    f"{one}, {other} = {other}, {one}",
+                )
+            )
+            self.line(depth, text)
+        elif kind == 8:
+            row, order = self.random.randrange(_ROWS), self.pick(("=", "+=", "+="))
+            self.line(depth, f"out[{row}, i] {order} {self.value(1)}")
+        else:
+            array = self.pick(("n", "x"))
+            place = f"(({self.value(0)}) & 15) % {self.total}"
+            self.assign(depth, self.pick(_VARIABLES), f"{array}[{place}]")
+
+    def loop(self, depth: int, loops: int, *, uniform: bool) -> None:
+        start, name = len(self.lines), f"k{self.made + 1}"
+        super().loop(depth, loops, uniform=uniform)
+        first = self.lines[start].strip()
+        if self.is_plain or self.chance(0.6) or not first.startswith(f"{name} = "):
+            return
+        goes_down = "0" not in first.split(" = ")[1]
+        kind = self.pick(_NARROW[:3] if goes_down else (*_NARROW, "np.uint64"))
+        for at, line in enumerate(self.lines[start:], start):
+            if line.strip() == first:
+                value = first.split(" = ")[1].removeprefix("np.int64")
+                self.lines[at] = line.replace(first, f"{name} = {kind}({value})")
+            elif line.strip().startswith((f"{name} += ", f"{name} -= ")):
+                changed = line.strip().replace("= ", "").split(" ", 1)[1]
+                self.lines[at] = line.replace(
+                    line.strip(), f"{name} = {kind}({name} {changed[0]} {changed[1:]})"
+                )
+
+
 def _sizes(writer: _Writer, seed: int) -> tuple[Any, int, int]:
     """Return the range, its number of work-items, and the number of work-items of a group."""
     last = seed % 64 + 1 + writer.pick((0, 0, 0, 64))
@@ -356,21 +423,24 @@ def _sizes(writer: _Writer, seed: int) -> tuple[Any, int, int]:
     return dp.NdRange(size, local), int(np.prod(size)), int(np.prod(local))
 
 
-def make_case(seed: int, *, with_uint64: bool = True) -> Case:
-    """Return the program of a seed.
+def make_case(seed: int, *, with_uint64: bool = True, is_wide: bool = False) -> Case:
+    """The program of a seed.
 
     Args:
         seed: a number.
-        with_uint64: whether there are uint64 variables and arrays, too.
+        with_uint64: there are uint64 variables and arrays, too.
+        is_wide: without groups; with floats, memory in loops and narrow counters, too.
     """
     types = (*_NARROW, "np.uint64") if with_uint64 else _NARROW
-    writer = _Writer(seed, types)
+    writer = (_WideWriter if is_wide else _Writer)(seed, types)
     index_space, total, group = _sizes(writer, seed)
+    writer.total = total
     head = ["import numpy as np", "import dparray as dp", ""]
     for at in range(writer.random.randint(0, 2)):
         head += writer.function(at)
     writer.line(0, "@dp.kernel")
-    writer.line(0, f"def program(item, n, x, out{', local' if group else ''}):")
+    more = ", local" * bool(group) + ", real" * is_wide
+    writer.line(0, f"def program(item, n, x, out{more}):")
     writer.line(1, f"i = item.{'get_global_linear_id' if group else 'get_linear_id'}()")
     if group:
         writer.line(1, "group, sub_group = item.get_group(), item.get_sub_group()")
@@ -380,6 +450,8 @@ def make_case(seed: int, *, with_uint64: bool = True) -> Case:
     writer.line(1, "v = x[i]")
     for at, name in enumerate(_VARIABLES):
         writer.assign(1, name, writer.pick((str(at), "v", "i", "m")))
+    if is_wide:
+        writer.line(1, "f, g = np.float64(v), np.float64(m) * 0.75")
     if writer.chance(0.3):
         writer.has_private = True
         writer.line(1, "p = dp.PrivateArray(4, np.int64, True)")
@@ -390,16 +462,18 @@ def make_case(seed: int, *, with_uint64: bool = True) -> Case:
         writer.leave(2)
     writer.block(1, 2, in_loop="", uniform=bool(group))
     for row, name in enumerate(_VARIABLES):
-        writer.line(1, f"out[{row}, i] = {name}")
+        writer.line(1, f"out[{row}, i] {'+=' if is_wide else '='} {name}")
     if group:
         writer.line(1, f"out[{_ROWS}, i] = sub_group.get_max_local_range()")
+    if is_wide:
+        writer.line(1, "real[0, i], real[1, i] = f, g")
     numbers = np.random.default_rng(seed)
     most = writer.pick((4, 12, 30))
     counts = numbers.integers(-1, most, total).astype("int64")
     dtype = "int64" if writer.is_plain else writer.pick(types)[3:]
     values = numbers.integers(0, 50, total).astype(dtype)
     text = "\n".join([*head, *writer.lines, ""])
-    return Case(text, index_space, counts, values, group)
+    return Case(text, index_space, counts, values, group, is_wide)
 
 
 # --- plain Python ---------------------------------------------------------------------------------
@@ -500,7 +574,7 @@ def _conversion(dtype: str) -> Callable[[int], Whole]:
     return lambda value: int.__new__(kind, value) if least <= value <= most else Whole(value, dtype)
 
 
-_INTEGER_TYPES = SimpleNamespace(**{dtype: _conversion(dtype) for dtype in _KINDS})
+_TYPES = SimpleNamespace(float64=float, **{dtype: _conversion(dtype) for dtype in _KINDS})
 
 
 class _Item(NamedTuple):
@@ -526,8 +600,8 @@ class _Numbers:
         self.values[at] = Whole(value, self.dtype)
 
 
-def _computed_plainly(case: Case, numbers: Iterable[int]) -> np.ndarray:
-    """The output of a program without groups, whose kernel function is run as it is.
+def _computed_plainly(case: Case, numbers: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
+    """The outputs of a program without groups, whose kernel function is run as it is.
 
     Args:
         case: the program.
@@ -543,17 +617,18 @@ def _computed_plainly(case: Case, numbers: Iterable[int]) -> np.ndarray:
     tree = ast.fix_missing_locations(literals.visit(ast.parse(text)))
     scope: dict[str, Any] = {
         "dp": _Stub,
-        "np": _INTEGER_TYPES,
+        "np": _TYPES,
         "min": _least,
         "range": _whole_range,
         **literals.names,
     }
     exec(compile(tree, "<plain program>", "exec"), scope)
     out = np.zeros((_ROWS, case.counts.size), "int64")
+    real = np.zeros((len(_REALS), case.counts.size))
+    arguments = [*map(_Numbers, (case.counts, case.values, out)), *[real] * case.has_reals]
     for number in numbers:
-        item = _Item(number)
-        scope["program"](item, _Numbers(case.counts), _Numbers(case.values), _Numbers(out))
-    return out
+        scope["program"](_Item(number), *arguments)
+    return out, real
 
 
 def _compared(case: Case) -> list[int]:
@@ -575,26 +650,28 @@ def compare(case: Case, queue: Any = None) -> None:
     local = [dp.LocalAccessor(case.local, np.int64)] if case.local else []
     shape = (_ROWS + 1, case.counts.size)  # the last row: the lengths of sub-groups
     found = dp.zeros(shape, dtype="int64", sycl_queue=queue)
+    real = dp.zeros((len(_REALS), case.counts.size), dtype="float64", sycl_queue=queue)
     given = [dp.asarray(one, sycl_queue=queue) for one in (case.counts, case.values)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dp.exceptions.KernelTypeWarning)
-        dp.call_kernel(kernel, case.index_space, *given, found, *local)
+        arguments = (*given, found, *local, *[real] * case.has_reals)
+        dp.call_kernel(kernel, case.index_space, *arguments)
     for compiled in kernel._kernels.values():
         assert not faults(compiled.spirv)
     given_rows = found.asnumpy()
     if case.local:
         wanted = np.zeros(shape, "int64")
-        arguments = (case.counts, case.values, wanted, *local)
         length = int(given_rows[_ROWS].max())
         untyped = mock.patch.object(_SIMULATE, "types_of", return_value=inferred.Types())
         with untyped, np.errstate(all="ignore"):
+            arguments = (case.counts, case.values, wanted, *local)
             dp.simulate(kernel, case.index_space, *arguments, sub_group_size=length)
-        compared: Any = slice(None)
-    else:
-        compared = _compared(case)
-        wanted = _computed_plainly(case, compared)
-    found_rows, wanted_rows = (each[:_ROWS, compared] for each in (given_rows, wanted))
-    np.testing.assert_array_equal(found_rows, wanted_rows, err_msg=f"{case.index_space}")
+        np.testing.assert_array_equal(given_rows[:_ROWS], wanted[:_ROWS], f"{case.index_space}")
+        return
+    items = _compared(case)
+    whole, reals = _computed_plainly(case, items)
+    for one, other in ((given_rows[:_ROWS], whole), (real.asnumpy(), reals)):
+        np.testing.assert_array_equal(one[:, items], other[:, items], f"{case.index_space}")
 
 
 if __name__ == "__main__":

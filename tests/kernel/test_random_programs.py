@@ -79,7 +79,7 @@ def test_a_program_that_differs_is_found(is_grouped: bool, monkeypatch: pytest.M
         monkeypatch.setattr(dp, "simulate", lambda *arguments, **named: None)
     else:
         wanted = random_programs._computed_plainly(case, range(case.counts.size))
-        wanted[-1, -1] += 1
+        wanted[0][-1, -1] += 1
         monkeypatch.setattr(random_programs, "_computed_plainly", lambda case, numbers: wanted)
     with pytest.raises(AssertionError, match="Range"):
         compare(case)

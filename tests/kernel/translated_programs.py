@@ -68,8 +68,12 @@ class _Program(translation._Function):
             assert isinstance(statement.value, ast.Tuple)
             values = [self._expression(each) for each in statement.value.elts]
             for each, value in zip(target.elts, values, strict=True):
-                assert isinstance(each, ast.Name)
-                self._assign(each.id, value)
+                if isinstance(each, ast.Name):
+                    self._assign(each.id, value)
+                else:
+                    assert isinstance(each, ast.Subscript)
+                    array, pointer = self._element(each)
+                    self.store(self.to(value, array.kind), pointer, array)
         elif isinstance(target, ast.Name) and ast.unparse(statement.value).startswith("dp.Private"):
             pointer = f"%{self.label('private.')}"
             self.allocated.append(f"  {pointer} = alloca [4 x i64]")
@@ -92,7 +96,7 @@ class _Program(translation._Function):
             return
         assert isinstance(statement.target, ast.Subscript)
         array, pointer = self._element(statement.target)
-        old = Value(self.emit(f"load i64, ptr {pointer}"), INT64)
+        old = Value(self.emit(f"load i64, {POINTER.format(array.space)} {pointer}"), INT64)
         added = self.to(self._expression(statement.value), INT64)
         self.store(self.value(f"add i64 {old.text}, {added.text}", INT64), pointer, array)
 
@@ -194,14 +198,6 @@ class _Program(translation._Function):
         a, b = self.to(none, kind), self.to(value, kind)
         return self.value(f"sub {kind.llvm} {a.text}, {b.text}", kind)
 
-    def _ifexp_expression(self, node: ast.IfExp) -> Value:
-        condition = self.truth(self._expression(node.test))
-        return self._chosen(
-            condition,
-            lambda: self.to(self._expression(node.body), INT64),
-            lambda: self.to(self._expression(node.orelse), INT64),
-        )
-
     def _method(self, called: ast.Attribute, node: ast.Call) -> Any:
         if isinstance(called.value, ast.Name) and called.value.id == "np":
             return self.to(self._expression(*node.args), KINDS[called.attr])
@@ -281,6 +277,11 @@ def without_numba(case: Case) -> Iterator[list[str]]:
 def make_ungrouped_case(seed: int) -> Case:
     """The program of the first seed without groups, from ten times this seed."""
     return next(case for case in map(make_case, range(10 * seed, 10 * seed + 10)) if not case.local)
+
+
+def make_wide_case(seed: int) -> Case:
+    """The program of a seed that has floats, memory in loops and narrow counters, too."""
+    return make_case(seed, is_wide=True)
 
 
 def compare(case: Case, queue: Any = None) -> None:
