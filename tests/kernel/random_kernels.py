@@ -37,7 +37,7 @@ _GROUPED = ((6,), (16,), (20,), (4, 3), (2, 8), (2, 3, 2))
 _GROUPS = (1, 2, 3)
 _IN_A_PROCESS = 250
 _IS_CHILD = "DPARRAY_TEST_RANDOM_CHILD"
-_SECONDS_OF_A_KERNEL = 120  # of CPU time: a loaded machine ends no process
+_SECONDS_OF_A_KERNEL = 120  # of CPU time, so that a loaded machine ends no process
 _PLAIN = ((1,), (17,), (40,), (5, 6), (3, 2, 4))
 
 
@@ -419,8 +419,8 @@ def compare_seeds(make: Callable[[int], Any], compare: Callable[[Any], None]) ->
 
 
 def _compare_here(make: Callable[[int], Any], compare: Callable[[Any], None], seeds: range) -> None:
-    """Compare kernels, with a line ``SEED ok`` or ``SEED wrong`` for each on standard output."""
-    faulthandler.register(signal.SIGXCPU, chain=True)  # shows where it is, and the process ends
+    """Compare kernels; print a line ``SEED ok`` or ``SEED wrong`` for each to standard output."""
+    faulthandler.register(signal.SIGXCPU, chain=True)  # prints the traceback, and the process ends
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     for seed in seeds:
         until = math.ceil(time.process_time()) + _SECONDS_OF_A_KERNEL

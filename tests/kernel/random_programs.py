@@ -55,8 +55,8 @@ class Case(NamedTuple):
         index_space: the range.
         counts: an array of loop counts, one number for each work-item.
         values: another array of numbers.
-        local: the length of the local memory of a group, or 0 where there are no groups.
-        has_reals: it has variables of floats, too, and an array for them.
+        local: the length of the local memory of a group, or 0 without groups.
+        has_reals: whether it has float variables, and an array for their values.
     """
 
     text: str
@@ -348,7 +348,7 @@ class _Writer:
 
 
 class _WideWriter(_Writer):
-    """Writes programs without groups that have floats, memory in loops and narrow counters, too."""
+    """Writes programs without groups, with floats, memory in loops and narrow counters."""
 
     def __init__(self, seed: int, types: Sequence[str]) -> None:
         super().__init__(seed, types)
@@ -356,7 +356,7 @@ class _WideWriter(_Writer):
 
     @property
     def has_arguments(self) -> bool:
-        """Whether the kernel's own arguments and floats can be used: not in device functions."""
+        """Whether the next line is in the kernel, which has arrays and floats."""
         return self.result == "return"
 
     def condition(self) -> str:
@@ -424,12 +424,12 @@ def _sizes(writer: _Writer, seed: int) -> tuple[Any, int, int]:
 
 
 def make_case(seed: int, *, with_uint64: bool = True, is_wide: bool = False) -> Case:
-    """The program of a seed.
+    """Return the program of a seed.
 
     Args:
         seed: a number.
-        with_uint64: there are uint64 variables and arrays, too.
-        is_wide: without groups; with floats, memory in loops and narrow counters, too.
+        with_uint64: whether there are uint64 variables and arrays, too.
+        is_wide: whether it has floats, memory in loops and narrow counters, and no groups.
     """
     types = (*_NARROW, "np.uint64") if with_uint64 else _NARROW
     writer = (_WideWriter if is_wide else _Writer)(seed, types)
@@ -482,8 +482,9 @@ def make_case(seed: int, *, with_uint64: bool = True, is_wide: bool = False) -> 
 class Whole(int):
     """An integer with a type, with the arithmetic of kernel integers (``guide/kernels``).
 
-    Arithmetic is in int64, or in uint64 where no operand is signed; a literal that is not negative
-    counts as unsigned beside a uint64. Each type is a subclass: an instance has no dictionary.
+    Arithmetic is in int64, or in uint64 if no operand is signed. A nonnegative literal counts as
+    unsigned if the other operand is a uint64. Each type is a subclass, so that an instance needs no
+    dictionary.
     """
 
     __slots__ = ()
@@ -491,7 +492,7 @@ class Whole(int):
     is_literal = False
 
     def __new__(cls, value: int, dtype: str = "int64", *, is_literal: bool = False) -> Whole:
-        """Return ``value`` with the low bits that ``dtype`` has."""
+        """Return ``value``, truncated to the bits of ``dtype``."""
         bits = int(dtype[-2:].lstrip("t"))
         value = int(value) % 2**bits
         if dtype not in _UNSIGNED and value >> (bits - 1):
@@ -512,7 +513,7 @@ _KINDS = {
 
 @functools.cache
 def _arithmetic_kind(*operands: type) -> type:
-    """The type in which integers of these types are computed with; Python's are int64."""
+    """Return the type of arithmetic with integers of these types; Python integers are int64."""
     given = [each if issubclass(each, Whole) else _KINDS["int64"] for each in operands]
     dtypes = {each.dtype for each in given if not each.is_literal}
     if "uint64" not in dtypes:
@@ -521,13 +522,13 @@ def _arithmetic_kind(*operands: type) -> type:
 
 
 def _of_kind(value: int, kind: Any) -> Whole:
-    fits = 0 <= value < 2**63  # in both types that are computed in
+    fits = 0 <= value < 2**63  # in int64 and in uint64
     return int.__new__(kind, value) if fits else Whole(value, kind.dtype)
 
 
 def _operation(name: str) -> Callable[..., Any]:
     exact = getattr(int, f"__{name}__")
-    decides = 1 if name in _SHIFTS else 2  # the number that is shifted decides the type of a shift
+    decides = 1 if name in _SHIFTS else 2  # the left operand decides the type of a shift
 
     def compute(self: Whole, other: int) -> Whole:
         kind = _arithmetic_kind(*(type(self), type(other))[:decides])
@@ -551,7 +552,7 @@ def _least(a: Whole, b: Whole) -> Whole:
 
 
 class _WholeLiterals(ast.NodeTransformer):
-    """Give integer literals their type, by names for them."""
+    """Replace integer literals by names of typed integers."""
 
     def __init__(self) -> None:
         self.names: dict[str, Whole] = {}
@@ -601,11 +602,11 @@ class _Numbers:
 
 
 def _computed_plainly(case: Case, numbers: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
-    """The outputs of a program without groups, whose kernel function is run as it is.
+    """Return the outputs of a program without groups, whose kernel function is run in Python.
 
     Args:
         case: the program.
-        numbers: the linear ids of the work-items that are run; the output of the others is 0.
+        numbers: the linear ids of the work-items to run; the output of the others is 0.
     """
 
     class _Stub:
@@ -632,9 +633,9 @@ def _computed_plainly(case: Case, numbers: Iterable[int]) -> tuple[np.ndarray, n
 
 
 def _compared(case: Case) -> list[int]:
-    """The linear ids of the work-items that are compared: plain Python takes too long for all.
+    """Return the linear ids of the work-items to compare: plain Python takes too long for all.
 
-    Drivers keep a kernel of its own for the last of them, and compute the others alike.
+    A driver runs a separate kernel for the last work-items, and one kernel for all others.
     """
     count = case.counts.size
     return [*range(min(_FIRST, count)), *range(max(_FIRST, count - _LAST), count)]

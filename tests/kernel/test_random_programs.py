@@ -1,8 +1,8 @@
 """Random programs give the same results on the device as in plain Python.
 
-The default sample compares 60 programs and ``--all`` another 240, of which CI runs a twelfth with
-each commit. ``python tests/kernel/random_programs.py --count 5000 --seed 400000`` compares as many
-as wanted: some 4 a second on a core of its own; ``translated_programs.py`` takes half of the time.
+The default sample compares 60 programs and ``--all`` another 240, of which CI runs one twelfth with
+each commit. ``python tests/kernel/random_programs.py --count 5000 --seed 400000`` compares any
+number, about 4 per second on an idle core; ``translated_programs.py`` takes half of the time.
 """
 
 from __future__ import annotations

@@ -1,18 +1,20 @@
 """The programs of :mod:`tests.kernel.random_programs`, compiled without Numba in less time.
 
-Most of the time of a random program is Numba's. What drivers get wrong is the shape of loops and
-branches in a module, which the passes of LLVM and dparray's rules decide, so the programs without
-groups are translated here: by the translator of generated kernels, with the statements that those
-do not have. Loops are written as Numba writes them: the condition of a ``while`` stands before its
-body and again behind it, and a ``for`` counts down the steps that are left.
+Numba takes most of the time of a random program. Drivers miscompile shapes of loops and branches,
+which follow from LLVM's passes and dparray's rules, so this module translates the programs without
+groups: with the translator of generated kernels, and the statements that generated kernels lack.
+Loops have Numba's form: the condition of a ``while`` precedes its body and is repeated after it,
+and a ``for`` counts its remaining steps.
 
-Run as a program, it compares as many as wanted: ``translated_programs.py --count 1000 --seed 0``.
+Run as a program, it compares any number: ``translated_programs.py --count 1000 --seed 0``, and with
+``DPARRAY_TEST_WIDE=1`` programs with floats, memory in loops and narrow counters.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # where it is run as a program
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # if it is run as a program
 from dparray import _type_keys
 from dparray._compiler import compile as compiler
 from dparray._compiler import emission, spirv, translation
@@ -33,12 +35,13 @@ _PRIVATE = 0
 
 
 class _Program(translation._Function):
-    """Translates one program, with its device functions as a part of it.
+    """Translates one program; its device functions become part of the kernel.
 
     Attributes:
         functions: the device functions, by name.
-        loops: where ``continue`` and ``break`` go, the innermost loop last.
-        returned: the memory of a device function's result, and where it ends; of a kernel ``None``.
+        loops: the labels for ``continue`` and ``break`` of each loop, the innermost last.
+        returned: the memory of a device function's result and the label of its end; ``None`` in the
+            kernel.
     """
 
     def __init__(self, module: ast.Module, types: Sequence[str], rows: int) -> None:
@@ -87,7 +90,7 @@ class _Program(translation._Function):
 
     def _assign(self, name: str, value: Any) -> None:
         if isinstance(self.names.get(name), Value):
-            del self.names[name]  # a parameter, which is a variable from here on
+            del self.names[name]  # a parameter, which becomes a variable
         super()._assign(name, value)
 
     def _augassign_statement(self, statement: ast.AugAssign) -> None:
@@ -226,7 +229,7 @@ class _Program(translation._Function):
         for parameter, value in zip(function.args.args, values, strict=True):
             kind = value.kind if value.kind == UINT64 else INT64
             own = self.to(value, kind)
-            # Parameters of another type are converted before they are assigned in a loop.
+            # Programs convert parameters of another type before they assign them in a loop.
             self.names[parameter.arg] = own
             if kind == INT64:
                 self._assign(parameter.arg, own)
@@ -247,7 +250,7 @@ def _assigned_in(function: ast.FunctionDef) -> set[str]:
 
 @contextlib.contextmanager
 def without_numba(case: Case) -> Iterator[list[str]]:
-    """Translate the program of a case inside; what cannot be is Numba's, and is in the list."""
+    """Translate the program of a case inside; Numba compiles what is refused, by the list."""
     refused: list[str] = []
     original = compiler.compile_kernel
 
@@ -275,17 +278,17 @@ def without_numba(case: Case) -> Iterator[list[str]]:
 
 
 def make_ungrouped_case(seed: int) -> Case:
-    """The program of the first seed without groups, from ten times this seed."""
+    """Return the first program without groups, from ten times this seed on."""
     return next(case for case in map(make_case, range(10 * seed, 10 * seed + 10)) if not case.local)
 
 
 def make_wide_case(seed: int) -> Case:
-    """The program of a seed that has floats, memory in loops and narrow counters, too."""
+    """Return the program of a seed with floats, memory in loops and narrow counters."""
     return make_case(seed, is_wide=True)
 
 
 def compare(case: Case, queue: Any = None) -> None:
-    """Raise ``AssertionError`` unless a device and plain Python give the same."""
+    """Raise ``AssertionError`` unless a device and plain Python agree."""
     with without_numba(case):
         random_programs.compare(case, queue)
 
@@ -293,4 +296,5 @@ def compare(case: Case, queue: Any = None) -> None:
 if __name__ == "__main__":
     from random_kernels import compare_seeds  # beside this program
 
-    compare_seeds(make_ungrouped_case, compare)
+    is_wide = "DPARRAY_TEST_WIDE" in os.environ
+    compare_seeds(make_wide_case if is_wide else make_ungrouped_case, compare)
