@@ -25,9 +25,9 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # if it is run as a program
 from dparray import _type_keys
 from dparray._compiler import compile as compiler
-from dparray._compiler import emission, spirv, translation
+from dparray._compiler import spirv, spirv_client, translation
+from dparray._compiler.llvm_builder import GLOBAL, POINTER, Array
 from dparray._compiler.numbers import INT64, KINDS, UINT64, Value, common, written
-from dparray._compiler.writing import GLOBAL, POINTER, Array
 from tests.kernel import random_programs
 from tests.kernel.random_programs import Case, make_case
 
@@ -263,7 +263,7 @@ def without_numba(case: Case) -> Iterator[list[str]]:
         started = time.perf_counter()
         try:
             program = _Program(ast.parse(case.text), types, case.counts.size)
-            llvm, module = emission.optimised(program.module())
+            llvm, module = spirv_client.optimised(program.module())
         except translation.TranslationError as error:
             refused.append(str(error))
             return original(function, types, options, labels)
