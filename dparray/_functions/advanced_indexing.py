@@ -29,7 +29,7 @@ from dparray._functions.indexing import check_inside, nonzero
 from dparray._functions.single_precision import in_single, takes_bfloat16
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.compaction import can_compact, compact
-from dparray.algorithms.gather import can_gather, gather
+from dparray.algorithms.gather import can_gather, gather, put
 from dparray.algorithms.selection import (
     can_select,
     is_for_numpy,
@@ -399,6 +399,8 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     if compute(function, [*named[1:], *taken_from], host=by_numpy, out=x) is not None:
         return
     view, positions, first, _ = _split(x, index)
+    if can_gather(view, positions) and put(view, positions, first, value):
+        return
     checked = _checked(view, positions, first)
     shape = (*view.shape[:first], *checked[0].shape, *view.shape[first + len(checked) :])
     values = empty_on(placement_of(x), shape, x.dtype)

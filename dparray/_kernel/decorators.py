@@ -11,18 +11,10 @@ from dparray._compiler.device_function import DeviceFunction
 from dparray._kernel.function import KernelFunction
 from dparray.exceptions import KernelArgumentError
 
-__all__ = [
-    "device_func",
-    "kernel",
-]
-
+__all__ = ["device_func", "kernel"]
 
 OPTIONS = ("debug", "inline_threshold")
-
-
 _INLINE_THRESHOLDS = (0, 1, 2, 3)
-
-
 # Options of numba-dpex that have no effect here.
 _IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
 

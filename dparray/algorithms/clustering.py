@@ -11,15 +11,12 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
+from dparray.algorithms.points import check_floats
 from dparray.algorithms.ranges import kernel_of, real_number
 from dparray.algorithms.work_sizes import GROUP, lanes_that_fit, rounded_up
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.kernel_api import LocalAccessor, NdRange, Range
-from dparray.kernels.kmeans import (
-    make_accumulate_kernel,
-    make_assign_kernel,
-    make_centroids_kernel,
-)
+from dparray.kernels.kmeans import make_accumulate_kernel, make_assign_kernel, make_centroids_kernel
 
 __all__ = ["kmeans_assign", "kmeans_update"]
 
@@ -41,11 +38,7 @@ def _check(function: str, points: Any, centroids: Any) -> tuple[ndarray, ndarray
             f"{function}: points and centroids must not be empty; got points of shape "
             f"{points.shape} and centroids of shape {centroids.shape}"
         )
-    if points.dtype != centroids.dtype or points.dtype.name not in ("float32", "float64"):
-        raise DTypeError(
-            f"{function}: points and centroids must both be float32 or both float64; got "
-            f"{points.dtype} and {centroids.dtype}; convert with x.astype('float32')"
-        )
+    check_floats(function, points=points, centroids=centroids)
     return points, centroids
 
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from dparray._array.ndarray import ndarray
 from dparray.algorithms import tiles
-from dparray.algorithms.ranges import (
-    check_1d,
-    check_kind,
-    check_width,
-    new,
-    placement_of,
-)
+from dparray.algorithms.ranges import check_1d, check_kind, check_width, new, placement_of
 from dparray.algorithms.selection import selected
 from dparray.exceptions import ShapeError
 

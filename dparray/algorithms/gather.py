@@ -1,4 +1,4 @@
-"""``x[index]`` on devices whose memory the host cannot access, in one launch and one read."""
+"""``x[index]`` and ``x[index] = value`` on devices whose memory the host cannot access."""
 
 from __future__ import annotations
 
@@ -11,20 +11,18 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.allocation import from_host
 from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.assignment import assign, writable_layout
 from dparray._array.ndarray import materialize, ndarray
 from dparray._graph.ops import OPS
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
 from dparray._runtime.device_facts import is_cpu
 from dparray._runtime.queues import wait_to_read, wait_to_write
-from dparray.algorithms.ranges import kernel_of, new
+from dparray.algorithms.ranges import WORDS, kernel_of, new
 from dparray.device import supports_usm
 from dparray.kernel_api import Range
 from dparray.kernels.gather import make_gather_kernel
 from dparray.memory.copies import host_view
-
-# Elements are copied as integers of the same size, so that dtypes share kernels.
-_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.uint64}
 
 
 def can_gather(x: ndarray, positions: Sequence[ndarray]) -> bool:
@@ -49,21 +47,72 @@ def gather(x: ndarray, positions: Sequence[ndarray], axis: int, where: Placement
         axis: the first of the axes.
         where: the placement of the result.
     """
-    extents = x.shape[axis : axis + len(positions)]
-    flat = positions[0] if len(positions) == 1 else _flattened(positions, extents)
-    extent, inner = math.prod(extents), math.prod(x.shape[axis + len(positions) :])
-    out = new((*x.shape[:axis], *flat.shape, *x.shape[axis + len(positions) :]), x.dtype, where)
+    flat, shape = _as_one_axis(x, positions, axis)
+    out = new(shape, x.dtype, where)
     fault = _Fault(where.queue)
-    words = x.dtype.itemsize // np.dtype(_WORDS[x.dtype.itemsize]).itemsize
-    source, target = (each.reshape(-1).view(_WORDS[x.dtype.itemsize]) for each in (x, out))
-    is_flat = inner * words == 1 and axis == 0
-    call_kernel(
-        kernel_of(make_gather_kernel, is_flat, flat.dtype.kind == "i"),
-        Range(target.size),
-        *(source, flat.reshape(-1), target, fault.array),
-        *(np.int64(extent), np.int64(inner * words)),
-    )
+    _launch("get", x, flat, out, slice(axis, axis + len(positions)), fault)
     return None if fault.is_set() else out
+
+
+def put(x: ndarray, positions: Sequence[ndarray], axis: int, value: Any) -> bool:
+    """Set the elements at the given indices, and return ``True``, if all are within bounds.
+
+    A kernel checks all indices before another one writes; the host waits once, for both.
+
+    Args:
+        x: a C-contiguous array.
+        positions: see :func:`gather`.
+        axis: see :func:`gather`.
+        value: a number that the dtype of ``x`` can represent, or an array with the placement of
+            ``x`` that broadcasts to the shape of the selection.
+    """
+    function, where = "x[index] = value", Placement(x.sycl_queue, x.usm_type)
+    memory = writable_layout(function, x).block.memory
+    flat, shape = _as_one_axis(x, positions, axis)
+    if materialize(flat).block.memory is memory:
+        flat = flat.copy()
+    role, values = "put", value
+    if not isinstance(value, ndarray) and x.itemsize <= 8:
+        role, values = "fill", np.uint64(np.asarray(value, x.dtype).view(WORDS[x.itemsize]))
+    elif not (
+        isinstance(value, ndarray)
+        and (value.shape, value.dtype) == (shape, x.dtype)
+        and value.flags.c_contiguous
+        and materialize(value).block.memory is not memory
+    ):
+        values = new(shape, x.dtype, where)
+        assign(values, value, function)
+    axes, fault = slice(axis, axis + len(positions)), _Fault(where.queue)
+    _launch("check", x, flat, flat, axes, fault)
+    _launch(role, x, flat, values, axes, fault)
+    return not fault.is_set()
+
+
+def _as_one_axis(
+    x: ndarray, positions: Sequence[ndarray], axis: int
+) -> tuple[ndarray, tuple[int, ...]]:
+    """Return the indices along the indexed axes taken as one, and the shape of the selection."""
+    end = axis + len(positions)
+    flat = positions[0] if len(positions) == 1 else _flattened(positions, x.shape[axis:end])
+    return flat, (*x.shape[:axis], *flat.shape, *x.shape[end:])
+
+
+def _launch(role: str, x: ndarray, flat: ndarray, other: Any, axes: slice, fault: _Fault) -> None:
+    """Launch the kernel with a role over the selected elements, or over the indices."""
+    word = np.dtype(WORDS[min(x.itemsize, 8)])
+    words = x.itemsize // word.itemsize
+    extent, inner = math.prod(x.shape[axes]), math.prod(x.shape[axes.stop :]) * words
+    is_flat, size = inner == 1 and axes.start == 0, x.size // extent * flat.size * words
+    if role == "check":
+        is_flat, size = True, flat.size
+    elif isinstance(other, ndarray):
+        other = other.reshape(-1).view(word)
+    call_kernel(
+        kernel_of(make_gather_kernel, is_flat, flat.dtype.kind == "i", role),
+        Range(size),
+        *(x.reshape(-1).view(word), flat.reshape(-1), other, fault.array),
+        *(np.int64(extent), np.int64(inner)),
+    )
 
 
 class _Fault:

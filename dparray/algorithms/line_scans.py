@@ -17,11 +17,11 @@ from dparray._array.allocation import empty_on
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
-from dparray._kernel.decorators import device_func, kernel
-from dparray._kernel.function import KernelFunction
+from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
 from dparray._runtime import device_facts
+from dparray.algorithms.ranges import kernel_of
 from dparray.kernel_api import NdRange
 from dparray.kernels import scan
 from dparray.kernels.combine import OPERATIONS, identity
@@ -108,7 +108,7 @@ def _scan_tiles(
 ) -> None:
     tiles = x.size // length * -(-length // tile)
     progress, carry = chain_memory(out.sycl_queue, tiles, out.dtype)
-    scanning = _chained_scan(op, out.dtype, inclusive)
+    scanning = kernel_of(scan.make_chained_scan_kernel, op, chain_of(op), out.dtype.type, inclusive)
     index_space = NdRange((tiles,), (1,))
     call_kernel(scanning, index_space, x, progress, carry, out, length, tile, initial)
 
@@ -128,7 +128,7 @@ def _scan_whole(
 ) -> None:
     lines = x.size // length
     share = max(1, min(tile // length, lines // _most_items(out)))
-    scanning = _line_scan(op, out.dtype, inclusive)
+    scanning = kernel_of(scan.make_line_scan_kernel, op, out.dtype.type, inclusive)
     index_space = NdRange((-(-lines // share),), (1,))
     call_kernel(scanning, index_space, x, out, length, share, initial)
 
@@ -138,7 +138,7 @@ def _scan_columns(op: str, x: ndarray, out: ndarray, length: int, width: int) ->
     vector = _MIN_COLUMN_BYTES // out.itemsize
     share = max(1, width * blocks // _most_items(out))
     share = min(-(-share // vector) * vector, width)
-    scanning = _column_scan(op, out.dtype)
+    scanning = kernel_of(scan.make_column_scan_kernel, op, out.dtype.type)
     index_space = NdRange((blocks, -(-width // share)), (1, 1))
     call_kernel(scanning, index_space, x, out, length, width, share)
 
@@ -159,18 +159,3 @@ def scalar_of(op: str, initial: Any, dtype: np.dtype[Any]) -> Any:
 def chain_of(op: str) -> DeviceFunction:
     """Return the device function that passes the combined value of a tile to the next tile."""
     return device_func(scan.make_chain(device_func(OPERATIONS[op].combine)))
-
-
-@functools.cache
-def _chained_scan(op: str, dtype: np.dtype[Any], inclusive: bool) -> KernelFunction:
-    return kernel(scan.make_chained_scan_kernel(op, chain_of(op), dtype.type, inclusive))
-
-
-@functools.cache
-def _line_scan(op: str, dtype: np.dtype[Any], inclusive: bool) -> KernelFunction:
-    return kernel(scan.make_line_scan_kernel(op, dtype.type, inclusive))
-
-
-@functools.cache
-def _column_scan(op: str, dtype: np.dtype[Any]) -> KernelFunction:
-    return kernel(scan.make_column_scan_kernel(op, dtype.type))

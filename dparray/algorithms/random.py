@@ -19,12 +19,7 @@ from dparray.algorithms.ranges import kernel_of, real_number, whole_number
 from dparray.algorithms.work_sizes import rounded_up
 from dparray.exceptions import ArgumentError, DTypeError
 from dparray.kernel_api import Range
-from dparray.kernels.philox import (
-    make_bits_kernel,
-    make_normal_kernel,
-    make_uniform_kernel,
-    philox,
-)
+from dparray.kernels.philox import make_bits_kernel, make_normal_kernel, make_uniform_kernel, philox
 
 if TYPE_CHECKING:
     import dpctl

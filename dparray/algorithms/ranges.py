@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _SMALLEST_CHUNK = 2048
 _ITEMS_PER_UNIT = 32
 _GPU_LOCAL_SIZE = 32
+#: The integers as which elements of each size are copied, so that dtypes share kernels.
+WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def kernel_of(factory: Callable[..., Callable[..., None]], *key: Any) -> KernelFunction:

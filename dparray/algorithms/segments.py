@@ -47,6 +47,8 @@ __all__ = ["csr_matvec", "segmented_reduce"]
 _WAVES = 2
 _SMALLEST_CHUNK = 256
 
+_find_segment = device_func(find_segment)
+
 
 def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
     """Reduce each segment of an array.
@@ -96,7 +98,7 @@ def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
         return _by_sub_groups(combine, (x, offsets, offsets, x), False, out)
     index_space, count, chunk = chunks(where.queue, x.size)
     carry, carry_segment = new(count, dtype, where), new(count, np.int64, where)
-    reducing = kernel_of(make_segmented_reduce_kernel, combine, _find_segment(), dtype)
+    reducing = kernel_of(make_segmented_reduce_kernel, combine, _find_segment, dtype)
     call_kernel(reducing, index_space, x, offsets, out, carry, carry_segment, chunk)
     if count > 1:
         adding = kernel_of(make_carry_kernel, combine, dtype)
@@ -169,7 +171,7 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
         return _by_sub_groups(adding, (data, indices, offsets, x), True, out)
     index_space, count, chunk = chunks(where.queue, data.size)
     carry, carry_segment = new(count, dtype, where), new(count, np.int64, where)
-    multiplying = kernel_of(make_csr_matvec_kernel, _find_segment(), dtype)
+    multiplying = kernel_of(make_csr_matvec_kernel, _find_segment, dtype)
     call_kernel(
         multiplying, index_space, data, indices, offsets, x, out, carry, carry_segment, chunk
     )
@@ -193,19 +195,13 @@ def _by_sub_groups(
     index_space = NdRange((rounded_up(count * facts.sub_group, local),), (local,))
     lanes = _lane_reduction(combine.name, dtype)
     reducing = kernel_of(
-        make_segments_by_sub_groups_kernel, combine, _find_segment(), lanes, dtype, has_columns
+        make_segments_by_sub_groups_kernel, combine, _find_segment, lanes, dtype, has_columns
     )
     call_kernel(reducing, index_space, *operands, out, *carries, chunk)
     if count > 1:
         adding = kernel_of(make_carry_by_sub_groups_kernel, combine, lanes, dtype)
         call_kernel(adding, index_space, *carries, out)
     return out
-
-
-@functools.cache
-def _find_segment() -> DeviceFunction:
-    found: DeviceFunction = device_func(find_segment)
-    return found
 
 
 @functools.cache

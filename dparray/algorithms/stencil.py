@@ -10,14 +10,12 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
+from dparray.algorithms.points import check_floats
 from dparray.algorithms.ranges import kernel_of
 from dparray.algorithms.work_sizes import lanes_that_fit
-from dparray.exceptions import DTypeError, KernelRangeError, ShapeError
+from dparray.exceptions import KernelRangeError, ShapeError
 from dparray.kernel_api import LocalAccessor, NdRange
-from dparray.kernels.stencil import (
-    make_convolution_kernel,
-    make_separable_convolution_kernel,
-)
+from dparray.kernels.stencil import make_convolution_kernel, make_separable_convolution_kernel
 
 __all__ = ["convolve_dense", "convolve_separable"]
 
@@ -82,7 +80,7 @@ def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
             f"{function}: weights must be 1-D with an odd length, so that one is in the "
             f"middle; got shape {weights.shape}"
         )
-    _check_dtypes(function, x, weights)
+    check_floats(function, x=x, weights=weights)
     result = empty_on(placement, x.shape, x.dtype)
     if x.size == 0:
         return result
@@ -159,7 +157,7 @@ def convolve_dense(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -
             f"{function}: weights must have an odd length along each axis, so that one is in the "
             f"middle; got {weights.shape}"
         )
-    _check_dtypes(function, x, weights)
+    check_floats(function, x=x, weights=weights)
     result = empty_on(placement, x.shape, x.dtype)
     if x.size == 0:
         return result
@@ -206,11 +204,3 @@ def _volume_tile(
                 f"{device.local_mem_size} bytes of local memory of {device.name}; use fewer weights"
             )
     return depth, height, width
-
-
-def _check_dtypes(function: str, x: ndarray, weights: ndarray) -> None:
-    if x.dtype != weights.dtype or x.dtype.name not in ("float32", "float64"):
-        raise DTypeError(
-            f"{function}: x and weights must both be float32 or both float64; got {x.dtype} and "
-            f"{weights.dtype}; convert with x.astype('float32')"
-        )

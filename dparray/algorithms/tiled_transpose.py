@@ -16,7 +16,7 @@ from dparray._kernel.launch import call_kernel
 from dparray._layout import is_contiguous
 from dparray._placement import placement_of
 from dparray._runtime.device_facts import is_cpu, machine_facts
-from dparray.algorithms.ranges import kernel_of, new
+from dparray.algorithms.ranges import WORDS, kernel_of, new
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.matrix import make_transpose_kernel
 
@@ -25,13 +25,11 @@ _LANES = 32
 # Smaller arrays fit in the caches in any access order; shorter sides leave tiles partly empty.
 _FEWEST = 1 << 14
 _SHORTEST = 8
-# Elements are copied as integers of the same size, so that dtypes share kernels.
-_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def can_transpose(x: ndarray) -> bool:
     """Return whether ``x`` is a stack of transposed matrices that the kernel copies."""
-    if is_cpu(x.sycl_queue) or x.size < _FEWEST or x.ndim < 2 or x.itemsize not in _WORDS:
+    if is_cpu(x.sycl_queue) or x.size < _FEWEST or x.ndim < 2 or x.itemsize not in WORDS:
         return False
     facts = machine_facts(x.sycl_queue)
     (*_, rows, columns), (*outer, down, across) = x.shape, x.strides
@@ -48,7 +46,7 @@ def transposed(x: ndarray) -> ndarray:
     rows, columns = x.shape[-2:]
     stack = math.prod(x.shape[:-2])
     out = new(x.shape, x.dtype, placement_of(x))
-    word = _WORDS[x.itemsize]
+    word = WORDS[x.itemsize]
     tiles = stack * -(-rows // _LANES) * -(-columns // _LANES)
     call_kernel(
         kernel_of(make_transpose_kernel),

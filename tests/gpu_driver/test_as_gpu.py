@@ -52,6 +52,21 @@ with dp.config.override(fallback="error"):
         dp.take_along_axis(x, dp.asarray([5001]), None)
     except IndexError:
         report["beyond"] = "IndexError"
+    z, half = dp.zeros((40, 50), dtype="float32"), dp.zeros(40, dtype="float32") + 0.5
+    dp.eval(z, half)
+    at = dp.asarray([3, -1, 7])
+    expected = np.zeros((40, 50), "float32")
+    report["fill"] = kernels_of(lambda: z.__setitem__(at, 2.5))
+    expected[[3, -1, 7]] = 2.5
+    report["put"] = kernels_of(lambda: z.__setitem__((at, at + 20), half[:3]))
+    expected[[3, -1, 7], [23, 19, 27]] = 0.5
+    try:
+        z[dp.asarray([0, 40])] = 9
+    except IndexError:
+        report["put beyond"] = "IndexError"
+    places = dp.arange(4)[::-1].copy()
+    places[places] = dp.arange(4) * 10
+    report["put is right"] = bool(np.array_equal(z.asnumpy(), expected)), places.tolist()
     found = []
     report["median"] = kernels_of(lambda: found.append(dp.median(x).item()))
     report["median is right"] = abs(found[0] - float(np.median(x.asnumpy()))) < 1e-6
@@ -152,6 +167,13 @@ def test_the_host_does_not_reach_device_memory(report: dict[str, Any]) -> None:
 def test_an_index_is_one_launch(report: dict[str, Any]) -> None:
     assert report["index"] == ["gather"]
     assert report["index is right"]
+
+
+def test_a_write_by_an_index_is_two_launches_and_all_or_nothing(report: dict[str, Any]) -> None:
+    assert report["fill"] == ["gather", "gather"]  # the first one checks all indices
+    assert report["put"][-2:] == ["gather", "gather"]
+    assert report["put beyond"] == "IndexError"
+    assert report["put is right"] == [True, [30, 20, 10, 0]]
 
 
 def test_a_mask_is_three_launches(report: dict[str, Any]) -> None:
