@@ -70,12 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
         "doctor": _of_command("doctor", "--device", device.filter_string),
         "calls": [],
     }
-    wrong = 0
     for result in results(device, arguments.elements):
         report["calls"].append(result)
-        # Written after each call, so that a driver crash keeps the earlier results.
+        # Written before each call, so that a driver crash keeps the earlier results and its call.
         path.write_text(json.dumps(report, indent=1))
-        wrong += result["status"] != "ok"
         if sys.stderr.isatty():
             print(f"\r\033[K{result['call']}", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
@@ -85,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     path.write_text(json.dumps(report, indent=1))
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr, flush=True)
+    wrong = sum(result["status"] != "ok" for result in report["calls"])
     print(f"{path}: {len(report['calls']) - wrong} of {len(report['calls'])} calls as NumPy's")
     for result in report["calls"]:
         if result["status"] != "ok":
@@ -102,7 +101,10 @@ def _of_command(name: str, *arguments: str) -> Any:
 
 
 def results(device: Device, elements: int) -> Iterator[dict[str, Any]]:
-    """Yield for each call: its text, its status and the milliseconds of its second run."""
+    """Yield for each call: its text, its status and the milliseconds of its second run.
+
+    Each dictionary is yielded before its call, which then sets the status.
+    """
     random = np.random.default_rng(1)
     values = {
         "x": random.standard_normal(elements, dtype=np.float32),
@@ -115,7 +117,8 @@ def results(device: Device, elements: int) -> Iterator[dict[str, Any]]:
     arrays = {name: dp.asarray(value, device=device) for name, value in values.items()}
     with dp.config.override(fallback="allow"):
         for text in CALLS:
-            result: dict[str, Any] = {"call": text}
+            result: dict[str, Any] = {"call": text, "status": "ended the process"}
+            yield result
             try:
                 expected = eval(text, {"xp": np, **values})
                 found = dp.asnumpy(eval(text, {"xp": dp, **arrays}))
@@ -127,7 +130,6 @@ def results(device: Device, elements: int) -> Iterator[dict[str, Any]]:
                 result["status"] = compared(found, expected)
             except Exception as error:
                 result["status"] = f"{type(error).__name__}: {str(error)[:300]}"
-            yield result
 
 
 def compared(found: np.ndarray, expected: Any) -> str:

@@ -36,6 +36,19 @@ def test_the_file_has_devices_checks_and_differences(
     assert "1 of 2 calls as NumPy's" in capsys.readouterr().out
 
 
+def test_a_call_that_ends_the_process_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.json"
+    monkeypatch.setattr(report, "CALLS", ("x + y", "exit(3)", "x * y"))
+    monkeypatch.setattr(report, "_of_command", lambda name, *more: {})
+    with pytest.raises(SystemExit):
+        main(["report", "--device", "cpu", "--output", str(path), "--elements", "100"])
+    first, last = json.loads(path.read_text())["calls"]
+    assert first["status"] == "ok"
+    assert last == {"call": "exit(3)", "status": "ended the process"}
+
+
 def test_results_that_differ_are_told() -> None:
     assert report.compared(np.array([1.0, 2.0]), [1.0, 2.0001]) == "ok"
     assert report.compared(np.array([1.0, 2.5]), [1.0, 2.0]).startswith("differs by 1.7e-01")
