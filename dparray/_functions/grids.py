@@ -22,6 +22,7 @@ from dparray._functions.manipulation import atleast_1d, broadcast_to, reshape
 from dparray._functions.ranges import arange, linspace
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
+from dparray.device import queue_of
 from dparray.exceptions import DTypeError, ShapeError, UnsupportedFeatureError
 
 __all__ = [
@@ -41,7 +42,7 @@ def fromfunction(
     function: Callable[..., Any],
     shape: Sequence[int],
     *,
-    dtype: Any = float,
+    dtype: Any = None,
     device: Any = None,
     usm_type: str | None = None,
     sycl_queue: Any = None,
@@ -52,7 +53,7 @@ def fromfunction(
     Args:
         function: called with one array for each axis.
         shape: the shape.
-        dtype: the dtype of the coordinates; ``None`` means ``float``.
+        dtype: the dtype of the coordinates; ``None`` means the device's default float dtype.
         device, usm_type, sycl_queue: the placement of the coordinates; see :func:`asarray`.
         **options: further arguments for ``function``.
 
@@ -71,7 +72,8 @@ def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, *
 
     Args:
         dimensions: the shape.
-        dtype: the dtype of the coordinates; ``None`` means ``float``, or ``int`` if sparse.
+        dtype: the dtype of the coordinates; ``None`` means the device's default float dtype, or
+            ``int`` if sparse.
         sparse: whether to return a tuple of arrays that broadcast to the shape instead.
         **place: ``device``, ``usm_type``, ``sycl_queue``; see :func:`asarray`.
 
@@ -82,7 +84,9 @@ def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, *
                [0, 1]])
     """
     shape = _layout.check_shape(dimensions)
-    dtype = float if dtype is None and not sparse else dtype
+    if dtype is None and not sparse:
+        queue = queue_of(place.get("device"), place.get("sycl_queue"))
+        dtype = _dtypes.default_float(queue.sycl_device)
     lines = [
         reshape(
             arange(extent, dtype=dtype, **place),

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
+from dparray._dtypes import default_float
 from dparray._functions.conversion import asarray
+from dparray.device import queue_of
 
 __all__ = [
     "bartlett",
@@ -19,7 +21,8 @@ __all__ = [
 
 
 def _window(values: np.ndarray, place: dict[str, Any]) -> ndarray:
-    return asarray(values, **place)
+    queue = queue_of(place.get("device"), place.get("sycl_queue"))
+    return asarray(values, **{"dtype": default_float(queue.sycl_device), **place})
 
 
 def hanning(m: int, **place: Any) -> ndarray:

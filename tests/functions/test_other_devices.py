@@ -230,6 +230,11 @@ def test_default_dtypes_without_double_precision() -> None:
     assert dp.eye(3).dtype == dp.full(3, 1.5).dtype == dp.fft.fftfreq(4).dtype == "float32"
     assert dp.asarray(1j).dtype == dp.asarray([1.0, 2j]).dtype == "complex64"
     assert dp.random.default_rng(0).random(3).dtype == "float32"
+    for window in (dp.bartlett, dp.blackman, dp.hamming, dp.hanning):
+        assert window(8).dtype == "float32"
+    assert dp.kaiser(8, 1.0).dtype == dp.fromfunction(lambda i, j: i + j, (3, 3)).dtype == "float32"
+    assert dp.indices((2, 3), None).dtype == "float32"
+    assert [each.dtype for each in dp.indices((2, 3), None, sparse=True)] == ["int64", "int64"]
 
 
 ASKED: dict[str, Callable[[Any, Any], Any]] = {
