@@ -1,4 +1,4 @@
-"""Placement: creation functions take one, exchanged arrays keep theirs, and errors name it."""
+"""Placement: creation functions take one, exchanged arrays keep it, and errors name it."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 
     python build.py FOLDER OUT.json [DUMP_FOLDER]
 
-The record of each module states whether it was built, the driver's log, the SIMD width, the bytes
-spilled, the kinds of memory accesses, the elapsed time and the CPU time. A crash of the compiler
-ends this process; run.py starts another one, which continues with the next module. With a dump
-folder (IGC_ShaderDumpEnable=1 and IGC_DumpToCustomDir=DUMP_FOLDER/), facts about the instructions
-are read from the compiler's dump.
+The record of each module states whether it was built, and has the driver's log, the SIMD width, the
+spilled bytes, the memory accesses, and elapsed and CPU time. A crash of the compiler ends this
+process; run.py starts another one, which continues with the next module. With a dump folder
+(IGC_ShaderDumpEnable=1 and IGC_DumpToCustomDir=DUMP_FOLDER/), facts about the instructions are read
+from the compiler's dump.
 """
 
 from __future__ import annotations

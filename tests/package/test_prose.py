@@ -2,7 +2,7 @@
 
 The checks are simple on purpose. They catch the habits that made earlier texts hard to read.
 Pages and docstrings must pass all of them. Comments and messages must use the field's terms and
-American spelling.
+American spelling. Docstrings of tests may state a fact instead of beginning with a verb.
 """
 
 from __future__ import annotations
@@ -83,8 +83,10 @@ def test_a_page_is_plain(path: Path) -> None:
     assert not list(problems(path.read_text()))
 
 
-PACKAGE = ROOT / "dparray"
-MODULES = sorted(PACKAGE.rglob("*.py"))
+MODULES = sorted((ROOT / "dparray").rglob("*.py"))
+KERNELS = sorted((ROOT / "kernels").rglob("*.py"))
+#: This file is left out, because it contains the inputs of the checks.
+TESTS = sorted({*(ROOT / "tests").rglob("*.py")} - {Path(__file__)})
 
 
 def docstrings(tree: ast.Module) -> Iterator[str]:
@@ -115,7 +117,7 @@ def code_problems(path: Path, terms: dict[str, str]) -> Iterator[str]:
 
 def test_comments_and_docstrings_use_the_terms_of_the_field() -> None:
     found = []
-    for path in MODULES:
+    for path in MODULES + KERNELS + TESTS:
         found += code_problems(path, TERMS)
     assert not found, "\n".join(found)
 
@@ -139,7 +141,8 @@ def docstring_problems(path: Path) -> Iterator[str]:
 
 
 def test_docstrings_have_short_sentences() -> None:
-    found = [problem for path in MODULES for problem in docstring_problems(path)]
+    paths = MODULES + KERNELS + TESTS
+    found = [problem for path in paths for problem in docstring_problems(path)]
     assert not found, "\n".join(found)
 
 
@@ -171,7 +174,7 @@ def summary_problems(path: Path) -> Iterator[str]:
 
 
 def test_docstrings_begin_with_a_verb() -> None:
-    found = [problem for path in MODULES for problem in summary_problems(path)]
+    found = [problem for path in MODULES + KERNELS for problem in summary_problems(path)]
     assert not found, "\n".join(found)
 
 
