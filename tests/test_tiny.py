@@ -36,7 +36,7 @@ def test_views_share_memory() -> None:
     assert x.tolist() == [1, 0, 1, 0, 1, 0]
 
 
-def test_a_view_of_what_is_pending() -> None:
+def test_a_view_of_a_pending_array() -> None:
     assert (dp.arange(20_000) * 2)[10:13].tolist() == [20, 22, 24]
 
 

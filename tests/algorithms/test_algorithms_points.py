@@ -74,7 +74,7 @@ def test_an_empty_cluster_stays_and_strange_labels_touch_nothing() -> None:
     np.testing.assert_array_equal(moved.asnumpy(), [[7], [8]])
 
 
-def test_means_are_rounded_halves_up() -> None:
+def test_means_are_rounded_with_ties_up() -> None:
     points = dp.asarray([[1.0], [1.25], [-1.0], [-1.25], [3.0]])
     labels, centroids = dp.asarray([0, 0, 1, 1, 3]), dp.zeros((4, 1)) + 0.3
     moved = algorithms.kmeans_update(points, labels, centroids, steps=4)

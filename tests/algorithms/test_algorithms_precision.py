@@ -79,7 +79,7 @@ def test_a_kernel_of_float64_is_found_to_need_it() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 5])
-def test_half_precision_is_refused_by_the_name_of_the_argument(size: int) -> None:
+def test_half_precision_raises_with_the_name_of_the_argument(size: int) -> None:
     x, mask = dp.ones(size, dtype="float16"), dp.ones(size, dtype=bool)
     offsets = dp.asarray([0, size])
     calls: dict[str, Callable[[], object]] = {

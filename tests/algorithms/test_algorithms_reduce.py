@@ -92,7 +92,7 @@ def test_a_result_repeats_bit_for_bit() -> None:
     assert all(algorithms.reduce(x).asnumpy() == first for _ in range(5))
 
 
-def test_views_are_reduced_as_they_are_seen() -> None:
+def test_views_are_reduced_with_their_layout() -> None:
     x = np.arange(600.0).reshape(20, 30)
     view = dp.asarray(x)[::-2, 3::4]
     for axis in (None, 0, 1):

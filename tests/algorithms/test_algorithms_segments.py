@@ -84,7 +84,7 @@ def test_the_result_is_where_the_inputs_are(queue):
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "u2", "i4", "u4", "u8"])
-def test_offsets_of_every_dtype_leave_out_what_is_outside(dtype):
+def test_offsets_of_every_dtype_skip_elements_outside(dtype):
     generator = np.random.default_rng(7)
     x, vector = generator.random(50_000), generator.random(100)
     largest = min(np.iinfo(dtype).max, 40_000)

@@ -92,7 +92,7 @@ def test_threads_that_wait_for_events_end(monkeypatch: pytest.MonkeyPatch) -> No
     assert slow(x.sycl_queue, 3).event.then(lambda: 6).result() == 6
 
 
-def test_what_is_no_callback_or_event_is_refused_at_once(queue: Any) -> None:
+def test_invalid_callbacks_and_events_raise_immediately(queue: Any) -> None:
     x = dp.ones(100, sycl_queue=queue)
     with pytest.raises(dp.exceptions.KernelArgumentError, match="is not callable"):
         x.event.then(None)  # type: ignore[arg-type]
@@ -218,7 +218,7 @@ def test_threads_queues_and_sub_devices_end_with_right_results() -> None:
     assert not errors
 
 
-def test_a_process_ends_while_somebody_waits_to_be_told() -> None:
+def test_a_process_ends_while_a_callback_is_waiting() -> None:
     program = """
 import dparray as dp
 x = dp.ones(3_000_000)

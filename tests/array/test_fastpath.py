@@ -76,7 +76,7 @@ def test_threads_compute_at_the_same_time(module: Path) -> None:
     assert done.stdout == "same\n", done.stderr[-2000:]
 
 
-def test_an_interrupt_is_no_refusal(module: Path) -> None:
+def test_an_interrupt_passes_through_an_index(module: Path) -> None:
     program = (
         "import dparray as dp\n"
         "class Stop:\n"
@@ -98,7 +98,7 @@ def test_a_named_file_that_is_not_the_module_is_an_error(tmp_path: Path, name: s
     assert "set it to 0" in last
 
 
-def test_who_listens_is_told_of_small_work(module: Path) -> None:
+def test_subscribers_get_events_of_small_work(module: Path) -> None:
     program = (
         "import dparray as dp\n"
         "from dparray._functions import install_fastpath\n"

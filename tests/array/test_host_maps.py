@@ -145,7 +145,7 @@ def test_a_refusal_names_the_work_the_array_and_the_line_of_the_map(queue: Any) 
         x.map("w")
 
 
-def test_views_beside_the_mapped_part_are_free(queue: Any) -> None:
+def test_views_outside_the_mapped_part_are_usable(queue: Any) -> None:
     x = dp.zeros(100_000, sycl_queue=queue)
     with x[:500].map("w") as h:
         h[:] = 1
@@ -166,7 +166,7 @@ def test_readers_share_and_writers_do_not(queue: Any) -> None:
         h[0] = 1
 
 
-def test_a_kernel_that_only_reads_runs_beside_a_reading_map(queue: Any) -> None:
+def test_a_reading_kernel_runs_during_a_reading_map(queue: Any) -> None:
     @dp.kernel
     def row_ends(item: Any, x: Any, out: Any) -> None:
         i = item.get_id(0)
@@ -209,7 +209,7 @@ def test_another_thread_waits_for_the_map(queue: Any, reach: str, size: int) -> 
     assert float(x[0]) == 100
 
 
-def test_two_threads_that_would_wait_for_each_other_are_told(queue: Any) -> None:
+def test_two_threads_that_would_deadlock_get_an_error(queue: Any) -> None:
     x, y = (dp.zeros(50_000, sycl_queue=queue) for _ in range(2))
     both = threading.Barrier(2)
     ends: list[str] = []

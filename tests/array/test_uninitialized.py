@@ -110,7 +110,7 @@ def test_no_operation_crashes(compiled: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["add", "pow", "matmul", "lt", "iadd", "getitem"])
-def test_the_error_says_how_arrays_are_made(name: str) -> None:
+def test_the_error_shows_how_to_create_arrays(name: str) -> None:
     if fastpath.module is None:
         pytest.skip("the compiled module is not built")
     with pytest.raises(TypeError, match=r"never initialized.*dp\.empty"):

@@ -283,7 +283,7 @@ def test_a_median_ignores_an_outlier(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.spread > 0
 
 
-def test_what_surrounds_a_batch_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_around_a_batch_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
 
     def spend(seconds: float) -> None:
@@ -309,7 +309,7 @@ def test_the_processor_has_a_name_even_where_the_system_gives_none(tmp_path: Any
     assert _machine.cpu_model(source) == "Example CPU"
 
 
-def test_programs_of_npbench_are_run_beside_numpy(tmp_path: Any, quick: None) -> None:
+def test_programs_of_npbench_are_compared_with_numpy(tmp_path: Any, quick: None) -> None:
     place = tmp_path / "npbench" / "benchmarks" / "double"
     place.mkdir(parents=True)
     (place / "double.py").write_text("import numpy as np\ndef make(N):\n    return np.ones(N)\n")
@@ -339,7 +339,7 @@ def test_programs_of_npbench_are_run_beside_numpy(tmp_path: Any, quick: None) ->
     assert line.endswith("not right: wrong, S")
 
 
-def test_numba_programs_of_npbench_are_run_beside_numba(tmp_path: Any, quick: None) -> None:
+def test_numba_programs_of_npbench_are_compared_with_numba(tmp_path: Any, quick: None) -> None:
     place = tmp_path / "npbench" / "benchmarks" / "double"
     place.mkdir(parents=True)
     (tmp_path / "bench_info").mkdir()

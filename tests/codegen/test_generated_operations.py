@@ -123,7 +123,7 @@ def test_integers_of_64_bits_with_and_without_sign(name: str, one: str, other: s
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "float64", "bool", "complex128"])
-def test_complex_numbers_beside_others(dtype: str) -> None:
+def test_complex_numbers_with_others(dtype: str) -> None:
     x = edges("complex64")
     y = np.resize(edges(dtype), x.shape)
     compare(OPS["multiply"], x, y)

@@ -335,7 +335,7 @@ def test_a_kernel_is_never_named_like_a_function_it_calls() -> None:
     assert elementwise(node("abs", leaf("a", (9,)))).startswith("def fused_abs(")
 
 
-def test_a_long_name_is_cut_at_a_word() -> None:
+def test_a_long_name_is_truncated_at_a_word() -> None:
     value = leaf("a", (9,))
     for _ in range(40):
         value = node("add", value, 1.0)
@@ -360,7 +360,7 @@ def test_rows_of_any_length_are_taken_apart_rightly(columns: int, dtype: str) ->
 
 
 @pytest.mark.parametrize("case", [chain, jacobi, small_rows, row_norms])
-def test_the_driver_is_told_where_the_work_items_end(case: Callable[[], str]) -> None:
+def test_the_driver_gets_the_end_of_the_work_items(case: Callable[[], str]) -> None:
     source = case()
     llvm, _ = spirv_client.optimised(translation.translated(source, TYPES[source])[1])
     assert "icmp slt" in llvm or "icmp sge" in llvm

@@ -251,7 +251,7 @@ def chosen_by_33_bits(item: dp.Item, x: Any, out: Any) -> None:
         out[i] = math.log(out[i])
 
 
-def test_numbers_of_33_bits_are_told_apart_in_64() -> None:
+def test_numbers_of_33_bits_are_distinguished_in_64() -> None:
     # For a target whose integers LLVM does not know, it would be a switch on 33.
     x = np.array([1, 7, 2**32 + 3, 99, 3, 1 - 2**33, 7 + 2**32])
     out = dp.full(x.size, 0.5)
@@ -404,7 +404,7 @@ def test_host_code_of_numba_stays_as_it_was() -> None:
     assert on_the_host(np.array([4.0, 9.0])) == 7
 
 
-def test_what_is_registered_is_registered_for_our_target(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registrations_are_for_dparrays_target(monkeypatch: pytest.MonkeyPatch) -> None:
     dp.call_kernel(pairs, 2, dp.arange(2), dp.zeros(2, dtype="int64"))
     from numba.core.target_extension import current_target
 
@@ -495,9 +495,7 @@ for dtype in ("int32", "uint32", "int64"):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", _COMPLEMENTS, ids=_COMPLEMENTS.values())
-def test_complements_beside_extremes_are_instructions_of_the_processor(
-    text: str, tmp_path: Path
-) -> None:
+def test_complements_with_extremes_are_valid_instructions(text: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(_COMPLEMENT.format(text))
     environment = dict(os.environ, PYTHONPATH=str(ROOT), DPARRAY_CACHE_DIR=str(tmp_path))
@@ -990,7 +988,7 @@ def kept(item, n, x, out):
     [("1", "0"), ("1.0", "0.0"), ("np.float32(3)", "np.float32(2)"), ("np.int8(1)", "np.int8(5)")],
 )
 @pytest.mark.parametrize("condition", ["m & 3", "m & 3 and m & 4"])
-def test_what_a_loop_keeps_or_sets_is_each_work_items(
+def test_variables_of_a_loop_belong_to_each_work_item(
     loop: str, first: str, value: str, condition: str, tmp_path: Path
 ) -> None:
     # One work-item's number was used for all where the next loop begins with it.

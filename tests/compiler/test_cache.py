@@ -43,7 +43,7 @@ def contents(place: Path) -> list[str]:
     return sorted(path.name for path in (place / "kernels-2").iterdir() if path.name != "secret")
 
 
-def test_what_is_saved_is_loaded(place: Path) -> None:
+def test_saved_arrays_are_loaded(place: Path) -> None:
     assert cache.load(key(1)) is None
     cache.save(key(1), b"bytes")
     assert cache.load(key(1)) == b"bytes"
@@ -58,7 +58,7 @@ def test_an_empty_payload_is_not_a_miss(place: Path) -> None:
     assert cache.load(key(1)) == b""
 
 
-def test_clear_removes_entries_and_says_how_many(place: Path) -> None:
+def test_clear_removes_entries_and_prints_their_number(place: Path) -> None:
     for number in range(3):
         cache.save(key(number), b"x")
     assert cache.clear() == 3
@@ -143,7 +143,7 @@ def test_the_size_is_bounded_and_the_longest_unused_go_first(place: Path) -> Non
     assert cache.load(key(0)) is None
 
 
-def test_what_was_read_lately_stays(place: Path) -> None:
+def test_recently_read_entries_stay(place: Path) -> None:
     cache.set_limit(20_000)
     for number in range(12):
         cache.save(key(number), bytes(1000))
@@ -169,7 +169,7 @@ def test_entries_and_leftovers_of_the_future_age_like_others(place: Path) -> Non
     assert not leftover.exists()
 
 
-def test_a_directory_in_the_place_of_an_entry_spoils_no_other(place: Path) -> None:
+def test_a_directory_instead_of_an_entry_affects_no_other_entry(place: Path) -> None:
     entry(place, 1).parent.mkdir(mode=0o700, parents=True)
     entry(place, 1).mkdir()
     assert cache.load(key(1)) is None
@@ -203,7 +203,7 @@ def test_set_limit_gives_the_previous_one_and_takes_no_negative(place: Path) -> 
         cache.set_limit(-1)
 
 
-def test_what_a_dead_process_left_is_removed_after_a_while(place: Path) -> None:
+def test_files_of_a_dead_process_are_removed_after_a_while(place: Path) -> None:
     (place / "kernels-2").mkdir(mode=0o700, parents=True)
     old, young = (entry(place, 1).with_name(f"{key(1)}.{name}.part") for name in ("old", "young"))
     old.write_bytes(b"half")
@@ -233,7 +233,7 @@ def test_users_files_stay(place: Path, name: str) -> None:
     assert [path.read_bytes() for path in names] == [b"mine"] * len(names)
 
 
-def test_only_plain_files_of_ours_are_removed(place: Path) -> None:
+def test_only_regular_files_of_dparray_are_removed(place: Path) -> None:
     cache.save(key(1), b"x")
     outside = place / "outside"
     outside.write_bytes(b"mine")
@@ -293,7 +293,7 @@ def test_a_folder_that_others_can_write_to_is_refused_once(place: Path, mode: in
     assert not entry(place, 3).exists()
 
 
-def test_a_place_that_everybody_can_write_to_is_refused(place: Path) -> None:
+def test_a_cache_folder_that_everybody_can_write_to_is_refused(place: Path) -> None:
     cache.save(key(1), b"x")
     place.chmod(0o1777)
     assert cache.load(key(1)) == b"x"
@@ -314,7 +314,7 @@ def test_a_secret_that_others_can_read_is_refused(place: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["entry", "secret", "folder"])
-def test_what_belongs_to_another_user_is_refused(
+def test_files_of_another_user_are_refused(
     place: Path, which: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache.save(key(1), b"x")

@@ -74,7 +74,7 @@ def scaled(factor: int, device: Any = None, **options: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("options", [{}, {"debug": True}], ids=["optimised", "debug"])
-def test_a_known_kernel_is_loaded_as_its_device_binary(
+def test_a_cached_kernel_is_loaded_as_its_device_binary(
     builds: list[str], options: dict[str, Any]
 ) -> None:
     factor = next(FACTORS)
@@ -110,7 +110,7 @@ def test_a_kernel_that_prints_prints_when_loaded(
     assert capfd.readouterr().out.count("item 3") == 2
 
 
-def test_a_binary_that_the_driver_refuses_is_built_anew(builds: list[str]) -> None:
+def test_a_binary_that_the_driver_rejects_is_built_again(builds: list[str]) -> None:
     factor = next(FACTORS)
     scaled(factor)
     for path in cache.base_directory().rglob("*.kernel"):
@@ -148,7 +148,7 @@ def test_without_the_functions_that_load_binaries_modules_are_built(
 
 
 @pytest.mark.slow
-def test_what_builds_a_program_is_not_kept(builds: list[str]) -> None:
+def test_the_driver_program_of_a_build_is_not_kept(builds: list[str]) -> None:
     """A driver's program holds more than a megabyte after a build; a process may build hundreds."""
 
     def resident() -> int:
@@ -165,7 +165,7 @@ def test_what_builds_a_program_is_not_kept(builds: list[str]) -> None:
     assert (resident() - before) / count < 1 << 20
 
 
-def test_modules_are_built_in_one_thread_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_are_built_in_one_thread_for_every_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     # The driver starts its compiler anew in each thread.
     threads = set()
     built_here = device_binary._Driver.built_here

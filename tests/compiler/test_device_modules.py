@@ -56,7 +56,7 @@ def test_a_kernel_that_prints_float32_needs_no_float64() -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_other_doubles_are_refused_with_the_line_to_write() -> None:
+def test_other_doubles_raise_with_a_suggested_fix() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel_module, "has_float64", lambda device: False)
         with pytest.raises(dp.UnsupportedDeviceError, match=r"np\.float32\(i\) for an integer i"):

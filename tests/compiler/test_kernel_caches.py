@@ -132,7 +132,7 @@ def test_a_changed_device_function_is_another_kernel(compiled: list[Any]) -> Non
     assert len(compiled) == 2
 
 
-def test_a_launch_follows_what_was_assigned_anew(compiled: list[Any]) -> None:
+def test_a_launch_uses_the_values_assigned_last(compiled: list[Any]) -> None:
     """In notebooks, users execute a cell with a constant or a device function again."""
     scope: dict[str, Any] = {"dp": dp, "N": 3}
     define = "@dp.device_func\ndef grow(v):\n    return v {} N\n"
@@ -292,7 +292,7 @@ def test_damaged_entries_are_compiled_anew(tmp_path: Path) -> None:
     assert run(tmp_path)[0] == "disk False"
 
 
-def test_a_place_that_cannot_be_written_warns_once_and_compiles(tmp_path: Path) -> None:
+def test_a_read_only_cache_folder_warns_once_and_compiles(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     output, errors = run(blocked / "cache")
@@ -340,7 +340,7 @@ def test_a_kernel_on_many_queues_stays_right(monkeypatch: pytest.MonkeyPatch) ->
         assert x.tolist() == [7, 7]
 
 
-def test_threads_may_compile_and_launch_at_once(compiled: list[Any]) -> None:
+def test_threads_may_compile_and_launch_at_the_same_time(compiled: list[Any]) -> None:
     factors = [next(FACTORS) for _ in range(3)]
     shared = make_scale(factors[0])
     wrong: list[str] = []

@@ -46,7 +46,7 @@ def test_indices_within_bounds_give_the_result() -> None:
     assert y.tolist() == [3, 4, 5, 6, 7, 0, 0, 0]
 
 
-def test_an_index_out_of_bounds_is_reported_with_its_place() -> None:
+def test_an_index_out_of_bounds_is_reported_with_its_location() -> None:
     x, y = dp.arange(8, dtype="int32"), dp.zeros(8, dtype="int32")
     with pytest.raises(dp.KernelExecutionError) as caught:
         dp.call_kernel(shift, dp.Range(6), x, y)
@@ -204,7 +204,7 @@ def test_an_atomic_with_named_arguments_is_checked() -> None:
         kernel[2](x)
 
 
-def test_nothing_is_written_outside_nor_in_place_of_it() -> None:
+def test_nothing_is_written_outside_or_instead() -> None:
     @dp.kernel
     def kernel(item: dp.Item, x: Any, y: Any) -> None:
         i = item.get_id(0)
@@ -276,7 +276,7 @@ def test_without_debug_nothing_is_checked() -> None:
         assert y.tolist()[:6] == [3, 4, 5, 6, 7, 8]
 
 
-def test_what_is_assigned_anew_is_followed_by_a_kernel_that_only_ran_checked() -> None:
+def test_a_kernel_that_only_ran_checked_uses_new_assignments() -> None:
     @dp.device_func
     def change(value: Any) -> Any:
         return value + 1
@@ -351,7 +351,7 @@ def test_an_assertion_that_always_fails_does_not_compile() -> None:
         asserting_kernels.never[1](dp.zeros(1))
 
 
-def test_other_exceptions_are_refused_beside_assertions() -> None:
+def test_exceptions_other_than_assertions_are_refused() -> None:
     with pytest.raises(dp.KernelCompileError, match="raising an exception is not available"):
         asserting_kernels.raises[1](dp.zeros(1))
 

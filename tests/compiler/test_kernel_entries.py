@@ -95,7 +95,7 @@ def test_missing_fields_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"[]\n", b"3\n", b"{}\n", b"[" * 100_000, b"\xff\n"])
-def test_other_texts_are_refused(text: bytes) -> None:
+def test_other_bytes_raise(text: bytes) -> None:
     with pytest.raises(MISSES):
         Kernel.from_bytes(text)
 

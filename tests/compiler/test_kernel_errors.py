@@ -378,7 +378,7 @@ def goes_through(value: Any) -> Any:
     return asks_for_a_color(value)
 
 
-def test_what_the_compiler_refuses_in_a_device_function_shows_its_line() -> None:
+def test_compile_errors_in_a_device_function_show_its_line() -> None:
     @dp.kernel
     def caller(item: dp.Item, x: Any) -> None:
         x[0] = goes_through(x[0])
@@ -520,7 +520,7 @@ def checks(value: Any) -> Any:
     return value
 
 
-def test_raising_is_refused_instead_of_ending_the_work_item_unnoticed() -> None:
+def test_raise_is_refused_because_it_would_end_the_work_item_silently() -> None:
     @dp.kernel
     def raises(item: dp.Item, x: Any) -> None:
         if x[0] > 0:
@@ -548,7 +548,7 @@ def test_raising_is_refused_instead_of_ending_the_work_item_unnoticed() -> None:
         dp.call_kernel(calls, dp.Range(1), x)
 
 
-def test_what_is_a_kernel_already_is_refused() -> None:
+def test_a_kernel_of_a_kernel_is_refused() -> None:
     @dp.kernel
     def fill(item: dp.Item, x: Any) -> None:
         x[0] = 1
@@ -562,7 +562,7 @@ def test_what_is_a_kernel_already_is_refused() -> None:
             make(AN_ARRAY)
 
 
-def test_an_index_of_what_has_no_elements_names_the_cure() -> None:
+def test_an_index_of_an_empty_array_raises_with_a_suggested_fix() -> None:
     @dp.kernel
     def double(item: dp.Item, x: Any, out: Any) -> None:
         out[0] = x[0] * 2
@@ -573,7 +573,7 @@ def test_an_index_of_what_has_no_elements_names_the_cure() -> None:
         double[1](dp.asarray(3.0), dp.zeros(1))
 
 
-def test_what_cannot_be_a_kernel_is_refused_when_it_is_made() -> None:
+def test_invalid_kernels_raise_at_creation() -> None:
     def starred(item: Any, *arrays: Any) -> None: ...
     def keyword(item: Any, *, x: Any) -> None: ...
     def generator(item: Any, x: Any) -> Any:

@@ -45,13 +45,13 @@ def test_the_same_function_has_the_same_key() -> None:
     assert key(make(text, N=1)) == key(make(text, N=1)) is not None
 
 
-def test_comments_and_places_do_not_count() -> None:
+def test_comments_and_locations_do_not_count() -> None:
     assert key(make("def f(x):\n    return x\n")) == key(
         make("\n\n# why\ndef f(x):\n    return x\n")
     )
 
 
-def test_places_count_for_kernels_with_line_information() -> None:
+def test_locations_count_for_kernels_with_line_information() -> None:
     texts = ("def f(x):\n    return x\n", "\n\ndef f(x):\n    return x\n")
     first, second = (key(make(text), debug=True) for text in texts)
     assert first != second
@@ -96,7 +96,7 @@ def test_values_of_globals_and_captures_count(one: Any, other: Any) -> None:
     assert keys[0] != keys[1]
 
 
-def test_closures_of_one_function_differ_by_what_they_capture() -> None:
+def test_closures_of_one_function_differ_by_captured_values() -> None:
     """numba-dpex issue 897: they had the same key in its cache, and results were wrong."""
 
     def make_kernel(scale: Any) -> Callable[..., None]:

@@ -41,13 +41,13 @@ def test_no_kernel_has_conjunctions_as_choices() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "double"])
-def test_the_float_of_a_negated_truth_value_is_minus_one(kind: str) -> None:
+def test_the_float_of_a_negated_boolean_is_minus_one(kind: str) -> None:
     text = spirv_worker.writable(f"  %y = sitofp i1 %x to {kind}\n")
     assert text == f"  %y = select i1 %x, {kind} -1.000000e+00, {kind} 0.000000e+00\n"
 
 
 @pytest.mark.parametrize("kinds", ["i64 i8 i32", "<8 x i64> <8 x i16> <8 x i32>"])
-def test_what_is_cut_is_extended_in_one_type(kinds: str) -> None:
+def test_truncated_integers_are_extended_in_one_type(kinds: str) -> None:
     whole, cut, kind = re.findall(r"<.*?>|i\d+", kinds)
     mask = "255" if cut == "i8" else "splat (i32 65535)"
     text = f"  %t = trunc nuw {whole} %x to {cut}\n  %y = zext nneg {cut} %t to "
@@ -108,7 +108,7 @@ def test_other_complements_stay_as_they_are() -> None:
         assert "get_work_dim" not in text
 
 
-def test_no_kernel_asks_a_function_for_the_lesser_number() -> None:
+def test_no_kernel_calls_a_function_for_a_minimum() -> None:
     @dp.kernel
     def up_to_the_lesser(item: dp.NdItem, x: Any, n: Any) -> None:
         i = item.get_global_id(0)
@@ -327,7 +327,7 @@ def between_equal_conditions(item: dp.NdItem, x: Any, out: Any, local: Any) -> N
         out[i] = -local[3 - lane]
 
 
-def test_what_a_group_does_together_stays_in_one_place() -> None:
+def test_collective_operations_are_not_duplicated() -> None:
     """LLVM copies calls of functions that are not convergent into branches, and groups split."""
     x, out = dp.arange(8), dp.zeros(8, dtype="int64")
     local = dp.LocalAccessor(4, np.int64)

@@ -245,7 +245,7 @@ def is_running(pid: int) -> bool:
         ("nonsense", "parsing error"),
     ],
 )
-def test_what_cannot_be_written_is_an_error_and_the_next_module_is_written(
+def test_a_module_that_cannot_be_written_raises_and_the_next_one_is_written(
     text: str, complaint: str
 ) -> None:
     """LLVM ends the process: the helper's fork, not the helper and not this one."""

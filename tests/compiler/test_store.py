@@ -77,7 +77,7 @@ def test_a_kernel_of_the_store_is_not_compiled(file: Path) -> None:
     assert len(list(file.parent.rglob("*.kernel"))) == 1  # bundled kernels are not stored twice
 
 
-def test_what_the_store_has_is_what_compiling_gives(file: Path) -> None:
+def test_bundled_kernels_equal_compiled_ones(file: Path) -> None:
     source = TEXT.format(7)
     made = compile.compile_generated(source, TYPES, {})
     make(file, source)
@@ -112,7 +112,7 @@ def test_a_damaged_store_has_no_kernels(file: Path, damage: str) -> None:
     assert origins_of(TEXT.format(9)) == ["compiled"]
 
 
-def test_keys_of_the_store_tell_what_they_are_of() -> None:
+def test_keys_of_the_store_identify_their_kernels() -> None:
     """Keys contain the factory's values, not the Python version that compiled its code."""
 
     def keyed(function: Any, types: tuple[str, ...] = TYPES, **options: Any) -> str | None:

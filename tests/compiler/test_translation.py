@@ -105,7 +105,7 @@ def test_numbers_are_those_of_numba(pair: tuple[str, str], monkeypatch: pytest.M
         ("with x:\n        pass", "with x"),
     ],
 )
-def test_what_is_not_generated_is_refused(body: str, word: str) -> None:
+def test_text_that_was_not_generated_is_refused(body: str, word: str) -> None:
     text = f"def f(item, a, out):\n    i = uint64(item.get_id(0))\n    x = a[i]\n    {body}\n"
     with pytest.raises(translation.TranslationError, match=word):
         translation.translated(text, ("item:1", "f4:1C", "f4:1C"))

@@ -55,7 +55,7 @@ def test_the_readme_names_the_standards_functions() -> None:
 
 
 @pytest.mark.slow
-def test_each_function_is_compared_and_has_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_function_is_compared_and_has_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_timer, "_SHORTEST_BATCH", 0.0)
     monkeypatch.setattr(_timer, "_MIN_ROUNDS", 2)
     rows = list(standard.rows(Settings(dp.Device("cpu"), (9, 9), 0.0)))
@@ -69,7 +69,7 @@ def test_each_function_is_compared_and_has_its_place(monkeypatch: pytest.MonkeyP
     assert sum("dpnp" in row.timings for row in rows) > 0.9 * len(rows)
 
 
-def test_the_section_is_written_between_its_marks(tmp_path: Path) -> None:
+def test_the_section_is_written_between_its_markers(tmp_path: Path) -> None:
     timing = Timing(2e-6, 2e-6, 0.0, 2)
     rows = [
         Row(name, 9, {"dparray": timing, "numpy": Timing(5e-6, 5e-6, 0.0, 2)}, where="dpnp")

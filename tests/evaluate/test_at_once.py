@@ -41,7 +41,7 @@ def test_narrow_numbers_count_by_their_bytes(dtype: str, size: int, is_at_once: 
         np.testing.assert_array_equal(ours.asnumpy(), theirs)
 
 
-def test_views_whose_rows_lie_apart_count_more_than_twice() -> None:
+def test_views_with_gaps_between_rows_count_more_than_twice() -> None:
     host = np.arange(260.0 * 260).reshape(260, 260)
     x = dp.asarray(host)
     assert not (x[1:] - x[:-1]).is_pending
@@ -59,7 +59,7 @@ def test_an_outer_operation_counts_as_its_result() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
-def test_large_results_lie_in_used_memory_and_in_numpys_order(dtype: str) -> None:
+def test_large_results_are_in_used_memory_and_in_numpys_order(dtype: str) -> None:
     host = np.linspace(1, 2, 200 * 210).reshape(200, 210).astype(dtype)
     x = dp.asarray(host)
     for ours, theirs in (

@@ -41,7 +41,7 @@ def values(shape: Any = LARGE, dtype: str = "float32", seed: int = 0) -> np.ndar
     return 2 * support.values(shape, dtype, seed)
 
 
-def test_a_call_fuses_with_what_it_is_made_of_and_what_is_made_of_it() -> None:
+def test_a_call_fuses_with_its_operands_and_its_users() -> None:
     x, y = values(), values(seed=1)
     a, b = dp.asarray(x), dp.asarray(y)
     result = dp.sqrt(abs(wave(a * b, b - 1))) + wave(a, 2)
@@ -66,7 +66,7 @@ def test_a_call_is_the_producer_and_the_epilogue_of_reductions() -> None:
     np.testing.assert_allclose(result.asnumpy(), x / wanted * 2 + np.sin(wanted), atol=2e-3)
 
 
-def test_truth_values_and_dtypes_that_are_given() -> None:
+def test_booleans_and_dtypes_that_are_given() -> None:
     x = values()
     n = np.arange(LARGE, dtype=np.int32)
     mask = is_inside(dp.asarray(x)) & rest_of_three(dp.asarray(n))
@@ -154,7 +154,7 @@ def test_little_data_takes_the_functions_own_kernel_and_the_host() -> None:
     assert kernels_of(lambda: dp.eval(result)) == ["fused_wave", "fused_wave"]
 
 
-def test_out_may_overlap_what_is_read() -> None:
+def test_out_may_overlap_operands() -> None:
     x = values(1000)
     a = dp.asarray(x)
     reader = a * 3

@@ -67,7 +67,7 @@ def test_the_setting_is_part_of_the_key_on_disk_and_in_memory() -> None:
         assert dp.explain(x * y - z).kernels[0].state == "on disk"
 
 
-def test_the_option_takes_truth_values_only() -> None:
+def test_the_option_takes_booleans_only() -> None:
     with pytest.raises(TypeError, match="fp_contract must be a bool"):
         dp.config.fp_contract = "off"
 

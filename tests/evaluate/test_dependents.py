@@ -28,11 +28,11 @@ def held_names(y: dp.ndarray) -> list[Any]:
     return [node.op.name for node in dependents.externally_referenced([y._node], order)]
 
 
-def test_what_only_the_expression_refers_to_is_not_held() -> None:
+def test_values_only_used_by_the_expression_are_not_held() -> None:
     assert held_names(expression()) == []
 
 
-def test_what_an_array_shows_is_held() -> None:
+def test_an_inner_value_with_an_array_is_held() -> None:
     x = dp.asarray(np.ones(200_000, np.float32))
     inner = dp.exp(dp.sin(x * 2.0))
     y = inner + inner
@@ -49,7 +49,7 @@ def test_cheap_values_are_not_held() -> None:
     assert inner.is_pending
 
 
-def test_what_another_pending_expression_reads_is_held() -> None:
+def test_inner_values_with_another_pending_reader_are_held() -> None:
     x = dp.asarray(np.ones(200_000, np.float32))
     inner = dp.exp(dp.sin(x * 2.0))
     y, other = inner + 1.0, inner * 3.0
@@ -59,7 +59,7 @@ def test_what_another_pending_expression_reads_is_held() -> None:
     assert held_names(y) == []
 
 
-def test_a_write_computes_first_what_another_expression_reads() -> None:
+def test_a_write_first_evaluates_pending_readers() -> None:
     x = dp.asarray(np.ones(200_000, np.float32))
     with limits.force("fused"):
         inner = x * 2.0
@@ -72,7 +72,7 @@ def test_a_write_computes_first_what_another_expression_reads() -> None:
 
 @pytest.mark.parametrize("executor", ["library", "fused"])
 @pytest.mark.parametrize("what", ["a number", "a reader", "what reads a reader", "its own"])
-def test_a_write_that_fails_leaves_the_readers_noted_down(
+def test_a_failed_write_leaves_the_readers_recorded(
     executor: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pending expressions that read the memory are still computed before the next write."""
@@ -107,7 +107,7 @@ def test_a_write_that_fails_leaves_the_readers_noted_down(
 
 
 @pytest.mark.parametrize("lazily", ["an operator", "a function", "out="])
-def test_a_pending_node_knows_the_array_that_holds_it(lazily: str) -> None:
+def test_a_pending_node_refers_to_the_array_that_holds_it(lazily: str) -> None:
     x = dp.asarray(np.ones(300_000))
     if lazily == "an operator":
         y = x + 1

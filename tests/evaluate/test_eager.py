@@ -98,7 +98,7 @@ def test_an_array_that_changes_its_shape() -> None:
         np.testing.assert_array_equal((x * x).asnumpy(), A * A)
 
 
-def test_what_was_written_is_read() -> None:
+def test_written_values_are_read() -> None:
     x = dp.asarray(A)
     for step in range(5):
         x[1:3] = step
@@ -131,7 +131,7 @@ def test_results_in_memory_that_is_there(name: str, dtype: str, queue: Any) -> N
         np.testing.assert_allclose(out.asnumpy(), expected, rtol=2e-5, atol=1e-5)
 
 
-def test_pending_readers_see_what_was_there_before() -> None:
+def test_pending_readers_see_the_old_values() -> None:
     x = dp.asarray(A)
     y = dp.asarray(B)
     for _ in range(3):

@@ -52,7 +52,7 @@ def test_a_pending_reduction_outlives_an_empty_reader(
         check(p, p_host)
 
 
-def test_stores_to_no_elements_leave_what_they_read(queue: Any) -> None:
+def test_stores_to_no_elements_leave_their_operands(queue: Any) -> None:
     """Assignment and in-place arithmetic on empty targets write nothing and lose nothing."""
     values = np.linspace(0.5, 1.5, LONG)
     x = dp.asarray(values, sycl_queue=queue)
@@ -88,7 +88,7 @@ def test_several_roots_of_which_some_are_empty(queue: Any) -> None:
     check(means, values.mean(axis=1, keepdims=True))
 
 
-def test_explain_says_that_nothing_is_computed_for_no_elements() -> None:
+def test_explain_shows_that_nothing_is_computed_for_no_elements() -> None:
     """The plan of an empty expression has no kernel for the reduction that it reads."""
     x = dp.ones(LONG)
     total = x.sum(keepdims=True)

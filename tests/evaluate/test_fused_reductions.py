@@ -63,7 +63,7 @@ def standardised(xp: Any, x: Any, axis: Any) -> Any:
     executor=st.sampled_from(["fused", "fused", "library", "host"]),
     lazy=st.booleans(),
 )
-def test_programs_give_what_numpy_gives(
+def test_programs_have_numpys_results(
     name: str, shape: tuple[int, int], axis: Any, view: str, dtype: str, executor: str, lazy: bool
 ) -> None:
     host = values(shape, dtype)
@@ -121,7 +121,7 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
     axis=st.sampled_from([None, 0, 1]),
     executor=st.sampled_from(["fused", "host"]),
 )
-def test_a_reduction_sees_what_was_there_when_it_was_asked_for(
+def test_a_reduction_uses_the_values_at_the_time_of_its_call(
     steps: list[str], shape: tuple[int, int], axis: Any, executor: str
 ) -> None:
     host = values(shape)
@@ -148,7 +148,7 @@ def test_a_product_with_its_own_rows_is_written_in_place() -> None:
 
 
 @pytest.mark.parametrize("shape", [(3000, 33), (40, 1021), (5, 700, 70)])
-def test_columns_of_any_width_are_folded_by_vectors(shape: tuple[int, ...]) -> None:
+def test_columns_of_any_width_are_reduced_by_vectors(shape: tuple[int, ...]) -> None:
     host = values(shape)
     axis = len(shape) - 2
     x = dp.asarray(host)
@@ -206,7 +206,7 @@ def elements_around(start: float, dtype: str, size: int, where: str) -> np.ndarr
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("shape", "axis"), FORMS)
-def test_the_variance_is_accurate_whatever_the_elements_are(
+def test_the_variance_is_accurate_for_all_elements(
     shape: tuple[int, ...], axis: Any, dtype: str
 ) -> None:
     size = int(np.prod(shape))
@@ -277,7 +277,7 @@ def test_the_variance_of_other_dtypes(shape: tuple[int, ...], axis: Any, dtype: 
 
 
 @pytest.mark.parametrize(("shape", "axis"), FORMS)
-def test_the_variance_of_an_expression_beside_other_reductions(
+def test_the_variance_of_an_expression_with_other_reductions(
     shape: tuple[int, ...], axis: Any
 ) -> None:
     a, b, c = (values(shape, "float64", seed) for seed in range(3))
@@ -294,7 +294,7 @@ def test_the_variance_of_an_expression_beside_other_reductions(
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize(("shape", "axis"), [((70_000,), None), ((900, 300), 0), ((30, 900), 1)])
-def test_places_are_those_of_the_first(name: str, shape: tuple[int, ...], axis: Any) -> None:
+def test_positions_are_those_of_the_first(name: str, shape: tuple[int, ...], axis: Any) -> None:
     host = np.random.default_rng(2).integers(0, 3, shape).astype("float32")
     flat = host.reshape(-1)
     for odd in (None, np.nan, np.inf, -np.inf):
@@ -384,7 +384,7 @@ def test_a_row_too_long_for_a_cache_is_reduced_first() -> None:
     same(result, host - host.max(axis=1, keepdims=True))
 
 
-def test_a_total_and_what_follows_it_read_memory_once() -> None:
+def test_a_total_and_its_users_read_memory_once() -> None:
     host = values(1 << 18)
     x = dp.asarray(host)
     with launched() as launches:
@@ -395,7 +395,7 @@ def test_a_total_and_what_follows_it_read_memory_once() -> None:
 
 
 @pytest.mark.usefixtures("fused")
-def test_what_is_broadcast_along_columns_does_not_decide_how_they_are_folded() -> None:
+def test_values_broadcast_along_columns_do_not_decide_their_reduction() -> None:
     host, weights = values((900, 700)), values((900, 1))
     x, w = dp.asarray(host), dp.asarray(weights)
     plain, weighted = dp.sum(x, axis=0), dp.sum(x * w, axis=0)

@@ -157,7 +157,7 @@ def test_a_long_loop_holds_neither_graph_nor_memory() -> None:
     same(x, wanted, 1e-4)
 
 
-def test_an_expression_of_many_arrays_is_cut(fused: None) -> None:
+def test_an_expression_of_many_arrays_is_split(fused: None) -> None:
     arrays = [values(300, seed=seed) for seed in range(60)]
     total, wanted = dp.zeros(300, dtype="float32"), np.zeros(300, np.float32)
     for array in arrays:
@@ -244,7 +244,7 @@ def test_nan_anywhere_is_the_largest_and_the_smallest(fused: None, position: int
     assert np.isnan(float(x.sum()))
 
 
-def test_a_reduction_fuses_with_what_it_reduces() -> None:
+def test_a_reduction_fuses_with_its_operand() -> None:
     a, b = dp.asarray(values(LARGE)), dp.asarray(values(LARGE, seed=1))
     with counted() as events:
         total = dp.sum((a - b) ** 2)
@@ -266,7 +266,7 @@ def chosen(request: pytest.FixtureRequest) -> Iterator[str]:
         yield str(request.param)
 
 
-def test_a_kernel_writes_what_a_pending_expression_reads(chosen: str) -> None:
+def test_a_kernel_writes_memory_that_a_pending_expression_reads(chosen: str) -> None:
     @dp.kernel
     def negate(item: Any, x: Any) -> None:
         i = item.get_id(0)
@@ -308,7 +308,7 @@ def test_in_place_on_pending_arrays(chosen: str) -> None:
     same(held, kept)
 
 
-def test_views_of_views_share_what_is_written(chosen: str) -> None:
+def test_views_of_views_share_writes(chosen: str) -> None:
     host = values((12, 10))
     x, wanted = dp.asarray(host), host.copy()
     for array in (x, wanted):
@@ -328,7 +328,7 @@ def test_an_assignment_of_overlapping_slices_reads_the_old_values(chosen: str) -
     same(x, wanted)
 
 
-def test_a_value_assigned_to_its_own_operand_stays_what_it_was(chosen: str) -> None:
+def test_a_value_assigned_to_its_own_operand_does_not_change(chosen: str) -> None:
     host = values(50)
     x = dp.asarray(host)
     y = x + 1

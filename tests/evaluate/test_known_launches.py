@@ -79,7 +79,7 @@ def test_values_are_those_of_new_arrays_and_numbers(
     assert all(launches)
 
 
-def test_other_numbers_go_the_long_way(fused: None, launches: list[bool]) -> None:
+def test_other_numbers_take_the_general_way(fused: None, launches: list[bool]) -> None:
     a, _, x, _ = operands(None, "float64")
     for _ in range(3):
         (x * 2 + x).asnumpy()
@@ -91,7 +91,7 @@ def test_other_numbers_go_the_long_way(fused: None, launches: list[bool]) -> Non
         dp.eval(x * 10**400 + x)
 
 
-def test_an_option_that_decides_makes_all_unknown(fused: None, launches: list[bool]) -> None:
+def test_changed_options_drop_the_cached_plans(fused: None, launches: list[bool]) -> None:
     a, b, x, y = operands(None, "float32")
     for _ in range(3):
         (x * y + x).asnumpy()
@@ -108,7 +108,7 @@ def test_an_option_that_decides_makes_all_unknown(fused: None, launches: list[bo
         assert not launches
 
 
-def test_a_launch_comes_after_the_one_that_writes_what_it_reads(
+def test_a_launch_follows_the_writer_of_its_operands(
     queue: Any, fused: None, launches: list[bool]
 ) -> None:
     a, _, x, y = operands(queue, "float64")
@@ -124,7 +124,7 @@ def test_a_launch_comes_after_the_one_that_writes_what_it_reads(
     assert launches[-1]
 
 
-def test_the_host_waits_before_it_writes_what_a_launch_reads(
+def test_the_host_waits_for_readers_before_it_writes(
     queue: Any, fused: None, launches: list[bool]
 ) -> None:
     a, b, x, y = operands(queue, "float64")
@@ -142,9 +142,7 @@ def test_the_host_waits_before_it_writes_what_a_launch_reads(
     assert float(x[7]) == 100
 
 
-def test_memory_that_another_library_gave_goes_the_long_way(
-    fused: None, launches: list[bool]
-) -> None:
+def test_memory_of_another_library_takes_the_general_way(fused: None, launches: list[bool]) -> None:
     dpnp = pytest.importorskip("dpnp")
     a, _, x, _ = operands(None, "float64")
     for _ in range(3):
@@ -174,7 +172,7 @@ def test_threads_have_counters_of_their_own(fused: None) -> None:
     assert all(np.isclose(each, wanted) or np.isclose(each, 1) for each in found)
 
 
-def test_what_a_launch_points_at_stays_with_it(
+def test_pointers_of_a_launch_stay_valid(
     fused: None, launches: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A concurrent first launch of another thread may replace the numbers."""
@@ -223,7 +221,7 @@ with limits.force("fused"):
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
 
 
-def test_folds_are_noted_as_python_does(fused: None) -> None:
+def test_reductions_are_recorded_as_by_python(fused: None) -> None:
     for dtype in ("float32", "float64", "int32"):
         _, _, x, y = operands(None, dtype)
         for array in (x, x * y, x.reshape(200, 200), x.reshape(200, 200).T, x[::2]):

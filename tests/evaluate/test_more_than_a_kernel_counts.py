@@ -70,7 +70,7 @@ def test_as_numpy(name: str, lazy: bool) -> None:
         np.testing.assert_array_equal(found.asnumpy(), wanted)
 
 
-def test_a_range_of_the_user_says_what_to_do() -> None:
+def test_a_user_defined_range_raises_with_a_suggested_fix() -> None:
     @dp.kernel
     def fill(item: dp.NdItem, x: Any) -> None:
         x[item.get_global_id(0)] = 1

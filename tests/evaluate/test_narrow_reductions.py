@@ -66,7 +66,7 @@ def test_sums_of_the_largest_and_least_numbers(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint32", "int32", "float32"])
-def test_wider_numbers_are_folded_as_they_are(dtype: str) -> None:
+def test_wider_numbers_are_reduced_as_they_are(dtype: str) -> None:
     host = values((40_000, 3), dtype) if dtype == "float32" else np.full((40_000, 3), 2**30, dtype)
     for axis in (0, 1):
         same(dp.asarray(host).sum(axis=axis), host.sum(axis=axis))
@@ -83,7 +83,7 @@ def test_layouts_and_empty_arrays() -> None:
     same(x[:, :0].sum(axis=1), host[:, :0].sum(axis=1), 0)
 
 
-def test_rows_of_sixteen_bytes_are_folded_several_by_a_group() -> None:
+def test_rows_of_sixteen_bytes_are_reduced_several_by_a_group() -> None:
     host = values((50_000, 16), "uint8")
     x = dp.asarray(host)
     assert len(kernels_of(lambda: same(x.max(axis=1), host.max(axis=1), 0))) == 1

@@ -104,7 +104,7 @@ def test_a_long_expression_and_one_of_several_roots_are_python_s() -> None:
     np.testing.assert_allclose(y.asnumpy(), wanted, rtol=1e-12)
 
 
-def test_readers_are_known_to_what_is_written() -> None:
+def test_a_write_finds_its_pending_readers() -> None:
     with limits.force("fused"):
         values = np.linspace(0, 1, 3_000)
         x = dp.asarray(values)

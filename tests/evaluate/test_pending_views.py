@@ -69,7 +69,7 @@ def test_operands_that_are_broadcast_are_seen_through_the_view_too(name: str) ->
     np.testing.assert_array_equal(view(y).asnumpy(), view(wanted))
 
 
-def test_a_view_fuses_with_what_comes_after() -> None:
+def test_a_view_fuses_with_later_operations() -> None:
     host, x = pair()
 
     def step() -> dp.ndarray:
@@ -83,7 +83,7 @@ def test_a_view_fuses_with_what_comes_after() -> None:
 
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("written", ["array", "view", "view of the view"])
-def test_what_is_written_is_seen_on_both_sides(name: str, written: str) -> None:
+def test_writes_are_seen_on_both_sides(name: str, written: str) -> None:
     host, x = pair()
     view = VIEWS[name]
     found, wanted = x * 2, host * 2
@@ -173,7 +173,7 @@ def test_one_of_the_two_may_go_while_the_other_is_computed(
     ],
 )
 @pytest.mark.parametrize("host_tier", [True, False])
-def test_libraries_and_others_find_a_pending_view_in_its_place(
+def test_uses_of_a_pending_view_have_the_right_values(
     use: Callable[[Any], Any], host_tier: bool
 ) -> None:
     host, _ = pair()

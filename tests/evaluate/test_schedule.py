@@ -91,7 +91,7 @@ def test_a_plan_follows_from_the_key_and_not_from_addresses_or_scalars() -> None
     assert str(planned(one)) == str(planned(other))
 
 
-def test_what_decides_a_plan_is_in_the_key() -> None:
+def test_the_key_contains_everything_that_decides_a_plan() -> None:
     a, b = leaf(40, 40), leaf(40, 40)
     keys = {
         key(node("add", a, b)),
@@ -124,7 +124,7 @@ def test_few_elements_that_the_host_reaches_are_computed_there() -> None:
 
 
 @pytest.mark.parametrize("executor", ["host", "fused", "library"])
-def test_an_executor_can_be_forced(executor: str) -> None:
+def test_a_backend_can_be_forced(executor: str) -> None:
     x = node("add", leaf(100), 1.0)
     with limits.force(executor):
         (step,) = planned(x, place=CPU).steps
@@ -133,13 +133,13 @@ def test_an_executor_can_be_forced(executor: str) -> None:
     assert not limits.is_worth_compiling(100, 100)
 
 
-def test_only_executors_can_be_forced() -> None:
+def test_only_backends_can_be_forced() -> None:
     message = "the backend must be 'host', 'fused' or 'library'; got 'numpy'"
     with pytest.raises(ValueError, match=message), limits.force("numpy"):
         pass
 
 
-def test_an_operation_without_a_kernel_goes_to_the_library_and_says_why() -> None:
+def test_an_operation_without_a_kernel_uses_dpnp_and_shows_why() -> None:
     x = leaf(1000, dtype="F")
     log = node("log", node("add", x, x))
     first, second = planned(node("multiply", log, x)).steps[:2]
@@ -164,7 +164,7 @@ def test_a_small_inner_value_is_stored_before_it_is_broadcast() -> None:
     assert first.stores[0][1] == 0
 
 
-def test_a_reduction_and_what_follows_are_one_launch_on_rows() -> None:
+def test_a_reduction_and_its_users_are_one_launch_on_rows() -> None:
     x = leaf(4096, 64)
     shares = node("divide", x, reduced("sum", x, 1, keepdims=True))
     assert len(list(planned(shares).launches)) == 1
@@ -177,7 +177,7 @@ def test_a_long_reduction_merges_its_chunks_in_the_same_launch() -> None:
     assert launch.arguments[-1] == launch.accumulators[-1].slot
 
 
-def test_a_reduction_over_axes_that_lie_apart_takes_two_launches() -> None:
+def test_a_reduction_over_separated_axes_takes_two_launches() -> None:
     first, second = planned(reduced("sum", leaf(64, 512, 64), 0, 2)).launches
     assert set(second.reads) == {array.slot for array in first.accumulators}
     assert second.must_compile
@@ -191,7 +191,7 @@ def test_a_value_that_is_held_is_stored_by_the_same_launch() -> None:
     assert [number for _, number in plan.steps[0].stores] == [1, 2]
 
 
-def test_reductions_of_the_same_memory_are_computed_beside_one() -> None:
+def test_reductions_of_the_same_memory_are_computed_together() -> None:
     x = leaf(600, 400)
     mean, largest, other = (
         reduced("mean", x, 1), reduced("max", x, 1), reduced("max", leaf(600, 400), 1)
@@ -201,7 +201,7 @@ def test_reductions_of_the_same_memory_are_computed_beside_one() -> None:
     assert (step.siblings, len(step.outputs)) == ((1,), 2)
 
 
-def test_what_is_written_where_it_is_read_is_read_first() -> None:
+def test_operands_that_are_overwritten_are_read_first() -> None:
     x = leaf(4096, 64)
     largest = reduced("max", x, 1, keepdims=True)
     value = node("subtract", x, largest)

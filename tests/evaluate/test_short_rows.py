@@ -34,7 +34,7 @@ def check(name: str, host: np.ndarray, given: Any, axis: Any = 0) -> None:
 
 @pytest.mark.parametrize("columns", [2, 3, 4, 7, 8, 15])
 @pytest.mark.parametrize("beside", [-1, 0, 1, 5])
-def test_sums_and_places_on_both_sides_of_the_limit(columns: int, beside: int) -> None:
+def test_sums_and_positions_on_both_sides_of_the_limit(columns: int, beside: int) -> None:
     host = values((rows_for(columns) + beside, columns))
     given = dp.asarray(host)
     check("sum", host, given)
@@ -55,7 +55,7 @@ def test_reductions_of_each_kind(name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("last", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["sum", "max", "min", "argmax"])
-def test_what_is_not_finite_in_the_last_row(name: str, last: float) -> None:
+def test_elements_that_are_not_finite_in_the_last_row(name: str, last: float) -> None:
     host = values((rows_for(3) + 2, 3))
     host[-1, 1] = last
     check(name, host, dp.asarray(host))
@@ -81,7 +81,7 @@ def test_views_and_expressions(view: str) -> None:
         check(name, VIEWS[view](host), VIEWS[view](given))
 
 
-def test_several_reductions_and_what_follows() -> None:
+def test_several_reductions_and_their_users() -> None:
     host = values((rows_for(3) + 1, 3))
 
     def standardised(xp: Any, x: Any) -> Any:
@@ -103,7 +103,7 @@ def test_on_every_queue(queue: Any) -> None:
 
 @pytest.mark.parametrize("columns", [17, 63, 64, 65, 127, 128, 130, 255, 257])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
-def test_sums_along_rows_on_both_sides_of_what_fills_the_lanes(columns: int, dtype: str) -> None:
+def test_sums_along_rows_below_and_above_the_number_of_lanes(columns: int, dtype: str) -> None:
     host = counts((40_000 // columns, columns), dtype, 100)
     given = dp.asarray(host)
     for name in ("sum", "max", "argmin", "var"):
@@ -115,14 +115,14 @@ def test_sums_along_rows_on_both_sides_of_what_fills_the_lanes(columns: int, dty
 
 @pytest.mark.parametrize("columns", [17, 33, 100, 1024])
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_that_a_group_folds_several_of(name: str, columns: int) -> None:
+def test_a_group_reduces_several_rows(name: str, columns: int) -> None:
     host = values((1043, columns))
     with launched() as launches:
         check(name, host, dp.asarray(host), axis=1)
     assert launches[0].global_range == (1056,)
 
 
-def test_several_results_of_rows_and_what_is_broadcast_along_them() -> None:
+def test_several_results_of_rows_and_values_broadcast_along_them() -> None:
     host, column = values((999, 40)), values((999, 1))
     x, y = dp.asarray(host), dp.asarray(column)
     wanted = ((host - column) ** 2).sum(axis=1) / column[:, 0] + host.max(axis=1)

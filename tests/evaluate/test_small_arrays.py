@@ -82,7 +82,7 @@ def test_a_result_in_column_order_goes_to_memory_in_it() -> None:
     assert y.strides == (8, 32)
 
 
-def test_views_and_what_they_are_made_of_share_what_is_written() -> None:
+def test_views_and_their_bases_share_writes() -> None:
     host, x = array(5, 4)
     y, wanted = x * 2, host * 2
     for array_ in (y, wanted):
@@ -108,7 +108,7 @@ def test_a_copy_shares_nothing() -> None:
     np.testing.assert_array_equal(z.asnumpy(), host)
 
 
-def test_what_a_kernel_still_writes_is_waited_for(queue: Any) -> None:
+def test_memory_that_a_kernel_writes_is_waited_for(queue: Any) -> None:
     host, y = array(SLOW, sycl_queue=queue)
     x = dp.empty_like(y)
     few = x[:10]
@@ -123,7 +123,7 @@ def test_what_a_kernel_still_writes_is_waited_for(queue: Any) -> None:
             np.testing.assert_allclose(one.asnumpy(), other)
 
 
-def test_what_no_work_writes_is_computed_beside_it(queue: Any) -> None:
+def test_unwritten_memory_is_used_during_other_work(queue: Any) -> None:
     _, y = array(SLOW, sycl_queue=queue)
     x = dp.empty_like(y)
     dp.call_kernel(slowly_double, dp.Range(SLOW), x, y, 1)
@@ -136,7 +136,7 @@ def test_what_no_work_writes_is_computed_beside_it(queue: Any) -> None:
     event.wait()
 
 
-def test_a_write_waits_for_what_a_kernel_still_reads() -> None:
+def test_a_write_waits_for_kernels_that_read() -> None:
     host, y = array(SLOW)
     x = dp.empty_like(y)
     dp.call_kernel(slowly_double, dp.Range(SLOW), x, y, 1)
@@ -148,7 +148,7 @@ def test_a_write_waits_for_what_a_kernel_still_reads() -> None:
     np.testing.assert_array_equal(y[-10:].asnumpy(), np.full(10, 4.0))
 
 
-def test_what_overlaps_a_write_is_not_read_before_its_memory_is_free(seeming_busy: Any) -> None:
+def test_overlapping_operands_are_read_before_the_write(seeming_busy: Any) -> None:
     host, x = array(30, 30)
     with seeming_busy():
         x[:, -1] = x[:, -2]
@@ -156,7 +156,7 @@ def test_what_overlaps_a_write_is_not_read_before_its_memory_is_free(seeming_bus
     np.testing.assert_array_equal(x.asnumpy(), host)
 
 
-def test_a_write_computes_what_is_pending_on_the_memory() -> None:
+def test_a_write_evaluates_pending_expressions_on_the_memory() -> None:
     host, x = array(100_000)
     few, pending = x[:10], x * 3
     few += 1
@@ -176,7 +176,7 @@ def test_others_work_on_shared_memory_is_seen() -> None:
         assert float((ours + 1)[3]) == 3 + step + 2
 
 
-def test_others_see_what_the_host_writes() -> None:
+def test_others_see_the_hosts_writes() -> None:
     _, x = array(1000)
     theirs = dpnp.asarray(x + 0)
     shared = dp.asarray(theirs)
@@ -200,7 +200,7 @@ def test_nothing_warns() -> None:
 
 @pytest.mark.parametrize("name", sorted(OPS))
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float16", "float32", "c8"])
-def test_at_once_and_later_give_the_same(name: str, dtype: str, seeming_busy: Any) -> None:
+def test_eager_and_deferred_results_agree(name: str, dtype: str, seeming_busy: Any) -> None:
     op = OPS[name]
     values = np.array([0, 1, 2, 3, 5, 1, 7, 2]).astype(dtype)
     seconds: list[Any] = [[]]
@@ -225,7 +225,7 @@ def test_at_once_and_later_give_the_same(name: str, dtype: str, seeming_busy: An
 @pytest.mark.parametrize("name", ["iadd", "itruediv", "ifloordiv", "ipow", "imod", "iand"])
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "complex64"])
 @pytest.mark.parametrize("other", [2, 0.5, True, -1, "array", "column"])
-def test_in_place_at_once_and_later_give_the_same(
+def test_in_place_eager_and_deferred_results_agree(
     name: str, dtype: str, other: Any, seeming_busy: Any
 ) -> None:
     values = np.array([[0, 1, 2], [3, 5, 1]]).astype(dtype)
@@ -307,7 +307,7 @@ def test_empty_arrays_and_scalars() -> None:
     assert float(zero) == 6
 
 
-def test_values_of_one_array_go_to_memory_once_from_all_threads() -> None:
+def test_values_of_one_array_are_moved_to_memory_once_by_all_threads() -> None:
     for _ in range(50):
         y = dp.ones(100) + 1
         barrier = threading.Barrier(4)
@@ -324,7 +324,7 @@ def test_values_of_one_array_go_to_memory_once_from_all_threads() -> None:
         np.testing.assert_array_equal(y.asnumpy(), 2 + np.arange(100) % 4)
 
 
-def test_threads_compute_at_once_while_others_launch() -> None:
+def test_threads_compute_eagerly_while_others_launch() -> None:
     stop = time.monotonic() + 2
     host, large = array(100_000)
     failures: list[Any] = []
@@ -354,7 +354,7 @@ def test_threads_compute_at_once_while_others_launch() -> None:
     assert host.size == large.size
 
 
-def test_what_few_elements_are_made_of_is_made_by_the_host(queue: Any) -> None:
+def test_small_new_arrays_are_created_by_the_host(queue: Any) -> None:
     place = {"sycl_queue": queue}
     host = np.arange(6.0).reshape(2, 3)
     made = {
@@ -381,7 +381,7 @@ def test_what_few_elements_are_made_of_is_made_by_the_host(queue: Any) -> None:
     assert (made["asarray"][0].asnumpy() >= 0).all()
 
 
-def test_views_share_what_is_written() -> None:
+def test_views_share_writes() -> None:
     host, x = array(4, 6)
     for view in (lambda a: a.T, lambda a: a.reshape(6, 4), lambda a: a.reshape((-1,)),
                  lambda a: a[:, None, 1], lambda a: a[-1], lambda a: a[1, 2:]):  # fmt: skip
@@ -398,7 +398,7 @@ def test_views_share_what_is_written() -> None:
                                   "mean", "var", "std"])  # fmt: skip
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32", "complex64"])
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 1), ()])
-def test_reductions_at_once_and_later_give_the_same(
+def test_eager_and_deferred_reductions_agree(
     name: str, dtype: str, axis: Any, seeming_busy: Any
 ) -> None:
     x = dp.asarray(np.array([[3, 0, 2], [5, 1, 4]]).astype(dtype))
@@ -425,7 +425,7 @@ def test_where_of_small_arrays_that_are_large_together_waits() -> None:
 
 
 @immediate
-def test_functions_of_python_numbers_are_computed_at_once() -> None:
+def test_functions_of_python_numbers_are_computed_eagerly() -> None:
     assert dp.sqrt(2.0).is_only_on_host
     assert (dp.sqrt(2.0) * dp.ones(3)).is_only_on_host
     assert float(dp.add(1, 2)) == 3

@@ -76,7 +76,7 @@ def test_as_many_rows_as_blocks_have_or_some_more(columns: int, dtype: str) -> N
         same(dp.maximum(x, dp.asarray(row)), np.maximum(host, row))
 
 
-def test_what_walks_in_strips(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operations_traverse_rows_in_strips(monkeypatch: pytest.MonkeyPatch) -> None:
     found = _walks_in_strips(monkeypatch)
     host = values((30_000, 3), "uint8")
     x = dp.asarray(host)

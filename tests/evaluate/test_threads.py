@@ -94,7 +94,7 @@ def test_threads_copy_between_queues() -> None:
     assert run_in_threads(work) == [2000 * (number + 10) for number in range(8)]
 
 
-def test_threads_launch_on_one_queue_beside_dpnp() -> None:
+def test_threads_launch_on_one_queue_together_with_dpnp() -> None:
     import dpnp.tensor as dpt
 
     @dp.kernel

@@ -143,7 +143,7 @@ def test_wrong_terms_are_refused(given: Any, kind: type[Exception], words: str) 
         dp.config.cost_model = given
 
 
-def test_the_model_prefers_what_is_cheaper() -> None:
+def test_the_model_prefers_the_cheaper_backend() -> None:
     terms = Terms()
     assert cost_model.elements_at_once(terms._replace(launch=1e-12, wake=1e-12)) == 8192
     assert cost_model.elements_at_once(terms._replace(launch=1.0)) == cost_model.MAX_AT_ONCE
@@ -152,7 +152,7 @@ def test_the_model_prefers_what_is_cheaper() -> None:
 
 
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor", "logical_not"])
-def test_truth_values_of_floats_cost_numpy_more(name: str) -> None:
+def test_booleans_of_floats_cost_numpy_more(name: str) -> None:
     """NumPy computes them one by one; for a million elements a kernel takes 20 to 33 % of that."""
     costs = {}
     for dtype in ("float32", "int32"):
@@ -178,7 +178,7 @@ def test_a_kernel_reads_the_slices_of_a_stencil_once() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_numpy_folds_short_rows_one_by_one(axis: int) -> None:
+def test_numpy_reduces_short_rows_one_by_one(axis: int) -> None:
     """For sums of two columns, NumPy is 100 times slower than a kernel, which is worth its wait."""
 
     def host_of(rows: int, columns: int, axis: int | None) -> float:
@@ -240,7 +240,7 @@ def test_random_programs_agree(data: Any, name: str, size: int, steps: list[int]
             np.testing.assert_allclose(ours.asnumpy(), theirs, rtol=1e-9, atol=1e-12)
 
 
-def test_threads_may_ask_at_once() -> None:
+def test_threads_may_ask_at_the_same_time() -> None:
     evaluate.forget()
     errors: list[BaseException] = []
 
@@ -352,7 +352,7 @@ def test_an_output_that_is_an_operand() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64", "bool"])
-def test_elements_chosen_by_masks_and_positions_are_written(dtype: str) -> None:
+def test_elements_selected_by_masks_and_positions_are_written(dtype: str) -> None:
     values = np.arange(60).astype(dtype)
     x, positions = dp.asarray(values), dp.asarray([3, 1, 3])
     for array, where in ((x, positions), (values, positions.asnumpy())):

@@ -73,13 +73,13 @@ def folders(files: list[str]) -> set[str]:
     return {file.partition("/")[0] for file in files}
 
 
-def test_an_operation_is_noted_down_in_few_calls(operands: list[dp.ndarray]) -> None:
+def test_an_operation_is_recorded_in_few_calls(operands: list[dp.ndarray]) -> None:
     _, files = traced(lambda: dp.add(*operands))
     assert len(files) <= 19
     assert len(folders(files)) <= 6
 
 
-def test_a_known_expression_is_read_in_few_calls(operands: list[dp.ndarray]) -> None:
+def test_a_cached_expression_is_read_in_few_calls(operands: list[dp.ndarray]) -> None:
     pending = dp.add(*operands)
     values, files = traced(pending.asnumpy)
     assert values[0] == 2
@@ -89,7 +89,7 @@ def test_a_known_expression_is_read_in_few_calls(operands: list[dp.ndarray]) -> 
     assert "_evaluate/schedule.py" not in files
 
 
-def test_a_known_eager_call_schedules_nothing(operands: list[dp.ndarray]) -> None:
+def test_a_cached_eager_call_schedules_nothing(operands: list[dp.ndarray]) -> None:
     with dp.config.override(lazy=False):
         dp.synchronize(dp.add(*operands))  # no launch is waited for
         _, files = traced(lambda: dp.add(*operands))
@@ -97,7 +97,7 @@ def test_a_known_eager_call_schedules_nothing(operands: list[dp.ndarray]) -> Non
     assert not {"_evaluate/schedule.py", "_codegen/elementwise.py"} & set(files)
 
 
-def test_a_known_slice_statement_takes_few_calls(operands: list[dp.ndarray]) -> None:
+def test_a_cached_slice_statement_takes_few_calls(operands: list[dp.ndarray]) -> None:
     x, y = operands
 
     def statement() -> None:

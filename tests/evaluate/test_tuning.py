@@ -47,7 +47,7 @@ def results(xp: Any, x: Any, wide: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("options", SETTINGS, ids=str)
-def test_results_are_right_however_kernels_are_cut(options: dict[str, Any]) -> None:
+def test_results_are_right_for_every_division_into_kernels(options: dict[str, Any]) -> None:
     generator = np.random.default_rng(0)
     x, wide = generator.normal(size=(301, 257)), generator.normal(size=(3, 200, 70))
     expected = results(np, x, wide)
@@ -96,14 +96,14 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("value", "error", "text"), WRONG, ids=lambda value: str(value)[:30])
-def test_what_is_wrong_is_said_and_changes_nothing(value: Any, error: Any, text: str) -> None:
+def test_invalid_input_raises_and_changes_nothing(value: Any, error: Any, text: str) -> None:
     before = dp.config.tuning
     with pytest.raises(error, match=text):
         dp.config.tuning = value
     assert dp.config.tuning is before
 
 
-def test_what_is_set_changes_what_it_names() -> None:
+def test_tuning_changes_only_the_named_devices() -> None:
     with dp.config.override(tuning={"gpu": config.Tuning(elements=2)}):
         assert dp.config.tuning["gpu"].elements == 2
         assert dp.config.tuning["cpu"] == config.Tuning()

@@ -104,7 +104,7 @@ def test_functions(maker: str, name: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [5, 9000])
-def test_what_is_broadcast_is_copied(size: int) -> None:
+def test_broadcast_operands_are_copied(size: int) -> None:
     base = dp.arange(size)
     flat = dp.broadcast_to(base, (3, size)).ravel()
     flat[0] = -1

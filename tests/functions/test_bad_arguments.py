@@ -114,7 +114,7 @@ def calls(
 @pytest.mark.parametrize(
     ("name", "function"), [pytest.param(*item, id=item[0]) for item in public()]
 )
-def test_a_wrong_argument_gives_one_of_our_errors(name: str, function: Callable[..., Any]) -> None:
+def test_a_wrong_argument_raises_a_dparray_error(name: str, function: Callable[..., Any]) -> None:
     def works(arguments: tuple[Any, ...]) -> bool:
         return outcome(lambda: function(*arguments)) is None
 
@@ -127,7 +127,7 @@ def test_a_wrong_argument_gives_one_of_our_errors(name: str, function: Callable[
                 assert is_allowed(error), f"{name}: {parameter}={bad!r:.40}: {error!r}"
 
 
-def test_the_message_names_the_function_and_what_was_given() -> None:
+def test_the_message_names_the_function_and_the_argument() -> None:
     x = dp.ones((2, 2))
     for call, words in (
         (lambda: dp.roll(x, "a"), r"roll: .*shape \(2, 2\).*shift='a'"),
@@ -140,7 +140,7 @@ def test_the_message_names_the_function_and_what_was_given() -> None:
         assert caught.value.__cause__ is not None
 
 
-def test_what_is_too_large_for_the_host_is_our_memory_error() -> None:
+def test_too_large_requests_of_the_host_raise_dparrays_memory_error() -> None:
     for call in (
         lambda: dp.fft.fft(dp.ones((3, 4)), n=2**45),
         lambda: dp.hanning(2**45),
@@ -153,7 +153,7 @@ def test_what_is_too_large_for_the_host_is_our_memory_error() -> None:
     assert dp.polyder([1, 2, 3], 2**45).shape == (0,)
 
 
-def test_errors_of_functions_that_the_user_gave_stay_theirs() -> None:
+def test_errors_of_user_defined_functions_are_passed_on() -> None:
     def failing(line: Any) -> Any:
         raise ValueError("mine")
 
@@ -173,7 +173,7 @@ def test_objects_never_reach_memory() -> None:
     assert x.tolist() == [1, 1, 1, 1]
 
 
-def test_a_mistake_of_ours_is_not_said_to_be_the_argument() -> None:
+def test_a_bug_of_dparray_is_not_blamed_on_the_argument() -> None:
     def mistaken(x: Any) -> Any:
         return no_such_name  # type: ignore[name-defined]  # noqa: F821
 

@@ -714,7 +714,7 @@ def test_ranges_end_somewhere(value: float) -> None:
             call()
 
 
-def test_ranges_name_what_does_not_fit() -> None:
+def test_ranges_report_the_mismatch() -> None:
     for call in (
         lambda: dp.arange(10**30, 10**30 + 2),
         lambda: dp.arange(300, 9**6, dtype="uint8"),

@@ -379,7 +379,7 @@ def test_attributes_are_set() -> None:
         dp.ones(3, dtype="float32").dtype = "float64"
 
 
-def test_what_is_not_there_is_explained() -> None:
+def test_missing_names_are_explained() -> None:
     x = dp.ones(3)
     for name, words in (("base", "shares_memory"), ("tostring", "tobytes"), ("data", "asnumpy")):
         assert not hasattr(x, name)
@@ -519,7 +519,7 @@ def test_apply_along_axis() -> None:
 # ------------------------------------------------------------
 
 
-def test_numpys_functions_are_ours() -> None:
+def test_numpys_functions_call_dparrays() -> None:
     x, y = dp.asarray(A), dp.asarray(B)
     assert_same(np.exp(x), np.exp(A))
     assert_same(np.add(x, 1), np.add(A, 1))
@@ -535,7 +535,7 @@ def test_numpys_functions_are_ours() -> None:
     assert_same(out, A + B)
 
 
-def test_every_function_of_numpys_is_ours_or_an_error() -> None:
+def test_every_numpy_function_is_dparrays_or_raises() -> None:
     """None of them copies to the host silently."""
     x = dp.asarray(np.asarray([[2.0, 1.0], [1.0, 3.0]]))
     for place in (np, np.linalg, np.fft):
@@ -565,7 +565,7 @@ def test_numpys_names_of_arguments_and_like_arrive() -> None:
     assert (made.sycl_queue, made.usm_type) == (x.sycl_queue, "shared")
 
 
-def test_what_we_do_not_have_is_an_error_that_names_it() -> None:
+def test_missing_functions_raise_an_error_with_their_name() -> None:
     x = dp.asarray(A)
     with pytest.raises(TypeError, match=r"numpy\.block is not|numpy\.isnat is not available"):
         np.isnat(x)

@@ -12,7 +12,7 @@ import dparray as dp
 
 @pytest.mark.parametrize("order", ["C", "F", None])
 @pytest.mark.parametrize("shape", [5, (), (2, 3), (300, 200), (0, 4), [2, 2]])
-def test_an_uninitialised_array(shape: Any, order: str | None) -> None:
+def test_an_uninitialized_array(shape: Any, order: str | None) -> None:
     expected = np.ndarray(shape, np.float32, order=order)
     x = dp.ndarray(shape, dtype=np.float32, order=order)
     assert type(x) is dp.ndarray

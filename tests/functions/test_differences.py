@@ -23,6 +23,6 @@ def test_every_line_runs() -> None:
 
 
 @pytest.mark.parametrize("reason", sorted({reason for _, reason in KNOWN}))
-def test_what_may_differ_is_told(reason: str) -> None:
+def test_permitted_differences_are_on_the_page(reason: str) -> None:
     words = " ".join(TEXT.replace("*", "").replace("`", "").split()).lower()
     assert reason.lower().replace("`", "") in words

@@ -167,7 +167,7 @@ def test_in_place_operators_keep_memory_and_dtype(name: str) -> None:
     np.testing.assert_array_equal(view.asnumpy(), x.asnumpy()[::-1])
 
 
-def test_in_place_operators_that_do_not_fit_leave_the_array_as_it_was() -> None:
+def test_failed_in_place_operators_leave_the_array_unchanged() -> None:
     x = dp.asarray([1, 2])
     for value, error in ((0.5, dp.exceptions.DTypeError), (dp.ones(3, dtype="int64"), ValueError)):
         with pytest.raises(error):

@@ -344,7 +344,7 @@ DECISIONS: dict[str, str] = {
 
 
 @pytest.mark.parametrize("count", [100, 8000, 8192, 20_000])
-def test_halves_are_sorted(count: int) -> None:
+def test_float16_numbers_are_sorted(count: int) -> None:
     """NumPy's quicksort leaves them unsorted on processors with AVX-512."""
     for seed in range(4):
         host = np.random.default_rng(seed).integers(-6, 7, count).astype("float16") / 2
@@ -359,7 +359,7 @@ def test_halves_are_sorted(count: int) -> None:
         np.testing.assert_array_equal(other, [*np.unique(wanted), 9])
 
 
-def test_what_the_property_test_found() -> None:
+def test_bugs_found_by_the_property_test() -> None:
     host = np.asarray([5, 1, 9], "uint8")
     x = dp.asarray(host)
     with dp.config.override(host_tier=False):  # differences of unsigned integers do not wrap

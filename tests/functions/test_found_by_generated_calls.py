@@ -97,7 +97,7 @@ def test_half_precision_is_rounded_once_at_the_end(function: str) -> None:
     np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-6)
 
 
-def test_one_place_that_is_taken_is_a_copy() -> None:
+def test_one_position_that_is_taken_is_a_copy() -> None:
     for limit in (True, False):
         with dp.config.override(host_tier=limit):
             x = dp.arange(12).reshape(3, 4)
@@ -124,7 +124,7 @@ def test_dtype_of_predicates_is_that_of_their_results() -> None:
 
 
 @pytest.mark.parametrize("host_tier", [True, False])
-def test_transforms_of_what_is_broadcast(host_tier: bool) -> None:
+def test_transforms_of_broadcast_operands(host_tier: bool) -> None:
     with dp.config.override(host_tier=host_tier):
         for name in ("rfftn", "fftn", "rfft"):
             compare(
@@ -152,7 +152,7 @@ def test_edges_of_the_arguments() -> None:
     compare(lambda xp: xp.compress(xp.asarray([0j, 1j, 2]), xp.asarray([4, 5, 6])))
 
 
-def test_what_is_broadcast_has_no_say_in_the_order_of_a_result() -> None:
+def test_broadcast_operands_do_not_affect_the_memory_order() -> None:
     for call in (
         lambda xp: xp.float_power(
             xp.broadcast_to(xp.asarray([[3]], dtype="int16"), (2, 3)),
@@ -199,7 +199,7 @@ def test_edges_by_a_function_of_the_user() -> None:
 
 
 @pytest.mark.parametrize("executor", ["host", "kernels"])
-def test_quantiles_beside_infinities_are_infinite(
+def test_quantiles_next_to_infinities_are_infinite(
     executor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dparray._functions import quantiles
@@ -249,7 +249,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
-def test_the_library_takes_matrices_as_they_lie_and_leaves_them(layout: str, dtype: str) -> None:
+def test_the_library_takes_matrices_of_any_layout_unchanged(layout: str, dtype: str) -> None:
     host = (np.arange(9).reshape(3, 3) % 4 + np.eye(3) * 9).astype(dtype)
     host = host + host.T
     symmetric = ("eigvalsh", "eigh", "cholesky") if layout != "spread" else ("eigvalsh",)
@@ -305,7 +305,7 @@ def test_results_that_the_library_and_the_host_had_differently(host_tier: bool) 
         assert dp.linalg.vector_norm(x, ord=np.int64(3)).dtype == "float32"
 
 
-def test_what_has_no_elements_has_every_order() -> None:
+def test_empty_arrays_have_every_memory_order() -> None:
     for x in (dp.zeros((0, 4)), dp.asarray(np.zeros((3, 0, 2))), dp.ones((4, 3))[:, :0]):
         assert x.flags.c_contiguous
         assert x.flags.f_contiguous
@@ -355,7 +355,7 @@ def test_numbers_of_degrees_of_freedom_decide_no_dtype(name: str, ddof: Any) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("executor", ["", "host", "fused", "library", "no host tier"])
-def test_complex_functions_have_their_digits_on_every_executor(executor: str) -> None:
+def test_complex_functions_have_their_digits_on_every_backend(executor: str) -> None:
     """dpnp's inverse functions had an error of 4 % at 800j, and infinity at 32767j."""
     sizes = [0.0, -0.0, 1e-30, -1e-3, 0.5, -1.0, 1.0, 2.5, -30.0, 100.0, -800.0, 32767.0, -1e5]
     numbers = np.asarray([complex(x, y) for x in sizes for y in sizes])
@@ -375,7 +375,7 @@ def test_complex_functions_have_their_digits_on_every_executor(executor: str) ->
 
 
 @pytest.mark.parametrize("executor", ["", "host", "fused", "library", "no host tier", "busy"])
-def test_results_that_one_executor_had_differently(executor: str) -> None:
+def test_results_that_differed_on_one_backend(executor: str) -> None:
     exponents = [complex(x, y) for x in (-2.5, 0.0, 2.5, np.nan) for y in (-1.0, 0.0, 2.0, np.inf)]
     holes = np.asarray([[0.5, np.nan, -2.5], [np.nan, -1.0, np.nan]])
     large = np.asarray([2**64 - 1, 3584034391366875160, 7], "uint64")
@@ -413,7 +413,7 @@ def test_transforms_to_real_numbers_in_single_precision_of_any_number_of_points(
         assert np.abs(found.asnumpy() - wanted).max() < 1e-4 * np.abs(wanted).max()
 
 
-def test_truths_in_a_list_are_a_mask_beside_the_operands() -> None:
+def test_booleans_in_a_list_are_a_mask_for_the_operands() -> None:
     x = dp.ones(3, device=dpctl.SyclQueue("cpu"))
     assert dp.add(x, 1, where=[1, 0.0, 2], out=x).tolist() == [2, 1, 2]
     assert float(dp.sum(x, where=[0, 1, 1])) == 3
@@ -461,7 +461,7 @@ def test_a_first_value_that_is_no_number_is_passed_over(dtype: str, initial: flo
 
 
 @pytest.mark.parametrize("exponent", [True, False, 1, 2, np.int8(1)])
-def test_powers_of_truth_are_written_where_a_mask_says(exponent: Any) -> None:
+def test_powers_of_booleans_are_written_where_a_mask_is_true(exponent: Any) -> None:
     x, mask = np.asarray([[True], [False], [True]]), np.asarray([[False], [False], [True]])
     out = np.asarray([[4], [-2], [2]], "int8")
     compare(
@@ -471,7 +471,7 @@ def test_powers_of_truth_are_written_where_a_mask_says(exponent: Any) -> None:
     )
 
 
-def test_einsum_takes_what_was_broadcast() -> None:
+def test_einsum_takes_broadcast_operands() -> None:
     one, y = np.asarray([[-0.5]], "float16"), np.arange(12).reshape(3, 4) % 5 > 2
     with limits.force("library"), dp.config.override(host_tier=False):
         compare(
@@ -544,7 +544,7 @@ def test_narrow_integers_are_sorted_and_looked_up_without_the_host(dtype: str) -
 
 
 @pytest.mark.parametrize("name", ["empty_like", "zeros_like", "ones_like"])
-def test_what_is_like_another_array_has_the_dtype_that_is_given(name: str) -> None:
+def test_like_functions_use_the_given_dtype(name: str) -> None:
     x = dp.asarray([True, False])
     for dtype in (np.dtype("float64"), "float64", float, np.dtype("int8"), x.dtype):
         assert getattr(dp, name)(x, dtype=dtype).dtype == np.dtype(dtype)
@@ -566,7 +566,7 @@ def test_the_diagonal_of_a_part_of_an_array(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["empty_like", "zeros_like", "full_like"])
-def test_what_has_another_shape_lies_as_what_it_is_like(name: str) -> None:
+def test_like_with_another_shape_keeps_the_memory_order(name: str) -> None:
     more = (1,) if name == "full_like" else ()
     x = np.zeros((4, 2, 1, 5), "int8")
     for axes in ((2, 0, 1, 3), (3, 2, 1, 0), (0, 3, 1, 2), (0, 1, 2, 3)):
@@ -604,7 +604,7 @@ def test_a_complex_number_is_copied_where_it_was_asked_for(dtype: str) -> None:
         dp.copyto(dp.zeros(3, dtype=dtype), 1j)
 
 
-def test_complex_numbers_that_are_cut_have_no_say_in_the_order_of_a_result() -> None:
+def test_truncated_complex_numbers_do_not_affect_the_memory_order() -> None:
     host = np.asarray([[1 + 2j, 3, 4]], "complex64")
     x, y = np.broadcast_to(host, (5, 3)), dp.broadcast_to(dp.asarray(host), (5, 3))
     for name, more in (("reciprocal", ()), ("negative", ()), ("add", (3,))):
@@ -641,7 +641,9 @@ def test_the_median_of_nothing_is_nan(dtype: str) -> None:
 
 @pytest.mark.parametrize("host_tier", [True, False])
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int16", "bool", "complex64"])
-def test_complex_numbers_are_cut_to_the_dtype_to_compute_in(dtype: str, host_tier: bool) -> None:
+def test_complex_numbers_are_truncated_to_the_dtype_to_compute_in(
+    dtype: str, host_tier: bool
+) -> None:
     with dp.config.override(host_tier=host_tier):
         for number in (0.75 - 1j, 2j, np.complex64(2 + 1j), 2.5):
             for name in ("maximum", "add", "equal"):
@@ -664,7 +666,7 @@ def test_floats_of_pythons_wrap_where_their_conversion_is_unsafe(number: complex
 
 
 @pytest.mark.parametrize("host_tier", [True, False])
-def test_beside_one_point_alone_nan_has_its_value(host_tier: bool) -> None:
+def test_nan_next_to_a_single_point_has_its_value(host_tier: bool) -> None:
     every = np.asarray([np.nan, -2, 3, np.inf], "float32")
     with dp.config.override(host_tier=host_tier):
         for value in (np.float32(-2.5), np.int32(4), np.complex128(1 + 2j)):
@@ -778,7 +780,7 @@ def test_an_array_that_is_resized_keeps_the_order_of_its_memory(
 
 
 @pytest.mark.parametrize("name", ["concat", "stack", "hstack"])
-def test_what_is_joined_into_out_is_converted_to_it_at_once(name: str) -> None:
+def test_arrays_joined_into_out_are_converted_directly(name: str) -> None:
     """It is not converted to the common dtype first: a float64 cannot hold a uint64."""
     large = np.asarray([2**64 - 1, 2**63 + 2**32 + 7, 5], dtype="uint64")
     halves = np.asarray([2.5, 7.0, 1.5], dtype="float16")
@@ -809,7 +811,7 @@ def test_slices_of_transposed_arrays_are_deleted(obj: Any) -> None:
 @pytest.mark.parametrize("host_tier", [True, False])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint32", "uint64", "bool"])
 @pytest.mark.parametrize("mode", ["maximum", "minimum", "mean", "median", "linear_ramp"])
-def test_borders_of_statistics(mode: Any, dtype: str, host_tier: bool) -> None:
+def test_boundaries_of_statistics(mode: Any, dtype: str, host_tier: bool) -> None:
     largest = np.iinfo(dtype).max if np.dtype(dtype).kind in "iu" else 100
     values = (np.linspace(0, 1, 24).reshape(2, 3, 4)[..., ::-1] * largest * 0.9).astype(dtype)
     options: list[dict[str, Any]] = [
@@ -835,7 +837,7 @@ def test_borders_of_statistics(mode: Any, dtype: str, host_tier: bool) -> None:
 
 
 @pytest.mark.parametrize("host_tier", [True, False])
-def test_borders_of_no_statistics_are_refused(host_tier: bool) -> None:
+def test_boundaries_without_statistics_raise(host_tier: bool) -> None:
     with dp.config.override(host_tier=host_tier):
         for length in (-1, (1, -1)):
             with pytest.raises(dp.exceptions.ShapeError, match="must not be negative"):
@@ -923,7 +925,7 @@ def test_slices_at_positions_of_transposed_arrays(axes: tuple[int, int, int], ex
 
 
 @pytest.mark.parametrize("mode", ["maximum", "mean", "linear_ramp", "constant", "reflect"])
-def test_what_has_no_axes_is_padded_to_itself(mode: Any) -> None:
+def test_zero_dimensional_arrays_are_padded_to_themselves(mode: Any) -> None:
     given = np.array(-7, "int16")
     padded = dp.pad(dp.asarray(given), 2, mode=mode)
     assert (padded.dtype, padded.tolist()) == (given.dtype, np.pad(given, 2, mode=mode).tolist())
@@ -931,9 +933,7 @@ def test_what_has_no_axes_is_padded_to_itself(mode: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("scalar", [False, 2])
-def test_a_scalar_beside_integers_is_of_the_dtype_that_is_asked_for(
-    scalar: Any, dtype: str
-) -> None:
+def test_a_scalar_among_integers_has_the_requested_dtype(scalar: Any, dtype: str) -> None:
     for exponent in (np.array(4, "uint16"), np.array([1, 2, 3], "int32")):
         wanted = np.ldexp(scalar, exponent, dtype=dtype)
         found = dp.ldexp(scalar, dp.asarray(exponent), dtype=dtype)
@@ -942,7 +942,7 @@ def test_a_scalar_beside_integers_is_of_the_dtype_that_is_asked_for(
 
 @pytest.mark.parametrize("host_tier", [True, False])
 @pytest.mark.parametrize("name", ["cumsum", "sum", "cumprod"])
-def test_sums_into_another_kind_are_of_what_both_become(name: str, host_tier: bool) -> None:
+def test_sums_into_another_kind_are_in_the_common_dtype(name: str, host_tier: bool) -> None:
     whole = np.array([1488732481, 1636968864, -1372717109, -2147483648], "int32")
     halves = np.array([-0.0017, 1475, 0.0136, -6.93, -145.25, 3.1], "float16")
     for given, dtype in ((whole, "float16"), (halves, "int32"), (halves, "float32")):
@@ -1054,7 +1054,7 @@ def test_reductions_of_ufuncs_start_somewhere_and_leave_out(
 
 
 @BOTH_TIERS
-def test_whole_numbers_that_at_combines_with_are_of_the_dtype_of_the_array(host_tier: bool) -> None:
+def test_integer_operands_of_at_have_the_dtype_of_the_array(host_tier: bool) -> None:
     """NumPy's numbers are int64, so that those of uint64 are rounded to floats."""
     with dp.config.override(host_tier=host_tier):
         x = dp.asarray([2**63 + 1, 2**62 + 3], dtype="uint64")
@@ -1067,7 +1067,7 @@ def test_whole_numbers_that_at_combines_with_are_of_the_dtype_of_the_array(host_
 @BOTH_TIERS
 @pytest.mark.parametrize("dtype", [None, "float16", "float64", "int32"])
 @pytest.mark.parametrize("method", ["reduce", "accumulate"])
-def test_ldexp_says_that_it_does_not_combine_its_results(
+def test_ldexp_raises_because_it_cannot_combine_results(
     method: str, dtype: Any, host_tier: bool
 ) -> None:
     with (
@@ -1106,7 +1106,7 @@ def test_a_nan_of_one_array_is_not_that_of_the_other(assume_unique: bool, host_t
 
 
 @BOTH_TIERS
-def test_what_at_combines_with_is_not_converted_first(host_tier: bool) -> None:
+def test_operands_of_at_are_not_converted_first(host_tier: bool) -> None:
     with dp.config.override(host_tier=host_tier):
         for name, value in (("less", 2.5), ("greater_equal", -math.inf), ("less", 2 + 1j)):
             wanted, found = np.array([2, 3, 4]), dp.asarray([2, 3, 4])
@@ -1137,7 +1137,7 @@ def test_singular_values_of_stacks_of_hermitian_matrices(dtype: str, host_tier: 
     np.testing.assert_allclose(again.asnumpy(), values, atol=1e-5)
 
 
-def test_polynomials_of_halves_and_without_roots() -> None:
+def test_polynomials_of_float16_and_without_roots() -> None:
     compare(lambda xp: xp.poly(xp.asarray([1.0, 2.0], dtype="float16")))
     compare(lambda xp: xp.roots(xp.asarray([2.0], dtype="float32")))
     u = [1.0, -1.0, -14.0, 24.0]
@@ -1187,7 +1187,7 @@ def test_rules_for_bins_where_the_host_may_not_compute(rule: str, dtype: str) ->
 
 @BOTH_TIERS
 @pytest.mark.parametrize("coordinates", [[0.0, 1.0, 3.0, 6.0, 7.0], [0, 2, 4, 6, 8]])
-def test_slopes_beside_infinities_and_of_halves(coordinates: list[Any], host_tier: bool) -> None:
+def test_slopes_next_to_infinities_and_of_float16(coordinates: list[Any], host_tier: bool) -> None:
     with dp.config.override(host_tier=host_tier), np.errstate(all="ignore"):
         for dtype in ("float16", "float32", "float64"):
             x = np.array([1.25, -np.inf, 0.41, 7.0, np.inf], dtype)
@@ -1316,7 +1316,7 @@ def test_equations_with_one_number_on_all_right_sides() -> None:
     np.testing.assert_allclose(found.asnumpy(), wanted)
 
 
-def test_views_of_axes_of_one_element_and_beside_multiples_of_their_size() -> None:
+def test_views_of_axes_of_one_element_and_near_multiples_of_their_size() -> None:
     x = np.arange(12, dtype="uint16").reshape(3, 4, 1)
     found = dp.permute_dims(dp.asarray(x), (0, 2, 1)).view("float32")
     wanted = np.transpose(x, (0, 2, 1)).view("float32")

@@ -81,7 +81,7 @@ REFUSED: list[tuple[Callable[[Any], Any], type[Exception]]] = [
 
 
 @pytest.mark.parametrize("call", REFUSED, ids=[str(number) for number in range(len(REFUSED))])
-def test_what_numpy_refuses_is_refused(call: tuple[Callable[[Any], Any], Any]) -> None:
+def test_operands_that_numpy_refuses_raise(call: tuple[Callable[[Any], Any], Any]) -> None:
     function, error = call
     with pytest.raises(error):
         function(np)
@@ -143,7 +143,7 @@ def test_bounds_of_random_numbers() -> None:
 
 
 @pytest.mark.parametrize("name", ["PCG64", "Philox", "SeedSequence"])
-def test_names_of_numpys_random_module_say_what_there_is(name: str) -> None:
+def test_names_of_numpys_random_module_suggest_dparrays(name: str) -> None:
     with pytest.raises(AttributeError, match="default_rng"):
         getattr(dp.random, name)
 
@@ -162,7 +162,7 @@ def test_arrays_are_read_until_the_file_ends() -> None:
     assert sizes == [0, 1, 2]
 
 
-def test_files_of_another_order_of_bytes_name_the_cure(tmp_path: Any) -> None:
+def test_files_of_another_byte_order_raise_with_a_suggested_fix(tmp_path: Any) -> None:
     for dtype in (">i4", ">c16"):
         np.save(tmp_path / "x.npy", np.arange(3, dtype=dtype))
         native = np.dtype(dtype).newbyteorder("=").name
@@ -197,12 +197,12 @@ def test_an_offset_outside_of_the_file_is_named(tmp_path: Any) -> None:
         (b"abc", "frombuffer"),
     ],
 )
-def test_what_holds_no_numbers_names_the_cure(values: Any, cure: str) -> None:
+def test_non_numeric_dtypes_raise_with_a_suggested_fix(values: Any, cure: str) -> None:
     with pytest.raises(dp.DTypeError, match=cure):
         dp.asarray(values)
 
 
-def test_lists_go_beside_the_arrays_of_elementwise_functions(queue: Any) -> None:
+def test_lists_are_operands_of_elementwise_functions(queue: Any) -> None:
     @dp.elementwise
     def weighted(x: Any, y: Any) -> Any:
         return x + 2 * y
@@ -214,7 +214,7 @@ def test_lists_go_beside_the_arrays_of_elementwise_functions(queue: Any) -> None
     same(found, np.asarray([7.0, 10.0]))
 
 
-def test_numpys_functions_are_ours_of_the_same_module(queue: Any) -> None:
+def test_numpys_functions_call_dparrays_of_the_same_module(queue: Any) -> None:
     values = np.asarray([-1.0, 4.0, 2.0])
     x = dp.asarray(values, sycl_queue=queue)
     calls: list[Callable[[Any], Any]] = [

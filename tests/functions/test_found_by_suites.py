@@ -60,7 +60,7 @@ def test_lu_solve(queue: Any, trans: int) -> None:
     np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-10)
 
 
-def test_lu_refuses_what_does_not_fit() -> None:
+def test_lu_raises_for_wrong_shapes() -> None:
     factors = dp.linalg.lu_factor(dp.eye(3))
     with pytest.raises(dp.ShapeError, match=r"b of shape \(2,\) does not fit"):
         dp.linalg.lu_solve(factors, dp.ones(2))
@@ -77,7 +77,7 @@ def test_lu_refuses_what_does_not_fit() -> None:
 
 
 @pytest.mark.parametrize("as_list", [True, False])
-def test_truth_values_as_positions_are_numbers(queue: Any, as_list: bool) -> None:
+def test_booleans_as_positions_are_numbers(queue: Any, as_list: bool) -> None:
     x = dp.asarray([5, 6, 7], sycl_queue=queue)
     positions: Any = [True, False]
     if not as_list:
@@ -225,7 +225,7 @@ def test_the_size_along_several_axes() -> None:
     assert [dp.size(x, axis) for axis in (None, 0, -1, (0, 2), ())] == [24, 2, 4, 8, 1]
 
 
-def test_an_einsum_is_cut_to_its_out_where_that_is_asked_for() -> None:
+def test_an_einsum_is_converted_to_its_out_on_request() -> None:
     def product(xp: Any, **options: Any) -> Any:
         x = xp.asarray([[1, 2], [3, 4]], dtype="int32")
         return xp.einsum("ij,j", x, x[0], out=xp.zeros(2, dtype="int32"), dtype="f4", **options)

@@ -126,7 +126,7 @@ PRODUCTS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_products_where_the_library_has_none_of_halves(name: str, queue: Any) -> None:
+def test_products_of_float16_that_the_library_does_not_have(name: str, queue: Any) -> None:
     values = np.random.default_rng(7).integers(-3, 4, (2, 30, 70)).astype(np.float16)
     wanted = PRODUCTS[name](np, *values)
     x, y = (dp.asarray(each, sycl_queue=queue) for each in values)
@@ -156,7 +156,7 @@ SUMS_OF_LINES: dict[str, Callable[[Any, Any, Any], Any]] = {
 @pytest.mark.parametrize("executor", ["host", "library", "fused"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("name", SUMS_OF_LINES)
-def test_sums_of_many_halves_are_as_near_as_those_of_numpy(
+def test_sums_of_many_float16_numbers_are_as_exact_as_numpys(
     name: str, order: Any, executor: str
 ) -> None:
     """A sum rounded to float16 after each addition stays at 2048, to which 1 adds nothing."""

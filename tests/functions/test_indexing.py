@@ -204,7 +204,7 @@ def test_a_wrong_index_is_an_index_error(index: Any) -> None:
     assert x.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_values_broadcast_into_what_is_selected(queue: Any) -> None:
+def test_values_broadcast_into_the_selection(queue: Any) -> None:
     host = np.zeros((3, 4), dtype="float32")
     x = dp.asarray(host, sycl_queue=queue)
     for index, value in (

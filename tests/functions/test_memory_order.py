@@ -76,7 +76,7 @@ def test_a_given_array_keeps_its_order(way: str) -> None:
             assert out.strides == strides
 
 
-def test_columns_are_one_walk() -> None:
+def test_columns_are_traversed_once() -> None:
     x = dp.ones((300, 200)).T
     launches = [step for step in dp.explain(x * 2 + x).source.splitlines() if "i1" in step]
     assert launches == []
@@ -110,7 +110,7 @@ CONVERTING: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "float16", "float32"])
 @pytest.mark.parametrize("name", CONVERTING)
 @pytest.mark.parametrize("way", WAYS)
-def test_of_what_is_broadcast(way: str, name: str, dtype: str) -> None:
+def test_copies_of_broadcast_operands(way: str, name: str, dtype: str) -> None:
     """Converted operands have the axis order of results, and copied operands that of copies."""
     call, row = CONVERTING[name], np.arange(4).astype(dtype)
     for turned in (False, True):

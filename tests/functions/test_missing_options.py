@@ -86,7 +86,7 @@ PROGRAMS: dict[str, Callable[[Any, Callable[..., Any]], Any]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_values_and_places(name: str, queue: Any) -> None:
+def test_values_and_positions(name: str, queue: Any) -> None:
     def on_queue(values: Any) -> Any:
         return dp.asarray(values, sycl_queue=queue)
 
@@ -142,7 +142,7 @@ REFUSED: dict[str, Refused] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_is_refused_before_any_write(name: str) -> None:
+def test_mismatched_arguments_raise_before_any_write(name: str) -> None:
     error, call = REFUSED[name]
     x = dp.asarray(X)
     with pytest.raises(error):
@@ -204,7 +204,7 @@ def test_flat_is_an_iterator() -> None:
     assert [int(one) for one in flat] == [1, 2, 3, 4]
 
 
-def test_ufuncs_say_what_they_take() -> None:
+def test_ufuncs_have_their_attributes() -> None:
     assert (dp.add.nin, dp.add.nout, dp.add.nargs, dp.add.identity) == (2, 1, 3, 0)
     assert (dp.divmod.nout, dp.matmul.signature) == (2, np.matmul.signature)
     assert "dd->d" in dp.add.types

@@ -91,7 +91,7 @@ def test_large_arrays_agree_with_numpy(dtype: str, lazy: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bool", "int16", "float16"])
-def test_other_tiers_agree_with_numpy(dtype: str) -> None:
+def test_other_backends_agree_with_numpy(dtype: str) -> None:
     with config.override(host_tier=False):
         grid(dtype, SIZES[0], ("add", "lt"), ())
 
@@ -261,7 +261,7 @@ def test_setitem_and_fill_convert_to_the_arrays_dtype() -> None:
     assert x.tolist() == [0, 0, 0]
 
 
-def test_result_type_says_what_operations_give() -> None:
+def test_result_type_gives_the_dtype_of_operations() -> None:
     for dtype in DTYPES:
         x = dp.ones(3, dtype=dtype)
         for scalar in SCALARS:
@@ -280,7 +280,7 @@ def test_methods_of_ufuncs() -> None:
     check("dtype=", dp.add(x, np.int64(1), dtype="int16").asnumpy(), wanted)
 
 
-def test_scalars_in_lists_and_beside_arrays() -> None:
+def test_scalars_in_lists_and_with_arrays() -> None:
     x = np.ones(2, np.float32)
     ours = dp.asarray(x)
     pair = [np.float32(1), np.float32(2)]

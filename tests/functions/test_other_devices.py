@@ -172,7 +172,7 @@ def test_linear_algebra_in_memory_out_of_reach(name: str, queue: Any) -> None:
 
 
 @pytest.mark.usefixtures("far")
-def test_what_the_host_reads_is_copied_through_the_queue(queue: Any) -> None:
+def test_host_reads_are_copied_through_the_queue(queue: Any) -> None:
     values = np.arange(12.0).reshape(3, 4)
     x = dp.asarray(values, sycl_queue=queue)
     y = x[:, ::-2] * 2

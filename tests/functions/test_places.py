@@ -51,7 +51,7 @@ CREATING = {
 
 @pytest.mark.parametrize("name", CREATING)
 @pytest.mark.parametrize("usm_type", ["device", "shared"])
-def test_what_creates_takes_a_place(queue: Any, name: str, usm_type: str) -> None:
+def test_creation_functions_take_a_placement(queue: Any, name: str, usm_type: str) -> None:
     create = CREATING[name]
     for place in ({"device": queue}, {"sycl_queue": queue}):
         x = create(**place, usm_type=usm_type)
@@ -64,7 +64,7 @@ def test_what_creates_takes_a_place(queue: Any, name: str, usm_type: str) -> Non
         create(usm_type="no such type")
 
 
-def test_arrays_of_several_places_go_where_it_is_said(queue: Any, other: Any) -> None:
+def test_arrays_of_several_placements_go_to_the_given_one(queue: Any, other: Any) -> None:
     parts = [dp.ones(2, sycl_queue=other), [3, 4.0], np.full(2, 5.0), dpnp.zeros(2)]
     x = dp.asarray(parts, device=queue)
     assert x.sycl_queue == queue
@@ -104,7 +104,7 @@ def test_from_dlpack_of_dpnp_keeps_its_queue(queue: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [6, 60_000])
-def test_dpnp_shares_what_it_is_given(queue: Any, size: int) -> None:
+def test_dpnp_shares_the_memory_of_its_operands(queue: Any, size: int) -> None:
     for usm_type in ("device", "shared"):
         x = dp.asarray(np.arange(float(size)), sycl_queue=queue, usm_type=usm_type)
         for part in (x, x[1::2], x + 0):
@@ -155,7 +155,7 @@ def test_arrays_of_dpnp_follow_the_rule_of_one_queue(queue: Any, other: Any) -> 
 
 
 @pytest.mark.parametrize("size", [6, 60_000])
-def test_numpy_arrays_are_written_where_that_is_asked_for(queue: Any, size: int) -> None:
+def test_numpy_arrays_are_written_by_assignment(queue: Any, size: int) -> None:
     values = np.arange(size, dtype="float32")
     x = dp.zeros(size, sycl_queue=queue)
     pending = x + 1
@@ -203,7 +203,7 @@ def test_copies_between_sub_devices_of_one_context(size: int) -> None:
     assert dp.asarray(x, usm_type="shared").usm_type == "shared"
 
 
-def test_places_whose_names_differ() -> None:
+def test_placements_with_different_names() -> None:
     cpu = dp.Device("cpu")
     if cpu.sycl_device.max_compute_units < 2:
         pytest.skip("one compute unit")
@@ -218,7 +218,7 @@ def test_places_whose_names_differ() -> None:
     assert len({str(place) for place in distinct}) == len(distinct)
 
 
-def test_cures_are_python(queue: Any, other: Any) -> None:
+def test_suggested_fixes_are_valid_python(queue: Any, other: Any) -> None:
     x, y = dp.ones(4, sycl_queue=queue), dp.asarray([1], sycl_queue=other)
     generator = dp.random.default_rng(1, sycl_queue=queue)
     p = dp.full(4, 0.25, sycl_queue=other)
@@ -240,7 +240,7 @@ def test_cures_are_python(queue: Any, other: Any) -> None:
         pow(x, 2, 2)
 
 
-def test_simulate_refuses_what_a_launch_refuses(queue: Any, other: Any) -> None:
+def test_simulate_raises_where_a_launch_raises(queue: Any, other: Any) -> None:
     @dp.kernel
     def copy(item, a, b):
         i = item.get_id(0)
@@ -293,7 +293,7 @@ def test_the_vocabulary_of_dpctl(queue: Any, other: Any, capsys: Any) -> None:
     assert not dp.is_available("no such device")
 
 
-def test_filter_strings_pass_devices_by_that_hold_no_arrays(
+def test_filter_strings_skip_devices_without_usm(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Without:

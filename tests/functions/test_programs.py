@@ -32,7 +32,7 @@ def agrees(name: str) -> None:
 
 @pytest.mark.parametrize("lazy", [True, False])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_gives_what_numpy_gives(name: str, lazy: bool) -> None:
+def test_a_program_has_numpys_results(name: str, lazy: bool) -> None:
     with dp.config.override(lazy=lazy):
         agrees(name)
 

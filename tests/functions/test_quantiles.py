@@ -63,7 +63,7 @@ def test_weights(dtype: str) -> None:
         agrees(lambda xp, a, q=q: xp.quantile(a(x), q, weights=a(weights), method="inverted_cdf"))
 
 
-def test_weights_beside_nan() -> None:
+def test_weights_with_nan() -> None:
     x = RNG.normal(size=(3, 7))
     x[0, 2] = x[1, :] = np.nan
     weights = RNG.integers(1, 4, size=(3, 7))

@@ -22,7 +22,7 @@ def array(dtype: str, queue: Any) -> tuple[np.ndarray, dp.ndarray]:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bool", "int32", "float32", "float64"])
 @pytest.mark.parametrize("name", host.QUICK_FOLDS)
-def test_all_elements_are_folded_as_by_numpy(name: str, dtype: str, queue: Any) -> None:
+def test_all_elements_are_reduced_as_by_numpy(name: str, dtype: str, queue: Any) -> None:
     a, x = array(dtype, queue)
     for keepdims in (False, True):
         for ours, theirs in ((x, a), (x.T, a.T), (x[::2], a[::2])):
@@ -31,7 +31,7 @@ def test_all_elements_are_folded_as_by_numpy(name: str, dtype: str, queue: Any) 
             same(found, getattr(np, name)(theirs, keepdims=keepdims), 1e-6)
 
 
-def test_values_that_are_pending_are_folded_by_a_kernel(queue: Any) -> None:
+def test_pending_values_are_reduced_by_a_kernel(queue: Any) -> None:
     a, x = array("float32", queue)
     a[5, 5] = np.nan
     x[5, 5] = dp.nan
@@ -42,7 +42,7 @@ def test_values_that_are_pending_are_folded_by_a_kernel(queue: Any) -> None:
     same((x * 2).sum(), np.asarray(2 * x.asnumpy().sum()), 1e-5)
 
 
-def test_how_many_elements_are_folded_at_once_follows_the_model() -> None:
+def test_the_number_of_elements_reduced_together_follows_the_model() -> None:
     with dp.config.override(cost_model={"launch": 1.0}):
         assert limits.folded_elements == cost_model.MAX_FOLDED
     with dp.config.override(cost_model={"launch": 1e-9, "wake": 1e-9}):
@@ -51,7 +51,7 @@ def test_how_many_elements_are_folded_at_once_follows_the_model() -> None:
         assert limits.folded_elements == 0
 
 
-def test_a_result_that_lies_in_the_pools_memory_is_folded() -> None:
+def test_a_result_in_the_pools_memory_is_reduced() -> None:
     host = np.linspace(0, 1, 40_000)
     assert np.isclose(float((dp.asarray(host) * 2).sum()), (host * 2).sum())
     assert np.isclose(float((dp.asarray(host) * 2)[10:].max()), 2)

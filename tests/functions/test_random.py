@@ -45,7 +45,7 @@ DRAWS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_a_sequence_does_not_depend_on_how_it_is_cut(name: str) -> None:
+def test_a_sequence_does_not_depend_on_its_division(name: str) -> None:
     draw = DRAWS[name]
     pieces, whole = dp.random.default_rng(5), dp.random.default_rng(5)
     parts = [draw(pieces, n) for n in (1, 7, 3, 0, 9)]

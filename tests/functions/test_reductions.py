@@ -280,7 +280,7 @@ def test_elementwise_functions_write_where_a_mask_is_true() -> None:
 @pytest.mark.parametrize("function", ["min", "max", "sum", "prod"])
 @pytest.mark.parametrize("wanted", ["complex128", "float64", "float32", "int8"])
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float32"])
-def test_initial_is_held_by_what_goes_out(function: str, wanted: str, dtype: str) -> None:
+def test_initial_has_the_dtype_of_out(function: str, wanted: str, dtype: str) -> None:
     x = np.array([1, 0, 1]).astype(dtype)
     for initial in (-2.0, np.float64(-2), -2, np.int64(-2), True):
         theirs, ours = np.zeros((), wanted), dp.zeros((), wanted)

@@ -75,7 +75,7 @@ def test_parts_repeated(part: str) -> None:
             np.testing.assert_array_equal(act(dp, given).asnumpy(), act(np, of))
 
 
-def test_what_is_pending_is_repeated_and_computed_with() -> None:
+def test_pending_arrays_are_repeated_and_used() -> None:
     values = _numbered((6000, 4), "uint8")
     x = dp.asarray(values)
     found = dp.tile(x + 1, (1, 2)) * 2 + dp.repeat(x, 2, 1)

@@ -23,7 +23,7 @@ def mask_of(shape, share):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["?", "i1", "f4", "c16", "f2"])
 @pytest.mark.parametrize("share", [0, 0.001, 0.5, 1])
-def test_what_a_mask_selects_and_where_equals_numpy(share, dtype, shape):
+def test_mask_selection_and_where_equal_numpy(share, dtype, shape):
     host, mask = counts(shape, dtype), mask_of(shape, share)
     x, m = dp.asarray(host), dp.asarray(mask)
     np.testing.assert_array_equal(x[m].asnumpy(), host[mask])
@@ -65,7 +65,7 @@ def test_a_mask_of_the_first_axes_takes_a_scalar():
 
 @given(shift=st.integers(0, 3), is_array=st.booleans())
 @settings(max_examples=examples(20), deadline=None)
-def test_a_mask_may_share_memory_with_what_it_writes_to(shift, is_array):
+def test_a_mask_may_share_memory_with_the_target(shift, is_array):
     host = mask_of(50_000, 0.5)
     x = dp.asarray(host)
     end = host.size - shift
@@ -76,7 +76,7 @@ def test_a_mask_may_share_memory_with_what_it_writes_to(shift, is_array):
     np.testing.assert_array_equal(x.asnumpy(), host)
 
 
-def test_values_may_share_memory_with_what_they_are_written_to():
+def test_values_may_share_memory_with_the_target():
     x, host = dp.arange(50_000), np.arange(50_000)
     x[x > 25_000] = x[:24_999]
     host[host > 25_000] = host[:24_999].copy()
@@ -156,7 +156,7 @@ def test_long_sorts_equal_numpy(dtype):
 
 
 @pytest.mark.parametrize("is_scattered", [False, True])
-def test_numpy_selects_where_the_chosen_lie_together(is_scattered):
+def test_numpy_selects_contiguous_elements(is_scattered):
     """Each change of a mask from False to True costs NumPy a branch, and a kernel nothing."""
     size = 200_000
     mask = mask_of((size,), 0.5) if is_scattered else np.arange(size) < size // 2

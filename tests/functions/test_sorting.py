@@ -92,7 +92,7 @@ def test_views_are_sorted_and_stay_as_they_are(queue: Any) -> None:
     np.testing.assert_array_equal(x.asnumpy(), np.sort(host, axis=1))
 
 
-def test_what_is_pending_is_sorted() -> None:
+def test_pending_arrays_are_sorted() -> None:
     host = values("float64", (50,), nan=False)
     x = dp.asarray(host)
     np.testing.assert_array_equal(dp.sort(-x * 2).asnumpy(), np.sort(-host * 2))
@@ -210,7 +210,7 @@ def test_numpy_vectorizes_where_processor_and_build_do(
     assert sorting._numpy_vectorizes.__wrapped__(4) is expected
 
 
-def test_long_rows_of_halves_are_sorted_by_radix(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_rows_of_float16_are_sorted_by_radix(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy merges them, ten times as slowly as dparray's radix sort."""
     x = dp.asarray(np.random.default_rng(0).normal(size=1 << 17).astype("float16"))
     assert not sorting.is_vectorized(x)

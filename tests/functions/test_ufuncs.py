@@ -59,7 +59,7 @@ def test_at_takes_every_repetition(name: str) -> None:
     agrees(at, np.ones((7, 7))[::2, ::-1], J, 3.0)
 
 
-def test_what_cannot_be_is_an_error_and_nothing_is_written() -> None:
+def test_invalid_input_raises_and_nothing_is_written() -> None:
     x, n = dp.asarray(A), dp.zeros(3, dtype="int64")
     for call, kind, message in (
         (lambda: dp.subtract.reduce(x, (0, 1)), dp.ArgumentError, "order of elements matters"),

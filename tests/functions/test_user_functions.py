@@ -133,7 +133,7 @@ SHAPES = [(7,), (1000,), (100_000,), (3, 100, 5), (2, 3, 4, 5), (20_000, 7), (1,
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_reductions_give_what_numpy_gives(shape: tuple[int, ...]) -> None:
+def test_reductions_have_numpys_results(shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).random(shape)
     array = dp.asarray(x)
     axes: list[Any] = [None, *range(-1, len(shape))]
@@ -187,7 +187,7 @@ def test_an_identity_that_the_dtype_cannot_hold_is_refused(shape: tuple[int, int
         reduction(lambda a, b: a + b, identity=1j)(dp.zeros(shape, dtype="float16"))
 
 
-def test_what_a_reduction_does_not_take() -> None:
+def test_invalid_arguments_of_reductions() -> None:
     with pytest.raises(dp.KernelCompileError):
         largest(dp.ones(3, dtype="complex64"))  # complex numbers have no order
     with pytest.raises(dp.KernelArgumentError, match="requires map="):
@@ -207,7 +207,7 @@ def test_integers_are_combined_in_their_dtype() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "uint64"])
-def test_a_float_that_a_trial_has_not_found_is_refused_not_cut(dtype: str) -> None:
+def test_a_float_that_a_trial_missed_raises_instead_of_truncating(dtype: str) -> None:
     def half_or_itself(x: Any) -> Any:
         return x if x > 0 else 0.5
 
@@ -301,7 +301,7 @@ def parity(a: Any, b: Any) -> Any:
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (5, 6, 3), (3, 1001), (0, 2)])
-def test_complex_numbers_truth_values_and_halves_are_combined(shape: tuple[int, ...]) -> None:
+def test_complex_boolean_and_float16_numbers_are_combined(shape: tuple[int, ...]) -> None:
     generator = np.random.default_rng(1)
     numbers = generator.normal(size=shape) + 1j * generator.normal(size=shape)
     truths = generator.random(shape) < 0.5

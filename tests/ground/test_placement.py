@@ -83,7 +83,7 @@ def test_two_queues_are_refused_and_the_case_is_named(
     assert f"({case})" in str(refused(other, queue))
 
 
-def test_the_error_names_every_operand_and_the_line_that_mends_it() -> None:
+def test_the_error_names_every_operand_and_a_suggested_fix() -> None:
     error = refused(Queue(CPU), Queue(GPU), Queue(CPU), Queue(CPU, 7))
     assert error.function == "add"
     assert error.operands == (

@@ -312,7 +312,7 @@ def test_prange_in_a_loop_over_time_with_array_statements() -> None:
     np.testing.assert_allclose(found.item(), wanted, rtol=1e-12)
 
 
-def test_an_element_loop_beside_a_prange_loop() -> None:
+def test_an_element_loop_next_to_a_prange_loop() -> None:
     @dp.jit
     def both(x: Any) -> Any:
         last = 0.0
@@ -435,7 +435,7 @@ def test_tuples_and_named_tuples() -> None:
     assert (size, by_x) == (3, 2.0)
 
 
-def test_arrays_made_inside_take_their_place() -> None:
+def test_arrays_created_inside_take_the_placement() -> None:
     queue = dpctl.SyclQueue(dpctl.SyclDevice("cpu"))
 
     @dp.jit
@@ -478,7 +478,7 @@ def test_captured_functions_of_dpnp_and_numpy() -> None:
 
 
 @pytest.mark.parametrize("size", [10, 40_000])
-def test_views_overlap_and_walk_backwards(size: int) -> None:
+def test_views_overlap_and_run_backwards(size: int) -> None:
     @dp.jit
     def shifted(x: Any, y: Any) -> Any:
         x[1:] = x[:-1]
@@ -623,7 +623,7 @@ def test_exceptions_of_native_regions_have_the_line_of_the_function() -> None:
     assert "# the line" in str(entry.statement)
 
 
-def test_code_that_numba_refuses_is_an_error_with_its_line() -> None:
+def test_code_that_numba_rejects_raises_with_its_line() -> None:
     @dp.jit
     def refused(x: Any) -> None:
         for i in range(x.shape[0]):

@@ -27,7 +27,7 @@ def compiled_kernel() -> Any:
 
 
 @pytest.mark.parametrize("make", [compiled_kernel, lambda: dp.raw_kernel(SOURCE, "fill")])
-def test_threads_that_build_a_kernel_launch_what_is_kept(
+def test_threads_that_build_a_kernel_launch_the_kept_one(
     make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two threads build it at the same time, for different ranges, and both continue with it.
@@ -157,7 +157,9 @@ def test_a_kernel_may_be_forgotten_while_it_is_launched(monkeypatch: pytest.Monk
     assert (y.asnumpy() == 3).all()
 
 
-def test_threads_that_check_a_kernel_at_once_both_check(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_check_a_kernel_at_the_same_time_both_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The second thread arrives while the first one makes the checking copy."""
 
     @dp.kernel

@@ -66,7 +66,7 @@ def test_values_are_converted_to_the_elements(dtype: str) -> None:
     assert x.asnumpy().tolist() == expected.tolist()
 
 
-def test_a_float_is_not_cut_to_an_integer() -> None:
+def test_a_float_is_not_truncated_to_an_integer() -> None:
     @dp.kernel
     def add_half(item: dp.Item, x: Any) -> None:
         dp.AtomicRef(x, 0).fetch_add(0.5)
@@ -90,7 +90,7 @@ def replace_zero(item: dp.Item, target: Any, expected: Any, done: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["int32", "uint64", "float32", "float64"])
 @pytest.mark.parametrize("step", [1, -1, 3])
-def test_compare_exchange_heeds_the_strides_of_what_is_expected(dtype: str, step: int) -> None:
+def test_compare_exchange_uses_the_strides_of_the_expected_array(dtype: str, step: int) -> None:
     storage = dp.zeros(3 * ITEMS, dtype=dtype)
     expected = storage[::step][:ITEMS]
     target, done = dp.zeros(1, dtype=dtype), dp.zeros(ITEMS, dtype=bool)
@@ -169,7 +169,7 @@ def test_the_address_space_is_the_arrays_or_generic(space: str) -> None:
         dp.simulate(count, 10, simulated)
 
 
-def test_what_has_no_atomics_says_so() -> None:
+def test_types_without_atomics_raise() -> None:
     @dp.kernel
     def of_a_number(item: dp.Item, x: Any) -> None:
         dp.AtomicRef(x[0], 0).fetch_add(1)

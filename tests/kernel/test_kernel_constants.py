@@ -95,7 +95,7 @@ def test_constants_are_names_of_operations_and_tuples() -> None:
     assert x.tolist() == [14] * 4
 
 
-def test_what_a_constant_cannot_be_is_refused() -> None:
+def test_invalid_constants_are_refused() -> None:
     with pytest.raises(dp.KernelArgumentError, match=r"'mode' is a list; a dp\.constexpr"):
         choose[3](dp.zeros(3), dp.zeros(3), [1])
     with pytest.raises(dp.KernelArgumentError, match="'scale' is a ndarray"):
@@ -183,7 +183,7 @@ def test_the_simulator_checks_local_arrays() -> None:
         dp.simulate(without_groups, 4, np.zeros(4, int))
 
 
-def test_what_a_local_array_cannot_be_is_said() -> None:
+def test_invalid_local_arrays_raise() -> None:
     out = dp.zeros(4, dtype="int64")
     with pytest.raises(
         dp.KernelCompileError, match="work-items of a Range do not share local memory"

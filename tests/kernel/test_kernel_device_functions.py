@@ -108,7 +108,7 @@ def given_twice(item: Any, x: Any) -> None:
         (given_twice, "multiple values for argument 'x'"),
     ],
 )
-def test_a_call_that_does_not_fit_is_refused_in_the_words_of_python(
+def test_a_call_with_wrong_arguments_raises_pythons_error(
     function: Callable[..., Any], problem: str, debug: bool
 ) -> None:
     with dp.config.override(debug=debug), pytest.raises(dp.KernelCompileError) as caught:
@@ -132,7 +132,7 @@ def counted_up(x: Any) -> Any:
 taken = first_of
 
 
-def test_what_a_kernel_only_reads_follows_the_functions_it_calls(
+def test_read_only_arguments_include_those_of_called_functions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def kernel(item: Any, x: Any, out: Any) -> None:

@@ -88,7 +88,7 @@ RUN_TIME = [
 @pytest.mark.parametrize(
     ("function", "problem", "simulated"), RUN_TIME, ids=[one[0].__name__ for one in RUN_TIME]
 )
-def test_what_only_a_run_shows_is_reported_and_ends_no_work_item(
+def test_errors_found_at_run_time_are_reported_and_end_no_work_item(
     function: Callable[..., Any], problem: str, simulated: str
 ) -> None:
     kernel = dp.kernel(function)
@@ -195,7 +195,7 @@ def stores_what_may_be_none(item: Any, x: Any) -> None:
         (stores_what_may_be_none, "is None on some path, where float64 is needed"),
     ],
 )
-def test_what_the_compiler_sees_is_refused_with_line_and_caret(
+def test_errors_seen_by_the_compiler_show_line_and_caret(
     function: Callable[..., Any], advice: str, debug: bool
 ) -> None:
     x = dp.ones(2)

@@ -61,7 +61,7 @@ def by_group(x: np.ndarray, shape: tuple[int, ...], local: tuple[int, ...]) -> n
 @pytest.mark.parametrize("operation", list(OPERATIONS))
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "local"), SHAPES)
-def test_group_algorithms_give_what_numpy_gives(
+def test_group_algorithms_have_numpys_results(
     operation: str, dtype: str, shape: tuple[int, ...], local: tuple[int, ...]
 ) -> None:
     kernel, chosen = KERNELS[operation]
@@ -164,7 +164,7 @@ def use_all_others(item: dp.NdItem, x: Any, out: Any, truths: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "uint32", "int64", "float32", "float64"])
 @pytest.mark.parametrize(("shape", "local"), SHAPES[:3])
-def test_scans_and_predicates_give_what_numpy_gives(
+def test_scans_and_predicates_have_numpys_results(
     dtype: str, shape: tuple[int, ...], local: tuple[int, ...]
 ) -> None:
     if shape == (1024,):
@@ -219,7 +219,7 @@ def no_beginning(item: dp.NdItem, x: Any) -> None:
     ("kernel", "words"),
     [(bits_of_floats, "'xor' takes integers"), (no_beginning, "needs initial=")],
 )
-def test_what_a_group_algorithm_cannot_do_is_said(kernel: Any, words: str) -> None:
+def test_invalid_group_algorithms_raise(kernel: Any, words: str) -> None:
     with pytest.raises(dp.KernelCompileError, match=words):
         dp.call_kernel(kernel, dp.NdRange(4, 4), dp.ones(4))
 

@@ -41,7 +41,7 @@ def halves(seed: int, size: int) -> np.ndarray:
     return x
 
 
-def test_halves_round_as_numpy_rounds_them(queue: Any) -> None:
+def test_float16_numbers_round_as_in_numpy(queue: Any) -> None:
     a, b = halves(0, 500), halves(1, 500)
     out = dp.zeros((500, 9), dtype="float16", sycl_queue=queue)
     arrays = [dp.asarray(x, sycl_queue=queue) for x in (a, b)]
@@ -80,7 +80,7 @@ def all_memories(item: dp.NdItem, x: Any, scale: Any, local: Any, out: Any) -> N
     out[i] = total + dp.group_broadcast(item.get_sub_group(), x[i], 0) + shared[3 - k]
 
 
-def test_halves_are_in_all_memories_and_in_groups() -> None:
+def test_float16_numbers_are_in_all_memories_and_in_groups() -> None:
     x, out = np.arange(8, dtype=np.float16), dp.zeros(8, dtype="float16")
     arguments = (np.float16(0.5), dp.LocalAccessor(4, np.float16))
     all_memories[dp.NdRange(8, 4)](dp.asarray(x), *arguments, out)
@@ -90,7 +90,7 @@ def test_halves_are_in_all_memories_and_in_groups() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "float64", "bool"])
-def test_halves_are_converted(dtype: str) -> None:
+def test_float16_numbers_are_converted(dtype: str) -> None:
     @dp.kernel
     def convert(item: dp.Item, x: Any, half: Any, back: Any) -> None:
         i = item.get_id(0)

@@ -93,7 +93,7 @@ FACTOR = 6364136223846793005
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_written_number_is_a_uint64_beside_one() -> None:
+def test_a_literal_is_a_uint64_with_a_uint64_operand() -> None:
     @dp.kernel
     def compute(item: dp.Item, x: Any, out: Any) -> None:
         i = item.get_id(0)
@@ -130,7 +130,7 @@ def test_a_written_number_is_a_uint64_beside_one() -> None:
         np.testing.assert_array_equal(result, expected)
 
 
-def test_what_a_loop_counts_is_no_written_number_beside_a_uint64() -> None:
+def test_a_loop_counter_is_not_a_literal_with_a_uint64() -> None:
     @dp.kernel
     def count(item: dp.Item, x: Any, y: Any, out: Any) -> None:
         n, total, other = 0, 0, 0
@@ -181,7 +181,7 @@ def test_quotients_and_choices_among_uint64_and_signed_integers_are_exact() -> N
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "int8", "uint32"])
-def test_what_is_shifted_out_is_lost(dtype: str) -> None:
+def test_bits_shifted_out_are_lost(dtype: str) -> None:
     @dp.kernel
     def shift(item: dp.Item, x: Any, places: Any, out: Any) -> None:
         i = item.get_id(0)
@@ -202,7 +202,7 @@ def test_what_is_shifted_out_is_lost(dtype: str) -> None:
 
 @pytest.mark.parametrize("amounts", ["int8", "uint8", "int16", "uint32", "int64"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
-def test_what_is_shifted_out_of_an_element_as_it_was_read_is_lost(dtype: str, amounts: str) -> None:
+def test_bits_shifted_out_of_a_loaded_element_are_lost(dtype: str, amounts: str) -> None:
     @dp.kernel
     def shift(item: dp.Item, x: Any, places: Any, out: Any) -> None:
         i = item.get_id(0)
@@ -283,7 +283,7 @@ def test_sums_and_products_wrap_around() -> None:
     np.testing.assert_array_equal(out.asnumpy(), expected)
 
 
-def test_what_is_only_an_index_may_be_taken_not_to_overflow(
+def test_pure_indices_may_be_assumed_not_to_overflow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lowered = lowered_modules(monkeypatch)
@@ -319,7 +319,7 @@ def test_what_is_only_an_index_may_be_taken_not_to_overflow(
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
 @pytest.mark.parametrize("real", ["float16", "float32"])
-def test_small_integers_beside_small_floats_stay_small_floats(real: str, dtype: str) -> None:
+def test_small_integers_with_small_floats_give_small_floats(real: str, dtype: str) -> None:
     @dp.kernel
     def compute(item: dp.Item, x: Any, y: Any, out: Any) -> None:
         i = item.get_id(0)

@@ -269,7 +269,7 @@ def test_private_arrays_in_two_dimensions() -> None:
     assert out.tolist() == [0, 602, 1204]
 
 
-def test_a_captured_numpy_array_is_refused_with_the_cure() -> None:
+def test_a_captured_numpy_array_raises_with_a_suggested_fix() -> None:
     @dp.kernel
     def compute(item: dp.Item, out: Any) -> None:
         out[0] = TABLE[0]
@@ -287,7 +287,7 @@ def test_a_ufunc_of_numpy_names_the_math_module() -> None:
         dp.call_kernel(compute, dp.Range(1), dp.zeros(1))
 
 
-def test_the_imaginary_part_of_a_written_number_is_zero() -> None:
+def test_the_imaginary_part_of_a_literal_is_zero() -> None:
     @dp.device_func
     def seven(x: Any) -> Any:
         return 7
@@ -303,7 +303,7 @@ def test_the_imaginary_part_of_a_written_number_is_zero() -> None:
     assert out.tolist() == [0, 0, 7]
 
 
-def test_a_truth_value_becomes_a_float() -> None:
+def test_a_boolean_becomes_a_float() -> None:
     @dp.kernel
     def count(item: dp.Item, x: Any, out: Any) -> None:
         i = item.get_id(0)
@@ -314,7 +314,7 @@ def test_a_truth_value_becomes_a_float() -> None:
     assert out.tolist() == [0.5, 0.5, 1.5]
 
 
-def test_the_negative_of_a_truth_value_is_minus_one_also_as_a_float() -> None:
+def test_the_negative_of_a_boolean_is_minus_one_also_as_a_float() -> None:
     @dp.kernel
     def signs(item: dp.Item, x: Any, y: Any) -> None:
         i = item.get_id(0)
@@ -329,7 +329,7 @@ def test_the_negative_of_a_truth_value_is_minus_one_also_as_a_float() -> None:
         assert y.tolist() == [[0, 0, 0, -1], [0, 0, 0, 0], [-1, 1, -0.5, 1]]
 
 
-def test_isinstance_asks_for_the_kind_of_a_number() -> None:
+def test_isinstance_checks_the_kind_of_a_number() -> None:
     @dp.kernel
     def kinds(item: dp.Item, x: Any, n: Any, y: Any) -> None:
         y[0] = isinstance(n, int)

@@ -90,7 +90,7 @@ def test_the_value_of_an_integer_chooses_its_type() -> None:
         dp.call_kernel(put, dp.Range(1), x, 2**64)
 
 
-def test_arrays_of_dpnp_and_dpnp_tensor_and_ours_together() -> None:
+def test_arrays_of_dpnp_dpnp_tensor_and_dparray_together() -> None:
     import dpnp
     import dpnp.tensor as dpt
 
@@ -127,14 +127,14 @@ def test_a_zero_dimensional_array() -> None:
     assert y.item() == 5
 
 
-def test_numpy_arrays_are_refused_with_the_cure() -> None:
+def test_numpy_arrays_raise_with_a_suggested_fix() -> None:
     x = dp.zeros(4)
     with pytest.raises(dp.HostConversionError, match=r"'b' is a NumPy array.*b = dp\.asarray\(b"):
         dp.call_kernel(add, dp.Range(4), x, np.zeros(4), x)
 
 
 @pytest.mark.parametrize("value", ["text", None, object(), [1.0], {"a": 1}])
-def test_what_a_kernel_cannot_take_is_named(value: Any) -> None:
+def test_unsupported_arguments_of_a_kernel_are_named(value: Any) -> None:
     x = dp.zeros(4)
     with pytest.raises(dp.KernelArgumentError, match="kernel put: argument 'value' is"):
         dp.call_kernel(put, dp.Range(4), x, value)
@@ -152,7 +152,7 @@ def test_a_kernel_without_an_array_has_no_queue() -> None:
         dp.call_kernel(add, dp.Range(4), 1, 2, 3)
 
 
-def test_a_function_that_is_no_kernel_is_refused() -> None:
+def test_a_function_that_is_not_a_kernel_raises() -> None:
     with pytest.raises(dp.KernelArgumentError, match=r"decorate the function with @dp\.kernel"):
         dp.call_kernel(lambda item, x: None, dp.Range(4), dp.zeros(4))
 
@@ -225,7 +225,7 @@ def test_nd_ranges_that_are_none(size: Any, local: Any) -> None:
         dp.NdRange(size, local)
 
 
-def test_a_local_size_that_does_not_divide_says_which_would() -> None:
+def test_a_local_size_that_does_not_divide_suggests_one_that_does() -> None:
     with pytest.raises(dp.KernelRangeError, match=r"local size 5 does not divide .* 16 .* use 20"):
         dp.NdRange(16, 5)
 
@@ -311,7 +311,7 @@ def test_a_default_range_of_the_arguments() -> None:
     assert x.tolist() == [0, 4, 4, 6, 8]
 
 
-def test_a_kernel_without_a_default_range_says_how_to_give_one() -> None:
+def test_a_missing_default_range_raises_with_a_suggested_fix() -> None:
     with pytest.raises(dp.KernelRangeError, match=r"put\[dp\.Range\(n\)\]\(x, value\)"):
         put(dp.zeros(3), 1)
 
@@ -391,7 +391,7 @@ def test_a_kernel_is_ordered_with_dpnp_tensor() -> None:
     assert int(x[99_999]) == 2**20 + 2**20 - 1
 
 
-def test_what_waits_for_a_launch_waits_for_those_before_it() -> None:
+def test_waiting_for_a_launch_waits_for_those_before_it() -> None:
     queue = dpctl.SyclQueue(dp.Device().sycl_device)
     x = dp.zeros(1000, dtype="int64", sycl_queue=queue)
     put[1](x, 0).wait()
@@ -612,7 +612,7 @@ def test_names_and_numbers_of_arguments_that_do_not_fit(
 
 
 @pytest.mark.parametrize("value", [5, [1, 2], None, 2.5])
-def test_a_range_like_what_is_no_array(value: Any) -> None:
+def test_a_range_like_a_value_that_is_not_an_array(value: Any) -> None:
     with pytest.raises(dp.KernelRangeError, match=r"Range\.like: array must be an array"):
         dp.Range.like(value)
 

@@ -78,7 +78,7 @@ def test_importing_dparray_imports_no_numba() -> None:
 
 
 @pytest.mark.slow
-def test_a_script_that_knows_numba_dpex_alone_runs() -> None:
+def test_a_script_that_imports_only_numba_dpex_runs() -> None:
     program = (
         "import numba_dpex, dpnp\n"
         "from numba_dpex import kernel_api as kapi\n"

@@ -82,7 +82,7 @@ def test_an_element_is_taken_by_a_condition(
     np.testing.assert_array_equal(out.asnumpy(), simulated)
 
 
-def test_an_element_is_taken_by_parity_beside_sub_groups() -> None:
+def test_an_element_is_taken_by_parity_with_sub_groups() -> None:
     @dp.kernel
     def write(item: dp.NdItem, x: Any, y: Any, out: Any) -> None:
         at = (item.get_global_id(0), item.get_global_id(1))

@@ -139,7 +139,7 @@ def test_algorithms_of_sub_groups_for_all_types(dtype: str) -> None:
 
 
 @pytest.mark.parametrize(("shape", "local"), SHAPES)
-def test_algorithms_of_sub_groups_give_what_numpy_gives(
+def test_sub_group_algorithms_have_numpys_results(
     shape: tuple[int, ...], local: tuple[int, ...], queue: Any
 ) -> None:
     compare("int32", shape, local, queue)
@@ -207,7 +207,7 @@ def read_of_another(item: dp.NdItem, out: Any, local: Any) -> None:
     out[item.get_global_id(0)] = local[7 - k]
 
 
-def test_the_simulator_knows_that_it_orders_no_others() -> None:
+def test_the_simulator_reports_that_it_orders_no_others() -> None:
     out, accessor = np.zeros(8, np.int64), dp.LocalAccessor(8, np.int64)
     dp.simulate(read_of_another, dp.NdRange(8, 8), out, accessor)
     assert out.tolist() == list(range(8))[::-1]
@@ -222,7 +222,7 @@ def not_all_come(item: dp.NdItem, out: Any) -> None:
         out[item.get_global_id(0)] = dp.reduce_over_group(part, 1)
 
 
-def test_the_simulator_reports_who_does_not_come() -> None:
+def test_the_simulator_reports_missing_work_items() -> None:
     with pytest.raises(dp.SimulationError, match="not all work-items of its sub-group reach"):
         dp.simulate(not_all_come, dp.NdRange(8, 8), np.zeros(8, np.int64))
 
@@ -256,7 +256,7 @@ def without_groups(item: dp.Item, x: Any) -> None:
         (without_groups, dp.Range(4), "NdRange"),
     ],
 )
-def test_what_sub_groups_cannot_do_is_said(kernel: Any, index_space: Any, words: str) -> None:
+def test_invalid_uses_of_sub_groups_raise(kernel: Any, index_space: Any, words: str) -> None:
     with pytest.raises(dp.KernelCompileError, match=words):
         dp.call_kernel(kernel, index_space, dp.zeros(4))
 

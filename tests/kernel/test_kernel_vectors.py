@@ -407,7 +407,7 @@ _WRONG = {
 
 
 @pytest.mark.parametrize("text", _WRONG)
-def test_wrong_use_is_told_in_words(text: str) -> None:
+def test_wrong_use_raises_with_an_explanation(text: str) -> None:
     scope: dict[str, Any] = {"dp": dp}
     source = (
         "def kernel(item, x, z, n):\n    v = dp.vec_load(x, 0, 4)\n"

@@ -203,6 +203,6 @@ def test_names_that_are_not_there_name_the_new_spelling(
         getattr(module, name)
 
 
-def test_the_simulator_asks_for_the_item() -> None:
+def test_the_simulator_requires_the_item() -> None:
     with pytest.raises(dp.KernelArgumentError, match=r"def add\(item, \.\.\.\)"):
         dp.simulate(add, 3, np.zeros(3), np.zeros(3), np.zeros(3))

@@ -13,7 +13,7 @@ from tests.kernel.random_kernels import compare, make_case
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_random_kernels_do_what_plain_python_does(seed: int) -> None:
+def test_random_kernels_agree_with_plain_python(seed: int) -> None:
     compare(make_case(seed))
 
 

@@ -35,13 +35,13 @@ def _compare_in_a_process(seed: int, count: int, *, with_uint64: bool = True) ->
 
 
 @pytest.mark.parametrize("part", range(3))
-def test_random_programs_do_what_plain_python_does(part: int) -> None:
+def test_random_programs_agree_with_plain_python(part: int) -> None:
     _compare_in_a_process(_IN_A_CASE * part, _IN_A_CASE)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3, 15))
-def test_more_random_programs_do_what_plain_python_does(part: int) -> None:
+def test_more_random_programs_agree_with_plain_python(part: int) -> None:
     _compare_in_a_process(_IN_A_CASE * part, _IN_A_CASE)
 
 

@@ -164,6 +164,6 @@ def test_damaged_modules_are_refused_before_a_driver_reads_them(
         dp.raw_kernel(module, "k")
 
 
-def test_modules_that_are_no_whole_words_are_refused() -> None:
+def test_modules_with_partial_words_are_refused() -> None:
     with pytest.raises(dp.KernelArgumentError, match="21 bytes"):
         dp.raw_kernel(_words() + b"x", "k")

@@ -269,7 +269,7 @@ def test_bad_clusters(options: dict[str, Any], error: type[Exception], words: st
         dparray.dask.LocalCluster(**options)
 
 
-def test_a_queue_of_this_process_is_no_place_of_another() -> None:
+def test_a_queue_of_this_process_is_not_valid_in_another() -> None:
     import dpctl
 
     import dparray.dask
@@ -278,7 +278,7 @@ def test_a_queue_of_this_process_is_no_place_of_another() -> None:
         dparray.dask.LocalCluster([dp.Device(dpctl.SyclQueue("cpu"))])
 
 
-def test_a_sort_of_many_equal_halves() -> None:
+def test_a_sort_of_many_equal_float16_numbers() -> None:
     import dparray.dask
 
     # NumPy's default sort leaves them unsorted on some processors.

@@ -114,7 +114,7 @@ def test_work_that_reads_the_copy_waits_for_it(
     assert not host_maps.holds
 
 
-def test_what_is_copied_is_not_overwritten_before(
+def test_the_source_of_a_copy_is_not_overwritten_before(
     queue: Any, other: Any, reach: str, gate: threading.Event
 ) -> None:
     x = dp.arange(COUNT, dtype="float64", sycl_queue=queue)
@@ -128,7 +128,7 @@ def test_what_is_copied_is_not_overwritten_before(
     assert float(x.sum()) == 0
 
 
-def test_the_memory_of_what_is_copied_is_kept(
+def test_the_memory_of_a_copys_source_is_kept(
     queue: Any, other: Any, reach: str, gate: threading.Event
 ) -> None:
     x = dp.full(COUNT, 3.0, sycl_queue=queue)
@@ -191,7 +191,7 @@ def test_a_copy_is_awaited_while_the_loop_goes_on(
     assert asyncio.run(main()) == 2
 
 
-def test_a_copy_that_fails_is_told_to_all_who_read_it(
+def test_a_failed_copy_raises_in_every_reader(
     queue: Any, other: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lost(source: Any, target: Any) -> None:
@@ -212,7 +212,7 @@ def test_a_copy_that_fails_is_told_to_all_who_read_it(
             host_maps.close_hold(hold)
 
 
-def test_a_profile_tells_of_the_copy_at_the_line_that_asked(
+def test_a_profile_shows_the_copy_at_the_line_that_asked(
     queue: Any, other: Any, gate: threading.Event
 ) -> None:
     x = dp.ones(COUNT, sycl_queue=queue)
@@ -249,7 +249,7 @@ def test_small_empty_and_transposed_arrays(
     np.testing.assert_array_equal(positions.asnumpy(), np.arange(9))
 
 
-def test_a_policy_sends_results_and_waits_for_what_a_step_reads(
+def test_a_policy_sends_results_and_waits_for_operands(
     queue: Any, other: Any, gate: threading.Event
 ) -> None:
     host = np.random.default_rng(2).normal(size=COUNT)

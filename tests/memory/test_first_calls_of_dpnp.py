@@ -35,7 +35,7 @@ def test_first_calls_by_threads_end() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_each_compiled_module_is_called_once_with_what_it_refuses() -> None:
+def test_each_compiled_module_is_called_once_with_invalid_input() -> None:
     from dparray._runtime import order
     from dparray.memory import exchange
 

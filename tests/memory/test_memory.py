@@ -224,7 +224,7 @@ def test_a_device_is_named_in_every_way(device: Any, spelling: str) -> None:
 
 
 @pytest.mark.parametrize("nbytes", [1 << 40, 1 << 62, 1 << 80])
-def test_absurd_sizes_are_an_error_at_once(queue: Any, nbytes: int) -> None:
+def test_absurd_sizes_raise_immediately(queue: Any, nbytes: int) -> None:
     with pytest.raises(dp.MemoryError, match="largest single allocation") as caught:
         dp.memory.allocate(queue, "device", nbytes)
     assert isinstance(caught.value, MemoryError)
@@ -287,7 +287,7 @@ PYTHON = [sys.executable, "-W", "ignore::DeprecationWarning"]
         "sys.exit(0)",
     ],
 )
-def test_the_process_ends_in_silence(ending: str) -> None:
+def test_the_process_ends_silently(ending: str) -> None:
     program = f"""
         import sys
         import dparray as dp

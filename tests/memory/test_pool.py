@@ -192,7 +192,7 @@ def test_an_index_is_a_size(pools: Pools, queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("nbytes", [-1, 1.0, "8", None])
-def test_what_is_no_size_is_refused(pools: Pools, queue: Queue, nbytes: Any) -> None:
+def test_invalid_sizes_raise(pools: Pools, queue: Queue, nbytes: Any) -> None:
     with pytest.raises(ShapeError, match=f"allocate: the number of bytes .*{nbytes}"):
         pools.allocate(queue, "device", nbytes)
     if nbytes is not None:
@@ -289,7 +289,7 @@ def test_submitted_work_does_not_make_the_pool_grow(
     assert driver.waits == [queue] * 3
 
 
-def test_only_work_that_holds_what_would_fit_is_waited_for(
+def test_only_work_that_holds_suitable_memory_is_waited_for(
     driver: Driver, pools: Pools, queue: Queue
 ) -> None:
     other = driver.queue("other")
@@ -316,7 +316,7 @@ def test_small_blocks_share_a_slab(driver: Driver, pools: Pools, queue: Queue) -
     assert driver.held == {}
 
 
-def test_a_larger_free_block_is_cut(driver: Driver, pools: Pools, queue: Queue) -> None:
+def test_a_larger_free_block_is_split(driver: Driver, pools: Pools, queue: Queue) -> None:
     pools.allocate(queue, "device", 64 * MiB)
     parts = [pools.allocate(queue, "device", 16 * MiB) for _ in range(4)]
     assert driver.allocations == [64 * MiB]
@@ -326,7 +326,7 @@ def test_a_larger_free_block_is_cut(driver: Driver, pools: Pools, queue: Queue) 
     assert pools.stats().cached == 0
 
 
-def test_the_closest_fit_is_cut(driver: Driver, pools: Pools, queue: Queue) -> None:
+def test_the_closest_fit_is_split(driver: Driver, pools: Pools, queue: Queue) -> None:
     blocks = {n: pools.allocate(queue, "device", n * MiB) for n in (64, 24, 40)}
     pointer = blocks[24].pointer
     blocks.clear()
@@ -368,7 +368,7 @@ def test_a_block_in_use_is_never_joined(driver: Driver, pools: Pools, queue: Que
     assert pools.release() == 48 * MiB
 
 
-def test_parts_stay_cut_while_they_are_asked_for(pools: Pools, queue: Queue) -> None:
+def test_split_blocks_stay_split_while_they_are_requested(pools: Pools, queue: Queue) -> None:
     pools.allocate(queue, "device", 64 * MiB)
     sizes = [9 * MiB, 10 * MiB, 11 * MiB]
     first = [pools.allocate(queue, "device", size) for size in sizes]
@@ -405,7 +405,7 @@ def test_release_of_one_device_leaves_the_others(driver: Driver, pools: Pools) -
     assert pools.stats(second).cached == 0
 
 
-def test_a_limit_bounds_what_is_held_of_all_usm_types(
+def test_a_limit_bounds_the_memory_of_all_usm_types_together(
     driver: Driver, pools: Pools, queue: Queue
 ) -> None:
     assert pools.set_limit(32 * MiB) is None
@@ -434,7 +434,7 @@ def test_a_device_may_have_a_limit_of_its_own(driver: Driver, pools: Pools) -> N
         pools.allocate(second, "device", 24 * MiB)
 
 
-def test_a_lower_limit_frees_cached_memory_at_once(
+def test_a_lower_limit_frees_cached_memory_immediately(
     driver: Driver, pools: Pools, queue: Queue
 ) -> None:
     blocks = [pools.allocate(queue, "device", n * MiB) for n in (4, 8, 16)]
@@ -543,7 +543,7 @@ def test_arrays_in_reference_cycles_are_collected_before_giving_up(
         gc.enable()
 
 
-def test_the_error_says_what_was_asked_and_what_there_is(
+def test_the_error_states_the_request_and_the_choices(
     driver: Driver, pools: Pools, queue: Queue
 ) -> None:
     blocks = [pools.allocate(queue, "device", 12 * MiB), pools.allocate(queue, "device", 2 * MiB)]
@@ -574,7 +574,7 @@ def test_the_error_says_what_was_asked_and_what_there_is(
         ("refuses", 10, "the driver rejected the request"),
     ],
 )
-def test_what_cannot_be_had_is_an_error_with_its_reason(
+def test_impossible_requests_raise_with_the_reason(
     driver: Driver, setting: str, value: int, reason: str
 ) -> None:
     setattr(driver, setting, value)
@@ -587,7 +587,7 @@ def test_what_cannot_be_had_is_an_error_with_its_reason(
     assert pools.allocate(driver.queues[0], "device", MiB).nbytes == MiB
 
 
-def test_what_the_pools_hold_counts_against_the_host(driver: Driver) -> None:
+def test_the_pools_memory_counts_against_the_host(driver: Driver) -> None:
     driver.left = GiB
     pools = Pools(driver)
     first = pools.allocate(driver.queue(device="device 0"), "device", 600 * MiB)
@@ -670,7 +670,7 @@ def test_statistics_of_an_unused_device_are_zero(driver: Driver, pools: Pools) -
     assert (stats.in_use, stats.cached, stats.pools) == (0, 0, ())
 
 
-def test_allocations_are_told_to_subscribers(pools: Pools, queue: Queue) -> None:
+def test_allocations_are_reported_to_subscribers(pools: Pools, queue: Queue) -> None:
     names = ("queue", "usm_type", "nbytes", "asked", "in_use", "hit")
     seen: list[tuple[str, dict[str, Any]]] = []
     unsubscribe = _hooks.subscribe(lambda event, **values: seen.append((event, values)))

@@ -17,7 +17,7 @@ import dparray as dp
 
 
 @pytest.mark.parametrize("library", [dpnp, dpnp.tensor])
-def test_a_neighbor_writes_into_what_a_pending_array_read(library: Any) -> None:
+def test_a_library_writes_to_operands_of_a_pending_array(library: Any) -> None:
     theirs = library.ones(5)
     ours = dp.asarray(theirs)
     y = ours + 1
@@ -46,7 +46,7 @@ def test_an_exported_array_is_never_deferred_on() -> None:
     assert ours.tolist() == [7.0] * 5
 
 
-def test_an_interface_that_shows_more_than_was_allocated_is_refused(queue: Any) -> None:
+def test_an_interface_beyond_its_allocation_raises(queue: Any) -> None:
     memory = dpctl.memory.MemoryUSMShared(800, queue=queue)
 
     class Shown:
@@ -93,7 +93,7 @@ def test_operators_take_both_kinds_of_arrays_in_any_order(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [3, 20_000])
-def test_operators_in_place_leave_the_result_where_it_is(size: int) -> None:
+def test_in_place_operators_keep_the_placement(size: int) -> None:
     theirs = dpnp.full(size, 2.0)
     view = theirs[::2]
     theirs += dp.arange(size) * 2

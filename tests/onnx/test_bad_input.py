@@ -226,7 +226,7 @@ def test_huge_constants_are_not_allocated(kind: str) -> None:
     assert time.perf_counter() - started < 20
 
 
-def test_constants_that_are_too_large_to_fold_are_computed_by_the_call() -> None:
+def test_constants_too_large_for_folding_are_computed_by_the_call() -> None:
     nodes = [node("ConstantOfShape", ["s"], ["c"]), node("Add", ["c", "x"], ["y"])]
     weights = {"s": np.array([1 << 19])}
     model = dp.onnx.load(make(nodes, [info("x", [1])], [info("y")], weights))

@@ -31,7 +31,7 @@ def shaped():
     return make(nodes, [info("x", ["N", 3])], [info("y")], {"one": np.ones((), "float32")})
 
 
-def test_explain_says_how_each_node_is_computed() -> None:
+def test_explain_shows_how_each_node_is_computed() -> None:
     plan = dp.explain(dp.onnx.load(shaped()), values(2, 3))
     assert [each.how for each in plan.nodes] == ["folded", "constant", "constant", "view", "device"]
     assert plan.nodes[-1].calls == ("multiply",)
@@ -39,7 +39,7 @@ def test_explain_says_how_each_node_is_computed() -> None:
     assert "replayed from a recorded plan" in str(plan)
 
 
-def test_explain_without_inputs_shows_what_load_did() -> None:
+def test_explain_without_inputs_shows_the_work_of_load() -> None:
     plan = dp.explain(dp.onnx.load(shaped()))
     assert [each.how for each in plan.nodes] == ["folded", *["device"] * 4]
 

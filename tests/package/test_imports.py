@@ -101,7 +101,7 @@ def test_dpnp_may_come_before_and_after(is_first: bool) -> None:
 
 
 @pytest.mark.slow
-def test_the_order_of_work_is_known_to_dpnp_that_comes_while_work_is_under_way() -> None:
+def test_the_order_of_running_work_is_passed_to_a_late_dpnp() -> None:
     program = """
 import dparray as dp
 
@@ -135,6 +135,6 @@ with dp.placement("fastest"):
     assert run(program) == ["[3.0, 1.0, 2.0] [5.0, 3.0]"]
 
 
-def test_cards_are_there_before_what_makes_them() -> None:
+def test_rich_displays_work_before_their_module_is_imported() -> None:
     assert "<" in dp.arange(3)._repr_html_()
     assert "<" in dp.explain(dp.arange(3) + 1)._repr_html_()

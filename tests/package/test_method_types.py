@@ -108,7 +108,7 @@ def written_without_compiled() -> str:
     ).stdout
 
 
-def test_the_stub_says_what_the_methods_take() -> None:
+def test_the_stub_has_the_parameters_of_the_methods() -> None:
     assert STUB.read_text() == written_without_compiled(), f"run {Path(__file__).name} as a script"
 
 

@@ -22,7 +22,7 @@ def test_a_star_import_replaces_no_builtin_and_brings_no_error() -> None:
 
 
 @pytest.mark.parametrize("name", ["ndarray", "add", "sum", "reshape", "Event", "KernelFunction"])
-def test_things_are_what_dparray_calls_them(name: str) -> None:
+def test_public_names_belong_to_dparray_and_pickle(name: str) -> None:
     assert getattr(dp, name).__module__ == "dparray"
     assert pickle.loads(pickle.dumps(getattr(dp, name))) is getattr(dp, name)
 

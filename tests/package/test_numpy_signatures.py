@@ -94,7 +94,7 @@ def test_calls_take_numpys_names() -> None:
     assert a.tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
 
-def test_what_is_left_out_may_be_given_as_numpy_has_it_by_default() -> None:
+def test_unsupported_options_accept_numpys_defaults() -> None:
     assert dp.zeros(2, like=None).shape == (2,)
     assert dp.identity(2, like=None).shape == (2, 2)
     assert dp.array([1], subok=False).shape == (1,)
@@ -111,7 +111,7 @@ def test_what_is_left_out_may_be_given_as_numpy_has_it_by_default() -> None:
         (lambda x: dp.percentile(x, 5, interpolation="lower"), "percentile: .*method= now"),
     ],
 )
-def test_what_is_left_out_is_named(call: Callable[..., Any], words: str) -> None:
+def test_unsupported_options_are_named(call: Callable[..., Any], words: str) -> None:
     with pytest.raises(dp.ArgumentError, match=words):
         call(dp.ones(3))
 

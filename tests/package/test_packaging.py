@@ -344,7 +344,7 @@ def test_the_venv_of_a_checkout_with_a_space_in_its_path_has_none(checkout: Chec
     assert " " not in str((checkout.path / ".venv").resolve())
 
 
-def test_a_home_with_a_space_too_is_refused(tmp_path: Path) -> None:
+def test_a_home_with_a_space_is_refused_too(tmp_path: Path) -> None:
     (tmp_path / "a home").mkdir()
     checkout = Checkout(tmp_path / "a home")
     checkout.add_python("python3.11", "3.11.7")
@@ -394,7 +394,7 @@ def test_a_checkout_that_moved_is_built_again(checkout: Checkout) -> None:
     assert build_well(checkout) == ["lock", "project"]
 
 
-def test_another_python_is_refused_with_the_way_out(checkout: Checkout) -> None:
+def test_another_python_version_raises_with_a_suggested_fix(checkout: Checkout) -> None:
     checkout.add_python("python3", "3.9.1", usable=False)
     result = checkout.build()
     assert result.returncode == 1

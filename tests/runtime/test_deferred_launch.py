@@ -115,7 +115,7 @@ READS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("read", READS)
-def test_whoever_reads_waits(queue: Any, gate: Gate, read: str) -> None:
+def test_readers_wait(queue: Any, gate: Gate, read: str) -> None:
     x, y = dp.full(COUNT, 4.0, sycl_queue=queue), dp.zeros(COUNT, sycl_queue=queue)
     dp.call_kernel(twice, dp.Range(COUNT), x, y, depends_on=[gate])
     waiting = Waiting(lambda: READS[read](y))
@@ -142,7 +142,7 @@ def test_launches_follow_each_other_over_contexts(queue: Any, other: Any, gate: 
     assert float(here[0]) == float(there[0]) == 2
 
 
-def test_what_is_pending_and_reads_the_memory_has_the_old_values(queue: Any, gate: Gate) -> None:
+def test_pending_readers_of_the_memory_have_the_old_values(queue: Any, gate: Gate) -> None:
     x = dp.ones(COUNT, sycl_queue=queue)
     dp.eval(x)
     before = x * 10
@@ -163,7 +163,7 @@ def test_the_arguments_are_kept(queue: Any, gate: Gate) -> None:
     assert float(y.sum()) == 6 * COUNT
 
 
-def test_a_failure_before_it_is_told_to_all_who_read(queue: Any, gate: Gate) -> None:
+def test_a_failure_before_the_copy_raises_in_every_reader(queue: Any, gate: Gate) -> None:
     y = dp.zeros(COUNT, sycl_queue=queue)
     event = dp.call_kernel(increment, dp.Range(COUNT), y, depends_on=gate)
     gate.failure = dp.exceptions.KernelExecutionError("the other device is lost")
@@ -186,7 +186,7 @@ def in_groups(item: Any, x: Any, part: Any) -> None:
     x[item.get_global_id(0)] += part[item.get_local_id(0)]
 
 
-def test_wrong_ranges_raise_at_once(queue: Any, gate: Gate) -> None:
+def test_wrong_ranges_raise_immediately(queue: Any, gate: Gate) -> None:
     y = dp.zeros(COUNT, sycl_queue=queue)
     with pytest.raises(dp.exceptions.KernelRangeError):
         dp.call_kernel(
@@ -227,7 +227,7 @@ def test_a_raw_kernel_and_a_range_over_shards(queue: Any, other: Any, gate: Gate
     assert float(z.gather().sum()) == float(x.sum()) == COUNT
 
 
-def test_awaited_timed_and_told_of(queue: Any, gate: Gate) -> None:
+def test_deferred_launches_are_awaited_timed_and_reported(queue: Any, gate: Gate) -> None:
     async def main() -> None:
         asyncio.get_running_loop().call_later(0.01, gate.opened.set)
         await y
@@ -244,7 +244,7 @@ def test_awaited_timed_and_told_of(queue: Any, gate: Gate) -> None:
     assert float(y[0]) == 2
 
 
-def test_a_callback_may_read_what_is_done_later(queue: Any, other: Any, gate: Gate) -> None:
+def test_a_callback_may_read_results_of_later_work(queue: Any, other: Any, gate: Gate) -> None:
     y = dp.zeros(COUNT, sycl_queue=queue)
     called = gate.then(lambda: float(y[0]))  # on the thread of that queue, before later work
     dp.call_kernel(increment, dp.Range(COUNT), y, depends_on=gate)

@@ -69,7 +69,7 @@ def test_the_host_does_not_wait_for_other_memory(queue: Any, what: str) -> None:
     np.testing.assert_array_equal(x.asnumpy()[:2], [1, 1])
 
 
-def test_what_a_kernel_only_reads_is_read_beside_it(queue: Any) -> None:
+def test_read_only_arguments_can_be_read_meanwhile(queue: Any) -> None:
     x, y = array(queue), array(queue)
     with limits.force("fused"):
         dp.eval(x + y)
@@ -87,7 +87,7 @@ def add_to(item: Any, x: Any, y: Any, out: Any) -> None:
     out[i] = x[i] + y[i]
 
 
-def test_what_a_users_kernel_only_reads_is_read_beside_it(queue: Any) -> None:
+def test_read_only_arguments_of_user_kernels_can_be_read_meanwhile(queue: Any) -> None:
     x, y, out, z = array(queue), array(queue), array(queue), array(queue)
     dp.call_kernel(add_to, dp.Range(MANY), x, y, out)
     dp.synchronize(x)
@@ -131,7 +131,7 @@ def test_an_interrupted_launch_is_waited_for(
     assert float(x[7]) == 7 * (3 + was_launched)
 
 
-def test_a_kernel_that_only_reads_leaves_pending_what_reads_the_same(queue: Any) -> None:
+def test_a_reading_kernel_leaves_pending_readers_pending(queue: Any) -> None:
     x, y, out = array(queue), array(queue), array(queue)
     dp.call_kernel(add_to, dp.Range(MANY), x, y, out)  # the source is not read earlier
     with limits.force("fused"):
@@ -145,7 +145,7 @@ def test_a_kernel_that_only_reads_leaves_pending_what_reads_the_same(queue: Any)
         np.testing.assert_array_equal(out.asnumpy()[:3], [0, 2, 4])
 
 
-def test_a_read_waits_for_what_writes_the_memory_and_for_no_later_work(queue: Any) -> None:
+def test_a_read_waits_for_writers_and_not_for_later_work(queue: Any) -> None:
     x, y, z = array(queue), array(queue), array(queue)
     event = dp.call_kernel(slowly_add, dp.Range(1), x, y, 3_000_000)
     with held(queue, z, y):

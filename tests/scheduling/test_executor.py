@@ -75,7 +75,7 @@ def test_without_a_policy_they_are_an_error(pair: list[dp.Device]) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_noted_down_under_a_policy_is_computed_by_it_later(pair: list[dp.Device]) -> None:
+def test_expressions_recorded_under_a_policy_are_evaluated_by_it(pair: list[dp.Device]) -> None:
     host, (a, b) = _arrays(pair)
     with dp.placement("fastest"):
         pending = a + b
@@ -137,7 +137,7 @@ def test_results_go_where_the_policy_says(pair: list[dp.Device]) -> None:
     np.testing.assert_allclose(float(total), host[0].sum(), rtol=1e-3)
 
 
-def test_a_known_expression_is_not_planned_again(pair: list[dp.Device]) -> None:
+def test_a_cached_expression_is_not_planned_again(pair: list[dp.Device]) -> None:
     _, (a, b) = _arrays(pair)
     for _ in range(3):
         with dp.placement("fastest"):
@@ -337,7 +337,7 @@ def test_a_profile_measures_the_steps(pair: list[dp.Device]) -> None:
 
 
 @pytest.mark.parametrize("memory", [110, 140, 170])
-def test_what_little_memory_drops_is_there_until_then(memory: int) -> None:
+def test_dropped_values_exist_until_they_are_dropped(memory: int) -> None:
     """A value that is no longer needed may have to make room for others later."""
     drops = 0
     for seed in range(40):

@@ -71,7 +71,7 @@ def test_a_gap_that_is_long_enough_is_taken() -> None:
     assert earliest(busy, 4.5, 0.5) == 5.0
 
 
-def test_what_a_device_cannot_compute_runs_elsewhere() -> None:
+def test_unsupported_steps_of_a_device_run_elsewhere() -> None:
     tasks = (Task((0,), (1,), (1.0, inf)), Task((1,), (2,), (1.0, 0.01)))
     problem = Problem(tasks, (Value(MB, 1), Value(MB), Value(MB, wanted=1)), machine(2))
     assert solve(problem).assigned == (0, 1)

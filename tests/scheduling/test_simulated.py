@@ -144,7 +144,7 @@ def test_four_gpus_on_two_links_wait_for_them() -> None:
         np.testing.assert_allclose(found.asnumpy(), np.exp(x).sum(axis=0), rtol=1e-4)
 
 
-def test_a_small_accelerator_is_given_what_it_has_room_for() -> None:
+def test_a_small_accelerator_gets_only_values_that_fit() -> None:
     small = SimulatedDevice("accelerator", FAST, 50e9, memory=2.5 * NBYTES)
     devices = _machine(small)
     host = values(SHAPE)
@@ -202,7 +202,7 @@ def test_inner_results_of_a_vanished_device_are_let_go() -> None:
         inner.asnumpy()
 
 
-def test_what_a_vanished_device_had_computed_is_computed_again() -> None:
+def test_results_of_a_vanished_device_are_computed_again() -> None:
     gpu = SimulatedDevice("gpu", FAST, 100e9)
     devices = _machine(gpu)
     host = values(SHAPE)
@@ -216,7 +216,7 @@ def test_what_a_vanished_device_had_computed_is_computed_again() -> None:
     assert {step.device for step in record.steps} == {"cpu"}
 
 
-def test_what_is_measured_differs_where_a_device_is_slower_than_it_says() -> None:
+def test_measured_times_differ_for_a_slower_device() -> None:
     gpu = SimulatedDevice("gpu", FAST, 100e9)
     gpu.slowdown = 3.0
     devices = _machine(gpu)
@@ -229,7 +229,7 @@ def test_what_is_measured_differs_where_a_device_is_slower_than_it_says() -> Non
     assert gpu.busy_until >= step.measured
 
 
-def test_what_is_said_of_a_device_is_checked() -> None:
+def test_claims_about_a_device_are_checked() -> None:
     with pytest.raises(dp.ArgumentError, match="unknown rate flops; expected launch"):
         SimulatedDevice("gpu", {"flops": 1e12})
     with pytest.raises(dp.ArgumentError, match="unknown aspect fp80"):

@@ -97,12 +97,12 @@ ALIKE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", ALIKE)
-def test_it_computes_what_numpy_does(name: str, places: list[Any]) -> None:
+def test_it_has_numpys_results(name: str, places: list[Any]) -> None:
     close(ALIKE[name](dp, dp.distribute(V, places)), ALIKE[name](np, V))
 
 
 @pytest.mark.parametrize("name", ["functions", "where", "sum over the cut", "joined beside"])
-def test_numpys_functions_are_ours(name: str, places: list[Any]) -> None:
+def test_numpys_functions_call_dparrays(name: str, places: list[Any]) -> None:
     found = ALIKE[name](np, dp.distribute(V, places))
     assert isinstance(found, dp.sharding.ShardedArray)
     close(found, ALIKE[name](np, V))
@@ -121,7 +121,7 @@ def test_products_without_copies_or_an_error(
             dp.matmul(x, w)
 
 
-def test_a_stack_of_matrices_cut_by_its_stack(two: list[Any]) -> None:
+def test_a_stack_of_matrices_sharded_by_its_stack(two: list[Any]) -> None:
     a, b = values((5, 2, 3), "float64"), values((5, 3, 2), "float64")
     close(dp.distribute(a, two) @ dp.distribute(b, two), a @ b)
     close(dp.distribute(V, two) @ dp.distribute(W[:, 0], two, axis=None), V @ W[:, 0])
@@ -174,7 +174,7 @@ def test_the_shards_are_where_they_were_put(places: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, None])
-def test_an_array_can_be_cut_in_another_way(axis: int | None, places: list[Any]) -> None:
+def test_an_array_can_be_resharded(axis: int | None, places: list[Any]) -> None:
     x = dp.distribute(V, places)
     y = dp.distribute(x, places, axis=axis)
     close(y, V)
@@ -184,7 +184,7 @@ def test_an_array_can_be_cut_in_another_way(axis: int | None, places: list[Any])
     assert x.gather(places[-1]).device == places[-1]
 
 
-def test_unequal_sharding_says_what_would_be_copied(two: list[Any]) -> None:
+def test_unequal_sharding_reports_the_copies(two: list[Any]) -> None:
     x, y = dp.distribute(V, two), dp.distribute(V, two, sizes=[2, 5])
     with pytest.raises(dp.ShardingError, match=r"(?s)axis 0 in 4 \+ 3 .*axis 0 in 2 \+ 5 ") as it:
         x * y
@@ -212,7 +212,7 @@ def test_unequal_sharding_says_what_would_be_copied(two: list[Any]) -> None:
         (lambda x: x.map_blocks(lambda a: a.to_device("cpu")), "may not move it"),
     ],
 )
-def test_what_would_copy_raises(work: Callable[[Any], Any], words: str, two: list[Any]) -> None:
+def test_implicit_copies_raise(work: Callable[[Any], Any], words: str, two: list[Any]) -> None:
     with pytest.raises(dp.ShardingError, match=words):
         work(dp.distribute(V, two))
 
@@ -396,7 +396,7 @@ def lost(two: list[Any], monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     "work", [lambda x: x.gather(), lambda x: x.sum(), lambda x: x.asnumpy(), lambda x: x.wait()]
 )
-def test_a_device_that_vanishes_is_named_with_what_is_left(
+def test_a_vanished_device_is_named_with_the_remaining_ones(
     work: Callable[[Any], Any], lost: list[Any]
 ) -> None:
     x = dp.distribute(values((200_000,)), lost) * 2
@@ -427,7 +427,7 @@ def test_too_little_memory_names_shard_device_and_bytes() -> None:
         dp.memory.set_limit(before, device=parts[1])
 
 
-def test_shapes_that_do_not_broadcast_are_said_before_the_way_they_are_cut(two: list[Any]) -> None:
+def test_wrong_shapes_are_reported_before_different_shardings(two: list[Any]) -> None:
     x, y = dp.distribute(dp.arange(10.0), two), dp.distribute(dp.arange(12.0), two)
     for work in (lambda: x + y, lambda: x + dp.ones(3), lambda: x.__setitem__(slice(None), y)):
         with pytest.raises(dp.ShapeError, match=r"\(10,\)"):
@@ -435,7 +435,7 @@ def test_shapes_that_do_not_broadcast_are_said_before_the_way_they_are_cut(two: 
     np.testing.assert_array_equal(x.asnumpy(), np.arange(10.0))
 
 
-def test_mistakes_with_shards_are_told_with_their_cure(two: list[Any]) -> None:
+def test_mistakes_with_shards_raise_with_a_suggested_fix(two: list[Any]) -> None:
     @dp.kernel
     def add(item: Any, x: Any, y: Any) -> None:
         i = item.get_id(0)

@@ -209,7 +209,7 @@ def test_overlapping_views_of_one_device_array_share_memory():
     assert x.tolist() == list(range(8))
 
 
-def test_uint64_beside_signed_integers():
+def test_uint64_with_signed_integers():
     """The signed type wins in arithmetic; quotients, comparisons, min and max are exact."""
 
     @dp.kernel

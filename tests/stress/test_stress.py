@@ -76,7 +76,7 @@ def test_growth_that_no_kernel_explains_fails(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.slow
-def test_what_is_kept_without_a_new_kernel_fails(
+def test_leaks_without_a_new_kernel_fail(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(stress, "_settled_threads", lambda: 1)

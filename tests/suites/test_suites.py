@@ -51,7 +51,7 @@ def test_every_group_has_a_reason(expectations: ModuleType, file: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["a.py::test_x", "[strict]", "[strict] short", "[strict] a reason in words\nno test"]
 )
-def test_what_is_no_expectation_is_refused(expectations: ModuleType, text: str) -> None:
+def test_invalid_expectations_raise(expectations: ModuleType, text: str) -> None:
     with pytest.raises(ValueError, match=r"line \d is neither"):
         expectations.parse(text)
 
@@ -93,7 +93,7 @@ def test_parameters_are_left_out(expectations: ModuleType) -> None:
     assert {expectations.without_parameters(test) for test in ids} == {"a.py::T::test_x"}
 
 
-def test_what_failed_is_forgotten_to_run_again(tmp_path: Path) -> None:
+def test_failed_tests_are_forgotten_to_run_again(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(HERE))
         import run

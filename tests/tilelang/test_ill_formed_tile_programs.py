@@ -322,7 +322,7 @@ def check_message(error: dp.TileError, source: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "kind", "column"), BY_TEXT)
-def test_what_the_text_shows_is_refused_when_the_function_is_made(
+def test_errors_in_the_text_raise_at_creation(
     text: str, kind: type[dp.TileError], column: int
 ) -> None:
     source, before = source_of(text)
@@ -334,7 +334,7 @@ def test_what_the_text_shows_is_refused_when_the_function_is_made(
 
 
 @pytest.mark.parametrize(("text", "kind", "column"), AT_THE_CALL)
-def test_what_shapes_and_dtypes_show_is_refused_at_the_call(
+def test_shape_and_dtype_errors_raise_at_the_call(
     text: str, kind: type[dp.TileError], column: int
 ) -> None:
     source, before = source_of(text)
@@ -350,7 +350,7 @@ def test_what_shapes_and_dtypes_show_is_refused_at_the_call(
     check_message(caught.value, source)
 
 
-def test_places_in_programs_of_several_lines() -> None:
+def test_locations_in_programs_of_several_lines() -> None:
     source = "function (A[N])\r\n\t-> (O) {\r\n\tO[i: N] = +(A[i])\n\t\t, k < 3;\n}"
     with pytest.raises(dp.TileIndexError, match="'k' occurs in constraints only") as caught:
         tilelang.function(source)

@@ -188,7 +188,7 @@ def test_values_compose_to_one_function(ctx: Any, dev: Any) -> None:
     assert w.as_ndarray(ctx)[0].tolist() == [0, 0.5, 1, 1.5]
 
 
-def test_operations_name_what_their_program_names() -> None:
+def test_operations_use_the_names_of_their_program() -> None:
     x = tile.Value.from_ndims(1)
     shape = tile.Shape(plaidml.DType.FLOAT32, (None,))
     with pytest.raises(tile.LogicError, match="inputs"):

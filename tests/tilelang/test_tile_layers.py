@@ -225,7 +225,7 @@ def test_means_that_count_padding() -> None:
     assert (beyond.asnumpy() == 1).all()
 
 
-def test_maxima_of_tile_programs_propagate_nan_where_an_attribute_says_so() -> None:
+def test_maxima_of_tile_programs_propagate_nan_with_an_attribute() -> None:
     a = dp.asarray([[1.0, float("nan")], [3.0, 2.0]] * 20_000)
     for text in ("M[i: N] = >(A[i, j]);", "M[i: N] = >(A[i, j]), i + j < 90000;"):
         ignored = tilelang.function(f"function (A[N, K]) -> (M) {{ {text} }}")
@@ -263,7 +263,7 @@ def test_a_large_convolution_and_pooling_by_kernels() -> None:
     assert (tilelang.max_pool(dp.asarray(x), 2).asnumpy() == np.max(parts, axis=0)).all()
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_mismatched_arguments_raise() -> None:
     x, w = dp.ones((1, 5, 5, 2)), dp.ones((3, 3, 2, 4))
     with pytest.raises(dp.ShapeError, match="2 channels"):
         tilelang.conv(x, dp.ones((3, 3, 3, 4)))
@@ -298,7 +298,7 @@ def test_a_dense_layer() -> None:
         tilelang.dense(x, dp.ones((2, 4)))
 
 
-def test_what_a_call_does_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_work_of_a_call_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     function = tilelang.function(
         "function (A[N, M], B[M, K]) -> (C, D, E, F) { C[i, k: N, K] = +(A[i, j] * B[j, k]); "
         "D[i: N] = >(A[i, j]); E[j, i: M, N] = =(A[i, j]); F[p: N] = +(A[q, 0]), p - q < N; }"

@@ -136,7 +136,7 @@ def test_several_results_are_a_named_tuple() -> None:
     assert target.item() == 6
 
 
-def test_what_is_missing_unknown_or_on_the_host_is_refused(queue: Any) -> None:
+def test_missing_unknown_and_host_arguments_raise(queue: Any) -> None:
     function = tilelang.function(MATMUL)
     a = dp.ones((2, 2), sycl_queue=queue)
     with pytest.raises(dp.ArgumentError, match="B missing"):
@@ -202,7 +202,7 @@ def test_shapes_are_inferred_without_arrays() -> None:
         ("float32", dp.ArgumentError),
     ],
 )
-def test_what_is_no_shape_and_dtype_is_refused(given: Any, kind: type[Exception]) -> None:
+def test_invalid_shapes_and_dtypes_raise(given: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         tilelang.function("function (A) -> (B) { B = A; }").infer(A=given)
 
@@ -411,15 +411,13 @@ def test_further_programs_that_are_refused(text: str, kind: type[Exception]) -> 
         ("O = prng_value(prng_step(V, 3));", dp.TileShapeError, r"a state of shape \(\?,\)"),
     ],
 )
-def test_what_the_text_shows_is_refused_when_the_function_is_made(
-    body: str, kind: type[Exception], what: str
-) -> None:
+def test_errors_in_the_text_raise_at_creation(body: str, kind: type[Exception], what: str) -> None:
     with pytest.raises(dp.TileError, match=what) as caught:
         tilelang.function(f"function (A[N, M], V[K]) -> (O) {{ {body} }}")
     assert type(caught.value) is kind
 
 
-def test_contractions_are_pending_and_what_is_made_of_them_is_in_their_kernel() -> None:
+def test_contractions_are_pending_and_their_users_are_in_their_kernel() -> None:
     host = np.random.default_rng(0).random((300, 450), dtype=np.float32)
     x = dp.asarray(host)
     windows = tilelang.function(
@@ -610,7 +608,7 @@ def test_few_elements_of_many_points_are_shared_by_work_items(dtype: str) -> Non
 
 @pytest.mark.parametrize("batch", [1, 3, 40])
 @pytest.mark.parametrize("channels", ["last", "first"])
-def test_batches_are_walked_by_loops_or_work_items(batch: int, channels: str) -> None:
+def test_batches_are_traversed_by_loops_or_work_items(batch: int, channels: str) -> None:
     height = 131 if batch < 40 else 13
     random = np.random.default_rng(8)
     x = random.integers(-3, 4, (batch, height, 77, 4)).astype("float32")

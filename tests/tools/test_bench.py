@@ -49,7 +49,7 @@ def test_a_commit_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.slow
-def test_rows_are_timed_beside_numpy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_are_timed_with_numpy(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--rounds", "2", "small: x + y", "launch: submit, 64", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["machine"]["device"].startswith("opencl:cpu:0")

@@ -65,7 +65,7 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
         (["doctor", "--only", "nonsense"], "invalid choice: 'nonsense' (choose from"),
     ],
 )
-def test_a_wrong_call_says_what_is_possible_and_exits_with_2(
+def test_a_wrong_call_lists_the_choices_and_exits_with_2(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
@@ -121,7 +121,7 @@ def without_dpctl(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
 
 
-def test_import_says_what_failed_and_names_the_doctor(without_dpctl: dict[str, str]) -> None:
+def test_a_failed_import_is_reported_and_suggests_the_doctor(without_dpctl: dict[str, str]) -> None:
     run = subprocess.run(
         [sys.executable, "-c", "import dparray"],
         capture_output=True,
@@ -134,7 +134,9 @@ def test_import_says_what_failed_and_names_the_doctor(without_dpctl: dict[str, s
     assert "`dparray doctor`" in last
 
 
-def test_a_command_that_needs_the_stack_says_what_failed(without_dpctl: dict[str, str]) -> None:
+def test_a_command_that_needs_a_dependency_reports_its_failure(
+    without_dpctl: dict[str, str],
+) -> None:
     run = command("bench", **without_dpctl)
     assert run.returncode == 1
     assert run.stderr.startswith("dparray bench: dparray cannot be imported")
@@ -283,7 +285,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_cache_shows_its_place_and_what_it_holds(
+def test_cache_shows_its_folder_and_contents(
     cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["cache"]) == 0

@@ -47,7 +47,7 @@ def remedy_of(run: subprocess.CompletedProcess[str], link: str) -> str:
 # --- the whole command ------------------------------------------------------------------------
 
 
-def test_on_a_machine_that_works_every_link_holds() -> None:
+def test_every_check_passes_on_a_working_machine() -> None:
     run = command()
     assert run.returncode == 0, run.stdout
     *lines, last = run.stdout.splitlines()
@@ -119,7 +119,7 @@ def test_a_device_that_is_not_there() -> None:
     assert "`dparray info`" in remedy_of(run, "devices")
 
 
-def test_the_text_names_what_is_broken_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_names_the_failure_and_a_suggested_fix(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--only", "devices", "--device", "fpga"]) == 1
     first, *_, last = capsys.readouterr().out.splitlines()
     assert first.startswith("devices  FAILED   device: no device matches 'fpga'")
@@ -151,7 +151,7 @@ def broken(device: str | None) -> str:
     raise Broken("it does not hold", "mend it")
 
 
-def test_what_needs_a_broken_link_is_skipped_and_the_rest_is_not() -> None:
+def test_only_checks_that_need_a_failed_one_are_skipped() -> None:
     chain = (
         link("first", broken),
         link("second", lambda device: "", "first"),
@@ -188,7 +188,7 @@ def worker(tmp_path: Path, body: str) -> list[str]:
 CHAIN = tuple(link(name, broken, isolated=True) for name in ("one", "two", "three"))
 
 
-def test_a_crash_costs_one_link(tmp_path: Path) -> None:
+def test_a_crash_costs_one_check(tmp_path: Path) -> None:
     command = worker(
         tmp_path,
         """
@@ -205,7 +205,7 @@ def test_a_crash_costs_one_link(tmp_path: Path) -> None:
     assert "driver" in found[1].remedy
 
 
-def test_what_needs_a_link_that_crashed_is_skipped(tmp_path: Path) -> None:
+def test_checks_that_need_a_crashed_one_are_skipped(tmp_path: Path) -> None:
     command = worker(tmp_path, "sys.exit(3)")
     chain = (CHAIN[0], link("after", broken, "one", isolated=True))
     found = list(examine(chain, worker=command))
@@ -214,7 +214,7 @@ def test_what_needs_a_link_that_crashed_is_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_link_that_hangs_is_ended(tmp_path: Path) -> None:
+def test_a_check_that_hangs_is_ended(tmp_path: Path) -> None:
     command = worker(
         tmp_path,
         """
@@ -238,7 +238,7 @@ def test_no_worker_is_left_when_the_results_are_not_wanted(tmp_path: Path) -> No
         os.kill(int(note.read_text()), 0)  # checks whether it exists
 
 
-def test_the_links_stand_in_an_order_in_which_they_can_be_checked() -> None:
+def test_the_checks_are_in_an_order_in_which_they_can_run() -> None:
     seen: set[str] = set()
     for each in LINKS:
         assert set(each.needs) <= seen
@@ -249,7 +249,7 @@ def test_the_links_stand_in_an_order_in_which_they_can_be_checked() -> None:
 
 
 @pytest.mark.parametrize("each", LINKS, ids=lambda each: each.name)
-def test_each_link_holds_here(each: Link) -> None:
+def test_each_check_passes_here(each: Link) -> None:
     result = doctor.run_here(each)
     assert result.status == OK, result
     assert result.found
@@ -417,7 +417,7 @@ def test_a_selector_that_hides_all_devices_is_named(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     "version", ["2024.18.7.0.11_160000", "2024.18.12.0.05_160000", "2023.16.7.0"]
 )
-def test_a_driver_that_computes_wrong_results_is_recognised_by_its_age(version: str) -> None:
+def test_a_driver_that_computes_wrong_results_is_recognized_by_its_age(version: str) -> None:
     with pytest.raises(Broken, match=f"driver {version}.* is older than release 2025.1") as caught:
         links.check_driver_age([fake_device(driver_version=version)])
     assert "pip install --upgrade" in caught.value.remedy
@@ -438,7 +438,7 @@ def test_other_drivers_are_not_judged_by_their_age(device: Any) -> None:
     assert links.check_driver_age([device])
 
 
-def test_wrong_math_is_recognised() -> None:
+def test_wrong_math_is_recognized() -> None:
     def compute(dtype: str, inputs: Mapping[str, np.ndarray], name: str | None) -> Any:
         results = links.compute_in_kernel(dtype, inputs, name)
         results["exp"] = results["exp"].copy()

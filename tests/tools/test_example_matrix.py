@@ -65,7 +65,7 @@ def test_stacks_broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found, x @ y, atol=1e-12)
 
 
-def test_views_are_multiplied_as_they_are_seen() -> None:
+def test_views_are_multiplied_with_their_layout() -> None:
     a, b = _values((50, 60), "float64"), _values((100, 80), "float64")
     found = examples.matmul(dp.asarray(a).T, dp.asarray(b)[::-2, ::3])
     np.testing.assert_allclose(found.asnumpy(), a.T @ b[::-2, ::3], atol=1e-12)

@@ -49,7 +49,7 @@ def test_a_large_expression_is_one_new_kernel_then_a_compiled_one(new_cache: Non
         assert dp.explain(dp.cosh(x) * 3 + x).kernels[0].state == "compiled"
 
 
-def test_what_explain_says_is_what_is_launched() -> None:
+def test_explain_agrees_with_the_launches() -> None:
     x = array()
     plan = dp.explain(dp.exp(x) * dp.sin(x))
     launched: list[str] = []
@@ -77,7 +77,7 @@ def test_small_arrays_are_computed_by_the_host() -> None:
         assert dp.explain(dp.tan(array(100)) - 1).tier == "library"
 
 
-def test_arrays_of_middle_size_tell_that_the_host_computes_them_at_once() -> None:
+def test_explain_shows_that_the_host_computes_medium_arrays_eagerly() -> None:
     with dp.config.override(cost_model=Terms()._asdict()):
         x, large = dp.asarray(np.ones(30_000)), dp.asarray(np.ones(2_000_000))
         x[:1], large[:1]
@@ -172,7 +172,7 @@ def test_text_and_picture_name_every_operation(queue: Any) -> None:
     assert str(x.device.filter_string) in plan.queue
 
 
-def test_what_is_counted_is_not_read() -> None:
+def test_counted_elements_are_not_read() -> None:
     plan = dp.explain(dp.arange(LARGE) * 2 + dp.zeros(LARGE))
     assert (plan.bytes_read, len(plan.kernels)) == (0, 1)
     assert "int64 positions" in str(plan)
@@ -201,7 +201,7 @@ def test_the_log_names_kernels_and_ends_with_its_block(
     assert capsys.readouterr().err == ""
 
 
-def test_what_numpy_computes_is_named_as_the_program_calls_it() -> None:
+def test_numpys_work_has_the_name_that_the_program_calls() -> None:
     x = dp.ones((300, 300))
     for call, name in (
         (lambda: x @ x, "matmul"),

@@ -37,7 +37,7 @@ def leave(x: Any) -> Any:
 
 
 @pytest.mark.usefixtures("far")
-def test_what_leaves_is_told_of_once_for_each_line(queue: Any) -> None:
+def test_values_that_leave_the_device_are_reported_once_per_line(queue: Any) -> None:
     x = dp.asarray(np.arange(10.0), sycl_queue=queue)
     assert dp.config.fallback == "warn"
     with warnings.catch_warnings(record=True) as told:
@@ -110,9 +110,7 @@ def test_the_option_takes_three_words() -> None:
         dp.config.fallback = True
 
 
-def test_64_bit_atomics_are_refused_by_name_before_a_launch(
-    queue: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_64_bit_atomics_raise_before_a_launch(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     @dp.kernel
     def count(item: Any, x: Any) -> None:
         dp.AtomicRef(x, 0).fetch_add(1)

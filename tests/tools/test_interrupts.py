@@ -258,7 +258,7 @@ def test_every_wait_for_a_kernel_that_never_ends_can_be_interrupted(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_another_queue_works_beside_a_kernel_that_never_ends(tmp_path: Path) -> None:
+def test_another_queue_works_during_a_kernel_that_never_ends(tmp_path: Path) -> None:
     done = run_alone(OTHER_QUEUE, tmp_path)
     assert (done.returncode, done.stderr) == (7, "")
 

@@ -108,7 +108,7 @@ def events() -> Iterator[list[tuple[str, dict[str, Any]]]]:
 # -- arrays ---------------------------------------------------------------------------------------
 
 
-def test_a_card_says_what_an_array_is_and_where(queue: Any) -> None:
+def test_a_rich_display_shows_an_array_and_its_placement(queue: Any) -> None:
     x = dp.asarray(np.arange(6.0).reshape(2, 3), sycl_queue=queue, usm_type="shared")
     text = shown(x).text
     for fact in ("(2, 3)", "float64", "shared", "48 B", "computed"):
@@ -120,7 +120,9 @@ def test_a_card_says_what_an_array_is_and_where(queue: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float64", "complex64"])
 @pytest.mark.parametrize("shape", [(), (0,), (0, 4), (1,), (20,), (5, 7), (9, 9, 3), (2, 3, 4, 5)])
-def test_arrays_of_any_shape_and_dtype_have_a_card(shape: tuple[int, ...], dtype: str) -> None:
+def test_arrays_of_any_shape_and_dtype_have_a_rich_display(
+    shape: tuple[int, ...], dtype: str
+) -> None:
     x = dp.zeros(shape, dtype=dtype)
     text = shown(x).text
     assert str(shape) in text
@@ -133,7 +135,7 @@ def test_a_corner_is_shown_of_a_large_array() -> None:
 
 
 @pytest.mark.parametrize("is_pending", [False, True])
-def test_ten_gigabytes_show_at_once_and_few_of_them_are_read(
+def test_ten_gigabytes_are_shown_immediately_and_few_of_them_are_read(
     is_pending: bool, events: list[Any]
 ) -> None:
     x = dp.broadcast_to(dp.asarray(np.arange(50_000, dtype="float32")), (50_000, 50_000))
@@ -192,7 +194,7 @@ def test_a_pending_array_does_not_change_by_being_shown() -> None:
     np.testing.assert_array_equal(y.asnumpy(), np.arange(1000.0) + 1)
 
 
-def test_a_card_tells_whether_the_queue_is_at_work() -> None:
+def test_a_rich_display_shows_whether_the_queue_is_busy() -> None:
     x = dp.zeros(4)
     dp.synchronize()
     assert "computed" in shown(x).text
@@ -209,7 +211,7 @@ def run_for_a_while(item, x, steps):
         x[0] = x[0] * 0.5 + 1
 
 
-def test_a_view_says_how_it_sees_its_block() -> None:
+def test_a_broadcast_view_shows_its_strides() -> None:
     assert "strides (0,)" in shown(dp.broadcast_to(dp.asarray(1.0), (1000,))).text
 
 
@@ -397,7 +399,7 @@ def test_names_in_errors_are_no_markup() -> None:
 # --------------------------------------------------------------------
 
 
-def test_cards_have_no_script_no_reference_to_outside_and_no_fixed_text_color() -> None:
+def test_rich_displays_have_no_script_no_outside_reference_and_no_fixed_text_color() -> None:
     values = (
         dp.arange(100.0), dp.ones((20, 20)) * 2, dp.Device("cpu"), dp.devices(), dp.memory.stats(),
         shift, squared, dp.explain(dp.ones(9) + 1),
@@ -435,7 +437,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     shell.extension_manager.unload_extension("dparray")
 
 
-def test_a_statement_is_timed_computed_and_beside_numpy(shell: Any) -> None:
+def test_a_statement_is_evaluated_and_timed_and_compared_with_numpy(shell: Any) -> None:
     x = dp.arange(300_000, dtype="float32")
     shell.user_ns["x"] = x
     timing = shell.run_line_magic("dp_time", "-n -r 4 dp.sqrt(x * 2)")
@@ -447,7 +449,7 @@ def test_a_statement_is_timed_computed_and_beside_numpy(shell: Any) -> None:
     assert "in NumPy" in repr(timing)
 
 
-def test_what_a_timed_statement_assigns_is_computed_and_does_not_reach_the_user() -> None:
+def test_assignments_of_a_timed_statement_are_evaluated_and_stay_local() -> None:
     x = dp.ones(300_000)
     namespace = {"x": x, "y": 1}
     timing = time_statement("y = x + 1\nz = [y * 2]", namespace, repeats=2)
@@ -489,7 +491,7 @@ def test_only_arrays_of_the_statement_are_copied_for_numpy(events: list[Any]) ->
         ("dp_profile", "STATEMENT"),
     ],
 )
-def test_a_magic_called_wrongly_says_how_it_is_called(shell: Any, line: str, said: str) -> None:
+def test_a_magic_called_wrongly_shows_its_usage(shell: Any, line: str, said: str) -> None:
     from IPython.core.error import UsageError
 
     name, _, rest = line.partition(" ")
@@ -536,7 +538,7 @@ def test_a_profiled_cell_is_computed_and_keeps_what_it_assigns(shell: Any) -> No
     assert line == "cell:1"
 
 
-def test_explain_tells_of_the_last_line_and_keeps_what_the_cell_assigns(shell: Any) -> None:
+def test_explain_shows_the_last_line_and_keeps_assignments_of_the_cell(shell: Any) -> None:
     told = shell.run_cell_magic("dp_explain", "", "y = dp.ones(200_000) + 1\ndp.sin(y) * 3")
     assert "sin" in str(told)
     assert shell.user_ns["y"].is_pending

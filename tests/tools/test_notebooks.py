@@ -54,7 +54,7 @@ def code_cells(notebook: Any) -> list[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_shows_what_is_stored_in_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_shows_its_stored_outputs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import nbformat
     from nbclient import NotebookClient
 
@@ -91,7 +91,7 @@ def test_a_notebook_is_stored_as_it_ran_from_the_top(path: Path) -> None:
     assert not any("stderr" in shown(cell) for cell in code_cells(notebook))
 
 
-def test_what_varies_between_machines_is_not_compared() -> None:
+def test_machine_dependent_text_is_not_compared() -> None:
     assert plain("<object at 0x7f01>  \nnext") == "<object at 0x...>\nnext"
     assert plain("sub-device 1 of 8") == plain("sub-device 1 of 2")
     assert plain('File "/home/a/kernels.py"') == plain('File "/opt/b/c/kernels.py"')

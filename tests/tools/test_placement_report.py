@@ -9,7 +9,7 @@ import numpy as np
 import dparray as dp
 
 
-def test_a_report_tells_each_step(queue: Any) -> None:
+def test_a_report_lists_each_step(queue: Any) -> None:
     def mine(x: Any, y: Any) -> Any:
         total = (x * 2 + y).sum()
         elsewhere = x.to_device(dp.Device("cpu").create_sub_devices(partition=1)[0])
@@ -37,7 +37,7 @@ def test_a_report_tells_each_step(queue: Any) -> None:
     assert kernel.line in report._repr_html_()
 
 
-def test_small_work_says_why_the_host_did_it() -> None:
+def test_small_work_shows_why_the_host_did_it() -> None:
     report = dp.explain(lambda: dp.ones(3) + 1)
     (row,) = [row for row in report.rows if row.what == "add"]
     assert row.tier == "host"
@@ -46,7 +46,7 @@ def test_small_work_says_why_the_host_did_it() -> None:
     assert row.usm_type == "device memory, as its operands"
 
 
-def test_each_tier_says_why_it_was_no_kernel(queue: Any) -> None:
+def test_each_backend_shows_why_no_kernel_ran(queue: Any) -> None:
     x = dp.asarray(np.arange(300_000.0)[::-1].copy(), sycl_queue=queue, usm_type="shared")
     dp.eval(x)
 
@@ -67,7 +67,7 @@ def test_each_tier_says_why_it_was_no_kernel(queue: Any) -> None:
     assert "no kernel of dparray's" in row.reason
 
 
-def test_an_expression_says_why_its_kernel_was_not_used(queue: Any) -> None:
+def test_an_expression_shows_why_its_kernel_was_not_used(queue: Any) -> None:
     x = dp.ones(300_000, sycl_queue=queue)
     dp.eval(x)
     with dp.config.override(fused_tier=False):
@@ -104,7 +104,7 @@ def test_a_function_of_dparrays_is_reported_by_its_name() -> None:
     assert row.what == "inv"
 
 
-def test_what_ran_is_said_of_a_computed_array(queue: Any) -> None:
+def test_the_work_of_a_computed_array_is_shown(queue: Any) -> None:
     x = dp.asarray(np.arange(200_000)[::-1].copy(), sycl_queue=queue)
     total = dp.cumsum(x)
     explained = dp.explain(total)
@@ -113,7 +113,7 @@ def test_what_ran_is_said_of_a_computed_array(queue: Any) -> None:
     assert "sort ran: NumPy for sort" in str(dp.explain(dp.sort(x)))
 
 
-def test_what_another_call_ran_is_not_said(queue: Any) -> None:
+def test_work_of_another_call_is_not_shown(queue: Any) -> None:
     x = dp.asarray(np.arange(500_000)[::-1].copy(), sycl_queue=queue)
     in_order, sums, parts = dp.sort(x), dp.cumsum(x), x[x > 7]
     spectrum = dp.fft.fft(x)
@@ -131,19 +131,19 @@ def test_what_another_call_ran_is_not_said(queue: Any) -> None:
     assert "fft ran: NumPy for fft" in str(dp.explain(spectrum))
 
 
-def test_each_of_several_results_says_what_its_call_ran() -> None:
+def test_each_of_several_results_shows_the_work_of_its_call() -> None:
     left, values, _ = dp.linalg.svd(dp.eye(200))
     assert dp.explain(left).made_by == dp.explain(values).made_by == "svd"
 
 
-def test_what_ran_is_said_of_a_result_that_is_still_pending() -> None:
+def test_the_work_of_a_pending_result_is_shown() -> None:
     x = dp.asarray(np.random.default_rng(0).random(300_000))
     order = dp.argsort(x)
     text = str(dp.explain(order))
     assert "argsort ran: " in text
 
 
-def test_of_an_array_whose_call_is_not_remembered_it_says_what_ran_last() -> None:
+def test_the_last_run_is_shown_for_an_array_without_a_record() -> None:
     x = dp.asarray(np.random.default_rng(0).random(300_000))
     y = dp.sort(x)[::2]
     text = str(dp.explain(y))

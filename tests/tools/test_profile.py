@@ -191,7 +191,7 @@ def test_a_trace_is_of_the_trace_event_format(queue: Any, tmp_path: Path) -> Non
     _check_trace(json.loads((tmp_path / "trace.json").read_text()))
 
 
-def test_what_overlaps_lies_in_lanes_of_its_own() -> None:
+def test_overlapping_events_have_separate_lanes() -> None:
     def record(name: str, start: float, end: float) -> Record:
         return Record("kernel", name, "a queue", "", start, end - start, 0, "device")
 
@@ -237,7 +237,7 @@ def test_the_marks_of_a_timeline_are_round_numbers(seconds: float, marks: list[s
     assert [found[0], found[1], found[-1]] == marks
 
 
-def test_work_of_our_own_threads_is_of_the_line_that_asked() -> None:
+def test_work_of_dparrays_threads_is_attributed_to_the_calling_line() -> None:
     kernel = SimpleNamespace(name="made")
 
     def compile_for(by: Any) -> None:
@@ -252,7 +252,7 @@ def test_work_of_our_own_threads_is_of_the_line_that_asked() -> None:
     assert record.line.startswith("test_profile.py:")
 
 
-def test_what_is_pending_still_is_said(queue: Any) -> None:
+def test_pending_arrays_are_reported_as_pending(queue: Any) -> None:
     with dp.profile() as p:
         y = dp.ones(COUNT, sycl_queue=queue) * 2
     assert [x is y for x in p.pending] == [True]
@@ -298,7 +298,7 @@ def test_blocks_may_be_nested_and_see_all_threads(queue: Any) -> None:
     assert not _hooks.subscribers
 
 
-def test_a_queue_in_order_is_timed_by_the_host_and_the_table_says_so() -> None:
+def test_an_in_order_queue_is_timed_by_the_host_and_the_table_says_so() -> None:
     device = dp.Device("cpu").sycl_device
     queue = dpctl.SyclQueue(device, property="in_order")
     x = dp.ones(COUNT, sycl_queue=queue)
@@ -312,7 +312,7 @@ def test_a_queue_in_order_is_timed_by_the_host_and_the_table_says_so() -> None:
     assert float(y[0]) == 3
 
 
-def test_a_timer_waits_for_what_was_built_inside(queue: Any) -> None:
+def test_a_timer_waits_for_expressions_built_inside(queue: Any) -> None:
     x = dp.ones(COUNT, sycl_queue=queue)
     y = dp.sin(x) + 1
     dp.eval(dp.sin(x) + 1)
@@ -328,7 +328,7 @@ def test_a_timer_waits_for_what_was_built_inside(queue: Any) -> None:
     assert "host" in repr(t)
 
 
-def test_a_timer_computes_what_was_built_on_other_queues_and_says_so() -> None:
+def test_a_timer_evaluates_and_reports_expressions_of_other_queues() -> None:
     device = dp.Device("cpu").sycl_device
     x = dp.ones(COUNT, sycl_queue=dpctl.SyclQueue(device))
     with limits.force("fused"):
@@ -341,7 +341,7 @@ def test_a_timer_computes_what_was_built_on_other_queues_and_says_so() -> None:
     assert f"the work was on {x.device}" in repr(t)
 
 
-def test_a_timer_says_that_the_calling_thread_did_the_work() -> None:
+def test_a_timer_reports_work_of_the_calling_thread() -> None:
     x = dp.ones(COUNT)
     with limits.force("host"), dp.timer(x) as t:
         y = x + 1
@@ -361,7 +361,7 @@ def test_measurements_of_the_machine_are_no_work_of_the_program(
     assert not capsys.readouterr().err
 
 
-def test_bandwidth_is_measured_beside_the_profile_or_left_out(
+def test_bandwidth_is_measured_with_the_profile_or_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(profile, "_bandwidths", {})
@@ -410,7 +410,7 @@ def test_a_profile_is_used_once() -> None:
     assert not _hooks.subscribers
 
 
-def test_the_log_tells_of_all_work(queue: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_log_contains_all_work(queue: Any, capsys: pytest.CaptureFixture[str]) -> None:
     x = dp.asarray(np.arange(COUNT)[::-1].copy(), sycl_queue=queue)
     with dp.config.override(log=True):
         (x * 2 + 1).asnumpy()

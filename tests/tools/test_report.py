@@ -49,7 +49,7 @@ def test_a_call_that_ends_the_process_is_named(
     assert last == {"call": "exit(3)", "status": "ended the process"}
 
 
-def test_results_that_differ_are_told() -> None:
+def test_results_that_differ_are_reported() -> None:
     assert report.compared(np.array([1.0, 2.0]), [1.0, 2.0001]) == "ok"
     assert report.compared(np.array([1.0, 2.5]), [1.0, 2.0]).startswith("differs by 1.7e-01")
     assert report.compared(np.zeros(3), np.zeros(4)) == "shape (3,) instead of (4,)"

@@ -64,7 +64,7 @@ def test_debug_mode_names_the_line_instead(tmp_path: Path) -> None:
     assert "a[item.get_id(0) + far] = 1" in done.stderr
 
 
-def test_a_program_without_such_an_index_says_nothing(tmp_path: Path) -> None:
+def test_a_program_without_such_an_index_does_not_warn(tmp_path: Path) -> None:
     done = run(tmp_path, KERNEL, 0)
     assert (done.returncode, done.stdout, done.stderr) == (0, "10.0\n", "")
 

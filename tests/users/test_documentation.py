@@ -38,7 +38,7 @@ def spans(page: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_name_of_ours_on_a_page_is_there(page: Path) -> None:
+def test_every_dparray_name_on_a_page_exists(page: Path) -> None:
     missing = []
     for code in spans(page):
         for found in _NAME.finditer(code):

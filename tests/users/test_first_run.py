@@ -57,7 +57,7 @@ def at_a_terminal(program: Path, **environment: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_terminal_is_told_once_that_kernels_are_compiled_and_kept(tmp_path: Path) -> None:
+def test_a_terminal_shows_once_that_kernels_are_compiled_and_kept(tmp_path: Path) -> None:
     program, cache = tmp_path / "program.py", tmp_path / "cache"
     program.write_text(PROGRAM)
     told = at_a_terminal(program, DPARRAY_CACHE_DIR=str(cache))
@@ -66,7 +66,7 @@ def test_a_terminal_is_told_once_that_kernels_are_compiled_and_kept(tmp_path: Pa
     assert at_a_terminal(program, DPARRAY_CACHE_DIR=str(cache)) == ""  # the kernels were kept
 
 
-def test_a_pipe_and_a_program_that_wants_none_are_told_nothing(
+def test_a_pipe_and_a_program_that_disables_notices_get_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _log.notice("a line for people")
@@ -76,7 +76,7 @@ def test_a_pipe_and_a_program_that_wants_none_are_told_nothing(
     assert at_a_terminal(program, DPARRAY_CACHE_DIR=str(tmp_path), DPARRAY_NOTICES="0") == ""
 
 
-def test_a_notebook_is_told(
+def test_a_notebook_shows_the_notice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written: list[str] = []

@@ -56,7 +56,7 @@ def test_python_m_dparray_info_finds_the_device(environment: dict[str, str]) -> 
 
 
 @pytest.mark.slow
-def test_the_doctor_finds_the_first_links_whole(environment: dict[str, str]) -> None:
+def test_the_first_checks_of_the_doctor_pass(environment: dict[str, str]) -> None:
     links = ["python", "packages", "driver", "imports", "devices"]
     done = run(environment, "-m", "dparray", "doctor", "--json", "--only", *links)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -72,7 +72,7 @@ def test_a_number_goes_where_numpy_asks_for_one(queue: Any) -> None:
         np.asarray(x[:1])
 
 
-def test_adding_to_a_numpy_array_says_what_to_write() -> None:
+def test_adding_to_a_numpy_array_raises_with_a_suggested_fix() -> None:
     b = np.ones(2)
     with pytest.raises(dp.HostConversionError, match=r"x1 = dp\.asarray\(x1\)"):
         b += dp.ones(2)
@@ -84,7 +84,7 @@ def test_adding_to_a_numpy_array_says_what_to_write() -> None:
     "program",
     ["x + a", "dp.where(x > 0, x, a)", "x[a > 1]", "kernel(x, a)"],
 )
-def test_the_line_in_the_message_is_python_and_mends_it(program: str, queue: Any) -> None:
+def test_the_suggested_fix_is_python_and_works(program: str, queue: Any) -> None:
     def kernel(x: Any, a: Any) -> None:
         dp.call_kernel(adds, dp.Range(3), x, a)
 
@@ -137,7 +137,7 @@ def test_numpy_reads_an_array_through_dlpack(queue: Any) -> None:
     assert x[0] == 7
 
 
-def test_dpnp_reads_an_array_of_a_cpu_through_dlpack_where_it_is_told_the_device() -> None:
+def test_dpnp_reads_a_cpu_array_through_dlpack_for_a_given_device() -> None:
     dpnp = pytest.importorskip("dpnp")
     x = dp.arange(5.0)
     theirs = dpnp.from_dlpack(x, device="cpu")

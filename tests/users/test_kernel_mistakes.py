@@ -78,7 +78,7 @@ def masks_the_array(item, a):  # type: ignore[no-untyped-def]
         (assigns_a_slice, "whole array is not available.*write a loop"),
     ],
 )
-def test_a_mistake_is_named_with_its_line_and_the_cure(wrong: object, words: str) -> None:
+def test_a_mistake_is_reported_with_its_line_and_a_suggested_fix(wrong: object, words: str) -> None:
     with pytest.raises(dp.KernelCompileError, match=f"(?s){words}") as caught:
         dp.call_kernel(wrong, dp.Range(3), dp.ones(3))
     assert "test_kernel_mistakes.py:" in str(caught.value)
@@ -106,7 +106,7 @@ def test_a_kernel_does_not_write_through_broadcast_to() -> None:
     assert x.tolist() == [1, 1, 1]
 
 
-def test_a_float_written_into_integers_is_told_of_once_with_the_line() -> None:
+def test_a_float_written_into_integers_warns_once_with_the_line() -> None:
     @dp.kernel
     def cuts(item, a, marker):  # type: ignore[no-untyped-def]
         a[item.get_id(0)] = 0.5 * marker
@@ -167,9 +167,7 @@ def reads_group(item, x):  # type: ignore[no-untyped-def]
         (reads_group, dp.NdRange((4, 4), (2, 2)), "dimension 1: 4 work-items"),
     ],
 )
-def test_dimensions_that_are_not_read_are_warned_of_once(
-    function: Any, size: Any, shown: str
-) -> None:
+def test_dimensions_that_are_not_read_warn_once(function: Any, size: Any, shown: str) -> None:
     kernel = dp.kernel(function)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -234,7 +232,7 @@ def test_a_shape_is_unpacked_into_a_range() -> None:
         dp.Range((3, 4))
 
 
-def test_data_of_the_host_as_an_argument_name_the_cure() -> None:
+def test_host_data_as_an_argument_raises_with_a_suggested_fix() -> None:
     @dp.kernel
     def fill(item, x):  # type: ignore[no-untyped-def]
         x[item.get_id(0)] = 1
@@ -244,7 +242,7 @@ def test_data_of_the_host_as_an_argument_name_the_cure() -> None:
 
 
 @pytest.mark.parametrize("value", [(1, 2), "add", None, np.dtype("int8"), np.float32])
-def test_what_only_constants_can_be_names_the_annotation(value: object) -> None:
+def test_arguments_that_must_be_constant_raise_with_the_annotation(value: object) -> None:
     @dp.kernel
     def move(item: dp.Item, x: object, how: object) -> None:
         x[0] = 1
@@ -313,7 +311,7 @@ def test_misspelt_names_of_the_kernel_language_are_corrected(function: Any, mean
     ("option", "instead"),
     [("fastmath", "-cl-fast-relaxed-math"), ("cache", "cached on disk"), ("device", "device_func")],
 )
-def test_options_of_other_compilers_name_what_there_is(option: str, instead: str) -> None:
+def test_options_of_other_compilers_suggest_dparrays(option: str, instead: str) -> None:
     with pytest.raises(dp.KernelArgumentError, match=instead) as caught:
         dp.kernel(**{option: True})(asks_item)
     assert "options: debug, inline_threshold" in str(caught.value)

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.process
         ("toDlpack", r"x\.__dlpack__"),
     ],
 )
-def test_methods_of_other_libraries_name_ours(name: str, ours: str) -> None:
+def test_methods_of_other_libraries_suggest_dparrays(name: str, ours: str) -> None:
     with pytest.raises(AttributeError, match=ours):
         getattr(dp.ones(1), name)
 
@@ -65,7 +65,7 @@ def test_methods_of_other_libraries_name_ours(name: str, ours: str) -> None:
         ("usm_ndarray", r"dp\.ndarray"),
     ],
 )
-def test_functions_of_other_libraries_name_ours(name: str, ours: str) -> None:
+def test_functions_of_other_libraries_suggest_dparrays(name: str, ours: str) -> None:
     with pytest.raises(AttributeError, match=ours):
         getattr(dp, name)
 
@@ -92,7 +92,7 @@ def test_an_array_on_a_sub_device_unpickles_there(queue: Any) -> None:
         assert x.sycl_queue == queue
 
 
-def test_a_place_that_is_not_here_is_said_once() -> None:
+def test_a_missing_device_is_reported_once() -> None:
     rebuild, arguments = dp.ones(2).__reduce__()
     elsewhere = (*arguments[:3], ((1, 10_000),))
     with pytest.warns(UserWarning, match="sub-device 10001 .* is not available; it is now on"):
@@ -118,7 +118,7 @@ def test_writing_through_broadcast_to_is_refused_as_in_numpy(queue: Any) -> None
         assert y.sum() == size
 
 
-def test_a_gpu_that_is_not_there_says_what_it_needs() -> None:
+def test_a_missing_gpu_reports_its_requirements() -> None:
     with pytest.raises(dp.DeviceError, match=r"available: opencl:cpu:0.*intel-opencl-icd"):
         dp.ones(1, device="gpu:7")
 

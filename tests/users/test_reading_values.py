@@ -54,7 +54,7 @@ def test_numbers_of_a_vector_can_be_exchanged_as_in_numpy(queue: Any) -> None:
         assert [v.item() for v in others[:2]] == [3, 4][: size - 2]
 
 
-def test_a_loop_may_launch_work_on_what_it_reads(queue: Any) -> None:
+def test_a_loop_may_launch_work_on_the_array_that_it_reads(queue: Any) -> None:
     @dp.kernel
     def add_one(item: Any, values: Any) -> None:
         values[item.get_id(0)] += 1
@@ -94,7 +94,7 @@ def test_a_list_of_a_vectors_parts_prints_its_numbers() -> None:
     assert "device=" in repr(elsewhere)
 
 
-def test_what_the_loop_writes_is_read_by_its_later_turns(queue: Any) -> None:
+def test_writes_of_a_loop_are_read_by_its_later_turns(queue: Any) -> None:
     for size in (10, 10_000):
         a, x = np.ones(size), dp.ones(size, sycl_queue=queue)
         for values in (a, x):
@@ -136,12 +136,12 @@ def test_a_format_of_one_number_is_not_one_of_an_array() -> None:
         f"{dp.ones(2):.2f}"
 
 
-def test_json_of_an_array_says_what_to_write() -> None:
+def test_json_of_an_array_raises_with_a_suggested_fix() -> None:
     with pytest.raises(TypeError, match="ndarray"):
         json.dumps(dp.ones(2).sum())
 
 
-def test_scipy_minimises_an_objective_computed_here() -> None:
+def test_scipy_minimizes_an_objective_computed_here() -> None:
     optimize = pytest.importorskip("scipy.optimize")
 
     def objective(p: np.ndarray) -> dp.ndarray:
