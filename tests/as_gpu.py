@@ -27,16 +27,14 @@ LOCAL_MEMORY = 1 << 16
 
 # Tests of code paths that only a CPU device has.
 CPU_ONLY = (
-    "test_at_once",
-    "test_calibration",
-    "test_direct",
-    "test_known_launches",
-    "test_more_than_a_kernel_counts",  # dpnp's kernels crash the CPU driver at such sizes
-    "test_noted_in_c",
-    "test_pieces",
-    "test_quick_folds",
+    "test_backend_choice",
+    "test_cached_launches",
+    "test_eager_functions",
+    "test_eager_limits",
+    "test_large_ranges",  # dpnp's kernels crash the CPU driver at such sizes
+    "test_quick_reductions",
+    "test_recorded_in_c",
     "test_small_arrays",
-    "test_tiers",
     "test_trace",
 )
 

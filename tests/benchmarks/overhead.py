@@ -19,8 +19,8 @@ from dparray import _hooks, config
 from dparray._evaluate.limits import COMPILE_TOTAL_ELEMENTS, MIN_CALL_ELEMENTS
 from dparray._runtime.launch import launch
 from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
-from tests.benchmarks._short_ways import ABOVE as ABOVE_NUMPY
-from tests.benchmarks._short_ways import SHORT_WAYS, short_way
+from tests.benchmarks._small_calls import ABOVE as ABOVE_NUMPY
+from tests.benchmarks._small_calls import SMALL_CALLS, small_call
 from tests.benchmarks._timer import Candidate
 
 #: Limit of a call's cost above the launch.
@@ -48,8 +48,8 @@ def rows(settings: Settings) -> Iterator[Row]:
     with config.override(lazy=False, host_tier=False):
         for case, call in CALLS.items():
             yield _row(settings, case, call)
-    for case in SHORT_WAYS:
-        measured = short_way(settings, case)
+    for case in SMALL_CALLS:
+        measured = small_call(settings, case)
         yield replace(measured, limit=measured.timings["numpy"].median + ABOVE_NUMPY)
 
 

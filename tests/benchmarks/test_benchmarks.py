@@ -91,7 +91,7 @@ def test_a_launch_is_held_against_its_limit() -> None:
 @pytest.mark.usefixtures("quick")
 def test_an_eager_call_is_held_against_its_launch() -> None:
     rows = list(overhead.rows(SETTINGS))
-    assert [row.case for row in rows] == [*overhead.CALLS, *overhead.SHORT_WAYS]
+    assert [row.case for row in rows] == [*overhead.CALLS, *overhead.SMALL_CALLS]
     for place, row in enumerate(rows):
         is_eager = place < len(overhead.CALLS)  # some names are in both lists
         beside, above = ("launch", 10e-6) if is_eager else ("numpy", 1e-6)

@@ -100,7 +100,7 @@ def test_the_fixture_of_queues_has_it_on_request() -> None:
     """A few tests use it; ``DPARRAY_TEST_SECOND_PLATFORM=1`` before pytest adds it to all."""
     tests = Path(__file__).parents[1]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += ["-k", "second-platform", str(tests / "functions" / "test_places.py")]
+    command += ["-k", "second-platform", str(tests / "functions" / "test_placement_rules.py")]
     done = subprocess.run(
         [*command, str(tests / "memory" / "test_sharing.py")],
         env={k: v for k, v in os.environ.items() if k != "OCL_ICD_FILENAMES" and "XDIST" not in k}

@@ -39,7 +39,7 @@ def _scale(x: Any, factor: float) -> None:
 
 
 #: By name; each is called with the module and the operands.
-SHORT_WAYS: dict[str, Callable[[Any, Operands], Any]] = {
+SMALL_CALLS: dict[str, Callable[[Any, Operands], Any]] = {
     "x + y": lambda np, o: o.vector + o.other,
     "x * 0.5": lambda np, o: o.vector * 0.5,
     "np.float64 * x": lambda np, o: o.number * o.vector,
@@ -86,9 +86,9 @@ SHORT_WAYS: dict[str, Callable[[Any, Operands], Any]] = {
 }
 
 
-def short_way(settings: Settings, case: str) -> Row:
+def small_call(settings: Settings, case: str) -> Row:
     """Return the candidates for one operation: dparray and NumPy."""
-    call = SHORT_WAYS[case]
+    call = SMALL_CALLS[case]
     ours = Operands(lambda values: dp.asarray(values, device=settings.device))
     theirs = Operands(np.copy)
     candidates = {
