@@ -198,7 +198,7 @@ class _Neighbor:
         return getattr(dpnp, name) if hasattr(dpnp, name) else getattr(dpnp.tensor, name)
 
 
-# -- measuring ------------------------------------------------------------------------------------
+# -- measuring ----------------------------------------------------------------------------------
 
 
 def _host_arrays(size: int) -> dict[str, Any]:

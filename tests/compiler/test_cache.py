@@ -214,8 +214,7 @@ def test_files_of_a_dead_process_are_removed_after_a_while(place: Path) -> None:
     assert young.exists()
 
 
-# --- ownership of files
-# ----------------------------------------------------------------------------
+# --- ownership of files ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["movie.mkv.part", "notes.kernel", "secret", f"{key(7)}.kernel"])

@@ -38,8 +38,7 @@ def names_in(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# -- calls
-# ------------------------------------------------------------------------------------------
+# -- calls ----------------------------------------------------------------------------------------
 
 ONE = names_in(
     """
@@ -346,8 +345,7 @@ def test_every_name_of_the_standard_is_here() -> None:
         ] == []
 
 
-# -- comparison
-# -------------------------------------------------------------------------------------
+# -- comparison -----------------------------------------------------------------------------------
 
 
 def to_numpy(value: Any) -> Any:
@@ -642,8 +640,7 @@ def test_inspection() -> None:
         assert ours.dtypes(kind=kind).keys() == theirs.dtypes(kind=kind).keys()
 
 
-# -- placement: the reference has a second device, dparray has sub-devices
-# --------------------------
+# -- placement: the reference has a second device, dparray has sub-devices ------------------------
 
 ALL_CALLS: dict[str, Call] = {
     **{name: lambda xp, x, y, d, name=name: getattr(xp, name)(x) for name in sorted(ONE | AXES)},

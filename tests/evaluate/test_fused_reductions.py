@@ -17,8 +17,7 @@ from tests.support import examples, forced, launched, same, values
 EXAMPLES = examples(12)
 
 
-# -- compared with NumPy
-# -----------------------------------------------------------------------------
+# -- compared with NumPy ---------------------------------------------------------------------------
 
 #: Functions of a matrix and an axis: of rows, of columns, or of all elements.
 PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
@@ -308,8 +307,7 @@ def test_positions_are_those_of_the_first(name: str, shape: tuple[int, ...], axi
         assert not getattr(dp.asarray(host), name)(axis=axis).asnumpy().any()
 
 
-# -- number of kernels
-# --------------------------------------------------------------------------------
+# -- number of kernels -----------------------------------------------------------------------------
 
 ROWS = (4000, 300)
 

@@ -546,7 +546,7 @@ def test_a_kernel_that_did_not_compile_can_be_launched_with_arguments_that_fit()
     assert (dp.asnumpy(x) == 2).all()
 
 
-# --- limits of a device --------------------------------------------------------------------------
+# --- limits of a device -----------------------------------------------------------------------
 
 
 def test_a_device_without_double_precision(monkeypatch: pytest.MonkeyPatch, given: Any) -> None:

@@ -515,8 +515,7 @@ def test_apply_along_axis() -> None:
     assert_same(dp.apply_along_axis(lambda line: line[::-1] * 2, 0, dp.asarray(A)), expected)
 
 
-# -- NumPy's functions on dparray arrays
-# ------------------------------------------------------------
+# -- NumPy's functions on dparray arrays ----------------------------------------------------------
 
 
 def test_numpys_functions_call_dparrays() -> None:

@@ -44,8 +44,7 @@ def test_a_program_gives_the_same_in_generated_kernels(name: str) -> None:
         agrees(name)
 
 
-# -- programs with a changed import line
-# ------------------------------------------------------------
+# -- programs with a changed import line -----------------------------------------------------------
 
 SCRIPTS = sorted((Path(__file__).parents[1] / "programs").glob("*.py"))
 IMPORT = "import numpy as np\n"

@@ -634,8 +634,7 @@ def test_code_that_numba_rejects_raises_with_its_line() -> None:
     assert "x[i] = undefined_name" in str(caught.value)
 
 
-# -- inspection
-# --------------------------------------------------------------------------------------
+# -- inspection ------------------------------------------------------------------------------------
 
 
 def test_signatures_and_explanations() -> None:
@@ -724,8 +723,7 @@ def test_functions_of_numbers_run_on_the_host() -> None:
     assert dp.jit(factorial.py_func)(5) == 120
 
 
-# -- errors before execution
-# --------------------------------------------------------------------------
+# -- errors before execution -----------------------------------------------------------------------
 
 
 def test_a_prange_loop_is_compiled_before_anything_runs() -> None:
@@ -892,8 +890,7 @@ def test_bits_and_signs_of_narrow_integers(dtype: str) -> None:
     assert last.item() == wanted_last
 
 
-# -- debugging
-# ---------------------------------------------------------------------------------------
+# -- debugging -------------------------------------------------------------------------------------
 
 
 @dp.jit

@@ -476,7 +476,7 @@ def make_case(seed: int, *, with_uint64: bool = True, is_wide: bool = False) -> 
     return Case(text, index_space, counts, values, group, is_wide)
 
 
-# --- plain Python ---------------------------------------------------------------------------------
+# --- plain Python -----------------------------------------------------------------------------
 
 
 class Whole(int):

@@ -493,8 +493,7 @@ def test_a_failing_wait_names_kernel_and_line(monkeypatch: pytest.MonkeyPatch) -
         event.wait()
 
 
-# -- attributes of a kernel
-# --------------------------------------------------------------------------
+# -- attributes of a kernel ----------------------------------------------------------------------
 
 
 def test_a_kernel_can_be_looked_into() -> None:

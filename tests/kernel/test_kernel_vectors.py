@@ -268,8 +268,7 @@ def test_rounding_and_tests_of_floats() -> None:
         np.testing.assert_array_equal(one, getattr(np, name)(x), err_msg=name)
 
 
-# --- creating, reading, reducing
-# -------------------------------------------------------------------
+# --- creating, reading, reducing ------------------------------------------------------------------
 
 
 @dp.kernel

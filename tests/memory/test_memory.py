@@ -167,8 +167,7 @@ def test_reductions_keep_nothing_of_the_pool(device: Any) -> None:
     assert held() == before
 
 
-# --- placement
-# --------------------------------------------------------------------------------------
+# --- placement ------------------------------------------------------------------------------------
 
 
 def test_sub_devices_have_pools_of_their_own(device: Any) -> None:
@@ -219,8 +218,7 @@ def test_a_device_is_named_in_every_way(device: Any, spelling: str) -> None:
         dp.memory.stats("no such device")
 
 
-# --- too large requests
-# -----------------------------------------------------------------------------
+# --- too large requests ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("nbytes", [1 << 40, 1 << 62, 1 << 80])

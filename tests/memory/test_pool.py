@@ -848,8 +848,7 @@ def test_the_collector_may_run_at_any_allocation_of_an_object(
     assert driver.held == {}
 
 
-# --- arbitrary orders of events
-# ---------------------------------------------------------------------
+# --- arbitrary orders of events -------------------------------------------------------------------
 
 SIZES = st.one_of(
     st.integers(0, 4096),

@@ -174,7 +174,7 @@ def test_installed_packages_have_what_they_require() -> None:
     assert not missing, "\n".join(missing)
 
 
-# --- the lock file --------------------------------------------------------------------------------
+# --- the lock file ----------------------------------------------------------------------------
 
 
 def applies(requirement: Requirement, python: str) -> bool:

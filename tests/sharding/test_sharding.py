@@ -170,7 +170,7 @@ def test_the_shards_are_where_they_were_put(places: list[Any]) -> None:
     close(source, V)  # an array of one device is copied, also there
 
 
-# -- resharding -----------------------------------------------------------------------------------
+# -- resharding ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("axis", [0, 1, None])

@@ -370,8 +370,7 @@ def test_index_arithmetic_of_more_than_64_bits_is_refused() -> None:
     assert function(dp.asarray([1, 2, 3])).tolist() == [1, 2, 3]
 
 
-# -- mutated programs
-# ---------------------------------------------------------------------------------
+# -- mutated programs ------------------------------------------------------------------------------
 
 SIGNS = [*"+-*/&|^<>", "==", "!=", ">=", "<<", ">>", *"?:=,;()[]{}.~", "[[", "]]", "->"]
 WORDS = ["function", "default", "no_defract", "A", "N0", "#a", "$A", "i", "z", "0", "2.5", "1e3"]

@@ -108,8 +108,7 @@ def test_only_the_command_asked_for_is_imported() -> None:
     assert run.stdout == "['dparray.cli.info']\n"
 
 
-# --- dependencies that cannot be imported
-# ----------------------------------------------------------
+# --- dependencies that cannot be imported -----------------------------------------------------
 
 
 @pytest.fixture

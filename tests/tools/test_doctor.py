@@ -44,7 +44,7 @@ def remedy_of(run: subprocess.CompletedProcess[str], link: str) -> str:
     return next(each["remedy"] for each in json.loads(run.stdout) if each["link"] == link)
 
 
-# --- the whole command ------------------------------------------------------------------------
+# --- the whole command ----------------------------------------------------------------------------
 
 
 def test_every_check_passes_on_a_working_machine() -> None:

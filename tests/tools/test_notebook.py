@@ -395,8 +395,7 @@ def test_names_in_errors_are_no_markup() -> None:
     assert not card.names() & {"script", "i"}
 
 
-# -- rules for all rich displays
-# --------------------------------------------------------------------
+# -- rules for all rich displays ------------------------------------------------------------------
 
 
 def test_rich_displays_have_no_script_no_outside_reference_and_no_fixed_text_color() -> None:
