@@ -137,7 +137,7 @@ def _leave_to_other_parts(config: pytest.Config, items: list[pytest.Item]) -> No
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     _leave_to_other_parts(config, items)
-    skip = pytest.mark.skip(reason="about the CPU device's own paths")
+    skip = pytest.mark.skip(reason="tests code paths of CPU devices")
     for item in items:
         if item.path.stem in CPU_ONLY or item.name.split("[")[0] in OF_CPU_FORMS:
             item.add_marker(skip)

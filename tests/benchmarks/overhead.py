@@ -106,7 +106,7 @@ def _launches(call: Callable[[], Any]) -> tuple[list[dict[str, Any]], Any]:
     finally:
         unsubscribe()
     if not found:
-        raise RuntimeError("the call launched none of our kernels")
+        raise RuntimeError("the call launched no kernel of dparray")
     return found, result
 
 

@@ -56,7 +56,7 @@ def compare(op: Op, *operands: np.ndarray) -> None:
             try:
                 expected = op.ufunc(*operands)
             except TypeError:
-                pytest.skip("NumPy does not define it")
+                pytest.skip("NumPy does not define the operation")
     kinds = "iu" if op.name == "round" else "biu"  # NumPy's round converts Booleans to floats
     if op.keeps_integers and operands[0].dtype.kind in kinds:
         expected = operands[0]

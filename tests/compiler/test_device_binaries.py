@@ -23,7 +23,7 @@ from dparray._compiler.kernel import Kernel
 FACTORS = itertools.count(7000)
 needs_opencl = pytest.mark.skipif(
     dp.Device().sycl_queue.backend != dpctl.backend_type.opencl,
-    reason="other backends keep binaries themselves",
+    reason="other backends store binaries themselves",
 )
 pytestmark = needs_opencl
 

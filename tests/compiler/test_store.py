@@ -175,6 +175,6 @@ def test_the_collection_is_computed_without_numba_where_the_store_has_it(file: P
 
 def test_the_store_of_this_checkout_is_current() -> None:
     if not store.FILE.is_file():
-        pytest.skip("make kernels has not been run; kernels are compiled when they are needed")
+        pytest.skip("run make kernels first; without it kernels are compiled when they are needed")
     head = store._head(key.store_files())
     assert store.FILE.read_bytes()[: len(head)] == head, "run make kernels again"

@@ -22,7 +22,7 @@ from dparray._runtime import in_order
 from tests.support import Waiting, held
 
 if fastpath.module is None:
-    pytest.skip("the short way is not compiled here", allow_module_level=True)
+    pytest.skip("the fast path is not compiled", allow_module_level=True)
 
 COUNT = 40_000
 

@@ -17,7 +17,7 @@ from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import OPS
 
 if fastpath.module is None:
-    pytest.skip("the short way is not compiled here", allow_module_level=True)
+    pytest.skip("the fast path is not compiled", allow_module_level=True)
 
 module: Any = fastpath.module
 

@@ -71,7 +71,7 @@ def unary() -> Iterator[Any]:
 @pytest.mark.parametrize(("op", "dtype"), list(unary()))
 def test_unary_operation(op: Op, dtype: str, executor: str) -> None:
     if executor == "device" and dtype not in FEW:
-        pytest.skip("few dtypes where every operation is a launch")
+        pytest.skip("only few dtypes are tested where every operation is a launch")
     x = sample(dtype)
     if op.name in ("acosh", "atanh", "log", "asin", "acos", "sqrt") and x.dtype.kind == "f":
         x = abs(x)
@@ -110,7 +110,7 @@ def test_binary_operation_on_all_pairs_of_dtypes(op: Op, executor: str) -> None:
 )
 def test_scalars_promote_as_numpys(name: str, dtype: str, scalar: Any, executor: str) -> None:
     if executor == "device" and (dtype not in FEW or name not in ("add", "divide", "less")):
-        pytest.skip("few combinations where every operation is a launch")
+        pytest.skip("only few combinations are tested where every operation is a launch")
     op, x = OPS[name], sample(dtype)
     for operands in ([x, scalar], [scalar, x]):
         expected = numpy_result(op, operands)

@@ -388,7 +388,7 @@ def known(call: Call, said: str) -> str | None:
         if call.name.lstrip(".").removeprefix("nan") in ADDING and _is_converted_into_out(call):
             return "sums that are rounded after each number"
     if call.name.lstrip(".") in _SORTING and _is_of_halves_in_order(call):
-        return "NumPy leaves halves unsorted"
+        return "NumPy leaves float16 unsorted"
     if "order: " in said and call.name in ("concatenate", "concat") and _has_empty_parts(call):
         return "memory order beside arrays without elements"
     if "order: " in said and _is_by_columns_after_conversion(call):

@@ -119,7 +119,7 @@ PRODUCTS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "vdot": lambda xp, x, y: xp.vdot(x, y),
     "tensordot": lambda xp, x, y: xp.tensordot(x, y, 2),
     "einsum": lambda xp, x, y: xp.einsum("ij,kj->ik", x, y),
-    "einsum of halves and small integers": lambda xp, x, y: xp.einsum(
+    "einsum of float16 and small integers": lambda xp, x, y: xp.einsum(
         "ij,kj->i", x.astype("int8"), y
     ),
 }

@@ -121,7 +121,7 @@ def test_numbers_of_numpy_decide_the_dtype(
     fraction: str, dtype: str, method: str, at_once: None
 ) -> None:
     if dtype == "bool" and method == "linear":
-        pytest.skip("NumPy has no differences of truth values")
+        pytest.skip("NumPy has no differences of Booleans")
     x, q = np.arange(6).astype(dtype), np.asarray([0.25, 0.5], fraction)
     for name in ("quantile", "nanquantile", "percentile", "nanpercentile"):
         agrees(lambda xp, a, name=name: getattr(xp, name)(a(x), q[0], method=method), 2e-3)

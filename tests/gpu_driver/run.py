@@ -199,7 +199,7 @@ def main() -> int:
     parser.add_argument("steps", nargs="*", choices=["devices", "build", "calls", []])
     parser.add_argument("--products", nargs="*", default=list(PRODUCTS))
     parser.add_argument(
-        "--every", type=int, default=1, metavar="N", help="of the calls, try each N-th alone"
+        "--every", type=int, default=1, metavar="N", help="try only every N-th call"
     )
     options = parser.parse_args()
     if driver() is None:

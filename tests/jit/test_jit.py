@@ -25,7 +25,7 @@ def _queues() -> dict[str, Callable[[], dpctl.SyclQueue]]:
     def part() -> dpctl.SyclQueue:
         device = dpctl.SyclDevice("cpu")
         if device.max_compute_units < 2:
-            pytest.skip("the device has no two parts")
+            pytest.skip("the device cannot be split in two")
         return dpctl.SyclQueue(device.create_sub_devices(partition=1)[0])
 
     return {

@@ -397,7 +397,9 @@ def compare_seeds(make: Callable[[int], Any], compare: Callable[[Any], None]) ->
     parser = argparse.ArgumentParser(description=compare_seeds.__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=math.inf, help="begin none after these")
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="start no new kernels after this time"
+    )
     options = parser.parse_args()
     last, ends = options.seed + options.count, time.monotonic() + options.seconds
     if _IS_CHILD in os.environ:

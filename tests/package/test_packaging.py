@@ -40,7 +40,7 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """Build a pure Python wheel and an sdist from a copy of the folder; return their files."""
-    pytest.importorskip("hatchling", reason="only what builds the package has what builds it")
+    pytest.importorskip("hatchling", reason="hatchling is needed to build the package")
     folder = tmp_path_factory.mktemp("checkout")
     kept = [name for name in os.listdir(ROOT) if name not in LEFT_ALONE]
     for name in kept:
@@ -70,7 +70,7 @@ def build_wheel(folder: Path, **environment: str) -> Path:
 def test_a_wheel_has_the_compiled_module_where_there_is_a_compiler(
     compiler: str, tmp_path: Path
 ) -> None:
-    pytest.importorskip("hatchling", reason="only what builds the package has what builds it")
+    pytest.importorskip("hatchling", reason="hatchling is needed to build the package")
     name = (sysconfig.get_config_var("CC") or "cc").split()[0]
     is_there = compiler == "there"
     if is_there and shutil.which(name) is None:
@@ -137,7 +137,7 @@ def test_the_text_for_package_indexes_has_no_link_that_leads_nowhere(
 
 
 def test_links_of_readme_lead_to_the_source_once_it_has_an_address() -> None:
-    pytest.importorskip("hatchling", reason="only what builds the package has what builds it")
+    pytest.importorskip("hatchling", reason="hatchling is needed to build the package")
     hook = ROOT / ".ci" / "hatch_build.py"
     specification = importlib.util.spec_from_file_location("hatch_build", hook)
     assert specification is not None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="only there is fork the default"),
+    pytest.mark.skipif(sys.platform != "linux", reason="fork is the default only on Linux"),
     pytest.mark.process,
 ]
 
@@ -47,7 +47,7 @@ def refused(function):
         assert isinstance(error, RuntimeError)
         assert "spawn" in str(error) and "forkserver" in str(error)
     else:
-        print("not refused:", function)
+        print("did not raise:", function)
 
 def task(number):
     return float(dp.sin(dp.full(100_000, float(number))).sum())

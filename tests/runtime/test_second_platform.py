@@ -77,7 +77,7 @@ def two_drivers(tmp_path_factory: pytest.TempPathFactory) -> str:
     given = os.environ.get("OCL_ICD_FILENAMES", "")
     both = given if ":" in given else drivers_with_a_copy(tmp_path_factory.mktemp("second-driver"))
     if both is None:
-        pytest.skip("the driver is not one of this environment, so there is nothing to copy")
+        pytest.skip("the driver does not belong to this environment, so it is not copied")
     return both
 
 

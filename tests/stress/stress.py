@@ -236,7 +236,7 @@ class Run:
             # it.
             now = dp.memory.stats(x.device)
             if now.misses > before.misses:
-                raise Difference(f"memory beyond the limit was given: {before}, now {now}")
+                raise Difference(f"memory beyond the limit was allocated: {before}, now {now}")
         except dp.exceptions.MemoryError:
             pass
         finally:
@@ -274,7 +274,7 @@ class Run:
         kernel.obtain_program = lambda *given: obtain(given[0], b"\0" * 64, given[2])
         try:
             dp.call_kernel(refused, dp.Range(1), x)
-            raise Difference("a module that the driver refuses was launched")
+            raise Difference("a module that the driver rejects was launched")
         except dp.KernelCompileError as error:
             if "refused" not in str(error):
                 raise Difference(f"the kernel is not named: {error}") from error
@@ -468,7 +468,7 @@ def stress(minutes: float, seed: int, threads: int = 3, so_far: SoFar | None = N
             for worker in workers:
                 worker.start()
             if not have_ended(workers):
-                print(f"seed {seed}: threads do not end, and do nothing")
+                print(f"seed {seed}: threads hang")
                 faulthandler.dump_traceback()
                 return 1
             for part, said in zip([program, *together], [text, *texts], strict=True):
@@ -491,7 +491,7 @@ def stress(minutes: float, seed: int, threads: int = 3, so_far: SoFar | None = N
                     flush=True,
                 )
                 if in_use:
-                    print("memory of arrays that are gone is in use")
+                    print("memory of deleted arrays is still in use")
                     return 1
                 is_full = seen[-1][0] > MAX_MEMORY
         if grown(seen) or kept(range(max(first, seed - AGAIN), seed), folder, built):
@@ -514,7 +514,7 @@ SO_FAR = "DPARRAY_SOAK_SO_FAR"
 def hand_over(seed: int, done: SoFar) -> None:
     """Continue in a new process, which replaces this one."""
     done.processes += 1
-    print(f"a new process goes on at seed {seed}", flush=True)
+    print(f"a new process continues at seed {seed}", flush=True)
     os.environ[SO_FAR] = json.dumps({"seed": seed, "done": asdict(done)})
     os.execv(sys.executable, [sys.executable, *sys.argv])
 
@@ -540,7 +540,7 @@ def kept(seeds: Sequence[int], folder: Path, built: Built) -> int:
         flush=True,
     )
     if growth > AGAIN_SLACK + new * KERNEL_BYTES or more > 2:
-        print("it keeps what no kernel explains")
+        print("memory or threads leak that no kernel explains")
         return 1
     return 0
 
@@ -563,7 +563,7 @@ def grown(seen: list[tuple[int, int]]) -> int:
     nbytes, kernels = later[-1][0] - later[0][0], later[-1][1] - later[0][1]
     print(f"{nbytes / 1e6:+.0f} MB resident in the second half, and {kernels} new kernels")
     if nbytes > kernels * KERNEL_BYTES + SLACK:
-        print(f"more than {KERNEL_BYTES / 1e6} MB a kernel and {SLACK / 1e6:.0f} MB: it grows")
+        print(f"more than {KERNEL_BYTES / 1e6} MB a kernel and {SLACK / 1e6:.0f} MB: memory leaks")
         return 1
     return 0
 
@@ -595,7 +595,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--calls", type=int, help="calls of every function of NumPy's instead")
+    parser.add_argument(
+        "--calls", type=int, help="instead, call every NumPy function this many times"
+    )
     arguments = parser.parse_args()
     if arguments.calls:
         return generated_calls(arguments.calls, arguments.seed % 100_000)

@@ -150,11 +150,21 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("suites", nargs="*", metavar="SUITE", help=", ".join(SUITES))
-    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="pieces of that name")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="WORD",
+        help="only pieces whose name contains a word",
+    )
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="every N-th test")
-    parser.add_argument("--resume", action="store_true", help="leave out what the last run did")
-    parser.add_argument("--again", action="store_true", help="run what failed the last time")
-    parser.add_argument("--timeout", type=int, default=300, metavar="SECONDS", help="for a test")
+    parser.add_argument("--resume", action="store_true", help="skip tests of the last run")
+    parser.add_argument(
+        "--again", action="store_true", help="run only tests that failed in the last run"
+    )
+    parser.add_argument(
+        "--timeout", type=int, default=300, metavar="SECONDS", help="limit for each test"
+    )
     options = parser.parse_args()
     if unknown := set(options.suites) - SUITES.keys():
         parser.error(f"no such suite: {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")

@@ -169,7 +169,7 @@ def array_api(work: Path) -> Suite:
     checkout = Path(os.environ[CHECKOUT]).resolve()
     tests = checkout / "array_api_tests"
     if not tests.is_dir() or not any((checkout / "array-api").glob("s*")):
-        raise Missing(f"{checkout} ({CHECKOUT}) is no checkout of it with its submodule array-api")
+        raise Missing(f"{checkout} ({CHECKOUT}) is not a checkout with the submodule array-api")
     files = sorted(file.relative_to(checkout) for file in tests.glob("test_*.py"))
     options = ["--max-examples=100", "--disable-deadline"]
     return Suite(

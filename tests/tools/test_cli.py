@@ -256,7 +256,7 @@ def _unusable() -> list[dict[str, Any]]:
 def test_real_devices_without_usm_are_refused_and_never_chosen() -> None:
     unusable = _unusable()
     if not unusable:
-        pytest.skip("every device of this machine has USM; pocl-opencl-icd adds one that has not")
+        pytest.skip("every device of this machine has USM; pocl-opencl-icd adds one without")
     assert dp.default_device().filter_string not in {each["filter_string"] for each in unusable}
     for each in unusable:
         with pytest.raises(dp.UnsupportedDeviceError, match="has no USM device allocations"):

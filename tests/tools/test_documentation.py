@@ -136,7 +136,7 @@ def cells_left_out() -> Iterator[Any]:
 @pytest.mark.parametrize(("library", "code"), list(cells_left_out()))
 def test_a_block_for_another_library_runs_where_it_is_installed(library: str, code: str) -> None:
     if importlib.util.find_spec(library) is None:
-        pytest.skip(f"{library} is not installed; `make suites` brings it")
+        pytest.skip(f"{library} is not installed; `make suites` installs it")
     exec(compile(f"import dparray as dp\n{code}", library, "exec"), {})
 
 

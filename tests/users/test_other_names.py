@@ -158,7 +158,7 @@ def test_dpctl_may_be_imported_before_dparray() -> None:
 
 def test_dpctl_used_before_dparray_is_named_where_there_is_no_device() -> None:
     if drivers.find_driver() is None:
-        pytest.skip("the driver is not one of this environment")
+        pytest.skip("the driver does not belong to this environment")
     code = (
         "import dpctl; seen = dpctl.get_devices(); import dparray as dp\n"
         "for make in (lambda: dp.ones(2), lambda: dp.ones(2, device='cpu')):\n"
