@@ -250,7 +250,7 @@ print("same")
 """
 
 
-def test_numbers_are_nobody_elses(module: Path) -> None:
+def test_reused_number_objects_keep_their_values(module: Path) -> None:
     done = run(["-c", _LETTING_GO], str(module))
     assert done.stdout == "same\n", done.stderr[-2000:]
 

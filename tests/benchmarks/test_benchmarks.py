@@ -69,7 +69,7 @@ def test_the_json_has_machine_settings_and_a_row_for_each_case(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
-def test_a_launch_is_held_against_its_limit() -> None:
+def test_a_launch_is_compared_with_its_limit() -> None:
     rows = bench.measure_all(["launch"], SETTINGS)["benchmarks"]["launch"]["rows"]
     limits = {row["case"]: row.get("limit") for row in rows}
     assert limits == {
@@ -89,7 +89,7 @@ def test_a_launch_is_held_against_its_limit() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick")
-def test_an_eager_call_is_held_against_its_launch() -> None:
+def test_an_eager_call_is_compared_with_its_launch() -> None:
     rows = list(overhead.rows(SETTINGS))
     assert [row.case for row in rows] == [*overhead.CALLS, *overhead.SMALL_CALLS]
     for place, row in enumerate(rows):
@@ -186,7 +186,7 @@ def test_expressions_and_reductions_are_compared(name: str) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_shapes_are_held_against_contiguous_memory() -> None:
+def test_shapes_are_compared_with_contiguous_memory() -> None:
     benchmark = bench.BENCHMARKS["shapes"]
     rows = list(benchmark.rows(SETTINGS))
     assert {each.case.rpartition(", ")[2] for each in rows} == set(shapes.DTYPES)

@@ -324,7 +324,7 @@ def test_there_is_no_golden_file_without_a_case() -> None:
     assert {path.name for path in FOLDER.iterdir()} == {golden(case).name for case in CASES}
 
 
-def test_values_and_extents_are_not_in_the_text() -> None:
+def test_values_and_sizes_are_not_in_the_text() -> None:
     def scaled(size: int, factor: float) -> str:
         return elementwise(node("multiply", leaf("a", (size,)), factor))
 

@@ -231,7 +231,7 @@ def test_the_driver_starts_its_compiler_while_the_first_kernel_is_compiled(tmp_p
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shared_by", [1, 2], ids=["context of one device", "of two"])
-def test_the_driver_lets_go_of_kernels_that_are_gone(shared_by: int) -> None:
+def test_the_driver_frees_deleted_kernels(shared_by: int) -> None:
     kernel = make_scale(next(FACTORS))
     kernel[4](dp.arange(4))
     (compiled,) = kernel._kernels.values()

@@ -326,7 +326,7 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
 @pytest.mark.parametrize(
     ("function", "caret", "remedy"), CASES, ids=lambda x: getattr(x, "__name__", "")
 )
-def test_the_message_shows_line_caret_and_remedy(
+def test_the_message_shows_line_caret_and_fix(
     function: Callable[..., Any], caret: str, remedy: str
 ) -> None:
     x = dp.zeros(4)
@@ -592,14 +592,14 @@ def test_invalid_kernels_raise_at_creation() -> None:
         {"fast": 1},
     ],
 )
-def test_options_that_are_none(options: dict[str, Any]) -> None:
+def test_invalid_options(options: dict[str, Any]) -> None:
     for maker in (dp.kernel, dp.device_func):
         with pytest.raises(dp.KernelArgumentError, match=next(iter(options))):
             maker(**options)
 
 
 @pytest.mark.parametrize("shape", [0, -1, "4", (2, 0), (1, 2, 3, 4), 2.5])
-def test_local_memory_of_a_shape_that_is_none(shape: Any) -> None:
+def test_local_memory_of_an_invalid_shape(shape: Any) -> None:
     with pytest.raises(dp.KernelRangeError, match="LocalAccessor"):
         dp.LocalAccessor(shape, np.float32)
 

@@ -164,7 +164,7 @@ def test_loops_stay_as_they_are_written() -> None:
     assert len(re.findall(r"call [^\n]*@_Z3sin", text)) == 1
 
 
-def test_nothing_is_assumed_of_indices_but_that_they_are_not_negative() -> None:
+def test_indices_are_only_assumed_to_be_nonnegative() -> None:
     @dp.kernel
     def fill(item: dp.Item, x: Any) -> None:
         i = item.get_id(0)

@@ -87,7 +87,9 @@ def test_bundled_kernels_equal_compiled_ones(file: Path) -> None:
     assert (kept.spirv, kept.entry, kept.types) == (made.spirv, made.entry, made.types)
 
 
-def test_a_store_of_other_files_is_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bundled_kernels_of_other_files_are_ignored(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make(file, TEXT.format(8))
     empty_cache(file)
     monkeypatch.setattr(store, "store_files", lambda: 64 * "0")

@@ -151,7 +151,7 @@ def waits(item, x, out, local):
 """
 
 
-def test_a_barrier_is_not_copied_into_the_branches_behind_it() -> None:
+def test_a_barrier_is_not_copied_into_the_branches_after_it() -> None:
     types = ("nditem:1", "i8:1C", "i8:1C", "local i8:1")
     kernel = compile.compile_generated(BETWEEN_EQUAL_CONDITIONS, types, {})
     assert len(re.findall(r"call [^\n]*ControlBarrier", kernel.llvm)) == 1

@@ -52,7 +52,7 @@ def test_every_model_gives_the_same(model: dict[str, float], size: int, queue: A
         np.testing.assert_allclose(chain(dp, *arrays).asnumpy(), expected, rtol=1e-12)
 
 
-def test_a_kernel_comes_in_the_background_and_is_used() -> None:
+def test_a_kernel_is_compiled_in_the_background_and_used() -> None:
     evaluate.forget()
     x = dp.asarray(np.linspace(0, 1, 100_003))
     with dp.config.override(
@@ -92,7 +92,7 @@ def test_the_kernels_can_be_switched_off() -> None:
         assert dp.explain((x + 2) * x / 3).tier == "host"
 
 
-def test_a_kernel_that_is_there_is_not_used_while_kernels_are_switched_off(queue: Any) -> None:
+def test_a_compiled_kernel_is_not_used_while_kernels_are_disabled(queue: Any) -> None:
     x = dp.ones(200_000, sycl_queue=queue)
 
     def calculate() -> tuple[str, str, float]:

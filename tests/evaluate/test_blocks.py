@@ -67,7 +67,7 @@ def test_axes_in_any_order(
     same(turned(dp, given) == given[cut].transpose(order), turned(np, host) == turned(np, host))
 
 
-def test_a_matrix_and_itself_turned() -> None:
+def test_a_matrix_and_its_transpose() -> None:
     host = values((300, 300), "float64")
     x = dp.asarray(host)
     same(x + x.T, host + host.T)

@@ -162,7 +162,7 @@ def test_random_stores_are_those_of_numpy(queue: Any, seed: int) -> None:
             np.testing.assert_array_equal(found[name].asnumpy(), value, f"{name}\n{text}")
 
 
-def test_views_that_are_seen_to_be_apart_are_apart() -> None:
+def test_views_known_to_be_disjoint_are_disjoint() -> None:
     draw = random.Random(7)
 
     def index(extent: int) -> slice:

@@ -673,7 +673,7 @@ def test_an_operation_that_gets_no_memory_leaves_everything_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("limit", [-1, "a", 1.5])
-def test_a_limit_that_is_no_number_of_bytes(limit: Any) -> None:
+def test_a_limit_that_is_not_a_number_of_bytes(limit: Any) -> None:
     previous = dp.memory.set_limit(None)
     with pytest.raises(dp.DparrayError, match=re.escape(repr(limit))):
         dp.memory.set_limit(limit)

@@ -501,7 +501,7 @@ def test_text_and_raw_files(tmp_path: Path) -> None:
         dp.fromstring("1 x", sep=" ")
 
 
-def test_names_that_are_absent_say_why() -> None:
+def test_missing_names_give_the_reason() -> None:
     for name, why in (("matrix", "use an array"), ("char", "not strings"), ("longdouble", "64")):
         assert not hasattr(dp, name)
         with pytest.raises(AttributeError, match=f"no attribute '{name}': .*{why}"):
@@ -554,7 +554,7 @@ def test_every_numpy_function_is_dparrays_or_raises() -> None:
                 assert not any(isinstance(part, np.ndarray | np.generic) for part in parts), name
 
 
-def test_numpys_names_of_arguments_and_like_arrive() -> None:
+def test_numpys_argument_names_and_like_work() -> None:
     x = dp.asarray(A, usm_type="shared")
     assert_same(np.insert(arr=x, obj=1, values=0.0, axis=1), np.insert(A, 1, 0.0, 1))
     assert_same(np.clip(a=x, a_min=-1, a_max=3), np.clip(A, -1, 3))

@@ -103,7 +103,7 @@ def assert_same(found: Any, wanted: Any, context: object) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_small_arrays_as_on_every_other_way(name: str) -> None:
+def test_small_arrays_agree_with_every_other_path(name: str) -> None:
     function = FUNCTIONS[name]
     random = np.random.default_rng(3)
     for dtype in DTYPES:

@@ -421,7 +421,7 @@ def test_booleans_in_a_list_are_a_mask_for_the_operands() -> None:
         dp.add(x, 1, where=dp.ones_like(x))
 
 
-def test_truth_of_complex_numbers_is_asked_for_by_dtype() -> None:
+def test_logical_operations_of_complex_numbers_take_a_boolean_dtype() -> None:
     for x in ([1j, 0], [1.5, 0], [2, 0], [True, False]):
         for number in (True, 2, 1.5, 0.25j, 0.0):
             for name in ("logical_xor", "logical_and", "logical_or"):
@@ -430,7 +430,7 @@ def test_truth_of_complex_numbers_is_asked_for_by_dtype() -> None:
                 )
 
 
-def test_comparisons_with_a_number_of_python_are_asked_for_by_dtype() -> None:
+def test_comparisons_with_a_python_number_take_a_boolean_dtype() -> None:
     for x in ([1j, 0], [1.5, 0], [2, 0], [True, False]):
         for number in (False, 2, 1.5, 0.25j):
             for name in ("less", "greater_equal", "equal", "not_equal"):
@@ -680,7 +680,7 @@ def test_nan_next_to_a_single_point_has_its_value(host_tier: bool) -> None:
 
 
 @pytest.mark.parametrize("order", ["C", "F", "A", "K"])
-def test_axes_of_one_element_say_nothing_of_the_order(order: Literal["C", "F", "A", "K"]) -> None:
+def test_axes_of_length_one_do_not_affect_the_order(order: Literal["C", "F", "A", "K"]) -> None:
     for axes in ((0, 2, 1), (1, 2, 0), (2, 1, 0), (2, 0, 1)):
         for shape in ((2, 3, 5), (1, 3, 2)):
             x = np.ones((1, 4, 2), "float16")

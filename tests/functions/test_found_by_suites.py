@@ -29,7 +29,7 @@ def test_convolutions_by_transforms(function: str, dtype: str, sizes: tuple[int,
             np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-5, atol=1e-3)
 
 
-def test_convolutions_by_no_such_method() -> None:
+def test_convolutions_by_an_unknown_method() -> None:
     with pytest.raises(ValueError, match="method must be one of direct, fft, auto; got 'slow'"):
         dp.convolve(dp.ones(3), dp.ones(2), method="slow")
 

@@ -11,7 +11,7 @@ from dparray._functions import line_sorts
 
 @pytest.mark.parametrize("dtype", ["float64", "int64", "float32", "uint8", "float16"])
 @pytest.mark.parametrize("shape", [(300, 500), (500, 300), (3, 70_000), (20_000, 9), (40, 50, 70)])
-def test_many_lines_are_shared_out_between_threads(shape: tuple[int, ...], dtype: str) -> None:
+def test_many_lines_are_divided_among_threads(shape: tuple[int, ...], dtype: str) -> None:
     values = np.random.default_rng(6).integers(0, 120, shape).astype(dtype)
     if values.dtype.kind == "f":
         values.flat[::7], values.flat[1::11], values.flat[5::13] = -0.0, 0.0, np.nan

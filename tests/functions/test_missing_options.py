@@ -169,7 +169,7 @@ def test_another_queue_is_refused(queue: Any) -> None:
     assert y.tolist() == X
 
 
-def test_host_data_are_taken_where_the_user_lets_them() -> None:
+def test_host_data_is_accepted_if_the_user_allows_it() -> None:
     x = dp.asarray(X)
     calls: tuple[Callable[[], Any], ...] = (
         lambda: dp.partition(x, np.asarray([1])),

@@ -206,7 +206,7 @@ def test_masks_without_dimensions_in_memory_out_of_reach(
 
 
 @pytest.mark.usefixtures("far")
-def test_a_mask_of_extent_zero_selects_nothing() -> None:
+def test_a_mask_of_size_zero_selects_nothing() -> None:
     assert dp.zeros((0, 1))[dp.zeros((0, 0), dtype="bool")].shape == (0,)
     with pytest.raises(IndexError, match="does not fit"):
         dp.zeros((2, 3))[dp.zeros((2, 2), dtype="bool")]

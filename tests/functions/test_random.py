@@ -310,7 +310,7 @@ def test_the_older_interface() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, -(2**64)])
-def test_seeds_that_are_none(seed: int) -> None:
+def test_invalid_seeds(seed: int) -> None:
     with pytest.raises(ValueError, match="seed"):
         dp.random.default_rng(seed)
 

@@ -137,7 +137,7 @@ def test_out_is_checked_before_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("axis", [3, -3, 1.5])
-def test_axes_that_are_none(axis: Any) -> None:
+def test_invalid_axes(axis: Any) -> None:
     error = dp.exceptions.AxisError if isinstance(axis, int) else TypeError
     with pytest.raises(error, match="axis"):
         dp.sum(dp.ones((2, 2)), axis=axis)

@@ -82,7 +82,7 @@ def test_invalid_input_raises_and_nothing_is_written() -> None:
     assert n.tolist() == [0, 0, 0]
 
 
-def test_numpys_own_spelling_arrives() -> None:
+def test_calls_in_numpys_spelling_work() -> None:
     x = dp.asarray(A)
     for ours, theirs in (
         (np.add.reduce(x, axis=1, keepdims=True), np.add.reduce(A, axis=1, keepdims=True)),

@@ -164,7 +164,7 @@ def test_reductions_of_views_and_into_out() -> None:
 
 
 @pytest.mark.parametrize("axis", [2, -3, (0, 0), (0, 5), 1.0, "a", [0, None]])
-def test_axes_that_are_none(axis: Any) -> None:
+def test_invalid_axes(axis: Any) -> None:
     with pytest.raises((dp.AxisError, dp.ShapeError, dp.ArgumentError), match=r"largest: .*ax"):
         largest(dp.ones((2, 3)), axis=axis)
 
@@ -172,7 +172,7 @@ def test_axes_that_are_none(axis: Any) -> None:
 @pytest.mark.parametrize(
     "value", [np.longdouble(2), np.str_("a"), np.datetime64("2020"), "a", None, ["a", "b"]]
 )
-def test_scalars_that_are_none(value: Any) -> None:
+def test_invalid_scalars(value: Any) -> None:
     with pytest.raises((dp.DTypeError, dp.HostConversionError)):
         wave(dp.ones(3), value)
 

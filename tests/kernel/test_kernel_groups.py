@@ -135,7 +135,7 @@ def test_errors_have_the_name_that_was_called(name: str) -> None:
         function(None, 1)
 
 
-def test_on_the_host_they_say_where_they_run() -> None:
+def test_group_algorithms_on_the_host_raise() -> None:
     with pytest.raises(NotImplementedError, match="works only in a kernel"):
         dp.group_reduce(None, 1)
 

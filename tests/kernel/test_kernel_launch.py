@@ -208,7 +208,7 @@ def test_foreign_arrays_on_another_queue_are_named_too() -> None:
 @pytest.mark.parametrize(
     "extents", [(0,), (-1,), (4, 0), (1, 2, 3, 4), (), (2.0,), ("4",), (True,), (None,)]
 )
-def test_ranges_that_are_none(extents: tuple[Any, ...]) -> None:
+def test_invalid_ranges(extents: tuple[Any, ...]) -> None:
     with pytest.raises(dp.KernelRangeError):
         dp.Range(*extents)
 
@@ -220,7 +220,7 @@ def test_ranges_take_numpy_integers() -> None:
 @pytest.mark.parametrize(
     ("size", "local"), [((8,), (3,)), ((8, 8), (4,)), ((8,), (0,)), ((8,), (16,)), ("8", 4)]
 )
-def test_nd_ranges_that_are_none(size: Any, local: Any) -> None:
+def test_invalid_nd_ranges(size: Any, local: Any) -> None:
     with pytest.raises(dp.KernelRangeError):
         dp.NdRange(size, local)
 
@@ -496,7 +496,7 @@ def test_a_failing_wait_names_kernel_and_line(monkeypatch: pytest.MonkeyPatch) -
 # -- attributes of a kernel ----------------------------------------------------------------------
 
 
-def test_a_kernel_can_be_looked_into() -> None:
+def test_a_kernel_can_be_inspected() -> None:
     @dp.kernel
     def scale(item: dp.Item, x: Any, factor: Any) -> None:
         i = item.get_id(0)

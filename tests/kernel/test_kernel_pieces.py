@@ -62,7 +62,7 @@ def test_large_pieces_are_of_whole_groups() -> None:
     assert first[0] > 0.99 * 2**31
 
 
-def test_many_pieces_are_not_all_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_pieces_are_launched_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounding, "INDEX_LIMIT", 3)
     out, ranges = dp.zeros(500, dtype="int64"), dp.zeros(3, dtype="int64")
     write[dp.Range(500)](out, ranges)

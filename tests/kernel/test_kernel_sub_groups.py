@@ -270,7 +270,7 @@ def test_checked_kernels_have_sub_groups() -> None:
             dp.call_kernel(compute, dp.NdRange(20, 20), x[:4], out)
 
 
-def test_on_the_host_exchanges_say_where_they_run() -> None:
+def test_exchanges_on_the_host_raise() -> None:
     for function in (dp.select_from_group, dp.shift_group_left, dp.permute_group_by_xor):
         with pytest.raises(NotImplementedError, match="works only in a kernel"):
             function(None, 1, 1)

@@ -196,9 +196,7 @@ def test_three_sizes_are_refused() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
-def test_names_that_are_not_there_name_the_new_spelling(
-    module: Any, name: str, instead: str
-) -> None:
+def test_removed_names_suggest_the_new_ones(module: Any, name: str, instead: str) -> None:
     with pytest.raises(AttributeError, match=instead):
         getattr(module, name)
 

@@ -37,7 +37,7 @@ def kernel(name: str) -> Any:
     return dp.raw_kernel(SOURCE, name)
 
 
-def test_arguments_of_one_launch_say_nothing_of_the_next() -> None:
+def test_arguments_of_one_launch_do_not_affect_the_next() -> None:
     source = """
     kernel void fill(global float *x, local char *part, float value) {
         x[get_global_id(0)] = value;

@@ -166,7 +166,7 @@ def test_waiting_for_the_queue_or_the_event_waits_for_the_copy(
     assert event.done
 
 
-def test_a_kernel_comes_behind_the_event_of_a_copy(
+def test_a_kernel_waits_for_the_event_of_a_copy(
     queue: Any, other: Any, gate: threading.Event
 ) -> None:
     y = dp.ones(COUNT, sycl_queue=queue).to_device(other)

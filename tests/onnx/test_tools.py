@@ -44,7 +44,7 @@ def test_explain_without_inputs_shows_the_work_of_load() -> None:
     assert [each.how for each in plan.nodes] == ["folded", *["device"] * 4]
 
 
-def test_values_that_decide_shapes_are_said_to_be_read() -> None:
+def test_explain_reports_reads_of_values_that_decide_shapes() -> None:
     model = dp.onnx.load(make([node("NonZero", ["x"], ["y"])], [info("x", ["N"])], [info("y")]))
     plan = dp.explain(model, np.array([0, 1, 2], "float32"))
     assert not plan.is_recorded

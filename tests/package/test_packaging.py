@@ -404,7 +404,7 @@ def test_another_python_version_raises_with_a_suggested_fix(checkout: Checkout) 
     assert not (checkout.path / ".venv").exists()
 
 
-def test_no_python_at_all_is_said(checkout: Checkout) -> None:
+def test_a_missing_python_is_reported(checkout: Checkout) -> None:
     result = checkout.build()
     assert result.returncode == 1
     assert "Found: no Python at all." in result.stderr

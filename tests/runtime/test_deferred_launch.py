@@ -199,7 +199,7 @@ def test_wrong_ranges_raise_immediately(queue: Any, gate: Gate) -> None:
     assert not host_maps.holds
 
 
-def test_memory_that_others_know_is_waited_for_here(queue: Any, gate: Gate) -> None:
+def test_shared_memory_is_waited_for_by_the_calling_thread(queue: Any, gate: Gate) -> None:
     y = dp.zeros(COUNT, sycl_queue=queue)
     assert y.__sycl_usm_array_interface__["shape"] == (COUNT,)
     launching = Waiting(lambda: dp.call_kernel(increment, dp.Range(COUNT), y, depends_on=gate))

@@ -189,7 +189,7 @@ def test_a_new_array_of_memory_at_work_is_a_kernel_and_waits_for_nothing(queue: 
     np.testing.assert_array_equal(copied.asnumpy(), x.asnumpy())
 
 
-def test_a_number_that_the_host_has_is_no_array_of_a_kernel(queue: Any) -> None:
+def test_a_number_on_the_host_is_a_scalar_argument_of_kernels(queue: Any) -> None:
     x, t = array(queue), array(queue, FEW)
     for dtype in ("float32", "int8", "uint64", "complex64", "float16", "bool"):
         number = t.astype(dtype)[3]
@@ -211,7 +211,7 @@ def test_memory_that_was_given_back_is_not_written_before_its_work_is_done(queue
         np.testing.assert_array_equal(again.asnumpy(), np.full(MANY, float(round_)))
 
 
-def test_work_of_others_is_waited_for_as_ever(queue: Any) -> None:
+def test_work_of_other_libraries_is_still_waited_for(queue: Any) -> None:
     x, y = array(queue), array(queue, FEW)
     theirs = dpnp.asarray(x)
     for step in range(10):

@@ -68,7 +68,7 @@ def test_indices_are_those_of_the_range() -> None:
         assert np.array_equal(out.asnumpy(), 10_000 * i + 100 * j + k)
 
 
-def test_extents_go_with_an_item_into_device_functions() -> None:
+def test_ranges_are_passed_with_an_item_to_device_functions() -> None:
     @dp.device_func
     def is_last(item: dp.Item, dimension: int) -> bool:
         return item.get_id(dimension) == item.get_range(dimension) - 1

@@ -253,7 +253,7 @@ def test_plaidml_runs_tensors_of_several_devices_under_a_policy(pair: list[dp.De
     assert tensors[2].array.tolist() == [6.0] * 5
 
 
-def test_a_policy_that_is_none_is_an_error() -> None:
+def test_an_invalid_policy_raises() -> None:
     with pytest.raises(dp.ArgumentError, match=r"policy must be .* got 'best'"):
         dp.placement("best")
     with pytest.raises(ValueError, match="placement"):

@@ -98,7 +98,7 @@ def test_copies_through_one_channel_follow_each_other() -> None:
     assert sorted(copy.finish for copy in found.copies) == [1.0, 2.0]
 
 
-def test_values_make_room_where_memory_is_small() -> None:
+def test_values_make_room_if_memory_is_small() -> None:
     on = machine(2, memory=(inf, 25 * MB))
     steps = (
         Task((0,), (1,), (inf, 1.0)),

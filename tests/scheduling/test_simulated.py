@@ -178,7 +178,7 @@ def test_a_device_that_vanishes_with_arrays_is_an_error_that_names_them() -> Non
         pending.asnumpy()
 
 
-def test_a_result_is_not_computed_for_ever_for_a_device_that_vanished() -> None:
+def test_a_result_of_a_vanished_device_is_not_computed_forever() -> None:
     gpu = SimulatedDevice("gpu", FAST)
     devices = _machine(gpu)
     x = dp.ones(SHAPE, device=gpu)  # uses no memory there
@@ -189,7 +189,7 @@ def test_a_result_is_not_computed_for_ever_for_a_device_that_vanished() -> None:
         pending.asnumpy()
 
 
-def test_inner_results_of_a_vanished_device_are_let_go() -> None:
+def test_inner_results_of_a_vanished_device_are_dropped() -> None:
     gpu = SimulatedDevice("gpu", FAST)
     devices = _machine(gpu)
     with dp.placement("fastest", devices=devices):

@@ -290,7 +290,7 @@ def test_only_the_halo_travels(two: list[Any]) -> None:
     assert len(copied(lambda: x.blocks)) == 2
 
 
-def test_blocks_may_change_their_extent(places: list[Any]) -> None:
+def test_blocks_may_change_their_size(places: list[Any]) -> None:
     x = dp.distribute(np.arange(12.0), places)
     y = x.map_blocks(lambda block: block[::2])
     assert y.sharding.sizes == tuple(-(-size // 2) for size in x.sharding.sizes)

@@ -454,7 +454,7 @@ def test_wrong_math_is_recognized() -> None:
     assert "intel-opencl-rt" in caught.value.remedy
 
 
-def test_the_remedy_is_a_driver_of_the_device_in_question() -> None:
+def test_the_suggested_fix_is_a_driver_of_the_device() -> None:
     gpu = fake_device(driver_version="21.10.19208", is_gpu=True)
     with pytest.raises(Broken, match=r"older than 22\.43") as caught:
         links.check_driver_age([gpu])
@@ -513,7 +513,7 @@ def test_array_functions_that_give_wrong_results(monkeypatch: pytest.MonkeyPatch
         links.check_arrays(None)
 
 
-def test_memory_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_cannot_be_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*arguments: Any, usm_type: str, **options: Any) -> Any:
         if usm_type == "shared":
             raise dp.MemoryError("asked for 400 KB")

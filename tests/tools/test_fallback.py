@@ -97,7 +97,7 @@ def test_values_that_decide_a_shape_are_asked_for(queue: Any) -> None:
         assert dp.algorithms.compact(x, x > 2).asnumpy().tolist() == [3, 4, 5]
 
 
-def test_on_a_cpu_nothing_leaves(queue: Any) -> None:
+def test_on_a_cpu_no_value_leaves_the_device(queue: Any) -> None:
     x = dp.asarray(np.arange(10.0), sycl_queue=queue)
     with dp.config.override(fallback="error"):
         leave(x)

@@ -30,7 +30,7 @@ def heeded() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn() -> None:
+def test_an_interrupt_is_deferred_to_the_end_of_atomic_work() -> None:
     done = []
 
     def work() -> int:
@@ -50,7 +50,7 @@ def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_an_error_passes_through_and_an_interrupt_goes_before_it() -> None:
+def test_an_error_is_raised_unless_an_interrupt_precedes_it() -> None:
     def work(is_interrupted: bool) -> None:
         if is_interrupted:
             os.kill(os.getpid(), signal.SIGINT)

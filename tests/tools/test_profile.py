@@ -350,7 +350,7 @@ def test_a_timer_reports_work_of_the_calling_thread() -> None:
     assert float(y[0]) == 2
 
 
-def test_measurements_of_the_machine_are_no_work_of_the_program(
+def test_measurements_of_the_machine_are_not_recorded(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     queue = dp.Device("cpu").sycl_queue
