@@ -397,7 +397,8 @@ def linearize(
     )
 
 
-_NAMESPACE: dict[str, Any] = {
+#: The global names that the source of operations refers to.
+NAMESPACE: dict[str, Any] = {
     "math": math,
     "bfloat16": bfloat16,
     "bfloat16_bits": bfloat16_bits,
@@ -651,7 +652,7 @@ def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) ->
 
     ``names`` are more global names that the source refers to.
     """
-    scope = {**_NAMESPACE, **names, TEXT: source}
+    scope = {**NAMESPACE, **names, TEXT: source}
     exec(compile(source, "<dparray fused kernel>", "exec"), scope)
     return scope[source[len("def ") : source.index("(")]]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ class Steps:
         spread: ids of nodes whose leaves are accessed through ``view``, a function from a layout to
             another one over the same memory.
         view: see ``spread``.
+        names: by id of a pending node outside of the steps, the name of its value.
     """
 
     def __init__(
@@ -43,10 +45,11 @@ class Steps:
         outputs: Sequence[tuple[Node | Scalar, np.dtype[Any]]],
         spread: Collection[int] = (),
         view: Callable[[Any], Any] = lambda layout: layout,
+        names: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         self.arrays: list[Any] = []
         self.scalars: list[ScalarUse] = []
-        self._names: dict[int, str] = {}
+        self._names = dict(names)
         self._arrays_by_view: dict[Any, str] = {}
         self._view = view
         steps = []

@@ -23,6 +23,7 @@ from dparray._evaluate import deferred_placement, host, limits, schedule
 from dparray._evaluate.bound_plan import BoundPlan, keep, plans
 from dparray._evaluate.dependents import externally_referenced, lock, siblings_of
 from dparray._evaluate.expression import Expression, Target, Traits
+from dparray._evaluate.fusion import with_tail
 from dparray._evaluate.kernels import obtain
 from dparray._evaluate.plan import FusedStep
 from dparray._evaluate.tuning import machine_of, tuning_of
@@ -92,8 +93,15 @@ def grouped(nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def compute_inner(root: Node) -> None:
-    """Compute the parts of a pending expression that are not element-wise, so that the rest is."""
-    for node in pending_order([root]):
+    """Compute the parts of a pending expression that are not element-wise, so that the rest is.
+
+    All of it is computed if one of these parts can compute the rest too.
+    """
+    order = pending_order([root])
+    if with_tail(order, [root]) is not None:
+        evaluate(root)
+        return
+    for node in order:
         if type(node.op) is not Op and node.layout is None:
             evaluate(node)
 

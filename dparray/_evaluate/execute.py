@@ -119,7 +119,12 @@ def _execute_step(
                 because = because or why_on_host(step.because)
             host.run(step, slots, scalars, because)
     elif type(step) is ContractionStep:
-        step.op.alone([slots[slot] for slot in step.arrays], slots[step.output])
+        layouts, output = [slots[slot] for slot in step.arrays], slots[step.output]
+        if step.tail is None:
+            step.op.alone(layouts, output)
+        else:
+            numbers = [dtype.type(scalars[number]) for number, dtype in step.scalars]
+            step.op.alone(layouts, output, step.tail, numbers)
     else:
         assert type(step) is LibraryStep
         library.run(step, slots, scalars, step.because or because)

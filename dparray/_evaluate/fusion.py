@@ -113,7 +113,7 @@ def split(roots: Sequence[Node], kept: Sequence[Node], is_written: bool, machine
     """
     order = pending_order(roots)
     if not any(type(node.op) is Reduce for node in order):
-        return Split(_stored_before_elements(order, roots), FusionGroup(order), [])
+        return Split(_stored_before_elements(order, roots, kept), FusionGroup(order), [])
     last = next(node for node in reversed(order) if type(node.op) is Reduce)
     domain = Domain(last.operands[0].shape, last.op.axes)  # type: ignore[union-attr]
     positions: dict[int, Position] = {}
@@ -267,14 +267,24 @@ def _loops_that_need(
     return found
 
 
-def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
+def _stored_before_elements(
+    order: Sequence[Node], roots: Sequence[Node], kept: Sequence[Node]
+) -> list[Node]:
     """Return the operands that an element-wise kernel needs in memory."""
+    whole = {id(each) for node in order for each in _whole_operands(node)}
+    for node in order:
+        # One by one, because the kernel of a contraction with a tail stores one value.
+        if id(node) in whole and any(map(_takes_tail, pending_order([node]))):
+            return [node]
     asked = set(map(id, roots))
     size = roots[0].size if roots else 0
+    begin = with_tail(order, roots, kept)
     stored = {
-        id(node) for node in order if id(node) not in asked and must_be_stored_first(node, size)
+        id(node)
+        for node in order
+        if id(node) not in asked and node is not begin and must_be_stored_first(node, size)
     }
-    stored |= {id(each) for node in order for each in _whole_operands(node)}
+    stored |= whole
     # Nodes that only they need become part of their kernels.
     needed = {id(each) for node in order if id(node) not in stored for each in node.operands}
     first = [node for node in order if id(node) in stored & needed]
@@ -282,6 +292,53 @@ def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> lis
         if not can_generate(root):
             first += _pending_operands(root)
     return first or _over_the_limit(order, roots, 0)
+
+
+def with_tail(
+    order: Sequence[Node], roots: Sequence[Node], kept: Sequence[Node] = ()
+) -> Node | None:
+    """Return the contraction whose kernel computes a root from its results, if there is one.
+
+    Args:
+        order: the pending nodes, operands before users.
+        roots: the requested nodes.
+        kept: inner nodes that are stored too, for which such a kernel has no room.
+    """
+    found = [node for node in order if _takes_tail(node)]
+    if not found or len(roots) != 1 or found[-1] is roots[0]:
+        return None
+    inside = set(map(id, order))
+    if any(id(node) in inside and node is not roots[0] for node in kept):
+        return None
+    begin, shape = found[-1], roots[0].shape
+    after = {id(begin)}
+    for node in order:
+        if not after.isdisjoint(map(id, node.operands)):
+            after.add(id(node))
+            if type(node.op) is not Op or node.shape != shape or not can_generate(node):
+                return None
+        if node.size == roots[0].size and can_generate(node) and not _may_be_in_tail(node):
+            return None
+    return begin if begin.shape == shape else None
+
+
+def _takes_tail(node: Node) -> bool:
+    return type(node.op) is Contraction and node.op.takes_tail
+
+
+def _may_be_in_tail(node: Node) -> bool:
+    """Return whether the kernel of a contraction can compute a node that kernels can compute."""
+    parts = [part for part in node.operands if type(part) is Node]
+    dtypes = {*node.loop, *(part.dtype for part in parts)}
+    return (
+        not is_call(node)
+        and all(dtype.char not in "eEFD" for dtype in dtypes)
+        and all(
+            part.layout is None
+            or (part.layout.block.memory is not None and not is_overwritten(part.layout))
+            for part in parts
+        )
+    )
 
 
 def _over_the_limit(order: Sequence[Node], roots: Sequence[Node], others: int) -> list[Node]:

@@ -17,6 +17,7 @@ from dparray._codegen import elementwise, reduction_steps
 from dparray._codegen.canonical import Canonical
 from dparray._codegen.elementwise import can_generate
 from dparray._codegen.reduction import ReductionProgram, is_generated
+from dparray._codegen.steps import Steps
 from dparray._codegen.values import can_store
 from dparray._dtypes import is_bfloat16
 from dparray._evaluate import cost_model, host_operations, limits
@@ -29,6 +30,7 @@ from dparray._evaluate.fusion import (
     reduces,
     split,
     stored_by,
+    with_tail,
 )
 from dparray._evaluate.multipass_reductions import (
     first_pass,
@@ -49,7 +51,7 @@ from dparray._evaluate.plan import (
 )
 from dparray._evaluate.reasons import why_not_generated, why_stored
 from dparray._evaluate.slots import ScalarSlot, SlotBlock, slot_of
-from dparray._graph.contractions import Contraction
+from dparray._graph.contractions import RESULT, Contraction, Tail
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
@@ -293,8 +295,10 @@ class _Scheduler:
         """Compute values of one shape."""
         if not outputs:
             return
-        if len(order) == 1 and type(order[0].op) is Contraction:
-            self._alone(order[0], outputs, stored_because, new, siblings)
+        is_alone = len(order) == 1 and type(order[0].op) is Contraction
+        begin = order[0] if is_alone else with_tail(order, [value for value, _ in outputs])
+        if begin is not None:
+            self._contraction(begin, order, outputs, stored_because, new, siblings)
             return
         shape = outputs[0][1].shape
         is_fused = (
@@ -326,31 +330,51 @@ class _Scheduler:
         )
         self._done(outputs)
 
-    def _alone(
+    def _contraction(
         self,
         node: Node,
+        order: Sequence[Node],
         outputs: Outputs,
         stored_because: str,
         new: Sequence[NewArray],
         siblings: tuple[int, ...],
     ) -> None:
-        """Compute a contraction by its own kernel, into memory of its own where it has to."""
-        value, layout = outputs[0]
-        is_plain = len(outputs) == 1 and value is node and layout.dtype == node.dtype
-        if not is_plain or not is_contiguous(layout.shape, layout.strides, layout.dtype.itemsize):
-            own, added = self._fresh([node])
-            self._alone(node, own, stored_because, added, ())
-            self._elements([], outputs, "", new, siblings)
-            return
+        """Compute a contraction by its own kernel, with the other nodes as its tail."""
         op = node.op
         assert type(op) is Contraction
-        described = self._described([node], outputs, new, stored_because, siblings)
-        read = [
-            slot_of(layout_of(part))
-            for part in node.operands
-            if type(part) is Node and layout_of(part).block.memory
-        ]
-        step = ContractionStep(**described, op=op, arrays=tuple(read), output=slot_of(layout))
+        value, layout = outputs[0]
+        is_plain = value is node and layout.dtype == node.dtype
+        is_plain &= is_contiguous(layout.shape, layout.strides, layout.dtype.itemsize)
+        if len(outputs) > 1 or not (is_plain or op.takes_tail):
+            own, added = self._fresh([node])
+            self._contraction(node, [node], own, stored_because, added, ())
+            self._elements([], outputs, "", new, siblings)
+            return
+        described = self._described(order, outputs, new, stored_because, siblings)
+        read = [layout_of(part) for part in node.operands if type(part) is Node]
+        read = [each for each in read if each.block.memory]
+        tail, scalars = None, []
+        if not is_plain:
+            rest = [each for each in order if each is not node]
+            parts = Steps(rest, [(value, layout.dtype)], names={id(node): RESULT})
+            tail = Tail(
+                parts.steps,
+                tuple((each.dtype.str, _broadcast_steps(each, layout)) for each in parts.arrays),
+                parts.scalar_dtypes,
+                (parts.outputs[0][0], value.dtype.str),
+                layout.dtype.str,
+                _broadcast_steps(layout, layout),
+            )
+            read += parts.arrays
+            scalars = [(each.value.number, each.dtype) for each in parts.scalars]
+        step = ContractionStep(
+            **described,
+            op=op,
+            arrays=tuple(map(slot_of, read)),
+            output=slot_of(layout),
+            tail=tail,
+            scalars=tuple(scalars),
+        )
         self.steps.append(step)
         self._done(outputs)
 
@@ -687,6 +711,15 @@ def _is_known_to_host(node: Node) -> bool:
     if type(op) is Reduce:
         return not op.merges and op.reduction.has_library
     return not is_call(node) and type(op) is not Contraction
+
+
+def _broadcast_steps(layout: Layout, to: Layout) -> tuple[int, ...]:
+    """Return the strides of an array, in elements, along the axes of one that it broadcasts to."""
+    steps = [
+        0 if size == 1 else stride // layout.dtype.itemsize
+        for size, stride in zip(layout.shape, layout.strides, strict=True)
+    ]
+    return (*(0,) * (len(to.shape) - len(steps)), *steps)
 
 
 def meets_bfloat16(order: Sequence[Node], outputs: Outputs) -> bool:

@@ -248,7 +248,7 @@ _MATMUL = contraction(
     2,
     _multiply_layouts,
     "matrix products use a library: NumPy's BLAS on a CPU device, oneMKL on others",
-    lambda: "",
+    lambda _: "",
     lambda shape: shape[-1],
     is_library=True,
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,30 @@ def _of_one_element(x: Any) -> Any:
 _NO_UFUNC = np.frompyfunc(_of_one_element, 1, 1)
 
 
+#: The name of a contraction's result in the steps of its tail.
+RESULT = "value"
+
+
+class Tail(NamedTuple):
+    """Element-wise operations on the results of a contraction, which its kernel computes.
+
+    Attributes:
+        steps: the operations, as in the structure of an element-wise kernel.
+        arrays: the dtype of each array that they read, and its strides along the axes of the
+            result, in elements.
+        scalars: the dtype of each scalar.
+        result: the value to store, and its dtype.
+        dtype, strides: of the memory that it is stored in.
+    """
+
+    steps: tuple[Any, ...]
+    arrays: tuple[tuple[str, tuple[int, ...]], ...]
+    scalars: tuple[str, ...]
+    result: tuple[str, str]
+    dtype: str
+    strides: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Contraction(Op):
     """An operation in which each element depends on many elements of its operands.
@@ -29,18 +53,21 @@ class Contraction(Op):
     Attributes:
         whole: the number of leading operands that are whole arrays, evaluated beforehand; the
             expression indexes them itself, in elements from the first one, as ``{0:array}``.
-        alone: computes it from the layouts of its arrays in memory into a contiguous layout.
+        alone: computes it from the layouts of its arrays in memory into a layout, which is
+            contiguous without a tail; with one, the tail's arrays follow, and its scalars.
+        takes_tail: whether the kernel that computes it alone can also compute a tail.
         reason: the reason shown by :func:`dparray.explain`.
-        source: returns the source of the kernel that computes it alone.
+        source: returns the source of the kernel that computes it alone, with a tail.
         terms: the number of values combined per element, from the shape of the first operand.
         is_library: whether a library computes it alone, at the speed of matrix products; otherwise
             a generated kernel does, with about one addition per value.
     """
 
     whole: int = 0
-    alone: Callable[[Sequence[Any], Any], None] | None = None
+    alone: Callable[..., None] | None = None
+    takes_tail: bool = False
     reason: str = ""
-    source: Callable[[], str] | None = None
+    source: Callable[[Tail | None], str] | None = None
     terms: Callable[[tuple[int, ...]], int] = len
     is_library: bool = False
 
@@ -50,11 +77,12 @@ def contraction(
     summary: str,
     expression: str,
     whole: int,
-    alone: Callable[[Sequence[Any], Any], None],
+    alone: Callable[..., None],
     reason: str,
-    source: Callable[[], str],
+    source: Callable[[Tail | None], str],
     terms: Callable[[tuple[int, ...]], int],
     is_library: bool = False,
+    takes_tail: bool = False,
 ) -> Contraction:
     """Return a contraction of arrays of any real dtype."""
     return Contraction(
@@ -70,4 +98,5 @@ def contraction(
         source=source,
         terms=terms,
         is_library=is_library,
+        takes_tail=takes_tail,
     )

@@ -10,11 +10,12 @@ in array code.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from dparray._graph.ops import OPS
 from dparray.onnx import functions as dp
 
 #: Larger plans are not recorded: loops would make them grow without bound.
@@ -213,7 +214,14 @@ class Recorder:
 
     def _call(self, function: Any, arguments: Any, named: Any, always: bool) -> Any:
         sources: set[str] = set()
-        is_elementwise = getattr(function, "__name__", "") in _ELEMENTWISE
+        name = getattr(function, "__name__", "")
+        is_elementwise = name in _ELEMENTWISE
+        if not named and (is_elementwise or name in OPS or name in _SPECIAL or function is _astype):
+            ordered = _in_order_of_memory(arguments)
+            if ordered is not None:
+                arguments, order = ordered
+                made = self._call(function, arguments, named, always)
+                return made.transpose(order) if isinstance(made, Traced) else made
         scalars = is_elementwise and max((np.ndim(x) for x in arguments), default=0)
         names: list[Any] = []
         first = arguments[0] if arguments else None
@@ -318,6 +326,33 @@ class Recorder:
         exec(compile(text, "<plan of an ONNX model>", "exec"), space)
         plan: Callable[..., Any] = space["plan"]
         return plan
+
+
+def _in_order_of_memory(arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Any] | None:
+    """Return the operands before the permutation that all have, and it; ``None`` if there is none.
+
+    The transposed results of convolutions stay channels-last, so that the operations that follow
+    are computed with them.
+    """
+    known = {x._untransposed[1] for x in arguments if isinstance(x, Traced) and x._untransposed}
+    if len(known) != 1:
+        return None
+    (order,) = known
+    inverse = tuple(np.argsort(order))
+    found: list[Any] = []
+    for x in arguments:
+        if isinstance(x, Traced) and x._untransposed is not None:
+            found.append(x._untransposed[0])
+        elif np.ndim(x) == 0:
+            found.append(x)
+        elif isinstance(x, Traced) and x.name is not None:
+            return None  # it has another order in memory
+        elif x.ndim <= len(order):
+            wide = x.reshape((*(1,) * (len(order) - x.ndim), *x.shape))
+            found.append(wide.transpose(inverse))
+        else:
+            return None
+    return tuple(found), order
 
 
 def _varies(x: Any) -> bool:

@@ -12,21 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from dparray import config
+from dparray import _placement, config
 from dparray._array.allocation import from_host, is_made_by_host
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.dispatch import host_views
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import array_of_node, index_along
-from dparray._codegen.intrinsics import flat, half, half_bits, half_value
-from dparray._evaluate import limits
+from dparray._codegen.elementwise import NAMESPACE
+from dparray._codegen.intrinsics import flat
+from dparray._evaluate import evaluate, limits
 from dparray._functions import elementwise as ew
 from dparray._functions import reductions
 from dparray._functions.creation import zeros
 from dparray._functions.manipulation import permute_dims, reshape
 from dparray._functions.products import matmul
-from dparray._graph.contractions import Contraction, contraction
+from dparray._graph.contractions import Contraction, Tail, contraction
 from dparray._graph.node import Node, Scalar
+from dparray._graph.reductions import WEIGHT
 from dparray._kernel.function import KernelFunction
 from dparray._layout import Block, contiguous_strides
 from dparray._placement import Placement
@@ -86,9 +88,9 @@ class Lowered:
         self.kind = kind
         self.alignment = alignment
         self.shape = tuple(size for _, size in contracted.space.output)
-        self._texts: dict[Strides, Text] = {}
+        self._texts: dict[tuple[Strides, Tail | None], Text] = {}
         self._on_host: _HostPlan | None = None
-        self._kernels: dict[Strides, tuple[KernelFunction, tuple[int, ...]]] = {}
+        self._kernels: dict[Any, tuple[KernelFunction, tuple[int, ...]]] = {}
         self._ranges: dict[Any, Range | NdRange] = {}
         self._operations: dict[Any, tuple[Contraction, tuple[int, ...], tuple[int, ...]]] = {}
         # Whether kernels accept the arrays unchanged.
@@ -217,22 +219,26 @@ class Lowered:
     @cached_property
     def text(self) -> Text:
         """Return the kernel's source, for contiguous arrays."""
+        return self.text_for(self._contiguous)
+
+    @cached_property
+    def _contiguous(self) -> Strides:
+        """Return the strides of contiguous operands."""
         shapes = [tuple(size for _, size in one) for one in self.contracted.space.operands]
         if self.contracted.has_default:
             shapes.append(self.shape)
-        return self.text_for(
-            tuple(
-                contiguous_strides(shape, dtype.itemsize)
-                for shape, dtype in zip(shapes, self.dtypes, strict=True)
-            )
+        return tuple(
+            contiguous_strides(shape, dtype.itemsize)
+            for shape, dtype in zip(shapes, self.dtypes, strict=True)
         )
 
-    def text_for(self, strides: Strides) -> Text:
-        """Return the kernel's source, for arrays with strides in bytes."""
-        found = self._texts.get(strides)
+    def text_for(self, strides: Strides, tail: Tail | None = None) -> Text:
+        """Return the kernel's source, for operands with strides in bytes."""
+        found = self._texts.get((strides, tail))
         if found is None:
             steps = _in_elements(strides, self.dtypes)
-            found = self._texts[strides] = text_of(self.contracted, self.dtypes, steps)
+            found = text_of(self.contracted, self.dtypes, steps, tail)
+            self._texts[strides, tail] = found
         return found
 
     def by_kernel(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
@@ -267,26 +273,38 @@ class Lowered:
             contracted.aggregation, result, last, contracted.dtype, contracted.propagates_nan
         )
 
-    def launch(self, result: ndarray, arrays: Sequence[ndarray]) -> None:
-        """Submit its kernel."""
-        strides = tuple([x.strides for x in arrays])
-        known = self._kernels.get(strides)
+    def launch(
+        self,
+        result: ndarray,
+        arrays: Sequence[ndarray],
+        tail: Tail | None = None,
+        scalars: Sequence[Any] = (),
+    ) -> None:
+        """Submit its kernel; the arrays of a tail follow those of the operands."""
+        strides = tuple([x.strides for x in arrays[: len(self.dtypes)]])
+        known = self._kernels.get((strides, tail))
         if known is None:
-            text = self.text_for(strides)
-            known = self._kernels[strides] = kernel_of(text.source), text.numbers
+            text = self.text_for(strides, tail)
+            known = self._kernels[strides, tail] = kernel_of(text.source), text.numbers
         kernel, numbers = known
         queue = result.sycl_queue
         items = self._ranges.get(queue)
         if items is None:
             items = self._ranges[queue] = _range_on(queue, self.text)
         seen = (result, *arrays) if self._is_plain else map(_in_memory, (result, *arrays))
-        kernel._launch(items, (*seen, *numbers))
+        kernel._launch(items, (*seen, *scalars, *numbers))
 
     # -- pending -----------------------------------------------------------------------------
 
     def pending(self, arrays: Sequence[ndarray]) -> ndarray:
         """Return it as a pending value, which is fused with later operations if useful."""
         nodes = [x._node for x in arrays]
+        if not _placement.in_force:
+            # They need memory anyway; their work begins while the next operations are recorded.
+            whole = nodes[: len(self.contracted.space.operands)]
+            late = [node for node in whole if node.layout is None and node.weight >= WEIGHT]
+            if late:
+                evaluate.evaluate(*late)
         strides = tuple(node.strides for node in nodes[: len(self.contracted.space.operands)])
         op, axes, numbers = self._operation(strides)
         queue, usm_type, shape = nodes[0].queue, nodes[0].usm_type, self._shape_in_kernel
@@ -311,22 +329,30 @@ class Lowered:
                 text, axes, numbers = expression_of(
                     self.contracted, self.dtypes, _in_elements(strides, self.dtypes)
                 )
+            strides_of_all = (*strides, *self._contiguous[len(strides) :])
             op = contraction(
                 "contraction",
                 self.contracted.text,
                 text,
                 len(strides),
                 self._alone,
-                "a contraction with no other operation in its kernel: " + self.contracted.text,
-                lambda: self.text.source,
+                self.contracted.text,
+                lambda tail: self.text_for(strides_of_all, tail).source,
                 lambda _: -(-self._points // prod(self._shape_in_kernel)),
+                takes_tail=self.text.takes_tail,
             )
             found = self._operations[strides] = op, axes, numbers
         return found
 
-    def _alone(self, layouts: Sequence[Any], result: Any) -> None:
+    def _alone(
+        self,
+        layouts: Sequence[Any],
+        result: Any,
+        tail: Tail | None = None,
+        scalars: Sequence[Any] = (),
+    ) -> None:
         arrays = [ndarray._from_layout(*layout) for layout in layouts]
-        self.launch(ndarray._from_layout(*result), arrays)
+        self.launch(ndarray._from_layout(*result), arrays, tail, scalars)
 
 
 def _in_elements(strides: Strides, dtypes: Sequence[DType]) -> Strides:
@@ -357,16 +383,7 @@ def _in_memory(x: ndarray) -> ndarray:
     return reshape(x, (1,)) if x.ndim == 0 else x
 
 
-_NAMES: dict[str, Any] = {
-    "flat": flat,
-    "half": half,
-    "half_bits": half_bits,
-    "half_value": half_value,
-    "inf": math.inf,
-    **{name: getattr(np, name) for name in ("int8", "int16", "int32", "int64")},
-    **{name: getattr(np, name) for name in ("uint8", "uint16", "uint32", "uint64")},
-    **{name: getattr(np, name) for name in ("float32", "float64")},
-}
+_NAMES = {**NAMESPACE, "flat": flat, "inf": math.inf}
 
 
 class _GeneratedKernel(KernelFunction):
@@ -386,7 +403,7 @@ def kernel_of(source: str) -> KernelFunction:
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     scope = dict(_NAMES)
     exec(compile(source, file, "exec"), scope)
-    return _GeneratedKernel(scope["tile_contraction"], {})
+    return _GeneratedKernel(scope["tile_contraction"], {"fp_contract": True})
 
 
 # -- the host ------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from dparray.tilelang.kernel_text import Writer
 from dparray.tilelang.values import BOOL, DType
 
 #: Names that the writer uses: local variables, indices of the output, numbers, arrays.
-_LOCAL = re.compile(r"\b(?:(?:[wrtv]\d+)|(?:x\d+_\d+)|seen)\b")
+_LOCAL = re.compile(r"\b(?:(?:[wrv]\d+)|(?:x\d+_\d+)|sum0|seen)\b")
 _INDEX = re.compile(r"\bi(\d+)\b")
 _NUMBER = re.compile(r"\bp(\d+)\b")
 _ARRAY = re.compile(r"\bm(\d+)\[")
@@ -64,12 +64,12 @@ class _Expression(Writer):
         self.body_of_element()
         dtype = self.contracted.dtype
         arrays = len(self.contracted.space.operands)
-        result = "t0"
+        result = "sum0"
         if self.has_flag:
             other = f"{of.wide(dtype)}(0)"
             if self.contracted.has_default:
                 other = f"{of.wide(dtype)}({{{arrays}}})"
-            result = f"(t0 if seen else {other})"
+            result = f"(sum0 if seen else {other})"
         lines = [*self.lines, f"{result} != 0" if dtype == BOOL else result]
         text = "\n".join(lines).replace("inf)", "math.inf)")
         axes = tuple(sorted({int(each) for each in _INDEX.findall(text)}))

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
+from dparray._codegen.values import Values, store
+from dparray._graph.contractions import RESULT, Tail
 from dparray._layout import contiguous_strides
 from dparray.tilelang import kernel_values as of
-from dparray.tilelang.bounds import Inequality, Level
+from dparray.tilelang.bounds import Box, Inequality, Level, interval
 from dparray.tilelang.contraction import Contracted
 from dparray.tilelang.domain import Domain
 from dparray.tilelang.values import DType
@@ -47,12 +49,14 @@ class Text(NamedTuple):
     """A kernel and its launch parameters.
 
     Attributes:
-        source: its source; the arguments are the output, the operands, the default, then numbers.
+        source: its source; the arguments are the output, the operands, the default, the arrays and
+            scalars of the tail, then numbers.
         numbers: the values of the numbers.
         items: the range.
         grouped: whether work-items form groups, over a range whose second-last size is rounded up.
         parts: if nonzero, the output has this many partial results along a last axis.
         is_tiled: whether a work-item computes several elements.
+        takes_tail: whether it can apply further operations to each result.
     """
 
     source: str
@@ -61,6 +65,7 @@ class Text(NamedTuple):
     grouped: bool
     parts: int = 0
     is_tiled: bool = False
+    takes_tail: bool = False
 
 
 class Tile(NamedTuple):
@@ -71,7 +76,10 @@ class Tile(NamedTuple):
 
 
 def text_of(
-    contracted: Contracted, dtypes: Sequence[DType], strides: Sequence[Sequence[int]]
+    contracted: Contracted,
+    dtypes: Sequence[DType],
+    strides: Sequence[Sequence[int]],
+    tail: Tail | None = None,
 ) -> Text:
     """Return the kernel of a contraction with a valid set.
 
@@ -79,8 +87,9 @@ def text_of(
         contracted: the contraction.
         dtypes: the dtypes of the operands, and last of the default if there is one.
         strides: their strides, in elements.
+        tail: the operations on the results, which are stored as they are without it.
     """
-    return Writer(contracted, dtypes, strides).text()
+    return Writer(contracted, dtypes, strides).text(tail)
 
 
 class Writer:
@@ -100,21 +109,23 @@ class Writer:
         self.strides = strides
         self.numbers: dict[int, str] = {}
         self.lines: list[str] = []
+        self.masks: list[Inequality] = []  # the conditions of a point that differ within a tile
+        self.fixed: dict[int, Box] = {}  # the values of unrolled variables
         self.depth = 1
         self.rank = len(domain.shape)
         self.lanes = lanes_of(domain.shape)
         self.parts, self.divided = parts_of(contracted, domain) if is_alone else (0, 0)
-        self.tile = None
-        if is_alone and not self.parts:
-            self.lanes, self.tile = tiled(domain, self.lanes)
-        self.counts = 1 if self.tile is None else self.tile.length
-        # A single short last dimension would make groups too small to be worth their start.
-        self.grouped = False
-        self.unrolled = {} if self.parts else _unrolled(domain, self.counts)
-        self.is_tile_an_id = False  # whether a work-item's id is the number of its tile
         self.has_flag = not domain.covers and (
             contracted.has_default or contracted.aggregation in "*><"
         )
+        self.tile = None
+        if is_alone and not self.parts:
+            self.lanes, self.tile = tiled(domain, self.lanes, not self.has_flag)
+        self.counts = 1 if self.tile is None else self.tile.length
+        # A single short last dimension would make groups too small to be worth their start.
+        self.grouped = False
+        self.unrolled = {} if self.parts else _unrolled(domain, self.counts, self.tile is not None)
+        self.is_tile_an_id = False  # whether a work-item's id is the number of its tile
 
     # -- helpers -----------------------------------------------------------------------------
 
@@ -150,7 +161,8 @@ class Writer:
             parts.append(self.number(constant))
         moved = self.tiled_variable()
         if copy and moved is not None and factors[moved]:
-            parts.append(self.times(str(copy), factors[moved]))
+            # Literals are parts of the addresses in instructions, and occupy no registers.
+            parts.append(str(copy * factors[moved]))
         return f"uint64({' + '.join(parts)})"
 
     def offset(self, operand: int) -> tuple[list[int], int]:
@@ -195,26 +207,39 @@ class Writer:
 
     # -- the kernel --------------------------------------------------------------------------
 
-    def text(self) -> Text:
+    def text(self, tail: Tail | None) -> Text:
         """Return the kernel."""
         items = self.indices()
         total = self.body_of_element()
-        self.store(total)
+        self.store(total, tail)
         operands = len(self.contracted.space.operands)
         names = ["out", *(f"a{at}" for at in range(operands))]
         names += ["start"] if self.contracted.has_default else []
+        if tail is not None:
+            names += [f"b{at}" for at in range(len(tail.arrays))]
+            names += [f"s{at}" for at in range(len(tail.scalars))]
         names += self.numbers.values()
         head = [f"def tile_contraction(item, {', '.join(names)}):", "    memory = flat(out)"]
         head += [f"    m{at} = flat(a{at})" for at in range(operands)]
         head += ["    other = flat(start)"] if self.contracted.has_default else []
+        if tail is not None:
+            head += [f"    e{at} = flat(b{at})" for at in range(len(tail.arrays))]
         source = "\n".join([*head, *self.lines]) + "\n"
         is_tiled = self.tile is not None
-        return Text(source, tuple(self.numbers), items, self.grouped, self.parts, is_tiled)
+        return Text(
+            source,
+            tuple(self.numbers),
+            items,
+            self.grouped,
+            self.parts,
+            is_tiled,
+            is_tiled and not self.has_flag and self.contracted.dtype != of.FLOAT16,
+        )
 
     def body_of_element(self) -> list[str]:
         """Emit the aggregation of an element's or a tile's points; return the totals' names."""
         conditions = self.solve()
-        total = [f"t{copy}" for copy in range(self.counts)]
+        total = [f"sum{copy}" for copy in range(self.counts)]
         for each in total:
             self.line(f"{each} = {of.start(self.contracted.aggregation, self.contracted.dtype)}")
         if self.has_flag:
@@ -410,17 +435,20 @@ class Writer:
             self.body(total)
             return
         variable = len(self.domain.solved) + at
+        level = self.domain.loops[at]
+        known, checks = _known_range(level)
         if at in self.unrolled:
             for each in self.unrolled[at]:
                 self.line(f"w{variable} = {each}")
-                self.loops(total, at + 1)
+                self.fixed[variable] = Box(each, each)
+                self.checked(total, at, checks)
+            del self.fixed[variable]
             return
-        level = self.domain.loops[at]
-        known = _known_range(level)
-        if known is not None and len(known) <= _MAX_LITERAL and not self.parts:
+        may_check = self.tile is not None or not checks
+        if known is not None and len(known) <= _MAX_LITERAL and may_check and not self.parts:
             self.line(f"for w{variable} in range({known.start}, {known.stop}):")
             self.depth += 1
-            self.loops(total, at + 1)
+            self.checked(total, at, checks)
             self.depth -= 1
             return
         pair = None if self.parts else _one_value(level, variable)
@@ -452,23 +480,80 @@ class Writer:
         self.loops(total, at + 1)
         self.depth -= 1
 
+    def checked(self, total: list[str], at: int, checks: Sequence[Inequality]) -> None:
+        """Emit the loops inside of a level, for the values that satisfy further conditions.
+
+        Neighboring work-items share conditions on other variables than the tile's, which skip the
+        values. The others are conditions of single copies.
+        """
+        outside, moved = self.depth, self.tiled_variable()
+        own = [each for each in checks if moved is not None and each.coefficients[moved]]
+        shared = [
+            f"{self.sum(each.coefficients, each.constant)} >= 0"
+            for each in checks
+            if each not in own and self.interval(each).low < 0
+        ]
+        if shared:
+            self.line(f"if {' and '.join(shared)}:")
+            self.depth += 1
+        self.masks += own
+        self.loops(total, at + 1)
+        del self.masks[len(self.masks) - len(own) :]
+        self.depth = outside
+
+    def interval(self, inequality: Inequality, copy: int = 0) -> Box:
+        """Return the range of the left side of an inequality, for a copy of the tile."""
+        boxes = [self.fixed.get(at, box) for at, box in enumerate(self.domain.boxes)]
+        moved, start = self.tiled_variable(), 0
+        if moved is not None and self.tile is not None:
+            low, high = boxes[moved]
+            boxes[moved] = Box(low, high - self.tile.length + 1)  # of the first copy
+            start = inequality.coefficients[moved] * copy
+        low, high = interval(inequality, boxes, len(boxes))
+        return Box(low + start, high + start)
+
+    def mask(self, copy: int) -> str | None:
+        """Return the condition of the point of one copy: empty for none, ``None`` if never."""
+        conditions, moved = [], self.tiled_variable()
+        for each in self.masks:
+            low, high = self.interval(each, copy)
+            if high < 0:
+                return None
+            if low < 0:
+                assert moved is not None
+                constant = each.constant + each.coefficients[moved] * copy
+                conditions.append(f"({self.sum(each.coefficients, constant)} >= 0)")
+        return " & ".join(conditions)
+
     def body(self, total: list[str]) -> None:
         """Emit one point: loads, combination, and aggregation, for each copy of the tile."""
         contracted, moved = self.contracted, self.tiled_variable()
         dtype, compared = contracted.dtype, contracted.compared
+        loaded: set[int] = set()  # the operands that all copies share
         for copy, name in enumerate(total):
-            values = []
+            values, mask = [], self.mask(copy)
+            if mask is None:
+                continue
+            if mask:
+                self.line(f"is_inside = {mask}")
             for at, terms in enumerate(self.domain.operands):
                 varies = moved is not None and any(term.coefficients[moved] for term in terms)
-                if copy == 0 or varies:
-                    text = of.loaded(f"m{at}[{self.subscript(at, copy)}]", self.dtypes[at])
+                own = f"x{at}_{copy if varies else 0}"
+                if varies or at not in loaded:
+                    subscript = self.subscript(at, copy if varies else 0)
+                    if mask and varies:  # an element that there is, for a value that is not used
+                        subscript = f"{subscript} if is_inside else uint64(0)"
+                    text = of.loaded(f"m{at}[{subscript}]", self.dtypes[at])
                     is_compared = contracted.combination in ("==", "?") and at < 2
                     wanted = compared if is_compared else dtype
-                    self.line(f"x{at}_{copy} = {of.converted(text, self.dtypes[at], wanted)}")
-                values.append(f"x{at}_{copy if varies else 0}")
+                    self.line(f"{own} = {of.converted(text, self.dtypes[at], wanted)}")
+                    loaded.add(at)
+                values.append(own)
             self.line(f"v{copy} = {self.value(values)}")
             aggregation, propagates = contracted.aggregation, contracted.propagates_nan
             total_now = of.accumulated(aggregation, name, f"v{copy}", dtype, propagates)
+            if mask:
+                total_now = f"({total_now}) if is_inside else {name}"
             self.line(f"{name} = {total_now}")
 
     def value(self, values: list[str]) -> str:
@@ -483,8 +568,8 @@ class Writer:
             return f"{values[2]} if {values[0]} == {values[1]} else {zero}"
         return of.combined(contracted.combination, values[0], values[1], contracted.dtype)
 
-    def store(self, total: list[str]) -> None:
-        """Emit the stores of the results."""
+    def store(self, total: list[str], tail: Tail | None) -> None:
+        """Emit the stores of the results, after the operations of a tail."""
         dtype = self.contracted.dtype
         for copy, name in enumerate(total):
             subscript = self.output(copy, contiguous_strides(self.domain.shape, 1))
@@ -493,7 +578,11 @@ class Writer:
             if self.is_ragged and copy < self.counts - 1:
                 self.line(f"if {self.is_own(copy)}:")
                 self.depth += 1
-            if not self.has_flag:
+            if tail is not None:
+                self.line(f"{RESULT} = {text}")
+                for each in self.lines_of(tail, copy):
+                    self.line(each)
+            elif not self.has_flag:
                 self.line(f"memory[{subscript}] = {text}")
             else:
                 self.line("if seen:")
@@ -507,6 +596,18 @@ class Writer:
                     zero = of.stored(f"{of.wide(dtype)}(0)", dtype)
                     self.line(f"    memory[{subscript}] = {zero}")
             self.depth = outside
+
+    def lines_of(self, tail: Tail, copy: int) -> list[str]:
+        """Return the lines that apply a tail to one result and store it."""
+        lines = [
+            f"x{at} = e{at}[{self.output(copy, strides)}]"
+            for at, (_, strides) in enumerate(tail.arrays)
+        ]
+        values = Values()
+        values.emit(enumerate(tail.steps), lines, "")
+        name, dtype = tail.result
+        to = self.output(copy, tail.strides)
+        return [*lines, *store("memory", to, values.name(name), dtype, tail.dtype)]
 
     def output(self, copy: int, strides: Sequence[int]) -> str:
         """Return the offset of the output's element for some strides, for a copy of the tile."""
@@ -547,12 +648,12 @@ def _nested(function: str, texts: list[str]) -> str:
     return text
 
 
-def _unrolled(domain: Domain, copies: int) -> dict[int, range]:
+def _unrolled(domain: Domain, copies: int, is_tiled: bool) -> dict[int, range]:
     """Return the unrolled loops, from the innermost, with their values."""
     found: dict[int, range] = {}
     for at in reversed(range(len(domain.loops))):
-        known = _known_range(domain.loops[at])
-        if known is None:
+        known, checks = _known_range(domain.loops[at])
+        if known is None or (checks and not is_tiled):
             break
         copies *= len(known)
         if copies > _MAX_COPIES:
@@ -561,16 +662,22 @@ def _unrolled(domain: Domain, copies: int) -> dict[int, range]:
     return found
 
 
-def _known_range(level: Level) -> range | None:
-    """Return the values of a loop whose bounds depend on no other variable."""
-    if len(level.lower) != 1 or len(level.upper) != 1:
-        return None
-    (low,), (high,) = level.lower, level.upper
-    if sum(map(bool, low.coefficients + high.coefficients)) > 2:
-        return None
+def _known_range(level: Level) -> tuple[range | None, list[Inequality]]:
+    """Return the values of a loop by the bounds that depend on no other variable, and the others.
+
+    Return ``None`` for the values if a side has no such bound.
+    """
+    alone = [
+        [each for each in side if sum(map(bool, each.coefficients)) == 1]
+        for side in (level.lower, level.upper)
+    ]
+    if not all(len(side) == 1 for side in alone):
+        return None, []
+    (low,), (high,) = alone
     up = next(each for each in low.coefficients if each)
     down = next(each for each in high.coefficients if each)
-    return range(-(low.constant // up), high.constant // -down + 1)
+    checks = [each for each in (*level.lower, *level.upper) if each not in (low, high)]
+    return range(-(low.constant // up), high.constant // -down + 1), checks
 
 
 def lanes_of(shape: Sequence[int]) -> tuple[int, ...]:
@@ -604,19 +711,22 @@ def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
     return (wanted if wanted >= VECTOR else 0), divided
 
 
-def tiled(domain: Domain, lanes: tuple[int, ...]) -> tuple[tuple[int, ...], Tile | None]:
+def tiled(
+    domain: Domain, lanes: tuple[int, ...], may_mask: bool
+) -> tuple[tuple[int, ...], Tile | None]:
     """Return the lanes and a profitable tile, if there is one.
 
-    Short rows, which do not fill a vector, are computed by one work-item each.
+    Short rows, which do not fill a vector, are computed by one work-item each. With ``may_mask``
+    the points of the elements of a tile may differ at the boundaries of operands.
     """
     if domain.points < 4 or len(domain.operands) < 2:
         return lanes, None
     shape = domain.shape
-    if len(lanes) > 1 and is_tileable(domain, lanes[-1]):
+    if len(lanes) > 1 and is_tileable(domain, lanes[-1], may_mask):
         return lanes_of(shape[: lanes[-1]]), Tile(lanes[-1], shape[lanes[-1]])
     best: Tile | None = None
     for at, extent in enumerate(shape):
-        if at in lanes or extent < 4 or not is_tileable(domain, at):
+        if at in lanes or extent < 4 or not is_tileable(domain, at, may_mask):
             continue
         if best is None or extent > shape[best.dimension]:
             best = Tile(at, _length_of_tiles(extent))
@@ -632,8 +742,11 @@ def _length_of_tiles(extent: int) -> int:
     return min((length for length in _TILES if length <= extent), key=cost)
 
 
-def is_tileable(domain: Domain, dimension: int) -> bool:
-    """Return whether elements along a dimension have the same loops, and share an operand."""
+def is_tileable(domain: Domain, dimension: int, may_mask: bool) -> bool:
+    """Return whether elements along a dimension have the same loops, and share an operand.
+
+    With ``may_mask`` short loops are the same, whose values have conditions.
+    """
     at = next((at for at, each in enumerate(domain.solved) if each.row == dimension), None)
     if at is None or domain.solved[at].divisor != 1 or any(domain.solved[at].terms):
         return False
@@ -641,7 +754,11 @@ def is_tileable(domain: Domain, dimension: int) -> bool:
         return False
     if any(check.row == dimension or check.terms[at] for check in domain.checks):
         return False
-    bounds = [each for level in domain.loops for each in (*level.lower, *level.upper)]
-    if any(each.coefficients[at] for each in (*domain.guards, *bounds)):
+    if any(each.coefficients[at] for each in domain.guards):
         return False
+    for level in domain.loops:
+        known, _ = _known_range(level)
+        is_masked = may_mask and known is not None and len(known) <= _MAX_LITERAL
+        if not is_masked and any(each.coefficients[at] for each in (*level.lower, *level.upper)):
+            return False
     return any(not any(t.coefficients[at] for t in terms) for terms in domain.operands)

@@ -105,5 +105,5 @@ def memory(dtype: DType) -> DType:
     return np.dtype(np.uint16) if dtype == FLOAT16 else dtype
 
 
-__all__ = ["FLOAT32", "accumulated", "combined", "converted", "cut", "loaded", "memory"]
+__all__ = ["FLOAT16", "FLOAT32", "accumulated", "combined", "converted", "cut", "loaded", "memory"]
 __all__ += ["start", "stored", "wide"]

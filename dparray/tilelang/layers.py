@@ -2,7 +2,7 @@
 
 Convolutions are direct: the program specifies which elements are combined, and its kernel keeps
 several results of a work-item in registers. With a window of one element they are matrix products.
-Borders are padded with zeros first, so that the loops need no conditions.
+Padding is not stored: the program excludes what is outside of the image.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dparray.tilelang.function import TileFunction, function
 from dparray.tilelang.kernel_text import VECTOR
 from dparray.tilelang.values import FLOAT32, FLOAT64
 from dparray.tilelang.windows import (
+    Pairs,
     borders_of,
     channels_first,
     channels_last,
@@ -102,13 +103,9 @@ def conv(
     reach = [d * (k - 1) + 1 for d, k in zip(apart, window, strict=True)]
     borders = borders_of("conv", padding, space, reach, steps)
     check_window("conv", space, reach, borders)
-    if any(map(any, borders)):
-        x = pad(x, ((0, 0), *borders, (0, 0)))
-    elif is_first:
-        x = _contiguous(x)
     if is_first:
-        w = _contiguous(w)
-    made: ndarray = _convolved(x, w, steps, apart, parts)
+        x, w = _contiguous(x), _contiguous(w)
+    made: ndarray = _convolved(x, w, steps, apart, borders, parts)
     return channels_first(made) if is_first else made
 
 
@@ -132,19 +129,26 @@ def _contiguous(x: ndarray) -> ndarray:
     return x if is_contiguous(x.shape, x.strides, x.itemsize) else copy_of(x)
 
 
-def _is_product(x: ndarray, w: ndarray) -> bool:
+def _is_product(x: ndarray, w: ndarray, borders: Pairs) -> bool:
     """Return whether a convolution is a matrix product that libraries compute faster.
 
     It then needs no compilation. On a CPU the kernel is as fast for large products. It does not
     wait for the threads of BLAS, which keep a core busy for some time after each product.
     """
-    if any(size > 1 for size in w.shape[:-2]) or not (x.dtype == w.dtype in (FLOAT32, FLOAT64)):
+    if any(size > 1 for size in w.shape[:-2]) or any(map(any, borders)):
+        return False
+    if not x.dtype == w.dtype in (FLOAT32, FLOAT64):
         return False
     return x.size * w.shape[-1] <= _SMALL_PRODUCT or not x.sycl_queue.sycl_device.is_cpu
 
 
 def _convolved(
-    x: ndarray, w: ndarray, steps: tuple[int, ...], apart: tuple[int, ...], groups: int
+    x: ndarray,
+    w: ndarray,
+    steps: tuple[int, ...],
+    apart: tuple[int, ...],
+    borders: Pairs,
+    groups: int,
 ) -> Any:
     """Convolve with the channels last."""
     depth, filters = w.shape[-2:]
@@ -155,15 +159,15 @@ def _convolved(
         )
         if kind == "grouped":
             x = reshape(x, (*x.shape[:-1], groups, depth))
-        made = _convolution(steps, apart, kind)(x, w)
+        made = _convolution(steps, apart, borders, kind)(x, w)
         # A view of a pending array would evaluate it, so none is made if the shape is correct.
         return made if kind == "depthwise" else reshape(made, (*made.shape[:-2], filters))
-    if _is_product(x, w):
+    if _is_product(x, w, borders):
         cuts = (slice(None), *(slice(None, None, step) for step in steps))
         x = x[cuts]
         made = matmul(reshape(x, (-1, depth)), reshape(w, (depth, filters)))
         return reshape(made, (*x.shape[:-1], filters))
-    convolve = _convolution(steps, apart, "dense")
+    convolve = _convolution(steps, apart, borders, "dense")
     whole = -(-filters // VECTOR) * VECTOR
     if filters % VECTOR < 3 or whole > 2 * filters or x.size < _LARGE:
         return convolve(x, w)
@@ -202,14 +206,18 @@ def dense(x: ndarray, w: ndarray, b: ndarray | None = None) -> ndarray:
 
 
 @lru_cache(maxsize=256)
-def _convolution(steps: tuple[int, ...], apart: tuple[int, ...], kind: str) -> TileFunction:
+def _convolution(
+    steps: tuple[int, ...], apart: tuple[int, ...], borders: Pairs, kind: str
+) -> TileFunction:
     axes = range(len(steps))
     sizes = ", ".join(f"X{a}" for a in axes)
     window = ", ".join(f"K{a}" for a in axes)
-    read = ", ".join(f"{steps[a]} * x{a} + {apart[a]} * k{a}" for a in axes)
+    read = ", ".join(f"{steps[a]} * x{a} + {apart[a]} * k{a} - {borders[a][0]}" for a in axes)
     moved = ", ".join(f"k{a}" for a in axes)
     points = ", ".join(f"x{a}" for a in axes)
-    results = ", ".join(f"(X{a} - {apart[a]} * (K{a} - 1) - 1) / {steps[a]} + 1" for a in axes)
+    results = ", ".join(
+        f"(X{a} + {sum(borders[a])} - {apart[a]} * (K{a} - 1) - 1) / {steps[a]} + 1" for a in axes
+    )
     if kind == "dense":
         return function(
             f"""function (I[N, {sizes}, C], K[{window}, C, F]) -> (O) {{

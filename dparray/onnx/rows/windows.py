@@ -123,16 +123,21 @@ def convolve(
     """Convolve ``(N, *space, C)`` with filters as `arranged` returns them; of dparray arrays."""
     count = x.ndim - 2
     taps = math.prod(window.sizes)
-    if any(map(any, pads)):
-        x = dp.pad(x, ((0, 0), *pads, (0, 0)))
     products = taps * x.shape[0] * math.prod(counts) * x.shape[-1] * filters.shape[-1]
     if groups == 1 and products <= MAX_GATHERED:
-        parts = _gathered(x, window, counts)
+        parts = _gathered(_padded(x, pads, 0), window, counts)
         flat = dp.reshape(parts, (x.shape[0] * math.prod(counts), taps * x.shape[-1]))
         y = dp.matmul(flat, dp.reshape(filters, (taps * x.shape[-1], filters.shape[-1])))
         y = dp.reshape(y, (x.shape[0], *counts, filters.shape[-1]))
     elif count <= 3:
-        y = dp.tilelang.conv(x, filters, strides=window.steps, dilation=window.apart, groups=groups)
+        y = dp.tilelang.conv(
+            x,
+            filters,
+            strides=window.steps,
+            padding=pads,
+            dilation=window.apart,
+            groups=groups,
+        )
     else:
         raise OnnxError(f"a convolution over {count} dimensions; one to three are supported")
     return y if bias is None else dp.add(y, bias)
@@ -339,14 +344,14 @@ def _norms(x: Any, window: Window, counts: Any, widths: Pairs, order: float) -> 
 
 @row("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool", is_on_device=True)
 def _global_pool(call: Call, x: Any) -> Any:
-    axes, xp, name = tuple(range(2, x.ndim)), call.xp, call.node.operator
-    if name == "GlobalAveragePool":
-        return xp.mean(x, axis=axes, keepdims=True)
-    if name == "GlobalMaxPool":
-        return xp.max(x, axis=axes, keepdims=True)
-    order = float(call.get("p", 2))
-    total = xp.sum(xp.power(xp.abs(x), scalar(x, order)), axis=axes, keepdims=True)
-    return xp.power(total, scalar(x, 1 / order))
+    xp, name = call.xp, call.node.operator
+    x, axes = channels_last(x), tuple(range(1, x.ndim - 1))
+    if name == "GlobalLpPool":
+        order = float(call.get("p", 2))
+        total = xp.sum(xp.power(xp.abs(x), scalar(x, order)), axis=axes, keepdims=True)
+        return channels_first(xp.power(total, scalar(x, 1 / order)))
+    reduced = xp.mean if name == "GlobalAveragePool" else xp.max
+    return channels_first(reduced(x, axis=axes, keepdims=True))
 
 
 @row("MaxUnpool")
