@@ -7,7 +7,7 @@ A work-item writes only its own elements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from dparray._layout import contiguous_strides
 from dparray.tilelang import kernel_values as of
 from dparray.tilelang.bounds import Box, Inequality, Level, interval
 from dparray.tilelang.contraction import Contracted
-from dparray.tilelang.domain import Domain
+from dparray.tilelang.domain import Domain, Term
 from dparray.tilelang.values import DType
 
 #: The maximum number of work-items of one launch, safely below the limit of drivers.
@@ -109,8 +109,9 @@ class Writer:
         self.strides = strides
         self.numbers: dict[int, str] = {}
         self.lines: list[str] = []
-        self.masks: list[Inequality] = []  # the conditions of a point that differ within a tile
         self.fixed: dict[int, Box] = {}  # the values of unrolled variables
+        # The axes, by operand and copy of the tile, whose index may be outside of the operand.
+        self.clamped: dict[tuple[int, int], list[int]] = {}
         self.depth = 1
         self.rank = len(domain.shape)
         self.lanes = lanes_of(domain.shape)
@@ -155,8 +156,17 @@ class Writer:
 
     def subscript(self, operand: int, copy: int) -> str:
         """Return the subscript of an operand's element, for one copy of the tile."""
-        factors, constant = self.offset(operand)
-        parts = [self.times(f"w{at}", factor) for at, factor in enumerate(factors) if factor]
+        clamped = self.clamped.get((operand, copy), [])
+        factors, constant = [0] * self.domain.variables, 0
+        parts = []
+        for axis, (term, size, stride) in enumerate(self.axes_of(operand)):
+            if axis in clamped:
+                parts.append(self.times(f"y{operand}_{axis}_{copy}", stride))
+            elif size > 1:  # otherwise the index is 0
+                constant += term.constant * stride
+                for at, a in enumerate(term.coefficients):
+                    factors[at] += a * stride
+        parts += [self.times(f"w{at}", factor) for at, factor in enumerate(factors) if factor]
         if constant or not parts:
             parts.append(self.number(constant))
         moved = self.tiled_variable()
@@ -165,24 +175,10 @@ class Writer:
             parts.append(str(copy * factors[moved]))
         return f"uint64({' + '.join(parts)})"
 
-    def offset(self, operand: int) -> tuple[list[int], int]:
-        """Return the offset of an operand's element in memory: factors of variables, and a
-        constant.
-        """
-        factors = [0] * self.domain.variables
-        constant = 0
-        described = zip(
-            self.domain.operands[operand],
-            self.contracted.space.operands[operand],
-            self.strides[operand],
-            strict=True,
-        )
-        for term, (_, size), stride in described:
-            if size > 1:  # otherwise the index is 0
-                constant += term.constant * stride
-                for at, a in enumerate(term.coefficients):
-                    factors[at] += a * stride
-        return factors, constant
+    def axes_of(self, operand: int) -> Iterator[tuple[Term, int, int]]:
+        """Iterate over the index along each axis of an operand, its size, and its stride."""
+        sizes = (size for _, size in self.contracted.space.operands[operand])
+        return zip(self.domain.operands[operand], sizes, self.strides[operand], strict=True)
 
     def times(self, text: str, factor: int) -> str:
         """Return a product with a distance in memory."""
@@ -484,7 +480,8 @@ class Writer:
         """Emit the loops inside of a level, for the values that satisfy further conditions.
 
         Neighboring work-items share conditions on other variables than the tile's, which skip the
-        values. The others are conditions of single copies.
+        values. Otherwise the copies outside of the domain compute with other elements, and are
+        reset: conditions within the loops would take more time.
         """
         outside, moved = self.depth, self.tiled_variable()
         own = [each for each in checks if moved is not None and each.coefficients[moved]]
@@ -496,10 +493,47 @@ class Writer:
         if shared:
             self.line(f"if {' and '.join(shared)}:")
             self.depth += 1
-        self.masks += own
+        if moved is None or not own:
+            self.loops(total, at + 1)
+            self.depth = outside
+            return
+        reset, before = [], dict(self.clamped)
+        for copy, name in enumerate(total):
+            conditions = [
+                f"({self.sum(each.coefficients, each.constant + each.coefficients[moved] * copy)}"
+                " >= 0)"
+                for each in own
+                if self.interval(each, copy).low < 0
+            ]
+            if conditions:
+                reset.append(f"{name} = {name} if inside{at}_{copy} else kept{at}_{copy}")
+                self.line(f"inside{at}_{copy} = {' & '.join(conditions)}")
+                self.line(f"kept{at}_{copy} = {name}")
+                self.clamp(copy, len(self.domain.solved) + at, f"inside{at}_{copy}")
         self.loops(total, at + 1)
-        del self.masks[len(self.masks) - len(own) :]
+        self.clamped = before
+        for line in reset:
+            self.line(line)
         self.depth = outside
+
+    def clamp(self, copy: int, last: int, condition: str) -> None:
+        """Emit the indices of a copy that may be outside of operands: 0 unless it is inside.
+
+        These are the indices whose variables, up to ``last``, are known here.
+        """
+        moved = self.tiled_variable()
+        assert moved is not None
+        for operand in range(len(self.domain.operands)):
+            axes = self.clamped.get((operand, copy), [])
+            for axis, (term, size, _) in enumerate(self.axes_of(operand)):
+                low, high = self.interval(Inequality(*term), copy)
+                is_known = not any(term.coefficients[last + 1 :]) and axis not in axes
+                if term.coefficients[moved] and is_known and not 0 <= low <= high < size:
+                    constant = term.constant + term.coefficients[moved] * copy
+                    index = self.sum(term.coefficients, constant)
+                    self.line(f"y{operand}_{axis}_{copy} = ({index}) if {condition} else 0")
+                    axes = [*axes, axis]
+            self.clamped[operand, copy] = axes
 
     def interval(self, inequality: Inequality, copy: int = 0) -> Box:
         """Return the range of the left side of an inequality, for a copy of the tile."""
@@ -512,48 +546,23 @@ class Writer:
         low, high = interval(inequality, boxes, len(boxes))
         return Box(low + start, high + start)
 
-    def mask(self, copy: int) -> str | None:
-        """Return the condition of the point of one copy: empty for none, ``None`` if never."""
-        conditions, moved = [], self.tiled_variable()
-        for each in self.masks:
-            low, high = self.interval(each, copy)
-            if high < 0:
-                return None
-            if low < 0:
-                assert moved is not None
-                constant = each.constant + each.coefficients[moved] * copy
-                conditions.append(f"({self.sum(each.coefficients, constant)} >= 0)")
-        return " & ".join(conditions)
-
     def body(self, total: list[str]) -> None:
         """Emit one point: loads, combination, and aggregation, for each copy of the tile."""
         contracted, moved = self.contracted, self.tiled_variable()
         dtype, compared = contracted.dtype, contracted.compared
-        loaded: set[int] = set()  # the operands that all copies share
         for copy, name in enumerate(total):
-            values, mask = [], self.mask(copy)
-            if mask is None:
-                continue
-            if mask:
-                self.line(f"is_inside = {mask}")
+            values = []
             for at, terms in enumerate(self.domain.operands):
                 varies = moved is not None and any(term.coefficients[moved] for term in terms)
-                own = f"x{at}_{copy if varies else 0}"
-                if varies or at not in loaded:
-                    subscript = self.subscript(at, copy if varies else 0)
-                    if mask and varies:  # an element that there is, for a value that is not used
-                        subscript = f"{subscript} if is_inside else uint64(0)"
-                    text = of.loaded(f"m{at}[{subscript}]", self.dtypes[at])
+                if copy == 0 or varies:
+                    text = of.loaded(f"m{at}[{self.subscript(at, copy)}]", self.dtypes[at])
                     is_compared = contracted.combination in ("==", "?") and at < 2
                     wanted = compared if is_compared else dtype
-                    self.line(f"{own} = {of.converted(text, self.dtypes[at], wanted)}")
-                    loaded.add(at)
-                values.append(own)
+                    self.line(f"x{at}_{copy} = {of.converted(text, self.dtypes[at], wanted)}")
+                values.append(f"x{at}_{copy if varies else 0}")
             self.line(f"v{copy} = {self.value(values)}")
             aggregation, propagates = contracted.aggregation, contracted.propagates_nan
             total_now = of.accumulated(aggregation, name, f"v{copy}", dtype, propagates)
-            if mask:
-                total_now = f"({total_now}) if is_inside else {name}"
             self.line(f"{name} = {total_now}")
 
     def value(self, values: list[str]) -> str:
