@@ -359,11 +359,14 @@ class _Scheduler:
             parts = Steps(rest, [(value, layout.dtype)], names={id(node): RESULT})
             tail = Tail(
                 parts.steps,
-                tuple((each.dtype.str, _broadcast_steps(each, layout)) for each in parts.arrays),
+                tuple(
+                    (each.dtype.str, _broadcast_steps(each, layout, op.shape))
+                    for each in parts.arrays
+                ),
                 parts.scalar_dtypes,
                 (parts.outputs[0][0], value.dtype.str),
                 layout.dtype.str,
-                _broadcast_steps(layout, layout),
+                _broadcast_steps(layout, layout, op.shape),
             )
             read += parts.arrays
             scalars = [(each.value.number, each.dtype) for each in parts.scalars]
@@ -713,13 +716,24 @@ def _is_known_to_host(node: Node) -> bool:
     return not is_call(node) and type(op) is not Contraction
 
 
-def _broadcast_steps(layout: Layout, to: Layout) -> tuple[int, ...]:
-    """Return the strides of an array, in elements, along the axes of one that it broadcasts to."""
+def _broadcast_steps(layout: Layout, to: Layout, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of an array, in elements, along the axes of a shape.
+
+    The array broadcasts to ``to``, whose axes are those of the shape, or some of them merged.
+    """
     steps = [
         0 if size == 1 else stride // layout.dtype.itemsize
         for size, stride in zip(layout.shape, layout.strides, strict=True)
     ]
-    return (*(0,) * (len(to.shape) - len(steps)), *steps)
+    steps = [0] * (len(to.shape) - len(steps)) + steps
+    found: list[int] = []
+    axis, left = len(to.shape) - 1, 1
+    for size in reversed(shape):
+        while axis > 0 and left >= to.shape[axis]:
+            axis, left = axis - 1, 1
+        found.append(steps[axis] * left)
+        left *= size
+    return tuple(found[::-1])
 
 
 def meets_bfloat16(order: Sequence[Node], outputs: Outputs) -> bool:

@@ -56,6 +56,7 @@ class Contraction(Op):
         alone: computes it from the layouts of its arrays in memory into a layout, which is
             contiguous without a tail; with one, the tail's arrays follow, and its scalars.
         takes_tail: whether the kernel that computes it alone can also compute a tail.
+        shape: that of the result in that kernel; nodes may have merged its axes.
         reason: the reason shown by :func:`dparray.explain`.
         source: returns the source of the kernel that computes it alone, with a tail.
         terms: the number of values combined per element, from the shape of the first operand.
@@ -66,6 +67,7 @@ class Contraction(Op):
     whole: int = 0
     alone: Callable[..., None] | None = None
     takes_tail: bool = False
+    shape: tuple[int, ...] = ()
     reason: str = ""
     source: Callable[[Tail | None], str] | None = None
     terms: Callable[[tuple[int, ...]], int] = len
@@ -83,6 +85,7 @@ def contraction(
     terms: Callable[[tuple[int, ...]], int],
     is_library: bool = False,
     takes_tail: bool = False,
+    shape: tuple[int, ...] = (),
 ) -> Contraction:
     """Return a contraction of arrays of any real dtype."""
     return Contraction(
@@ -99,4 +102,5 @@ def contraction(
         terms=terms,
         is_library=is_library,
         takes_tail=takes_tail,
+        shape=shape,
     )

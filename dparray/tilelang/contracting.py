@@ -340,6 +340,7 @@ class Lowered:
                 lambda tail: self.text_for(strides_of_all, tail).source,
                 lambda _: -(-self._points // prod(self._shape_in_kernel)),
                 takes_tail=self.text.takes_tail,
+                shape=self._shape_in_kernel,
             )
             found = self._operations[strides] = op, axes, numbers
         return found
@@ -381,6 +382,15 @@ def _in_memory(x: ndarray) -> ndarray:
     if dtype != x.dtype:
         x = x.view(dtype)
     return reshape(x, (1,)) if x.ndim == 0 else x
+
+
+def merged(x: ndarray, shape: tuple[int, ...]) -> ndarray:
+    """Return a contraction with merged axes, which is pending as before."""
+    node = x._node
+    if node.layout is not None or type(node.op) is not Contraction or not node.op.takes_tail:
+        return reshape(x, shape)
+    attributes = shape, node.size, node.queue, node.usm_type
+    return array_of_node(Node(node.op, node.operands, node.loop, *attributes))
 
 
 _NAMES = {**NAMESPACE, "flat": flat, "inf": math.inf}
@@ -512,4 +522,4 @@ def without_nan(aggregation: str, x: ndarray) -> ndarray:
     return ew.where(ew.equal(x, x), x, -math.inf if aggregation == ">" else math.inf)
 
 
-__all__ = ["FLOAT16", "Lowered", "lowered", "reduced"]
+__all__ = ["FLOAT16", "Lowered", "lowered", "merged", "reduced"]

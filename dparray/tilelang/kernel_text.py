@@ -268,6 +268,9 @@ class Writer:
         else:
             items, across = (lanes,), -1
             # In groups, the second-last size is rounded up by less than a group.
+            if len(others) > 1 and self.tile is not None:
+                # Items that follow each other share what differs along the lanes, if possible.
+                others.sort(key=lambda at: _shares_vectors(self.domain, at, self.lanes[-1]))
             if len(others) > 1 and lanes * (extents[others[-1]] + MAX_ACROSS) <= MAX_ITEMS:
                 items = (extents[others[-1]], lanes)
                 self.grouped = lanes < _LONG_LANES
@@ -733,13 +736,30 @@ def tiled(
     shape = domain.shape
     if len(lanes) > 1 and is_tileable(domain, lanes[-1], may_mask):
         return lanes_of(shape[: lanes[-1]]), Tile(lanes[-1], shape[lanes[-1]])
-    best: Tile | None = None
-    for at, extent in enumerate(shape):
-        if at in lanes or extent < 4 or not is_tileable(domain, at, may_mask):
-            continue
-        if best is None or extent > shape[best.dimension]:
-            best = Tile(at, _length_of_tiles(extent))
-    return lanes, best
+    dimensions = [
+        at
+        for at, extent in enumerate(shape)
+        if at not in lanes and extent >= 4 and is_tileable(domain, at, may_mask)
+    ]
+    if not dimensions:
+        return lanes, None
+    # The elements of a tile share a loaded vector if possible, and not only a loaded number.
+    best = max(dimensions, key=lambda at: (_shares_vectors(domain, at, lanes[-1]), shape[at]))
+    return lanes, Tile(best, _length_of_tiles(shape[best]))
+
+
+def _shares_vectors(domain: Domain, dimension: int, lane: int) -> bool:
+    """Return whether elements along a dimension share an operand that differs along the lanes."""
+    across, along = (
+        next((at for at, each in enumerate(domain.solved) if each.row == row), None)
+        for row in (dimension, lane)
+    )
+    return any(
+        along is not None
+        and any(term.coefficients[along] for term in terms)
+        and not any(term.coefficients[across] for term in terms)  # type: ignore[index]
+        for terms in domain.operands
+    )
 
 
 def _length_of_tiles(extent: int) -> int:

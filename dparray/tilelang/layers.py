@@ -19,6 +19,7 @@ from dparray._functions.padding import pad
 from dparray._functions.products import matmul
 from dparray._layout import is_contiguous
 from dparray.exceptions import ShapeError
+from dparray.tilelang.contracting import merged
 from dparray.tilelang.function import TileFunction, function
 from dparray.tilelang.kernel_text import VECTOR
 from dparray.tilelang.values import FLOAT32, FLOAT64
@@ -177,6 +178,23 @@ def _convolved(
     return copy_of(wider[..., :filters])
 
 
+def conv_packed(
+    x: ndarray, w: ndarray, steps: tuple[int, ...], apart: tuple[int, ...], borders: Pairs
+) -> ndarray:
+    """Return a convolution with the channels last, by filters in groups of a vector.
+
+    Neighboring elements of the filters are read after each other: large filters are thus read at
+    the speed of the memory.
+
+    Args:
+        x: ``(batch, *space, in)``.
+        w: ``(out / VECTOR, *window, in, VECTOR)``.
+        steps, apart, borders: strides, dilation and padding for each dimension.
+    """
+    made = _convolution(steps, apart, borders, "packed")(x, w)
+    return merged(made, (*made.shape[:-2], made.shape[-2] * made.shape[-1]))
+
+
 def dense(x: ndarray, w: ndarray, b: ndarray | None = None) -> ndarray:
     """Return a dense layer: ``x @ w + b``.
 
@@ -222,6 +240,12 @@ def _convolution(
         return function(
             f"""function (I[N, {sizes}, C], K[{window}, C, F]) -> (O) {{
                 O[n, {points}, f: N, {results}, F] = +(I[n, {read}, c] * K[{moved}, c, f]);
+            }}"""
+        )
+    if kind == "packed":
+        return function(
+            f"""function (I[N, {sizes}, C], K[G, {window}, C, V]) -> (O) {{
+                O[n, {points}, g, v: N, {results}, G, V] = +(I[n, {read}, c] * K[g, {moved}, c, v]);
             }}"""
         )
     if kind == "depthwise":

@@ -16,6 +16,7 @@ from dparray.exceptions import OnnxError
 from dparray.onnx import functions as dp
 from dparray.onnx.registry import Call, row
 from dparray.onnx.rows.elementwise import scalar
+from dparray.tilelang.kernel_text import VECTOR
 
 Pairs = list[tuple[int, int]]
 
@@ -120,11 +121,13 @@ MAX_GATHERED = 1 << 19
 def convolve(
     x: Any, filters: Any, bias: Any, window: Window, pads: Pairs, counts: Any, groups: int
 ) -> Any:
-    """Convolve ``(N, *space, C)`` with filters as `arranged` returns them; of dparray arrays."""
+    """Convolve ``(N, *space, C)`` with filters as `arranged` or `packed` returns them."""
     count = x.ndim - 2
     taps = math.prod(window.sizes)
-    products = taps * x.shape[0] * math.prod(counts) * x.shape[-1] * filters.shape[-1]
-    if groups == 1 and products <= MAX_GATHERED:
+    if filters.ndim == x.ndim + 1:
+        borders = tuple(map(tuple, pads))
+        y = dp.tilelang.layers.conv_packed(x, filters, window.steps, window.apart, borders)
+    elif groups == 1 and _products(x, filters, counts, taps) <= MAX_GATHERED:
         parts = _gathered(_padded(x, pads, 0), window, counts)
         flat = dp.reshape(parts, (x.shape[0] * math.prod(counts), taps * x.shape[-1]))
         y = dp.matmul(flat, dp.reshape(filters, (taps * x.shape[-1], filters.shape[-1])))
@@ -141,6 +144,11 @@ def convolve(
     else:
         raise OnnxError(f"a convolution over {count} dimensions; one to three are supported")
     return y if bias is None else dp.add(y, bias)
+
+
+def _products(x: Any, filters: Any, counts: Any, taps: int) -> int:
+    """Return the number of multiplications, of channels-last images and filters."""
+    return int(taps * x.shape[0] * math.prod(counts) * x.shape[-1] * filters.shape[-1])
 
 
 def _gathered(x: Any, window: Window, counts: Any) -> Any:
@@ -165,6 +173,12 @@ def _gathered(x: Any, window: Window, counts: Any) -> Any:
 def arranged(filters: Any) -> Any:
     """Return filters ``(F, C / groups, *window)`` as ``(*window, C / groups, F)``."""
     return np.ascontiguousarray(np.moveaxis(filters, (0, 1), (-1, -2)))
+
+
+def packed(filters: Any) -> Any:
+    """Return filters ``(F, C, *window)`` as ``(F / VECTOR, *window, C, VECTOR)``."""
+    groups = filters.reshape(-1, VECTOR, *filters.shape[1:])
+    return np.ascontiguousarray(np.moveaxis(groups, (1, 2), (-1, -2)))
 
 
 def _check_groups(x: Any, filters: Any, groups: int, channels: int) -> None:
@@ -197,8 +211,6 @@ def _convolved(
         )
         return made.astype(x.dtype)
     host = call.host(filters)
-    key = ("filters", call.device)
-    placed = call.cached(key, lambda: call.xp.place(arranged(host)), of=filters.value)
     if x.dtype.kind in "iu" and bias is not None:
         bias = bias.astype(x.dtype)
     x = channels_last(x)
@@ -208,6 +220,13 @@ def _convolved(
         ]
         x, pads = in_space(x, *index), [(max(0, a), max(0, b)) for a, b in pads]
     counts = window.counts_of(x.shape[1:-1], pads)
+    key = ("filters", call.device)
+    order = arranged
+    if groups == 1 and x.ndim <= 5 and filters.shape[0] % VECTOR == 0:
+        taps = math.prod(window.sizes)
+        if taps * math.prod(counts) * x.shape[0] * math.prod(host.shape[:2]) > MAX_GATHERED:
+            key, order = ("packed", call.device), packed
+    placed = call.cached(key, lambda: call.xp.place(order(host)), of=filters.value)
     made = call.xp.call(convolve, x, placed, bias, window, pads, counts, groups)
     return channels_first(made)
 
