@@ -119,12 +119,7 @@ def _execute_step(
                 because = because or why_on_host(step.because)
             host.run(step, slots, scalars, because)
     elif type(step) is ContractionStep:
-        layouts, output = [slots[slot] for slot in step.arrays], slots[step.output]
-        if step.tail is None:
-            step.op.alone(layouts, output)
-        else:
-            numbers = [dtype.type(scalars[number]) for number, dtype in step.scalars]
-            step.op.alone(layouts, output, step.tail, numbers)
+        step.op.alone([slots[slot] for slot in step.arrays], slots[step.output])
     else:
         assert type(step) is LibraryStep
         library.run(step, slots, scalars, step.because or because)

@@ -13,10 +13,12 @@ from typing import Any
 from dparray import _hooks, config, kernel_api
 from dparray._codegen import elementwise, reduction_rows, reduction_steps
 from dparray._codegen.reduction_steps import ReductionStructure
+from dparray._codegen.values import array_key, scalar_parameters
 from dparray._compiler import compile
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
 from dparray._evaluate import background, limits
 from dparray._evaluate.plan import KernelLaunch
+from dparray._graph.contractions import ContractionStructure
 from dparray._runtime import device_facts
 from dparray._type_keys import TypeKey, parse
 
@@ -30,6 +32,8 @@ def source_of(structure: Any) -> str:
     """Return the source of the kernel of a signature."""
     if type(structure) is ReductionStructure:
         return reduction_rows.source_of(structure)
+    if type(structure) is ContractionStructure:
+        return structure.source
     return elementwise.source_of(structure)
 
 
@@ -38,6 +42,13 @@ def types_of(launch: KernelLaunch) -> tuple[str, ...]:
     structure = launch.structure
     if type(structure) is ReductionStructure:
         item, types = TypeKey("nditem", ndim=1), reduction_steps.types_of(structure)
+    elif type(structure) is ContractionStructure:
+        item = TypeKey("nditem" if structure.is_grouped else "item", ndim=structure.dimensions)
+        types = (
+            *map(array_key, structure.arrays),
+            *(key for _, key in scalar_parameters(structure.scalars)),
+            *["i8"] * structure.numbers,
+        )
     else:
         item = TypeKey("item", ndim=1 + structure.has_rows)
         types = elementwise.types_of(structure)

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray._evaluate.host_operations import HostOperations
-from dparray._graph.contractions import Tail
 from dparray._graph.node import Node, Scalar
 from dparray._layout import Layout
 
@@ -193,20 +192,16 @@ class LibraryStep(OperationsStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractionStep(Step):
-    """A contraction, and element-wise operations on its results.
+    """A contraction that a library computes.
 
     Attributes:
         op: the operation.
         arrays, output: the slots that it reads and writes.
-        tail: the further operations.
-        scalars: the numbers of their scalars, with dtypes.
     """
 
     op: Any
     arrays: tuple[int, ...]
     output: int
-    tail: Tail | None = None
-    scalars: tuple[tuple[int, np.dtype[Any]], ...] = ()
 
 
 class Plan(NamedTuple):

@@ -7,6 +7,7 @@ a kernel are in :mod:`dparray._evaluate.fusion`; here they are applied until all
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -339,7 +340,7 @@ class _Scheduler:
         new: Sequence[NewArray],
         siblings: tuple[int, ...],
     ) -> None:
-        """Compute a contraction by its own kernel, with the other nodes as its tail."""
+        """Compute a contraction by a kernel or library, with the other nodes as its tail."""
         op = node.op
         assert type(op) is Contraction
         value, layout = outputs[0]
@@ -353,6 +354,13 @@ class _Scheduler:
         described = self._described(order, outputs, new, stored_because, siblings)
         read = [layout_of(part) for part in node.operands if type(part) is Node]
         read = [each for each in read if each.block.memory]
+        if op.launch is None:
+            arrays = tuple(map(slot_of, read))
+            self.steps.append(
+                ContractionStep(**described, op=op, arrays=arrays, output=slot_of(layout))
+            )
+            self._done(outputs)
+            return
         tail, scalars = None, []
         if not is_plain:
             rest = [each for each in order if each is not node]
@@ -370,15 +378,26 @@ class _Scheduler:
             )
             read += parts.arrays
             scalars = [(each.value.number, each.dtype) for each in parts.scalars]
-        step = ContractionStep(
-            **described,
-            op=op,
-            arrays=tuple(map(slot_of, read)),
-            output=slot_of(layout),
-            tail=tail,
-            scalars=tuple(scalars),
+        found = op.launch(node.queue, tail)
+        launch = KernelLaunch(
+            found.structure,
+            entry_of(found.structure, True),
+            {},
+            (*map(slot_of, read), slot_of(layout)),
+            (slot_of(layout),),
+            (),
+            tuple(self.numbers[id(each)] for each in order),
+            tuple(scalars),
+            tuple(map(ctypes.c_int64, found.numbers)),
+            (),
+            found.global_range,
+            found.local_range,
+            node.size,
+            must_compile=True,
+            fp_contract=True,
+            merges_chunks=False,
         )
-        self.steps.append(step)
+        self.steps.append(FusedStep(**described, launches=(launch,)))
         self._done(outputs)
 
     def _reduced(

@@ -484,9 +484,7 @@ class _Explanation:
                 tier, source = "host", ""
                 reason = because or reasons.why_on_host(step.because)
             elif isinstance(step, ContractionStep):
-                tier, source = "fused", step.op.source(step.tail)
-                alone = "no other operation" if step.tail is None else "operations on its results"
-                reason = f"a contraction with {alone} in its kernel: {step.op.reason}"
+                tier, reason, source = "fused", step.op.reason, ""
             else:
                 assert isinstance(step, LibraryStep)
                 tier, reason = "library", step.because or because

@@ -244,13 +244,10 @@ def _multiply_layouts(arrays: Sequence[Layout], output: Layout) -> None:
 _MATMUL = contraction(
     "matmul",
     "the matrix product",
-    "",
     2,
-    _multiply_layouts,
     "matrix products use a library: NumPy's BLAS on a CPU device, oneMKL on others",
-    lambda _: "",
     lambda shape: shape[-1],
-    is_library=True,
+    alone=_multiply_layouts,
 )
 
 

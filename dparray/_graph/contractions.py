@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,6 +43,35 @@ class Tail(NamedTuple):
     strides: tuple[int, ...]
 
 
+class ContractionStructure(NamedTuple):
+    """The kernel of a contraction that is not computed as an expression of one element.
+
+    Attributes:
+        source: its source: a function of the work-item, the arrays, scalars and numbers.
+        arrays: the dtypes of the arrays, the output last.
+        scalars: the dtypes of the scalars.
+        numbers: how many 64-bit integers follow.
+        dimensions: those of its range.
+        is_grouped: whether the range has work-groups of a given size.
+    """
+
+    source: str
+    arrays: tuple[str, ...]
+    scalars: tuple[str, ...]
+    numbers: int
+    dimensions: int
+    is_grouped: bool
+
+
+class ContractionLaunch(NamedTuple):
+    """A launch of such a kernel: the values of the numbers, and the range."""
+
+    structure: ContractionStructure
+    numbers: tuple[int, ...]
+    global_range: tuple[int, ...]
+    local_range: tuple[int, ...] | None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Contraction(Op):
     """An operation in which each element depends on many elements of its operands.
@@ -53,54 +82,41 @@ class Contraction(Op):
     Attributes:
         whole: the number of leading operands that are whole arrays, evaluated beforehand; the
             expression indexes them itself, in elements from the first one, as ``{0:array}``.
-        alone: computes it from the layouts of its arrays in memory into a layout, which is
-            contiguous without a tail; with one, the tail's arrays follow, and its scalars.
-        takes_tail: whether the kernel that computes it alone can also compute a tail.
+        alone: if a library computes it: computes it from the layouts of its arrays in memory into a
+            contiguous layout.
+        launch: if a kernel computes it alone: returns that, for a queue, with a tail.
+        takes_tail: whether that kernel can compute a tail.
         shape: that of the result in that kernel; nodes may have merged its axes.
         reason: the reason shown by :func:`dparray.explain`.
-        source: returns the source of the kernel that computes it alone, with a tail.
         terms: the number of values combined per element, from the shape of the first operand.
-        is_library: whether a library computes it alone, at the speed of matrix products; otherwise
-            a generated kernel does, with about one addition per value.
     """
 
     whole: int = 0
-    alone: Callable[..., None] | None = None
+    alone: Callable[[Sequence[Any], Any], None] | None = None
+    launch: Callable[[Any, Tail | None], ContractionLaunch] | None = None
     takes_tail: bool = False
     shape: tuple[int, ...] = ()
     reason: str = ""
-    source: Callable[[Tail | None], str] | None = None
     terms: Callable[[tuple[int, ...]], int] = len
-    is_library: bool = False
+
+    @property
+    def is_library(self) -> bool:
+        """Whether a library computes it alone, at the speed of matrix products.
+
+        Otherwise a generated kernel does, with about one addition per value.
+        """
+        return self.alone is not None
 
 
 def contraction(
     name: str,
     summary: str,
-    expression: str,
     whole: int,
-    alone: Callable[..., None],
     reason: str,
-    source: Callable[[Tail | None], str],
     terms: Callable[[tuple[int, ...]], int],
-    is_library: bool = False,
-    takes_tail: bool = False,
-    shape: tuple[int, ...] = (),
+    **facts: Any,
 ) -> Contraction:
     """Return a contraction of arrays of any real dtype."""
-    return Contraction(
-        name,
-        _NO_UFUNC,
-        summary,
-        expression=expression,
-        kinds="biuf",
-        cost=REDUCTION_COST,
-        whole=whole,
-        alone=alone,
-        reason=reason,
-        source=source,
-        terms=terms,
-        is_library=is_library,
-        takes_tail=takes_tail,
-        shape=shape,
-    )
+    given: dict[str, Any] = {"kinds": "biuf", "cost": REDUCTION_COST, "whole": whole}
+    given |= {"reason": reason, "terms": terms}
+    return Contraction(name, _NO_UFUNC, summary, **given, **facts)

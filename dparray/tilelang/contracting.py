@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import linecache
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -18,26 +16,26 @@ from dparray._array.apply import astype_array, copy_of
 from dparray._array.dispatch import host_views
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import array_of_node, index_along
-from dparray._codegen.elementwise import NAMESPACE
-from dparray._codegen.intrinsics import flat
 from dparray._evaluate import evaluate, limits
 from dparray._functions import elementwise as ew
 from dparray._functions import reductions
 from dparray._functions.creation import zeros
 from dparray._functions.manipulation import permute_dims, reshape
 from dparray._functions.products import matmul
-from dparray._graph.contractions import Contraction, Tail, contraction
+from dparray._graph.contractions import (
+    Contraction,
+    ContractionLaunch,
+    ContractionStructure,
+    Tail,
+    contraction,
+)
 from dparray._graph.node import Node, Scalar
 from dparray._graph.reductions import WEIGHT
-from dparray._kernel.function import KernelFunction
-from dparray._layout import Block, contiguous_strides
+from dparray._layout import contiguous_strides
 from dparray._placement import Placement
-from dparray.kernel_api import NdRange, Range
-from dparray.memory.pool import allocate
 from dparray.tilelang.contraction import Contracted
 from dparray.tilelang.expression import expression_of
 from dparray.tilelang.kernel_text import MAX_ACROSS, Text, text_of
-from dparray.tilelang.kernel_values import memory
 from dparray.tilelang.points import Points, enumerated, linear
 from dparray.tilelang.recognised import Aligned, Operations, aligned, line_up, product
 from dparray.tilelang.values import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType
@@ -90,15 +88,7 @@ class Lowered:
         self.shape = tuple(size for _, size in contracted.space.output)
         self._texts: dict[tuple[Strides, Tail | None], Text] = {}
         self._on_host: _HostPlan | None = None
-        self._kernels: dict[Any, tuple[KernelFunction, tuple[int, ...]]] = {}
-        self._ranges: dict[Any, Range | NdRange] = {}
         self._operations: dict[Any, tuple[Contraction, tuple[int, ...], tuple[int, ...]]] = {}
-        # Whether kernels accept the arrays unchanged.
-        self._is_plain = (
-            bool(self.shape)
-            and all(contracted.space.operands)
-            and FLOAT16 not in (contracted.dtype, *dtypes)
-        )
         domain = contracted.domain
         self._points = 0 if domain is None else prod(self.shape) * max(1, domain.points)
         self.is_small = self._points <= MAX_HOST_POINTS
@@ -195,7 +185,7 @@ class Lowered:
                 if plan is not None:
                     values = plan(views).reshape(self.shape)
                     return from_host(values, placement.queue, placement.usm_type)
-        return self.by_kernel(placement, arrays) if self.is_small else self.pending(arrays)
+        return self.pending(arrays)
 
     def is_for_host(self, placement: Placement) -> bool:
         """Return whether it is small, and the host can access the memory."""
@@ -241,27 +231,10 @@ class Lowered:
             self._texts[strides, tail] = found
         return found
 
-    def by_kernel(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
-        """Compute it by a separate kernel, launched immediately because it is small."""
-        block = allocate(placement.queue, placement.usm_type, self._nbytes_in_kernel)
-        result = ndarray._from_layout(block, 0, *self._made_by_kernel)
-        self.launch(result, arrays)
-        return self._whole(result)
-
     @cached_property
     def _shape_in_kernel(self) -> tuple[int, ...]:
         """Return the shape of the kernel's output, with partial results along a last axis."""
         return (*self.shape, self.text.parts) if self.text.parts else self.shape
-
-    @cached_property
-    def _made_by_kernel(self) -> tuple[tuple[int, ...], tuple[int, ...], DType]:
-        """Return shape, strides and dtype of the kernel's output."""
-        shape, dtype = self._shape_in_kernel, self.contracted.dtype
-        return shape, contiguous_strides(shape, dtype.itemsize), dtype
-
-    @cached_property
-    def _nbytes_in_kernel(self) -> int:
-        return prod(self._shape_in_kernel) * self.contracted.dtype.itemsize
 
     def _whole(self, result: ndarray) -> ndarray:
         """Return the result from the kernel's output."""
@@ -274,25 +247,25 @@ class Lowered:
         )
 
     def launch(
-        self,
-        result: ndarray,
-        arrays: Sequence[ndarray],
-        tail: Tail | None = None,
-        scalars: Sequence[Any] = (),
-    ) -> None:
-        """Submit its kernel; the arrays of a tail follow those of the operands."""
-        strides = tuple([x.strides for x in arrays[: len(self.dtypes)]])
-        known = self._kernels.get((strides, tail))
-        if known is None:
-            text = self.text_for(strides, tail)
-            known = self._kernels[strides, tail] = kernel_of(text.source), text.numbers
-        kernel, numbers = known
-        queue = result.sycl_queue
-        items = self._ranges.get(queue)
-        if items is None:
-            items = self._ranges[queue] = _range_on(queue, self.text)
-        seen = (result, *arrays) if self._is_plain else map(_in_memory, (result, *arrays))
-        kernel._launch(items, (*seen, *scalars, *numbers))
+        self, queue: Any, tail: Tail | None, strides: Strides | None = None
+    ) -> ContractionLaunch:
+        """Return the launch of its kernel, for operands with strides in bytes."""
+        text = self.text_for(strides or self._contiguous, tail)
+        arrays = [dtype.str for dtype in self.dtypes]
+        scalars: tuple[str, ...] = ()
+        output = self.contracted.dtype.str
+        if tail is not None:
+            arrays += [dtype for dtype, _ in tail.arrays]
+            scalars, output = tail.scalars, tail.dtype
+        structure = ContractionStructure(
+            text.source,
+            (*arrays, output),
+            scalars,
+            len(text.numbers),
+            len(text.items),
+            text.grouped,
+        )
+        return ContractionLaunch(structure, text.numbers, *_range_on(queue, text))
 
     # -- pending -----------------------------------------------------------------------------
 
@@ -305,8 +278,7 @@ class Lowered:
             late = [node for node in whole if node.layout is None and node.weight >= WEIGHT]
             if late:
                 evaluate.evaluate(*late)
-        strides = tuple(node.strides for node in nodes[: len(self.contracted.space.operands)])
-        op, axes, numbers = self._operation(strides)
+        op, axes, numbers = self._operation(tuple(node.strides for node in nodes))
         queue, usm_type, shape = nodes[0].queue, nodes[0].usm_type, self._shape_in_kernel
         placement = Placement(queue, arrays[0].usm_type)
         operands: tuple[Node | Scalar, ...] = (
@@ -322,38 +294,27 @@ class Lowered:
         """Return the operation for operands with strides in bytes, its axes, and its numbers."""
         found = self._operations.get(strides)
         if found is None:
+            count = len(self.contracted.space.operands)
             text = ""
             axes: tuple[int, ...] = ()
             numbers: tuple[int, ...] = ()
             if not self.text.parts and not self.text.is_tiled:
                 text, axes, numbers = expression_of(
-                    self.contracted, self.dtypes, _in_elements(strides, self.dtypes)
+                    self.contracted, self.dtypes, _in_elements(strides[:count], self.dtypes)
                 )
-            strides_of_all = (*strides, *self._contiguous[len(strides) :])
             op = contraction(
                 "contraction",
                 self.contracted.text,
-                text,
-                len(strides),
-                self._alone,
-                self.contracted.text,
-                lambda tail: self.text_for(strides_of_all, tail).source,
+                count,
+                "a contraction with no other operation in its kernel: " + self.contracted.text,
                 lambda _: -(-self._points // prod(self._shape_in_kernel)),
+                expression=text,
+                launch=lambda queue, tail: self.launch(queue, tail, strides),
                 takes_tail=self.text.takes_tail,
                 shape=self._shape_in_kernel,
             )
             found = self._operations[strides] = op, axes, numbers
         return found
-
-    def _alone(
-        self,
-        layouts: Sequence[Any],
-        result: Any,
-        tail: Tail | None = None,
-        scalars: Sequence[Any] = (),
-    ) -> None:
-        arrays = [ndarray._from_layout(*layout) for layout in layouts]
-        self.launch(ndarray._from_layout(*result), arrays, tail, scalars)
 
 
 def _in_elements(strides: Strides, dtypes: Sequence[DType]) -> Strides:
@@ -364,24 +325,16 @@ def _in_elements(strides: Strides, dtypes: Sequence[DType]) -> Strides:
     )
 
 
-def _range_on(queue: Any, text: Text) -> Range | NdRange:
+def _range_on(queue: Any, text: Text) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """Return the range of a kernel, in groups as large as the queue's device supports."""
     if not text.grouped:
-        return Range(*text.items)
+        return text.items, None
     most = min(queue.sycl_device.max_work_group_size, 2048)
     *rows, across, lanes = text.items
     along = max(each for each in range(1, lanes + 1) if lanes % each == 0 and each <= most)
     width = max(1, min(MAX_ACROSS, most // along, across))
     whole = -(-across // width) * width
-    return NdRange((*rows, whole, lanes), (*[1] * len(rows), width, along))
-
-
-def _in_memory(x: ndarray) -> ndarray:
-    """Return an array as a kernel accepts it."""
-    dtype = memory(x.dtype)
-    if dtype != x.dtype:
-        x = x.view(dtype)
-    return reshape(x, (1,)) if x.ndim == 0 else x
+    return (*rows, whole, lanes), (*[1] * len(rows), width, along)
 
 
 def merged(x: ndarray, shape: tuple[int, ...]) -> ndarray:
@@ -391,29 +344,6 @@ def merged(x: ndarray, shape: tuple[int, ...]) -> ndarray:
         return reshape(x, shape)
     attributes = shape, node.size, node.queue, node.usm_type
     return array_of_node(Node(node.op, node.operands, node.loop, *attributes))
-
-
-_NAMES = {**NAMESPACE, "flat": flat, "inf": math.inf}
-
-
-class _GeneratedKernel(KernelFunction):
-    """A kernel generated from source; its globals never change."""
-
-    def _watch(self) -> None:
-        pass
-
-    def _settle(self, blocks: tuple[Block, ...]) -> None:
-        pass  # it writes new memory only
-
-
-@lru_cache(maxsize=1024)
-def kernel_of(source: str) -> KernelFunction:
-    """Return the kernel for a source, which can be shown, and checked in debug mode."""
-    file = f"<dparray tile kernel {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
-    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    scope = dict(_NAMES)
-    exec(compile(source, file, "exec"), scope)
-    return _GeneratedKernel(scope["tile_contraction"], {"fp_contract": True})
 
 
 # -- the host ------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from dparray.tilelang.values import BOOL, DType
 #: Names that the writer uses: local variables, indices of the output, numbers, arrays.
 _LOCAL = re.compile(r"\b(?:(?:[wrv]\d+)|(?:x\d+_\d+)|sum0|seen)\b")
 _INDEX = re.compile(r"\bi(\d+)\b")
-_NUMBER = re.compile(r"\bp(\d+)\b")
-_ARRAY = re.compile(r"\bm(\d+)\[")
+_NUMBER = re.compile(r"\bn(\d+)\b")
+_ARRAY = re.compile(r"\ba(\d+)\[")
 
 
 class Expression(NamedTuple):

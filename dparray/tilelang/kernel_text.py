@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
-from dparray._codegen.values import Values, store
+from dparray._codegen.values import Values, scalar_lines, scalar_parameters, store
 from dparray._graph.contractions import RESULT, Tail
 from dparray._layout import contiguous_strides
 from dparray.tilelang import kernel_values as of
@@ -49,8 +49,8 @@ class Text(NamedTuple):
     """A kernel and its launch parameters.
 
     Attributes:
-        source: its source; the arguments are the output, the operands, the default, the arrays and
-            scalars of the tail, then numbers.
+        source: its source; the arguments are the operands, the default, the arrays of the tail, the
+            output, the scalars of the tail, then numbers.
         numbers: the values of the numbers.
         items: the range.
         grouped: whether work-items form groups, over a range whose second-last size is rounded up.
@@ -134,7 +134,7 @@ class Writer:
         """Return an argument with a value; 0 is a literal."""
         if value == 0:
             return "0"
-        return self.numbers.setdefault(value, f"p{len(self.numbers)}")
+        return self.numbers.setdefault(value, f"n{len(self.numbers)}")
 
     def line(self, text: str) -> None:
         """Append a line."""
@@ -209,17 +209,13 @@ class Writer:
         total = self.body_of_element()
         self.store(total, tail)
         operands = len(self.contracted.space.operands)
-        names = ["out", *(f"a{at}" for at in range(operands))]
+        names = [f"a{at}" for at in range(operands)]
         names += ["start"] if self.contracted.has_default else []
-        if tail is not None:
-            names += [f"b{at}" for at in range(len(tail.arrays))]
-            names += [f"s{at}" for at in range(len(tail.scalars))]
+        arrays, scalars = ((), ()) if tail is None else (tail.arrays, tail.scalars)
+        names += [*(f"b{at}" for at in range(len(arrays))), "out"]
+        names += [name for name, _ in scalar_parameters(scalars)]
         names += self.numbers.values()
-        head = [f"def tile_contraction(item, {', '.join(names)}):", "    memory = flat(out)"]
-        head += [f"    m{at} = flat(a{at})" for at in range(operands)]
-        head += ["    other = flat(start)"] if self.contracted.has_default else []
-        if tail is not None:
-            head += [f"    e{at} = flat(b{at})" for at in range(len(tail.arrays))]
+        head = [f"def tile_contraction(item, {', '.join(names)}):", *scalar_lines(scalars)]
         source = "\n".join([*head, *self.lines]) + "\n"
         is_tiled = self.tile is not None
         return Text(
@@ -470,8 +466,8 @@ class Writer:
         if self.parts and at == self.divided:
             box = self.domain.boxes[variable]
             share = self.number(-(-(box.high - box.low + 1) // self.parts))
-            self.line(f"start = {self.number(box.low)} + part * {share}")
-            first, last = f"max({first}, start)", f"min({last}, start + {share} - 1)"
+            self.line(f"begin = {self.number(box.low)} + part * {share}")
+            first, last = f"max({first}, begin)", f"min({last}, begin + {share} - 1)"
             self.line(f"for w{variable} in range({first}, {last} + 1):")
         else:
             self.line(f"for w{variable} in range({first}, {last} + 1):")
@@ -558,7 +554,7 @@ class Writer:
             for at, terms in enumerate(self.domain.operands):
                 varies = moved is not None and any(term.coefficients[moved] for term in terms)
                 if copy == 0 or varies:
-                    text = of.loaded(f"m{at}[{self.subscript(at, copy)}]", self.dtypes[at])
+                    text = of.loaded(f"a{at}[{self.subscript(at, copy)}]", self.dtypes[at])
                     is_compared = contracted.combination in ("==", "?") and at < 2
                     wanted = compared if is_compared else dtype
                     self.line(f"x{at}_{copy} = {of.converted(text, self.dtypes[at], wanted)}")
@@ -595,31 +591,31 @@ class Writer:
                 for each in self.lines_of(tail, copy):
                     self.line(each)
             elif not self.has_flag:
-                self.line(f"memory[{subscript}] = {text}")
+                self.line(f"out[{subscript}] = {text}")
             else:
                 self.line("if seen:")
-                self.line(f"    memory[{subscript}] = {text}")
+                self.line(f"    out[{subscript}] = {text}")
                 self.line("else:")
                 if self.contracted.has_default:
                     self.line(
-                        f"    memory[{subscript}] = other[{self.output(copy, self.strides[-1])}]"
+                        f"    out[{subscript}] = start[{self.output(copy, self.strides[-1])}]"
                     )
                 else:
                     zero = of.stored(f"{of.wide(dtype)}(0)", dtype)
-                    self.line(f"    memory[{subscript}] = {zero}")
+                    self.line(f"    out[{subscript}] = {zero}")
             self.depth = outside
 
     def lines_of(self, tail: Tail, copy: int) -> list[str]:
         """Return the lines that apply a tail to one result and store it."""
         lines = [
-            f"x{at} = e{at}[{self.output(copy, strides)}]"
+            f"x{at} = b{at}[{self.output(copy, strides)}]"
             for at, (_, strides) in enumerate(tail.arrays)
         ]
         values = Values()
         values.emit(enumerate(tail.steps), lines, "")
         name, dtype = tail.result
         to = self.output(copy, tail.strides)
-        return [*lines, *store("memory", to, values.name(name), dtype, tail.dtype)]
+        return [*lines, *store("out", to, values.name(name), dtype, tail.dtype)]
 
     def output(self, copy: int, strides: Sequence[int]) -> str:
         """Return the offset of the output's element for some strides, for a copy of the tile."""

@@ -260,6 +260,20 @@ def test_mixed_signs_warn() -> None:
         assert function(b, a).dtype == dp.uint32
 
 
+@pytest.mark.parametrize("part", [slice(3, 8), slice(3, 13, 2), slice(10, 0, -2)])
+def test_a_default_may_have_gaps(part: slice) -> None:
+    """A kernel read the default as if it were contiguous."""
+    function = tilelang.function(
+        "function (A[N, M, P], D) -> (T) "
+        "{ T[k: 5] = >(A[k + 2, k + l * 2, k]) default D no_defract; }"
+    )
+    a, defaults = np.arange(64, dtype="int32").reshape(4, 4, 4), np.arange(20, dtype="int32")
+    wanted = [40, 61, *defaults[part][2:]]
+    with dp.config.override(host_tier=False):
+        result = function(dp.asarray(a), dp.asarray(defaults)[part])
+        assert result.asnumpy().tolist() == wanted
+
+
 def test_the_default_float_dtype() -> None:
     function = tilelang.function("function (A) -> (B) { B = A * 0.5; }")
     x = dp.asarray([1, 2], dtype="int32")

@@ -125,8 +125,7 @@ def convolve(
     count = x.ndim - 2
     taps = math.prod(window.sizes)
     if filters.ndim == x.ndim + 1:
-        borders = tuple(map(tuple, pads))
-        y = dp.tilelang.layers.conv_packed(x, filters, window.steps, window.apart, borders)
+        y = dp.tilelang.layers.conv_packed(x, filters, window.steps, window.apart, tuple(pads))
     elif groups == 1 and _products(x, filters, counts, taps) <= MAX_GATHERED:
         parts = _gathered(_padded(x, pads, 0), window, counts)
         flat = dp.reshape(parts, (x.shape[0] * math.prod(counts), taps * x.shape[-1]))
