@@ -14,7 +14,7 @@ import numpy as np
 
 from dparray.exceptions import OnnxError
 from dparray.onnx import functions as dp
-from dparray.onnx.registry import Call, row
+from dparray.onnx.registry import Call, is_traced, row
 from dparray.onnx.rows.elementwise import scalar
 from dparray.tilelang.kernel_text import VECTOR
 
@@ -119,9 +119,19 @@ MAX_GATHERED = 1 << 19
 
 
 def convolve(
-    x: Any, filters: Any, bias: Any, window: Window, pads: Pairs, counts: Any, groups: int
+    x: Any,
+    filters: Any,
+    bias: Any,
+    window: Window,
+    pads: Pairs,
+    counts: Any,
+    made: int,
+    groups: int,
 ) -> Any:
-    """Convolve ``(N, *space, C)`` with filters as `arranged` or `packed` returns them."""
+    """Convolve ``(N, *space, C)`` with filters as `arranged` or `packed` returns them.
+
+    The result has ``made`` channels; packed filters and their bias may have more.
+    """
     count = x.ndim - 2
     taps = math.prod(window.sizes)
     if filters.ndim == x.ndim + 1:
@@ -142,7 +152,8 @@ def convolve(
         )
     else:
         raise OnnxError(f"a convolution over {count} dimensions; one to three are supported")
-    return y if bias is None else dp.add(y, bias)
+    y = y if bias is None else dp.add(y, bias)
+    return y if y.shape[-1] == made else y[..., :made]
 
 
 def _products(x: Any, filters: Any, counts: Any, taps: int) -> int:
@@ -175,8 +186,9 @@ def arranged(filters: Any) -> Any:
 
 
 def packed(filters: Any) -> Any:
-    """Return filters ``(F, C, *window)`` as ``(F / VECTOR, *window, C, VECTOR)``."""
-    groups = filters.reshape(-1, VECTOR, *filters.shape[1:])
+    """Return filters ``(F, C, *window)`` as ``(F / VECTOR, *window, C, VECTOR)``, with zeros."""
+    rest = ((0, -len(filters) % VECTOR), *((0, 0),) * (filters.ndim - 1))
+    groups = np.pad(filters, rest).reshape(-1, VECTOR, *filters.shape[1:])
     return np.ascontiguousarray(np.moveaxis(groups, (1, 2), (-1, -2)))
 
 
@@ -219,14 +231,20 @@ def _convolved(
         ]
         x, pads = in_space(x, *index), [(max(0, a), max(0, b)) for a, b in pads]
     counts = window.counts_of(x.shape[1:-1], pads)
-    key = ("filters", call.device)
-    order = arranged
-    if groups == 1 and x.ndim <= 5 and filters.shape[0] % VECTOR == 0:
-        taps = math.prod(window.sizes)
-        if taps * math.prod(counts) * x.shape[0] * math.prod(host.shape[:2]) > MAX_GATHERED:
-            key, order = ("packed", call.device), packed
+    count = filters.shape[0]
+    wide = -(-count // VECTOR) * VECTOR
+    products = math.prod(counts) * x.shape[0] * host.size
+    # The remainder of a vector takes longer than zero filters, of which there may be some.
+    may_pack = wide == count or (count % VECTOR > 2 and wide <= 2 * count and not is_traced(bias))
+    if groups == 1 and x.ndim <= 5 and may_pack and products > MAX_GATHERED:
+        order, key = packed, ("packed", call.device)
+        if bias is not None and wide > count:
+            few = bias
+            bias = call.cached("bias", lambda: np.pad(few, (0, wide - count)), of=few)
+    else:
+        order, key = arranged, ("filters", call.device)
     placed = call.cached(key, lambda: call.xp.place(order(host)), of=filters.value)
-    made = call.xp.call(convolve, x, placed, bias, window, pads, counts, groups)
+    made = call.xp.call(convolve, x, placed, bias, window, pads, counts, count, groups)
     return channels_first(made)
 
 
