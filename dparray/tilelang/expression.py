@@ -71,7 +71,7 @@ class _Expression(Writer):
                 other = f"{of.wide(dtype)}({{{arrays}}})"
             result = f"(sum0 if seen else {other})"
         lines = [*self.lines, f"{result} != 0" if dtype == BOOL else result]
-        text = "\n".join(lines).replace("inf)", "math.inf)")
+        text = "\n".join(lines)
         axes = tuple(sorted({int(each) for each in _INDEX.findall(text)}))
         first = arrays + self.contracted.has_default
         text = _LOCAL.sub(lambda match: f"{{t}}{match[0]}", text)

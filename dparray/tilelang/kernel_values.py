@@ -75,7 +75,7 @@ def start(aggregation: str, dtype: DType) -> str:
     if aggregation == "*":
         return f"{kind}(1)"
     if dtype.kind == "f":
-        return f"{kind}({'-' if aggregation == '>' else ''}inf)"
+        return f"{kind}({'-' if aggregation == '>' else ''}math.inf)"
     if dtype == BOOL:
         return f"{kind}({int(aggregation == '<')})"
     limits = np.iinfo(dtype)

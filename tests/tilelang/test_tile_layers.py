@@ -310,7 +310,7 @@ def test_the_work_of_a_call_is_explained(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(config, "host_tier", False)
     last = dp.explain(function, a, a).contractions[3]
     assert last.kind == "kernel"
-    assert "def tile_contraction(item, out" in last.source
+    assert "def tile_contraction(item, a0, out" in last.source
 
 
 def test_submitted_calls_end() -> None:
@@ -350,3 +350,116 @@ def test_convolutions_by_tiles_of_any_length(extent: int) -> None:
     right = np.einsum("nyxcij,ijcf->nyxf", parts, w)
     made = tilelang.conv(dp.asarray(x), dp.asarray(w)).asnumpy()
     np.testing.assert_allclose(made, right, rtol=1e-4, atol=1e-4)
+
+
+# -- operations on the results of contractions --------------------------------------------------
+
+PADDED = [  # image, filters, window, step, padding
+    ((1, 20, 17, 8), 32, (3, 3), 1, (1, 1)),
+    ((2, 33, 18, 3), 16, (5, 3), 2, (2, 1)),
+    ((1, 7, 7, 16), 48, (3, 3), 1, (2, 2)),
+    ((1, 30, 9, 4), 32, (7, 1), 1, (3, 0)),
+]
+
+
+def convolved(x: np.ndarray, w: np.ndarray, step: int, padding: Any) -> Any:
+    """The convolution of integers, which float32 has exactly."""
+    borders = tuple((each, each) for each in padding)
+    parts = windows(x, w.shape[:2], (step, step), (1, 1), borders, 0)
+    return sum(part @ w[place] for place, part in parts)
+
+
+@pytest.mark.parametrize("case", PADDED, ids=str)
+def test_what_follows_a_padded_convolution_is_in_its_kernel(case: Any) -> None:
+    shape, filters, window, step, padding = case
+    random = np.random.default_rng(3)
+    x = random.integers(-4, 5, shape).astype(np.float32)
+    w = random.integers(-4, 5, (*window, shape[-1], filters)).astype(np.float32)
+    bias = random.integers(-9, 10, filters).astype(np.float32)
+    made = convolved(x, w, step, padding)
+    other = random.integers(-9, 10, made.shape).astype(np.float32)
+    places = dp.asarray(w)
+    y = tilelang.conv(dp.asarray(x), places, strides=step, padding=padding) + dp.asarray(bias)
+    y = dp.maximum(dp.minimum(y, 40) - dp.asarray(other), 0)
+    assert "5 operations in 1 step" in str(dp.explain(y))
+    assert (y.asnumpy() == np.maximum(np.minimum(made + bias, 40) - other, 0)).all()
+
+
+@pytest.mark.parametrize("case", PADDED, ids=str)
+def test_packed_filters_give_the_same_and_take_a_tail(case: Any) -> None:
+    shape, filters, window, step, padding = case
+    random = np.random.default_rng(4)
+    x = random.integers(-4, 5, shape).astype(np.float32)
+    w = random.integers(-4, 5, (*window, shape[-1], filters)).astype(np.float32)
+    bias = random.integers(-9, 10, filters).astype(np.float32)
+    groups = w.reshape(*w.shape[:-1], -1, kernel_text.VECTOR)
+    packed = dp.asarray(np.ascontiguousarray(np.moveaxis(groups, -2, 0)))
+    borders = tuple((each, each) for each in padding)
+    y = layers.conv_packed(dp.asarray(x), packed, (step, step), (1, 1), borders)
+    y = y + dp.asarray(bias)
+    assert "2 operations in 1 step" in str(dp.explain(y))
+    assert (y.asnumpy() == convolved(x, w, step, padding) + bias).all()
+
+
+def test_a_convolution_that_is_read_twice_is_computed_once() -> None:
+    random = np.random.default_rng(5)
+    x = random.integers(-4, 5, (1, 20, 20, 8)).astype(np.float32)
+    w = random.integers(-4, 5, (3, 3, 8, 32)).astype(np.float32)
+    made = tilelang.conv(dp.asarray(x), dp.asarray(w), padding=1)
+    first, second = dp.maximum(made, 0), made * 2
+    expected = convolved(x, w, 1, (1, 1))
+    assert (first.asnumpy() == np.maximum(expected, 0)).all()
+    assert not made.is_pending
+    assert (second.asnumpy() == expected * 2).all()
+    assert (made.asnumpy() == expected).all()
+
+
+def test_a_chain_of_convolutions_and_a_branch() -> None:
+    random = np.random.default_rng(6)
+    values = random.integers(-2, 3, (1, 12, 12, 16)).astype(np.float32)
+    filters = [random.integers(-1, 2, (3, 3, 16, 16)).astype(np.float32) for _ in range(4)]
+    x, expected = dp.asarray(values), values
+    for w in filters:
+        x = dp.minimum(dp.maximum(tilelang.conv(x, dp.asarray(w), padding=1) + x, 0), 3)
+        expected = np.clip(convolved(expected, w, 1, (1, 1)) + expected, 0, 3)
+    assert (x.asnumpy() == expected).all()
+    assert (dp.sum(x, axis=(1, 2)).asnumpy() == expected.sum((1, 2))).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int8", "uint16", "bool"])
+def test_tails_of_other_dtypes(dtype: str) -> None:
+    random = np.random.default_rng(7)
+    x = random.integers(0, 3, (1, 20, 20, 8)).astype(dtype)
+    w = random.integers(0, 2, (3, 3, 8, 32)).astype(dtype)
+    made = tilelang.conv(dp.asarray(x), dp.asarray(w), padding=1)
+    alone = made.asnumpy()
+    again = tilelang.conv(dp.asarray(x), dp.asarray(w), padding=1)
+    for function, other in ((dp.add, 1), (dp.multiply, np.float32(0.5)), (dp.less, 3)):
+        wanted = getattr(np, function.__name__)(alone, other)
+        found = function(again, other)
+        assert found.dtype == wanted.dtype
+        assert (found.asnumpy() == wanted).all(), function
+        again = tilelang.conv(dp.asarray(x), dp.asarray(w), padding=1)
+
+
+def test_a_convolution_is_stored_in_a_part_of_an_array() -> None:
+    random = np.random.default_rng(8)
+    x = random.integers(-4, 5, (1, 20, 20, 8)).astype(np.float32)
+    w = random.integers(-4, 5, (3, 3, 8, 32)).astype(np.float32)
+    whole = dp.zeros((1, 24, 24, 32), dtype="float64")
+    whole[:, 2:-2, 22:2:-1] = tilelang.conv(dp.asarray(x), dp.asarray(w), padding=1) + 1
+    expected = np.zeros((1, 24, 24, 32))
+    expected[:, 2:-2, 22:2:-1] = convolved(x, w, 1, (1, 1)) + 1
+    assert (whole.asnumpy() == expected).all()
+
+
+def test_padding_excludes_points_rather_than_multiplying_by_zero() -> None:
+    x = np.zeros((1, 9, 9, 16), np.float32)
+    w = np.full((3, 3, 16, 16), np.inf, np.float32)
+    w[1, 1] = 1
+    found = tilelang.conv(dp.asarray(x), dp.asarray(w), padding=1).asnumpy()
+    assert np.isnan(found).all()  # each element has a neighbor: 0 * inf
+    w[:, 0] = w[:, 2] = w[2] = 1  # of the elements of the first row none is above
+    found = tilelang.conv(dp.asarray(x), dp.asarray(w), padding=1).asnumpy()
+    assert (found[:, 0] == 0).all()
+    assert np.isnan(found[:, 1:]).all()
