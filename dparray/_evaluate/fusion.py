@@ -329,7 +329,7 @@ def _takes_tail(node: Node) -> bool:
 def _may_be_in_tail(node: Node) -> bool:
     """Return whether the kernel of a contraction can compute a node that kernels can compute."""
     parts = [part for part in node.operands if type(part) is Node]
-    dtypes = {*node.loop, *(part.dtype for part in parts)}
+    dtypes = {*node.signature, *(part.dtype for part in parts)}
     return (
         not is_call(node)
         and all(dtype.char not in "eEFD" for dtype in dtypes)

@@ -30,7 +30,7 @@ from dparray._graph.contractions import (
     contraction,
 )
 from dparray._graph.node import Node, Scalar
-from dparray._graph.reductions import WEIGHT
+from dparray._graph.reductions import REDUCTION_COST
 from dparray._layout import contiguous_strides
 from dparray._placement import Placement
 from dparray.tilelang.contraction import Contracted
@@ -275,7 +275,7 @@ class Lowered:
         if not _placement.in_force:
             # They need memory anyway; their work begins while the next operations are recorded.
             whole = nodes[: len(self.contracted.space.operands)]
-            late = [node for node in whole if node.layout is None and node.weight >= WEIGHT]
+            late = [node for node in whole if node.layout is None and node.cost >= REDUCTION_COST]
             if late:
                 evaluate.evaluate(*late)
         op, axes, numbers = self._operation(tuple(node.strides for node in nodes))
@@ -343,7 +343,7 @@ def merged(x: ndarray, shape: tuple[int, ...]) -> ndarray:
     if node.layout is not None or type(node.op) is not Contraction or not node.op.takes_tail:
         return reshape(x, shape)
     attributes = shape, node.size, node.queue, node.usm_type
-    return array_of_node(Node(node.op, node.operands, node.loop, *attributes))
+    return array_of_node(Node(node.op, node.operands, node.signature, *attributes))
 
 
 # -- the host ------------------------------------------------------------------------------------
