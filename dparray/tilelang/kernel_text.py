@@ -781,9 +781,10 @@ def is_tileable(domain: Domain, dimension: int, may_mask: bool) -> bool:
         return False
     if any(each.coefficients[at] for each in domain.guards):
         return False
-    for level in domain.loops:
+    for number, level in enumerate(domain.loops, len(domain.solved)):
         known, _ = _known_range(level)
         is_masked = may_mask and known is not None and len(known) <= _MAX_LITERAL
+        is_masked &= _one_value(level, number) is None
         if not is_masked and any(each.coefficients[at] for each in (*level.lower, *level.upper)):
             return False
     return any(not any(t.coefficients[at] for t in terms) for terms in domain.operands)
