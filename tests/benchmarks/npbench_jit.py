@@ -110,13 +110,14 @@ def _row(settings: Settings, program: _npbench.NPBenchProgram, size: str) -> Row
     if isinstance(jit, str):
         return Row(case, elements, {}, where=f"FAILS: {jit}"[:200])
     finish(settings)
-    wrong = _difference(jit.result, numpy.result) and _difference(jit.result, numba.result)
+    ours, theirs = (_distance(side.result, numpy.result) for side in (jit, numba))
+    is_wrong = ours > max(theirs, 1.0) and _distance(jit.result, numba.result) > 1.0
     sides = {"dp.jit": jit, "numba": numba, "numpy": numpy}
     candidates = {
         name: Candidate(side.call, before=side.before, alone=True) for name, side in sides.items()
     }
     measured = row(settings, case, elements, candidates)
-    return replace(measured, where=f"WRONG: {wrong}") if wrong else measured
+    return replace(measured, where=f"WRONG by {ours:.2g} tolerances") if is_wrong else measured
 
 
 def _fastest(
@@ -136,29 +137,32 @@ def _fastest(
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             continue
-        is_wrong = bool(_difference(side.result, expected))
+        is_wrong = _distance(side.result, expected) > 1.0
         if best is None or (is_wrong, seconds) < best[:2]:
             best = is_wrong, seconds, side
     return problem if best is None else best[2]
 
 
-def _difference(found: Any, expected: Any) -> str:
-    """Describe how results differ; an empty text means that they agree."""
+def _distance(found: Any, expected: Any) -> float:
+    """The largest difference between results, in units of the tolerance: at most 1 if right."""
     if isinstance(expected, list | tuple):
-        parts = (_difference(a, b) for a, b in zip(found, expected, strict=False))
-        return next(filter(None, parts), "")
+        parts = (_distance(a, b) for a, b in zip(found, expected, strict=False))
+        return max(parts, default=0.0)
     if not isinstance(expected, np.ndarray | np.generic | int | float | complex):
-        return ""
+        return 0.0
     ours = np.asarray(found.asnumpy() if isinstance(found, ndarray) else found)
     theirs = np.asarray(expected)
     if ours.shape != theirs.shape:
-        return f"shape {ours.shape}, not {theirs.shape}"
+        return math.inf
     finite = np.abs(theirs[np.isfinite(theirs)])
-    scale = float(finite.max()) if finite.size else 1.0
+    scale = float(finite.max(initial=0.0)) or 1.0
     tolerance = 1e-3 if theirs.dtype.char in "fF" else 1e-6
-    if np.allclose(ours, theirs, tolerance, tolerance * scale, equal_nan=True):
-        return ""
-    return f"differs by up to {np.nanmax(np.abs(ours - theirs)):.2g} of {scale:.2g}"
+    differs = ~np.isclose(ours, theirs, 0.0, 0.0, equal_nan=True)
+    difference = np.abs(ours[differs] * 1.0 - theirs[differs])
+    allowed = tolerance * (scale + np.abs(theirs[differs]))
+    return float(
+        np.nan_to_num(difference / allowed, nan=math.inf, posinf=math.inf).max(initial=0.0)
+    )
 
 
 def conclusion(rows: Sequence[Row]) -> Iterator[str]:

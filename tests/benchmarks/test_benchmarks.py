@@ -21,6 +21,7 @@ from tests.benchmarks import (
     allocation,
     fusion,
     launch,
+    npbench_jit,
     operators,
     overhead,
     shapes,
@@ -378,3 +379,23 @@ def test_a_folder_without_npbench_is_refused(
     with pytest.raises(SystemExit):
         run_bench("programs", "--npbench", str(tmp_path))
     assert "git clone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "is_right"),
+    [
+        ([1.0, np.nan, np.inf], [1.0, np.nan, np.inf], True),
+        ([1.0, 2.000001], [1.0, 2.0], True),
+        ([1.0, 2.00001], [1.0, 2.0], False),
+        ([1.0, np.nan], [1.0, 2.0], False),
+        ([1.0, np.inf], [1.0, -np.inf], False),
+        ([True], [False], False),
+        ([1.0], [1.0, 2.0], False),
+    ],
+)
+def test_results_of_programs_are_judged_in_tolerances(
+    found: list[Any], expected: list[Any], is_right: bool
+) -> None:
+    with np.errstate(all="ignore"):
+        distance = npbench_jit._distance(dp.asarray(found), np.asarray(expected))
+    assert (distance <= 1.0) is is_right
