@@ -101,7 +101,6 @@ class NativeRegion:
         self.outputs = outputs
         self.options = options
         self.is_parallel = False
-        self.ran_as = "native"
         self._compiled: dict[Any, tuple[Native, dict[str, Any]]] = {}
         self._tasks: dict[Any, tuple[KernelFunction, dict[str, Any]]] = {}
 
@@ -221,7 +220,6 @@ class NativeRegion:
 
     def _run_task(self, types: dict[str, Any], values: tuple[Any, ...], queue: Any) -> Any:
         kernel, kinds = self._task(types)
-        self.ran_as = "task"
         library = sys.modules["dparray"]
         arguments = [
             value.asnumpy()[()] if isinstance(value, ndarray) and not value.ndim else value

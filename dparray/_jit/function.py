@@ -19,6 +19,7 @@ from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._dtypes import is_bfloat16
 from dparray._jit.casts import Casts, check_fit, check_literals, parameters_in_bounds
+from dparray._jit.checks import check_ranges, checked_source
 from dparray._jit.driver import (
     MAX_NEST_ELEMENTS,
     Driver,
@@ -43,7 +44,7 @@ from dparray._jit.native import (
     never_broadcasts,
 )
 from dparray._jit.regions import ParallelRegion, launcher
-from dparray._jit.source import Source, prange, source_of
+from dparray._jit.source import Source, prange
 from dparray._jit.views import host_view, may_overlap, result_of
 from dparray._layout import order_of
 from dparray._placement import common_placement
@@ -127,13 +128,13 @@ class Plan:
         exact = not casts.doubts or _is_default(self.types)
         self.lines = walked_lines(source, source.definition, self.types) if exact else None
         check_literals(source, self.types)
+        check_ranges(source, self.types)
         bounded = parameters_in_bounds(source, self.types)
         self.bounds = [(function._parameters.index(name), *rest) for name, *rest in bounded]
+        self.is_native = self.may_be_native = False
         if not self.in_cpu and has_arrays:
-            self.is_native = self.may_be_native = False
             self.reason = "the device is not a CPU, so nothing runs on the host in its memory"
         elif has_prange:
-            self.is_native = self.may_be_native = False
             self.reason = "its prange loops are kernels"
         elif self.walks or not has_arrays:
             self.is_native = self.may_be_native = True
@@ -143,18 +144,15 @@ class Plan:
                     str(line) for line in sorted({node.lineno for node in casts.doubts})
                 )
         elif has_placement(tree):
-            self.is_native = self.may_be_native = False
             self.reason = "its creation functions choose a placement"
         elif not exact:
-            self.is_native = self.may_be_native = False
-            self.reason = "NumPy's dtypes are not known to Numba in line " + str(
-                casts.doubts[0].lineno
-            )
+            line = casts.doubts[0].lineno
+            self.reason = f"NumPy's dtypes are not known to Numba in line {line}"
         elif called := self._called_loop():
             self.is_native = self.may_be_native = True
             self.reason = f"it calls {called}, which loops over elements"
         else:
-            self.is_native, self.may_be_native = False, True
+            self.may_be_native = True
             self.reason = "array code: native for small arrays, else dparray's operations"
 
     def _called_loop(self) -> str:
@@ -332,7 +330,7 @@ class JitFunction:
     def _read(self) -> Source:
         with self._lock:
             if self._source is None:
-                self._source = source_of(self.py_func)
+                self._source = checked_source(self.py_func)
             return self._source
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -352,7 +350,7 @@ class JitFunction:
                 if queue is None:
                     queue = x.sycl_queue
                 elif x.sycl_queue is not queue and x.sycl_queue != queue:
-                    self._refuse_placement(arguments)
+                    common_placement(self.__name__, self._arrays(arguments))
             elif type(x) in (float, int):
                 key.append(type(x))
             else:
@@ -403,6 +401,9 @@ class JitFunction:
                 if value is None:
                     return None
                 return result_of(value, plan.types.result, queue, pairs)
+        return self._drive(plan, queue, arguments)
+
+    def _drive(self, plan: Plan, queue: Any, arguments: tuple[Any, ...]) -> Any:
         driver = plan.driver or plan.ready_driver()
         if not plan.in_cpu:
             plan.report_tasks(self.__name__)
@@ -414,26 +415,17 @@ class JitFunction:
         converted = tuple(
             self._checked(name, x) for name, x in zip(self._parameters, arguments, strict=True)
         )
-        arrays: list[tuple[str, ndarray]] = []
-        for name, x in zip(self._parameters, converted, strict=True):
-            arrays += _arrays_in(name, x)
+        arrays = self._arrays(converted)
         queue = common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
         plan_key = tuple(map(_key, converted))
         if any(_needs_driver(x) for x in converted):
-            result = self._run_driver(converted, queue, plan_key)
+            plan = self._plans.get(plan_key) or self._plan(plan_key, queue, converted)
+            result = self._drive(plan, queue, converted)
         else:
             size = sum(x.size for _, x in arrays)
             result = self._run(converted, queue if arrays else None, size, plan_key, omitted)
         foreign = [x for x in arguments if _is_foreign(x)]
         return _as_foreign(result, foreign, converted, arguments) if foreign else result
-
-    def _run_driver(self, arguments: tuple[Any, ...], queue: Any, key: tuple[Any, ...]) -> Any:
-        plan = self._plans.get(key) or self._plan(key, queue, arguments)
-        driver = plan.driver or plan.ready_driver()
-        if not plan.in_cpu:
-            plan.report_tasks(self.__name__)
-        with use_device(queue):
-            return driver.function(*arguments)
 
     def _plan(
         self, key: tuple[Any, ...], queue: Any, arguments: Sequence[Any], omitted: int = 0
@@ -473,7 +465,8 @@ class JitFunction:
             return x
         raise KernelArgumentError(
             f"{self.__name__}: argument {name!r} is a {type(x).__name__}; a compiled function "
-            "accepts arrays, numbers, strings, None and tuples of them"
+            "accepts arrays, numbers, strings, None and tuples of them; pass "
+            + (f"dp.asarray({name}) or tuple({name})" if isinstance(x, list) else "its parts")
         )
 
     def _completed(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
@@ -489,13 +482,9 @@ class JitFunction:
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
-    def _refuse_placement(self, arguments: Sequence[Any]) -> None:
-        arrays = [
-            (name, x)
-            for name, x in zip(self._parameters, arguments, strict=True)
-            if isinstance(x, ndarray)
-        ]
-        common_placement(self.__name__, arrays)
+    def _arrays(self, arguments: Sequence[Any]) -> list[tuple[str, ndarray]]:
+        pairs = zip(self._parameters, arguments, strict=True)
+        return [pair for name, x in pairs for pair in _arrays_in(name, x)]
 
     def simulate(self, arguments: tuple[Any, ...], named: dict[str, Any], launch: Any) -> Any:
         """Run a call with checked indices, and run its ``prange`` loops with ``launch``.
@@ -530,8 +519,7 @@ class JitFunction:
         """Describe how a call runs, without running it; :func:`dparray.explain` calls this."""
         arguments = self._completed(arguments, named)
         converted = tuple(map(self._checked, self._parameters, arguments))
-        arrays = [pair for n, x in zip(self._parameters, converted, strict=True)
-                  for pair in _arrays_in(n, x)]  # fmt: skip
+        arrays = self._arrays(converted)
         queue = common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
         plan = Plan(self, queue, converted)
         size = sum(x.size for _, x in arrays)
@@ -564,7 +552,7 @@ class JitFunction:
             if isinstance(region, NativeRegion) and not plan.in_cpu:
                 kind = "kernel of one work-item: loop over elements"
             if isinstance(region, ParallelRegion):
-                kind = f"kernel over {len(region.loops)} dimension(s)"
+                kind = f"kernel over {len(region.loops)} dimension{'s' * (len(region.loops) > 1)}"
                 if region.reductions:
                     names = ", ".join(each.name for each in region.reductions)
                     kind += f", reduction of {names}"

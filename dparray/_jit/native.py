@@ -30,11 +30,14 @@ from dparray import config
 from dparray._compiler import cache
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import NUMPY
+from dparray._jit.checks import checked_source, meaning_of
 from dparray._jit.inference import Inference, Known, Value
 from dparray._jit.source import Source, is_prange_function, source_of, used_names
 from dparray.exceptions import KernelCompileError, ShapeError
 
 _PRANGE = "__prange__"
+#: How Numba's errors about shapes begin. They have no line.
+_ABOUT_SHAPES = ("unable to broadcast argument", "cannot assign slice", "incompatible array sizes")
 _PLACEMENT_KEYWORDS = frozenset({"device", "sycl_queue", "usm_type"})
 _lock = threading.RLock()
 _callees: dict[tuple[Any, ...], Any] = {}
@@ -100,31 +103,18 @@ class Native:
 
     def _refused(self, error: Exception) -> KernelCompileError:
         text = str(error)
-        lines = [int(line) for line in re.findall(r'[/"][^"\n]*", line (\d+)', text)]
         source = self.source
         last = source.first_line + len(source.lines) - 1
-        inside = [line for line in lines if source.first_line <= line <= last]
+        found = re.findall(r'[/"][^"\n]*(?:", line |\.py \()(\d+)', text)
+        inside = [line for line in map(int, found) if source.first_line <= line <= last]
         node: Any = ast.Pass(lineno=inside[-1] if inside else source.first_line, col_offset=0)
         node.col_offset = source.indent_of(node.lineno)
-        undefined = re.search(r"NameError: name '(\w+)'", text)
-        for each in ast.walk(source.definition):
-            if undefined and isinstance(each, ast.Name) and each.id == undefined[1]:
-                node = each
-        reason = next(
-            (line.strip() for line in text.splitlines() if re.search(r"\w{3,} \w", line)
-             and not line.startswith(("Failed in", "During:"))),
-            type(error).__name__,
-        )  # fmt: skip
-        fix = (
-            "write it with array operations or with numbers and arrays only; the full text of the "
-            "compiler is in the error's `details`"
-        )
-        if "readonly array" in text and "setitem" in text:
-            reason = (
-                "a written array is read-only: several indices share an element, or its owner "
-                "forbids writes"
+        if not inside:  # Numba does not report the line of a with statement.
+            statements = (
+                each for each in ast.walk(source.definition) if isinstance(each, ast.With)
             )
-            fix = "pass a copy of the array: x.copy()"
+            node = next(statements, node)
+        reason, fix = meaning_of(text)
         refused = source.error(node, f"Numba does not compile this as native code: {reason}", fix)
         refused.details = text
         return refused
@@ -136,14 +126,14 @@ class Native:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
         try:
             return self.dispatcher(*arguments)
-        except IndexError as error:
+        except (IndexError, ValueError) as error:
             if copies is None:
                 raise self.located(error) from None
-            # Numba reports no line for an index out of bounds; Python does, with the original
-            # values.
+            # Numba reports no line for an index out of bounds, nor for shapes that differ; Python
+            # does, with the original values.
             try:
                 self.dispatcher.py_func(*copies)
-            except IndexError as found:
+            except (IndexError, ValueError) as found:
                 raise self.located(found) from None
             raise
         except Exception as error:
@@ -166,7 +156,12 @@ class Native:
 
     def located(self, error: Exception) -> Exception:
         """Return an exception of the region, with the line of the user's function."""
-        return error.with_traceback(_user_traceback(error, self.source))
+        trace = _user_traceback(error, self.source)
+        if isinstance(error, ValueError) and str(error).startswith(_ABOUT_SHAPES):
+            problem = str(error).partition("\n")[0]
+            name = self.source.function.__name__
+            error = ShapeError(f"{name}: {problem}; with DPARRAY_DEBUG=1 the error shows the line")
+        return error.with_traceback(trace)
 
 
 def numba_type(kind: Any, order: str = "C") -> Any:
@@ -363,7 +358,7 @@ def _for_numba(value: Any, options: dict[str, Any]) -> Any:
 def _callee(function: FunctionType, options: dict[str, Any]) -> Any:
     key = (function.__code__, tuple(sorted(options.items())))
     if key not in _callees:
-        inner = source_of(function)
+        inner = checked_source(function)
         _callees[key] = _build(inner, inner.definition, dict(options), False)
     return _callees[key]
 

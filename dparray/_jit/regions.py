@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from operator import index
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
@@ -135,7 +137,7 @@ class ParallelRegion:
 
     def _find_reductions(self, body: list[ast.stmt]) -> list[Reduction]:
         variables = {name for name, _ in self.loops}
-        carried = (upward_exposed(body) & assigned_names_of(body)) - variables
+        carried = (upward_exposed(body) & assigned_names(body)) - variables
         found = []
         for name in sorted(carried):
             op = None
@@ -156,10 +158,9 @@ class ParallelRegion:
     def _check(self, body: list[ast.stmt]) -> None:
         refused = {
             ast.Return: ("return cannot leave a prange loop", "assign the result to an array"),
-            ast.Try: ("an iteration of a prange loop cannot handle exceptions", ""),
-            ast.Raise: ("an iteration of a prange loop cannot raise an exception", ""),
-            ast.With: ("with is not available in a prange loop", ""),
-            ast.Yield: ("yield is not available in a compiled function", ""),
+            ast.Try: ("an iteration of a prange loop cannot handle exceptions", "test with if"),
+            ast.Raise: ("a prange loop cannot raise", "count in the loop, raise after the loop"),
+            ast.With: ("a prange loop cannot use with", "write with around the call"),
         }
         for statement in body:
             for node in ast.walk(statement):
@@ -196,7 +197,7 @@ class ParallelRegion:
     def __call__(self, *values: Any) -> Any:
         """Run the loop."""
         count = 3 * len(self.loops)
-        bounds = [range(*map(int, values[at : at + 3])) for at in range(0, count, 3)]
+        bounds = [range(*map(index, values[at : at + 3])) for at in range(0, count, 3)]
         given = dict(zip(self.captured, values[count:], strict=True))
         if not all(map(len, bounds)):
             return tuple(given[each.name] for each in self.reductions)
@@ -208,7 +209,7 @@ class ParallelRegion:
         if not arrays:
             raise KernelArgumentError(
                 f"{self.source.function.__name__}, line {self.line}: a prange loop requires "
-                "at least one array, whose queue decides where it runs"
+                "at least one array, whose queue decides where it runs; write range instead"
             )
         common_placement(self.source.function.__name__, arrays)
         types = {name: type_of(value) for name, value in given.items()}
@@ -219,7 +220,7 @@ class ParallelRegion:
                 return self._launch(bounds, given, types, queue)
             except KernelCompileError as error:
                 if not device_facts.is_cpu(queue) or launcher.get() is not call_kernel:
-                    raise
+                    raise self._about_loop(error) from None
                 native = self._native(types, {}, error)
         return self._run(native, bounds, given, types, queue)
 
@@ -255,7 +256,7 @@ class ParallelRegion:
             kernel._compile(item, tuple(keys), queue)
         except KernelCompileError as error:
             if not device_facts.is_cpu(queue):
-                raise
+                raise self._about_loop(error) from None
             self._native(given, orders, error)
 
     # -- kernels --------------------------------------------------------------------------------
@@ -377,13 +378,9 @@ class ParallelRegion:
             for each in self.reductions:
                 if each.op not in ("min", "max"):
                     dtype = types[each.name].dtype
-                    value = (
-                        repr(dtype.type(_IDENTITIES[each.op]).item())
-                        if dtype.kind != "u"
-                        else (repr(int(np.array(_IDENTITIES[each.op]).astype(dtype))))
-                    )
+                    value = np.array(_IDENTITIES[each.op]).astype(dtype).item()
                     name = "bool_" if dtype.kind == "b" else dtype.name
-                    head += ast.parse(f"{each.name} = __numpy__.{name}({value})").body
+                    head += ast.parse(f"{each.name} = __numpy__.{name}({value!r})").body
             stores = [f"__partial_{name}[__item.get_id(0)] = {name}" for name in reduced]
             body = [loop, *ast.parse("\n".join(stores)).body]
         else:
@@ -420,13 +417,22 @@ class ParallelRegion:
             if None not in kinds:
                 native.compile_types((*numbers, *kinds))
         except KernelCompileError as refused:
-            raise self.source.error(
-                self.node, "this prange loop compiles neither as a kernel nor as native code",
-                f"as a kernel: {error}\nas native code: {refused}",
-            ) from refused  # fmt: skip
+            # The compiler of kernels explains more, where both stop at the same line.
+            if _place_in(error) == _place_in(refused):
+                raise self._about_loop(error, refused.details) from None
+            raise
         self._natives[tuple(types.values())] = native
         self.ran_as = "native"
         return native
+
+    def _about_loop(self, error: KernelCompileError, native: str = "") -> KernelCompileError:
+        """Return an error of the generated kernel as one of the user's function."""
+        name = self.source.function.__name__
+        text = str(error).replace(
+            f"kernel {name}_line_{self.line} does", f"{name}: prange loop does"
+        )
+        details = f"{error.details}\n\nAs native code:\n{native}" if native else error.details
+        return KernelCompileError(text, details=details)
 
     def _host_arguments(self, bounds: list[range], given: dict[str, Any]) -> Any:
         pairs = []
@@ -514,9 +520,9 @@ def kernel_of(
     return KernelFunction(function, {})
 
 
-def assigned_names_of(body: Sequence[ast.stmt]) -> set[str]:
-    """Return the names that statements assign."""
-    return assigned_names(list(body))
+def _place_in(error: KernelCompileError) -> list[str]:
+    """Return the first file and line in the text of an error."""
+    return re.findall(r"^  (\S.*:\d+)$", str(error), re.MULTILINE)[:1]
 
 
 def _is_array(kind: Any) -> bool:
@@ -645,9 +651,5 @@ def _combined(reduction: Reduction, before: Any, partial: Any, kind: Value) -> A
         return ufunc(before, total).item() if kind.is_weak else ufunc(before, total)
     if reduction.op in ("min", "max"):
         return total  # every work-item started with the value from before the loop
-    result = (
-        ufunc(before, total)
-        if not isinstance(before, int | float | complex)
-        else (before + total if ufunc is np.add else before * total)
-    )
+    result = before + total if ufunc is np.add else before * total
     return result if result.dtype == kind.dtype else result.astype(kind.dtype)

@@ -142,6 +142,8 @@ def source_of(function: FunctionType) -> Source:
             parameter.annotation = None
     source = Source(function, definition, function.__code__.co_filename, lines, first)
     used = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+    # A variable of the function hides a global of the same name, whose value is none of its.
+    used -= {*function.__code__.co_varnames, *function.__code__.co_cellvars}
     source.names = {name: value for name, value in _names_of(function) if name in used}
     return source
 
@@ -167,10 +169,16 @@ def assigned_names(node: ast.AST | list[ast.stmt]) -> set[str]:
 
 
 def _names_in(node: ast.AST | list[ast.stmt]) -> Iterator[ast.Name]:
-    for one in node if isinstance(node, list) else [node]:
-        for inner in ast.walk(one):
-            if isinstance(inner, ast.Name):
-                yield inner
+    """The names in code, except those that comprehensions and lambdas bind for themselves."""
+    own: set[str] = set()
+    if isinstance(node, ast.Name):
+        yield node
+    elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        own = {name for each in node.generators for name in assigned_names(each.target)}
+    elif isinstance(node, ast.Lambda):
+        own = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+    for inner in node if isinstance(node, list) else ast.iter_child_nodes(node):
+        yield from (name for name in _names_in(inner) if name.id not in own)
 
 
 def upward_exposed(statements: list[ast.stmt]) -> set[str]:

@@ -983,19 +983,23 @@ def test_functions_over_lines_of_large_arrays_are_native(size: int) -> None:
     x = dp.asarray(host)
     np.testing.assert_allclose(smooth(x, 0.3).asnumpy(), smooth.py_func(host, 0.3), rtol=1e-12)
     assert "whole function: native region" in str(dp.explain(smooth, x, 0.3))
-    long_lines = dp.zeros((1 << 17, 2))
+    long_lines = dp.zeros((1 << 18, 2))
     assert "driver" in str(dp.explain(smooth, long_lines, 0.3))
 
 
 _PROCESS = """
-import sys, numba, dparray as dp
+import os, sys, numba, dparray as dp
 from numba.core import compiler
 def fail(*args, **options): raise SystemExit("it compiles")
 if sys.argv[1] == "second": compiler.compile_extra = fail
+total = os.getpid()
 @dp.jit
 def walk(x):
+    total = 0.0  # not the global, which differs from process to process
     for i in range(1, x.shape[0]):
         x[i] += x[i - 1]
+        total += x[i]
+    return total
 x = dp.ones(4)
 walk(x)
 print(x.tolist())

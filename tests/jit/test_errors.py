@@ -1,0 +1,238 @@
+"""Errors of compiled functions: the line, and the fix, before anything has run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import config
+from dparray.exceptions import KernelArgumentError, KernelCompileError, ShapeError
+
+SETTINGS = {"scale": 2.0}
+CHOICE = SimpleNamespace(scale=2.0)
+
+
+def misspelled(x: Any) -> None:
+    scale = 2.0
+    for i in range(x.shape[0]):
+        x[i] = sclae * scale  # type: ignore[name-defined]  # noqa: F821
+
+
+def misspelled_in_prange(x: Any) -> None:
+    scale = 2.0
+    for i in dp.prange(x.shape[0]):
+        x[i] = sclae * scale  # type: ignore[name-defined]  # noqa: F821
+
+
+def misspelled_in_array_code(x: Any) -> Any:
+    x += 1
+    return x * undefined  # type: ignore[name-defined]  # noqa: F821
+
+
+def unknown_function(x: Any) -> None:
+    for i in range(x.shape[0]):
+        x[i] = np.sine(x[i])  # type: ignore[attr-defined]
+
+
+def unknown_array_function(x: Any) -> Any:
+    return dp.sine(x)  # type: ignore[attr-defined]
+
+
+def unknown_math(x: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        x[i] = math.squareroot(x[i])  # type: ignore[attr-defined]
+
+
+def reads_dictionary(x: Any) -> None:
+    for i in range(x.shape[0]):
+        x[i] = SETTINGS["scale"]
+
+
+def reads_object(x: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        x[i] = CHOICE.scale
+
+
+def formats(x: Any) -> str:
+    text = ""
+    for i in range(x.shape[0]):
+        text = f"{x[i]:.3f}"
+    return text
+
+
+def float_index(x: Any) -> None:
+    for i in range(x.shape[0]):
+        x[i / 2] = 1
+
+
+def float_index_in_prange(x: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        x[i / 2] = 1
+
+
+def float_range(x: Any) -> None:
+    for i in range(x.shape[0] / 2):
+        x[i] = 1
+
+
+def float_prange(x: Any) -> None:
+    for i in dp.prange(x.shape[0] / 2):  # type: ignore[arg-type]
+        x[i] = 1
+
+
+def two_indices(x: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        x[i, 0] = 1
+
+
+def raises(x: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        if x[i] < 0:
+            raise ValueError("negative")
+
+
+def handles(x: Any) -> None:
+    for i in range(x.shape[0]):
+        try:
+            x[i] = 1 / x[i]
+        except ZeroDivisionError:
+            x[i] = 0
+
+
+def opens(x: Any) -> None:
+    with open("numbers") as file:
+        for i in range(x.shape[0]):
+            x[i] = float(file)  # type: ignore[arg-type]
+
+
+def imports(x: Any) -> None:
+    import random
+
+    for i in range(x.shape[0]):
+        x[i] = random.random()
+
+
+def generates(x: Any) -> Any:
+    for i in range(x.shape[0]):
+        yield x[i]
+
+
+def two_types(x: Any) -> Any:
+    found: Any = 0
+    for i in range(x.shape[0]):
+        found = "large" if x[i] > 1 else found
+    return found
+
+
+CASES: list[tuple[Callable[..., Any], str, str, str]] = [
+    (misspelled, "sclae", "'sclae' is not defined; did you mean 'scale'", "assign sclae before"),
+    (misspelled_in_prange, "sclae", "did you mean 'scale'", "assign sclae before"),
+    (misspelled_in_array_code, "x * undefined", "'undefined' is not defined", "assign undefined"),
+    (unknown_function, "np.sine", "did you mean 'sin'", "dir(np)"),
+    (unknown_array_function, "dp.sine", "did you mean 'sin'", "dir(dp)"),
+    (unknown_math, "math.squareroot", "no attribute 'squareroot'", "dir(math)"),
+    (reads_dictionary, 'SETTINGS["scale"]', "dict", "pass the value as an argument"),
+    (reads_object, "CHOICE.scale", "'CHOICE' cannot be used in a kernel", "a name of its own"),
+    (formats, 'f"{x[i]:.3f}"', "f-strings", "outside of the compiled function"),
+    (float_index, "x[i / 2]", "index type float64", "// instead of /"),
+    (float_index_in_prange, "x[i / 2]", "this one is float64", "int(...)"),
+    (float_range, "range(x.shape[0] / 2)", "range takes integers", "// instead of /"),
+    (float_prange, "prange(x.shape[0] / 2)", "prange takes integers", "// instead of /"),
+    (two_indices, "x[i, 0]", "1 indices at most", "one for each dimension"),
+    (raises, "raise ValueError", "cannot raise", "count in the loop"),
+    (handles, "except ZeroDivisionError", "limited to", "except Exception:"),
+    (opens, "with open", "not supported", "around the call"),
+    (imports, "import random", "IMPORT_NAME", "top of the file"),
+    (generates, "yield", "a generator is not compiled", "write the values into an array"),
+    (two_types, "found", "Cannot unify", "another name"),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].__name__)
+def test_an_error_has_the_line_and_the_fix(case: tuple[Callable[..., Any], str, str, str]) -> None:
+    function, shown, problem, fix = case
+    x = dp.ones(4)
+    with pytest.raises(KernelCompileError) as caught:
+        dp.jit(function)(x)
+    text = str(caught.value)
+    line = function.__code__.co_firstlineno
+    assert text.startswith(f"{function.__name__}: ")
+    assert f"{__file__}:" in text
+    assert any(f"{__file__}:{at}\n" in text for at in range(line, line + 7))
+    assert problem in text
+    assert fix in text
+    quoted = text.partition(f"{__file__}:")[2].splitlines()
+    assert shown in quoted[1]
+    assert set(quoted[2]) <= {" ", "^"}
+    assert x.tolist() == [1.0] * 4  # nothing has run
+
+
+def test_a_name_defined_after_a_failed_call_is_found() -> None:
+    function = dp.jit(misspelled_in_array_code)
+    with pytest.raises(KernelCompileError):
+        function(dp.ones(4))
+    globals()["undefined"] = 3.0
+    try:
+        assert function(dp.ones(2)).tolist() == [6.0, 6.0]
+    finally:
+        del globals()["undefined"]
+
+
+def test_a_float_from_a_variable_is_no_count_of_iterations() -> None:
+    @dp.jit
+    def half(x: Any, n: Any) -> None:
+        m = n[0]
+        for i in dp.prange(m):
+            x[i] = 1
+
+    with pytest.raises(TypeError):
+        half(dp.zeros(4), dp.asarray([2.5, 1.0]))
+    x = dp.zeros(4)
+    half(x, dp.asarray([2, 1]))
+    assert x.tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_comprehensions_and_lambdas_have_names_of_their_own() -> None:
+    @dp.jit
+    def powers(x: Any, k: int) -> None:
+        for i in dp.prange(x.shape[0]):
+            x[i] = sum([j * k for j in range(i + 1)])
+
+    x = dp.zeros(4)
+    powers(x, 2)
+    assert x.tolist() == [0.0, 2.0, 6.0, 12.0]
+
+
+def test_a_list_names_its_conversions() -> None:
+    with pytest.raises(KernelArgumentError, match=r"dp\.asarray\(x\) or tuple\(x\)"):
+        dp.jit(misspelled)([1.0, 2.0])
+
+
+def add_shapes(x: Any, y: Any) -> Any:
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i]
+    return x + y + total  # the line
+
+
+def set_slice(x: Any, y: Any) -> None:
+    for i in range(2):
+        x[i] = i
+    x[1:] = y  # the line
+
+
+@pytest.mark.parametrize("function", [add_shapes, set_slice])
+def test_shapes_that_differ_are_an_error_of_shapes(function: Callable[..., Any]) -> None:
+    compiled = dp.jit(function)
+    with pytest.raises(ShapeError, match=rf"{function.__name__}: .*DPARRAY_DEBUG") as caught:
+        compiled(dp.ones(4), dp.ones(5))
+    assert "site-packages" not in str(caught.value)
+    with config.override(debug=True), pytest.raises(ValueError, match="broadcast") as caught:
+        compiled(dp.ones(4), dp.ones(5))
+    assert "# the line" in str(caught.traceback[-1].statement)
