@@ -174,11 +174,16 @@ def _positions(function: str, x: ndarray, indices: Any, extent: int) -> np.ndarr
     return found
 
 
-def _is_plain_position(obj: Any) -> bool:
+def _is_plain_position(x: Any, obj: Any, axis: Any) -> bool:
     """Return whether NumPy interprets indices the same way: an integer, or a list of integers."""
     return type(obj) is int or (type(obj) is list and all(type(one) is int for one in obj))
 
 
+def _is_plain_insertion(x: Any, obj: Any, values: Any, axis: Any) -> bool:
+    return type(values) in (ndarray, int, float) and _is_plain_position(x, obj, axis)
+
+
+@public(small=np.delete, takes=("obj", "axis"), when=_is_plain_position)
 def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
     """Return a copy without some slices along an axis.
 
@@ -197,10 +202,6 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
         >>> dp.delete(dp.asarray([1, 2, 3]), 1).asnumpy()
         array([1, 3])
     """
-    small = compute_small(np.delete, x, obj, axis) if _is_plain_position(obj) else None
-    if small is not None:
-        return small
-    x = check_array("delete", "x", x)
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("delete", axis, x.ndim)
@@ -212,6 +213,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
     return x[_layout.at_axis(axis, from_host(kept, *placement))]
 
 
+@public(small=np.insert, takes=("obj", "values", "axis"), when=_is_plain_insertion)
 def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     """Return a copy with slices inserted at indices along an axis.
 
@@ -231,11 +233,6 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
         >>> dp.insert(dp.asarray([1, 3]), 1, 2).asnumpy()
         array([1, 2, 3])
     """
-    if _is_plain_position(obj) and type(values) in (ndarray, int, float):
-        small = compute_small(np.insert, x, obj, values, axis)
-        if small is not None:
-            return small
-    x = check_array("insert", "x", x)
     named = [("x", x)]
     for name, value in (("obj", obj), ("values", values)):
         if isinstance(value, ndarray):
@@ -331,6 +328,7 @@ def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None
     return x[tuple(index)]
 
 
+@public(small=np.concatenate, takes=("axis",), joins=True)
 def concat(
     arrays: Sequence[Any],
     /,
@@ -364,10 +362,6 @@ def concat(
         >>> dp.concat([dp.asarray([1, 2]), dp.asarray([3])]).asnumpy()
         array([1, 2, 3])
     """
-    if out is None and dtype is None and casting is DEFAULT_CASTING:
-        small = compute_small(np.concatenate, arrays, axis, joins=True)
-        if small is not None:
-            return small
     return _joined("concat", arrays, axis, out, dtype, casting)
 
 
@@ -440,6 +434,7 @@ def _joined(
     return result
 
 
+@public(small=np.stack, takes=("axis",), joins=True)
 def stack(
     arrays: Sequence[Any],
     /,
@@ -469,10 +464,6 @@ def stack(
         array([[0., 1.],
                [0., 1.]])
     """
-    if out is None and dtype is None and casting is DEFAULT_CASTING:
-        small = compute_small(np.stack, arrays, axis, joins=True)
-        if small is not None:
-            return small
     named = named_arrays("stack", arrays)
     if not named:
         raise ShapeError("stack: at least one array is required")
@@ -483,6 +474,7 @@ def stack(
     return _joined("stack", [expand_dims(x, at) for _, x in named], at, out, dtype, casting)
 
 
+@public(small=np.vstack, joins=True)
 def vstack(
     arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
 ) -> ndarray:
@@ -493,14 +485,11 @@ def vstack(
         >>> dp.vstack([dp.zeros(2), dp.ones(2)]).shape
         (2, 2)
     """
-    if dtype is None and casting is DEFAULT_CASTING:
-        small = compute_small(np.vstack, arrays, joins=True)
-        if small is not None:
-            return small
     parts = [two_dimensions(x) for _, x in named_arrays("vstack", arrays)]
     return _joined("vstack", parts, 0, None, dtype, casting)
 
 
+@public(small=np.hstack, joins=True)
 def hstack(
     arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
 ) -> ndarray:
@@ -513,15 +502,12 @@ def hstack(
         >>> dp.hstack([dp.zeros(2), dp.ones(1)]).asnumpy()
         array([0., 0., 1.])
     """
-    if dtype is None and casting is DEFAULT_CASTING:
-        small = compute_small(np.hstack, arrays, joins=True)
-        if small is not None:
-            return small
     parts = [reshape(x, (1,)) if x.ndim == 0 else x for _, x in named_arrays("hstack", arrays)]
     axis = 0 if parts and parts[0].ndim == 1 else 1
     return _joined("hstack", parts, axis, None, dtype, casting)
 
 
+@public(small=np.dstack, joins=True)
 def dstack(arrays: Sequence[Any], /) -> ndarray:
     """Stack arrays along the third axis. For errors see :func:`concat`.
 
@@ -530,12 +516,10 @@ def dstack(arrays: Sequence[Any], /) -> ndarray:
         >>> dp.dstack([dp.zeros((2, 3)), dp.ones((2, 3))]).shape
         (2, 3, 2)
     """
-    small = compute_small(np.dstack, arrays, joins=True)
-    if small is not None:
-        return small
     return _joined("dstack", [three_dimensions(x) for _, x in named_arrays("dstack", arrays)], 2)
 
 
+@public(small=np.column_stack, joins=True)
 def column_stack(arrays: Sequence[Any], /) -> ndarray:
     """Stack vectors as the columns of a matrix. For errors see :func:`concat`.
 
@@ -544,9 +528,6 @@ def column_stack(arrays: Sequence[Any], /) -> ndarray:
         >>> dp.column_stack([dp.zeros(3), dp.ones(3)]).shape
         (3, 2)
     """
-    small = compute_small(np.column_stack, arrays, joins=True)
-    if small is not None:
-        return small
     parts = [
         reshape(x, (x.size, 1)) if x.ndim < 2 else x
         for _, x in named_arrays("column_stack", arrays)
@@ -577,7 +558,6 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
     if small is not None:
         return small
     x, values = check_arrays("append", ("x", x), ("values", values))
-    common_placement("append", (("x", x), ("values", values)))
     return _joined("append", [x, values], axis)
 
 

@@ -77,12 +77,6 @@ CALLING_THREAD_PRODUCTS = 1 << 21
 MIN_ROWS_OF_PART = 16
 
 
-def _pair(function: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
-    x1, x2 = check_arrays(function, ("x1", x1), ("x2", x2))
-    common_placement(function, (("x1", x1), ("x2", x2)))
-    return x1, x2
-
-
 def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None) -> ndarray:
     """Compute the matrix product by NumPy's rules, after checking that operands share a queue."""
     shape = _shape_of(x1, x2, function)
@@ -231,7 +225,7 @@ def matmul(
     taken = dispatch_override("matmul", (x1, x2), out=out)
     if taken is not NotImplemented:
         return taken
-    x1, x2 = _pair("matmul", x1, x2)
+    x1, x2 = check_arrays("matmul", ("x1", x1), ("x2", x2))
     return _product(x1, x2, "matmul", out)
 
 
@@ -380,7 +374,7 @@ def _vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
         small = compute_small(np.vdot, x1, x2) if axis in (0, -1) else None
         if small is not None and small.dtype.kind != "b":
             return small
-    x1, x2 = _pair("vecdot", x1, x2)
+    x1, x2 = check_arrays("vecdot", ("x1", x1), ("x2", x2))
     first = moveaxis(x1, _layout.normalize_axis("vecdot", axis, x1.ndim), -1)
     second = moveaxis(x2, _layout.normalize_axis("vecdot", axis, x2.ndim), -1)
     if first.shape[-1] != second.shape[-1]:
@@ -416,7 +410,7 @@ def dot(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         small = _small_product(x1, x2)
         if small is not None:
             return small
-    x1, x2 = _pair("dot", x1, x2)
+    x1, x2 = check_arrays("dot", ("x1", x1), ("x2", x2))
     check_out("dot", (("x1", x1), ("x2", x2)), out)
     if x1.ndim == 0 or x2.ndim == 0:
         return apply(OPS["multiply"], x1, x2, out=out)
@@ -434,6 +428,12 @@ def _has_few_products(x1: Any, x2: Any) -> bool:
     return type(x1) is type(x2) is ndarray and x1.size * x2.size <= limits.host_elements
 
 
+def _has_few_known_products(x1: Any, x2: Any, axes: Any) -> bool:
+    is_known = type(axes) in (tuple, list) or (type(axes) is int and axes >= 0)
+    return is_known and _has_few_products(x1, x2)
+
+
+@public(operands=("x1", "x2"), small=np.tensordot, takes=("axes",), when=_has_few_known_products)
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
     """Return the sum of products over pairs of axes.
 
@@ -453,12 +453,6 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
         >>> dp.tensordot(dp.ones((2, 3)), dp.ones((3, 4)), axes=1).shape
         (2, 4)
     """
-    if _has_few_products(x1, x2):
-        is_known = type(axes) in (tuple, list) or (type(axes) is int and axes >= 0)
-        small = compute_small(np.tensordot, x1, x2, axes) if is_known else None
-        if small is not None:
-            return small
-    x1, x2 = _pair("tensordot", x1, x2)
     if isinstance(axes, int | np.integer):
         axes = int(axes)
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
@@ -484,6 +478,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
     return reshape(_product(rows, columns, "tensordot"), shape1 + shape2)
 
 
+@public(operands=("x1", "x2"), small=np.outer, when=_has_few_products)
 def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
     """Return the outer product: a matrix of all products of two elements.
 
@@ -496,15 +491,10 @@ def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         array([[3, 4],
                [6, 8]])
     """
-    if out is None and _has_few_products(x1, x2):
-        small = compute_small(np.outer, x1, x2)
-        if small is not None:
-            return small
-    x1, x2 = _pair("outer", x1, x2)
-    check_out("outer", (("x1", x1), ("x2", x2)), out)
     return apply(OPS["multiply"], expand_dims(ravel(x1), 1), expand_dims(ravel(x2), 0), out=out)
 
 
+@public(operands=("x1", "x2"), small=np.inner, when=_has_few_products)
 def inner(x1: Any, x2: Any, /) -> ndarray:
     """Return the sum of products over the last axes of both arrays, without conjugation.
 
@@ -517,15 +507,12 @@ def inner(x1: Any, x2: Any, /) -> ndarray:
         >>> int(dp.inner(dp.asarray([1, 2]), dp.asarray([3, 4])))
         11
     """
-    small = compute_small(np.inner, x1, x2) if _has_few_products(x1, x2) else None
-    if small is not None:
-        return small
-    x1, x2 = _pair("inner", x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
         return apply(OPS["multiply"], x1, x2)
     return tensordot(x1, x2, axes=((-1,), (-1,)))
 
 
+@public(operands=("x1", "x2"), small=np.vdot, when=lambda x1, x2: type(x2) is ndarray)
 def vdot(x1: Any, x2: Any, /) -> ndarray:
     """Return the dot product of two flattened arrays, the first one conjugated.
 
@@ -538,13 +525,10 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
         >>> complex(dp.vdot(dp.asarray([1j]), dp.asarray([1j])))
         (1+0j)
     """
-    small = compute_small(np.vdot, x1, x2) if type(x2) is ndarray else None
-    if small is not None:
-        return small
-    x1, x2 = _pair("vdot", x1, x2)
     return _product(conjugate(ravel(x1)), ravel(x2), "vdot")
 
 
+@public(operands=("x1", "x2"))
 def kron(x1: Any, x2: Any, /) -> ndarray:
     """Return the Kronecker product: the blocks are the elements of ``x1`` times ``x2``.
 
@@ -556,7 +540,6 @@ def kron(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.kron(dp.asarray([1, 10]), dp.asarray([1, 2])).asnumpy()
         array([ 1,  2, 10, 20])
     """
-    x1, x2 = _pair("kron", x1, x2)
     ndim = max(x1.ndim, x2.ndim)
     shape1 = (1,) * (ndim - x1.ndim) + x1.shape
     shape2 = (1,) * (ndim - x2.ndim) + x2.shape
@@ -624,7 +607,7 @@ def cross(
         small = compute_small(np.cross, x1, x2) if x1.shape[-1:] == (3,) else None
         if small is not None:
             return small
-    x1, x2 = _pair("cross", x1, x2)
+    x1, x2 = check_arrays("cross", ("x1", x1), ("x2", x2))
     if axis is not None:
         axisa = axisb = axisc = axis
     first = moveaxis(x1, _layout.normalize_axis("cross", axisa, x1.ndim), -1)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from dparray._array.host_fastpath import compute_small
@@ -27,14 +27,14 @@ from dparray._array.operands import check_array, check_arrays, check_out, dispat
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_SINGLETONS = (None, True, False)
-
 
 def public(
     *,
     operands: Sequence[str] = (),
     small: Callable[..., Any] | None = None,
     takes: Sequence[str] = (),
+    when: Callable[..., bool] | None = None,
+    joins: bool = False,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function public: add the fast path, the override, and checks of its arguments.
 
@@ -42,6 +42,9 @@ def public(
         operands: the names of the array parameters; the first parameter by default.
         small: the NumPy function for small arrays; without it there is no fast path.
         takes: the names of the parameters that are passed to ``small`` after the operands.
+        when: returns whether ``small`` may have these arguments; called with them.
+        joins: whether the first parameter is a sequence of arrays, which the function itself
+            checks.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -57,8 +60,10 @@ def public(
             "ndarray": ndarray,
             "small": small,
             "dispatch_override": dispatch_override,
+            "when": when,
+            **{f"default_{name}": p.default for name, p in parameters.items()},
         }
-        source = _source(function.__name__, parameters, arrays, small is not None, tuple(takes))
+        source = _source(function.__name__, parameters, arrays, names, tuple(takes), joins)
         code = getattr(function, "__code__")  # noqa: B009
         # Tracebacks then show the function's own file, where users and tools look.
         exec(compile("\n" * (code.co_firstlineno - 1) + source, code.co_filename, "exec"), names)
@@ -74,23 +79,34 @@ def _source(
     name: str,
     parameters: Any,
     arrays: Sequence[str],
-    has_small: bool,
+    names: Mapping[str, Any],
     takes: Sequence[str],
+    joins: bool,
 ) -> str:
     """Return the source code of a public function."""
     lines = [f"def {name}({_declared(parameters)}):"]
-    if has_small:
-        rest = [p for p in parameters.values() if p.name not in (*arrays, *takes)]
-        assert all(any(p.default is one for one in _SINGLETONS) for p in rest), name
-        call = f"compute_small(small, {', '.join((*arrays, *takes))})"
-        tests = " and ".join(f"{p.name} is {p.default}" for p in rest)
-        lines.append(f"    found = {call}" + (f" if {tests} else None" if tests else ""))
+    if names["small"] is not None:
+        given = ", ".join((*arrays, *takes))
+        tests = [f"{p} is default_{p}" for p in parameters if p not in (*arrays, *takes)]
+        tests += [f"when({given})"] * (names["when"] is not None)
+        call = f"compute_small(small, {given}{', joins=True' * joins})"
+        lines.append(f"    found = {call}" + f" if {' and '.join(tests)} else None" * bool(tests))
         lines.append("    if found is not None: return found")
+    if not joins:
+        lines += _checks(name, parameters, arrays)
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    passed = [f"{p.name}={p.name}" if p.kind is by_name else p.name for p in parameters.values()]
+    lines.append(f"    return general({', '.join(passed)})")
+    return "\n".join(lines)
+
+
+def _checks(name: str, parameters: Any, arrays: Sequence[str]) -> list[str]:
+    """Return the lines that hand over to another class, convert operands, and check ``out``."""
     options = "".join(f", {p}={p}" for p in parameters if p not in arrays)
     foreign = " or ".join(f"type({each}) is not ndarray" for each in arrays)
     operands = "".join(f"{each}, " for each in arrays)
     others = " or ".join(f"hasattr({each}, '__dparray_function__')" for each in arrays)
-    lines.append(f"    if {foreign}:")
+    lines = [f"    if {foreign}:"]
     lines.append(f"        if {others}:")
     lines.append(f"            return dispatch_override({name!r}, ({operands}){options})")
     if len(arrays) == 1:
@@ -101,10 +117,7 @@ def _source(
     if "out" in parameters:
         pairs = "".join(f"({each!r}, {each}), " for each in arrays)
         lines.append(f"    if out is not None: check_out({name!r}, ({pairs}), out)")
-    by_name = inspect.Parameter.KEYWORD_ONLY
-    passed = [f"{p.name}={p.name}" if p.kind is by_name else p.name for p in parameters.values()]
-    lines.append(f"    return general({', '.join(passed)})")
-    return "\n".join(lines)
+    return lines
 
 
 def _declared(parameters: Any) -> str:

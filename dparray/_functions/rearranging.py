@@ -15,7 +15,7 @@ from dparray._array.apply import copy_of
 from dparray._array.assignment import assign
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, has_memory, materialize, ndarray
-from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
+from dparray._array.operands import foreign_operand, is_taken_from_host
 from dparray._evaluate import limits
 from dparray._functions.manipulation import broadcast_to, reshape, swapaxes
 from dparray._functions.public import public
@@ -102,6 +102,11 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
     )
 
 
+def _is_plain_roll(x: Any, shift: Any, axis: Any) -> bool:
+    return type(shift) is int and (axis is None or type(axis) is int)
+
+
+@public(small=np.roll, takes=("shift", "axis"), when=_is_plain_roll)
 def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> ndarray:
     """Roll elements along axes: those that leave one end enter at the other, in a new array.
 
@@ -120,11 +125,6 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
         >>> dp.roll(dp.arange(5), 2).asnumpy()
         array([3, 4, 0, 1, 2])
     """
-    is_plain = type(shift) is int and (axis is None or type(axis) is int)
-    small = compute_small(np.roll, x, shift, axis) if is_plain else None
-    if small is not None:
-        return small
-    x = check_array("roll", "x", x)
     shift, axis = _on_host(x, "shift", shift), _on_host(x, "axis", axis)
     if axis is None:
         flat = reshape(x, (x.size,))

@@ -9,7 +9,6 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.allocation import empty_on
 from dparray._array.dispatch import compute
-from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array
 from dparray._functions.creation import full
@@ -28,6 +27,11 @@ __all__ = [
 ]
 
 
+def _is_plain_search(x1: Any, x2: Any, side: Any) -> bool:
+    return type(x2) in (ndarray, int, float)
+
+
+@public(small=np.searchsorted, takes=("x2", "side"), when=_is_plain_search)
 def searchsorted(
     x1: ndarray, x2: Any, /, side: str = "left", sorter: ndarray | None = None
 ) -> ndarray:
@@ -51,11 +55,6 @@ def searchsorted(
         >>> dp.searchsorted(dp.asarray([1, 3, 5]), dp.asarray([3, 6])).asnumpy()
         array([1, 3])
     """
-    if sorter is None and type(x2) in (ndarray, int, float):
-        small = compute_small(np.searchsorted, x1, x2, side)
-        if small is not None:
-            return small
-    x1 = check_array("searchsorted", "x1", x1)
     if x1.ndim != 1:
         raise ShapeError(f"searchsorted: x1 must be a sorted vector; it has {x1.ndim} dimensions")
     if side not in ("left", "right"):
