@@ -17,7 +17,7 @@ Options:
         depends on them. A dict of dicts changes the parameters that it names: ``dp.config.tuning =
         {"gpu": {"elements": 4, "local_size": 256}}``.
     cost_model (``DPARRAY_COST_MODEL``, as JSON): terms, in seconds, of the model that chooses
-        cost_model (``DPARRAY_COST_MODEL``, as JSON): terms, in seconds, of the model that chooses
+        between NumPy and a kernel: ``launch``, ``addition``, ``compile``.
     background_compile (``DPARRAY_BACKGROUND_COMPILE``): a background thread compiles the kernel
         of an expression, or reads it from disk, while the calling thread computes with NumPy or
         dpnp; off, or for long computations, the program waits for the kernel.
@@ -103,10 +103,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 _EXAMPLES = {"tuning": '{"cpu": {"elements": 2}}', "cost_model": '{"launch": 5e-5}'}
 #: The terms of the cost model, explained in :mod:`dparray._evaluate.cost_model`.
-COSTS = (
-    *("launch", "wake", "node", "operation", "host_byte", "device_byte"),
-    *("compile", "cores"),
-)
+COSTS = ("launch", "addition", "compile")
 #: The allowed words of an option, by its name.
 WORDS = {
     "host_operands": ("error", "copy", "warn"),

@@ -76,7 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("DPARRAY_NOTICES", "0")  # for `pytest -s` at a terminal
     # Launches are modeled as free, so that arrays of 10,000 elements count as large and tests stay
     # quick.
-    os.environ.setdefault("DPARRAY_COST_MODEL", '{"launch": 1e-9, "wake": 1e-9}')
+    os.environ.setdefault("DPARRAY_COST_MODEL", '{"launch": 1e-9}')
     os.environ.setdefault("DPARRAY_BACKGROUND_COMPILE", "0")  # the tests count kernels
     if "second-platform" in _QUEUES:
         copies = tempfile.TemporaryDirectory(prefix="dparray-test-drivers-")

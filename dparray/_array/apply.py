@@ -364,7 +364,7 @@ def lazy_fold(reduction: Reduction, x: ndarray) -> ndarray | None:
     """
     if make_lazy_fold is None or _hooks.subscribers or not x._size:
         return None
-    if x._block is not None and x._size * x._dtype.itemsize <= 8 * limits.folded_elements:
+    if x._block is not None and x._size <= limits.folded_elements:
         return None
     key = (reduction.name, len(x._shape))
     op = _WHOLE.get(key)

@@ -37,7 +37,7 @@ def fold_whole(name: str, x: ndarray, keepdims: bool) -> ndarray | None:
     """
     if (
         x._block is None
-        or x.nbytes > 8 * limits.folded_elements
+        or x.size > limits.folded_elements
         or x.dtype.kind not in host.QUICK_FOLDS.get(name, "")
         or x.dtype.char == "e"  # which NumPy converts one by one
         or not is_ready(x)

@@ -56,17 +56,15 @@ def set_host_elements(count: int) -> None:
     """Set the largest size that is computed immediately."""
     global host_elements, folded_elements
     host_elements = count
-    folded = cost_model.elements_folded_at_once(cost_model.terms())
-    folded_elements = max(count, folded) if count else 0
+    folded_elements = max(count, cost_model.elements_folded_at_once()) if count else 0
     costs = {1, *(op.cost for op in OPS.values())}
-    least = min(count, cost_model.MIN_AT_ONCE)
-    at_once.update({each: max(least, int(count * cost_model.share_of(each))) for each in costs})
+    at_once.update({each: min(count, cost_model.elements_at_once(each)) for each in costs})
 
 
 def follow_model() -> None:
     """Set the limits from the cost model, unless a backend is forced."""
     if not _forced:
-        set_host_elements(cost_model.elements_at_once(cost_model.terms()))
+        set_host_elements(cost_model.elements_at_once())
         _hooks.option_was_set("executor")
 
 

@@ -321,7 +321,7 @@ class _Scheduler:
         functions = elementwise.functions_of(order)
         launch = self._launch(program, order, outputs, (), functions, prod(shape), is_alone)
         if not launch.must_compile:
-            launch.gain = self._gain(order, outputs, otherwise)
+            launch.gain = self._gain(order, otherwise)
         self.steps.append(
             FusedStep(
                 **self._described(order, outputs, new, stored_because, siblings),
@@ -412,7 +412,7 @@ class _Scheduler:
         described = self._described(group.order, outputs, new, stored_because, siblings)
         is_alone = self._is_for_kernels(group.order, outputs)
         otherwise = [] if is_alone else self._without_kernel(group.order, outputs, (), "", ())
-        gain = self._gain(group.order, outputs, otherwise)  # before a first pass changes the nodes
+        gain = self._gain(group.order, otherwise)  # before a first pass changes the nodes
         launches: list[KernelLaunch] = []
         while outputs:
             assert group.domain is not None
@@ -445,14 +445,11 @@ class _Scheduler:
             launches[0].gain = gain
         return FusedStep(**described, launches=tuple(launches), otherwise=tuple(otherwise))
 
-    def _gain(
-        self, order: Sequence[Node], outputs: Outputs, otherwise: Sequence[Step]
-    ) -> float | None:
+    def _gain(self, order: Sequence[Node], otherwise: Sequence[Step]) -> float | None:
         """Return what a kernel gains, where the calling thread may take its place meanwhile."""
         if not otherwise or type(otherwise[-1]) is not HostStep:
             return None
-        found = cost_model.costs(order, _nbytes(outputs), cost_model.terms())
-        return found.host - found.kernel
+        return cost_model.gain(cost_model.saved_additions(order))
 
     def _launch(
         self,
@@ -503,7 +500,7 @@ class _Scheduler:
             instead = self._beside_work(nodes, outputs[0])
         order = _in_turn([value for value, _ in outputs])
         described = self._described(order, outputs, new, stored_because, ())
-        found = cost_model.costs(order, _nbytes(outputs), cost_model.terms())
+        found = cost_model.described(cost_model.saved_additions(order))
         because = f"memory that the host reads and writes; {found}"
         operations: dict[str, Any] = {"order": tuple(order), "values": tuple(outputs)}
         operations |= {"because": because, "operations": host_operations.bind(order, outputs)}
@@ -527,8 +524,7 @@ class _Scheduler:
         step = steps[0]
         if len(steps) > 1 or type(step) is not FusedStep or step.launches[0].must_compile:
             return None
-        terms = cost_model.terms()
-        step.launches[0].gain = terms.launch + terms.wake
+        step.launches[0].gain = cost_model.terms().launch
         return step
 
     def _without_kernel(
@@ -681,16 +677,14 @@ class _Scheduler:
             return True
         if not limits.chooses():
             return False
-        nbytes = sum(root.size * root.dtype.itemsize for root in roots)
-        found = cost_model.costs(order, nbytes, cost_model.terms())
-        return found.host <= found.kernel
+        return cost_model.gain(cost_model.saved_additions(order)) <= 0
 
     def _gain_of_copy(self, value: Node | Scalar, target: Layout) -> float:
         """Return how much faster than NumPy a kernel copies a computed value in short rows."""
         if not limits.chooses() or type(value) is not Node:
             return 0.0
         run = min(map(contiguous_run, (layout_of(value), target)))
-        return cost_model.gain_of_copy(prod(target.shape), run, cost_model.terms())
+        return cost_model.gain_of_copy(prod(target.shape), run)
 
     def _may_be_on_host(self, usm_type: str, nodes: Sequence[Node]) -> bool:
         """Return whether the calling thread computes nodes that there is no kernel for yet."""
@@ -762,11 +756,6 @@ def meets_bfloat16(order: Sequence[Node], outputs: Outputs) -> bool:
         parts = [part for part in node.operands if type(part) is Node]
         dtypes.update(part.dtype for part in (node, *parts))
     return any(map(is_bfloat16, dtypes))
-
-
-def _nbytes(outputs: Outputs) -> int:
-    """Return the bytes of what is stored."""
-    return sum(prod(layout.shape) * layout.dtype.itemsize for _, layout in outputs)
 
 
 def _in_turn(values: Sequence[Any]) -> list[Node]:

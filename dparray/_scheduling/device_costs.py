@@ -22,7 +22,6 @@ import numpy as np
 from dparray import _dtypes, _hooks
 from dparray._compiler import cache
 from dparray._evaluate import cost_model, limits, timing
-from dparray._evaluate.cost_model import CACHED_BYTES, FROM_CACHES, IN_REGISTERS
 from dparray._evaluate.evaluate import host_may_compute
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar
@@ -425,6 +424,10 @@ class Work(NamedTuple):
     calls: int = 1
 
 
+#: More traffic than these bytes comes from memory. The share of its time if it comes from a cache,
+#: and the share of an addition's cost in a kernel, whose operands are in registers.
+CACHED_BYTES, FROM_CACHES, IN_REGISTERS = 8 << 20, 0.25, 0.15
+
 #: From this cost on, an operation counts as a function.
 _MIN_FUNCTION_COST = 8
 
@@ -508,6 +511,5 @@ def seconds_on(
         and host_may_compute(queue, "device")
         and not any(isinstance(node.op, Contraction) for node in nodes)
     ):
-        written = sum(node.size * node.dtype.itemsize for node in results)
-        found = min(found, cost_model.costs(nodes, written, cost_model.terms()).host)
+        found = min(found, cost_model.saved_additions(nodes) * cost_model.terms().addition)
     return found

@@ -31,8 +31,8 @@ from dparray.kernel_api import NdRange
 from dparray.kernels import compact
 
 # Costs in NumPy additions: of reading a mask element, of a branch misprediction, and of an element
-# in a kernel including its chained tiles.
-_WALKING, _UNEXPECTED, _CHAINING = 2, 40, 10
+# on two cores in a kernel including its chained tiles.
+_WALKING, _UNEXPECTED, _CHAINING = 2, 40, 5
 
 # The number of mask elements whose changes are counted, and of those in one sample.
 _LOOKED_AT, _PART = 1 << 16, 1 << 12
@@ -144,9 +144,7 @@ def _lost_by_numpy(mask: ndarray, is_asked: bool = False) -> float:
     """
     if not limits.chooses():
         return math.inf
-    terms = cost_model.terms()
-    per_element = _CHAINING / terms.cores - _WALKING
-    left = (terms.launch + terms.wake) / terms.operation + mask.size * per_element
+    left = cost_model.break_even() + mask.size * (_CHAINING - _WALKING)
     views = host_views(mask) if left > 0 or is_asked else None
     if views is None:
         return math.inf
@@ -155,7 +153,7 @@ def _lost_by_numpy(mask: ndarray, is_asked: bool = False) -> float:
     step = max(1, flat.size // _LOOKED_AT)
     parts = [flat[at : at + _PART] for at in range(0, flat.size, step * _PART)]
     changes = sum(int(np.count_nonzero(part[1:] != part[:-1])) for part in parts)
-    return (changes * step * _UNEXPECTED - left) * terms.operation
+    return (changes * step * _UNEXPECTED - left) * cost_model.terms().addition
 
 
 def positions(mask: ndarray) -> ndarray:

@@ -240,16 +240,8 @@ def as_text(found: dict[str, Any]) -> str:
     if found["error"]:
         sections.append(found["error"])
     if found["cost_model"]:
-        cores = found["cost_model"]["cores"]
-        terms = [
-            (f"  {name}", _duration(seconds))
-            for name, seconds in found["cost_model"].items()
-            if name != "cores"
-        ]
-        sections.append(
-            f"cost model of the CPU device ({_origin()})\n"
-            + _rows([*terms, ("  cores", f"{cores:g}")])
-        )
+        terms = [(f"  {name}", _duration(seconds)) for name, seconds in found["cost_model"].items()]
+        sections.append(f"cost model of the CPU device ({_origin()})\n" + _rows(terms))
     if "speed" in found:
         sections.append(_speeds_as_text(found["speed"]))
     for number, entry in enumerate(found["platforms"]):

@@ -45,7 +45,7 @@ def test_pending_values_are_reduced_by_a_kernel(queue: Any) -> None:
 def test_the_number_of_elements_reduced_together_follows_the_model() -> None:
     with dp.config.override(cost_model={"launch": 1.0}):
         assert limits.folded_elements == cost_model.MAX_FOLDED
-    with dp.config.override(cost_model={"launch": 1e-9, "wake": 1e-9}):
+    with dp.config.override(cost_model={"launch": 1e-9}):
         assert limits.folded_elements == cost_model.MIN_AT_ONCE
     with limits.force("fused"):
         assert limits.folded_elements == 0

@@ -51,7 +51,7 @@ BUDGETS = {
     "codegen": 3_300,
     "compiler": 20_450,
     "evaluate": 7_850,
-    "array": 6_200,
+    "array": 6_050,
     "kernels": 4_650,
     "functions": 32_650,
     "compiled": 4_400,

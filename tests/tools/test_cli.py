@@ -165,7 +165,7 @@ def test_info_lists_the_cpu_and_what_it_can_do(capsys: pytest.CaptureFixture[str
     assert f"opencl:cpu:0  {device.name}, cpu (default)" in text
     assert device.driver_version in text
     assert "device, shared, host" in text
-    assert "cost model of the CPU device (dp.config.cost_model pins launch, wake)" in text
+    assert "cost model of the CPU device (dp.config.cost_model pins launch)" in text
     assert f"numba {info._version('numba')}" in text
 
 
