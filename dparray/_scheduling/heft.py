@@ -66,19 +66,6 @@ def _solved(problem: Problem) -> tuple[Schedule, Sequence[int]]:
     return best, order
 
 
-def round_robin(problem: Problem) -> Schedule:
-    """Assign the tasks to capable devices in turn, as a baseline for comparisons."""
-    devices = len(problem.machine.ready)
-    fixed, device = [], -1
-    for task in problem.tasks:
-        for _ in range(devices):
-            device = (device + 1) % devices
-            if task.seconds[device] < inf:
-                break
-        fixed.append(device)
-    return build(problem, range(len(problem.tasks)), fixed)
-
-
 def alone_on(problem: Problem, device: int) -> Schedule | None:
     """Assign all tasks to one device; ``None`` if it cannot compute them or lacks the memory."""
     return _built(problem, range(len(problem.tasks)), (device,) * len(problem.tasks))

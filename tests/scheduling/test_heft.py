@@ -6,8 +6,17 @@ from math import inf
 
 import pytest
 
-from dparray._scheduling.heft import alone_on, round_robin, solve
-from dparray._scheduling.problem import Drop, Link, NoDevice, NoRoom, Problem, Task, Value
+from dparray._scheduling.heft import alone_on, solve
+from dparray._scheduling.problem import (
+    Drop,
+    Link,
+    NoDevice,
+    NoRoom,
+    Problem,
+    Schedule,
+    Task,
+    Value,
+)
 from dparray._scheduling.timeline import build, earliest
 from tests.scheduling.graphs import MB, best_finish, check, machine, peak, random_problem
 
@@ -21,6 +30,19 @@ MACHINES = {
     "four GPUs on two links": ((1.0, 5.0, 5.0, 5.0, 5.0), machine(5, links=TWO_LINKS), ()),
     "small accelerator": ((1.0, 10.0), machine(2, memory=(inf, 170 * MB)), ()),
 }
+
+
+def round_robin(problem: Problem) -> Schedule:
+    """Assign the tasks to capable devices in turn, as a baseline for comparisons."""
+    devices = len(problem.machine.ready)
+    fixed, device = [], -1
+    for task in problem.tasks:
+        for _ in range(devices):
+            device = (device + 1) % devices
+            if task.seconds[device] < inf:
+                break
+        fixed.append(device)
+    return build(problem, range(len(problem.tasks)), fixed)
 
 
 def _on(name: str, seed: int, count: int) -> Problem:
