@@ -1486,8 +1486,11 @@ def main(packages: str, extensions: str) -> None:
         if status == -signal.SIGKILL:
             writer = Writer.begun(binding)
             status, content = writer.answer(request)
-        answers.write(ANSWER.pack(status, len(content)) + content)
-        answers.flush()
+        try:
+            answers.write(ANSWER.pack(status, len(content)) + content)
+            answers.flush()
+        except BrokenPipeError:  # The parent ended meanwhile. Closing the stream would raise again.
+            os._exit(0)
         if not status:
             writer.ended()
 

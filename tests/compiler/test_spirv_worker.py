@@ -371,3 +371,17 @@ assert spirv_client.emit(text) == first
 print("done")
 """
     assert run_program(program).strip() == "done"
+
+
+def test_the_helper_is_silent_if_nobody_reads_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    popen = subprocess.Popen
+
+    def with_errors(*args: Any, **kwargs: Any) -> Any:
+        return popen(*args, **kwargs, stderr=subprocess.PIPE)
+
+    monkeypatch.setattr(subprocess, "Popen", with_errors)
+    process = spirv_client._Helper().process
+    process.stdout.close()
+    process.stdin.write(spirv_worker.REQUEST.pack(2, spirv_worker.ASSEMBLY) + b"; ")
+    assert process.wait(timeout=60) == 0
+    assert process.stderr.read() == b""
