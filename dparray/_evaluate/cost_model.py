@@ -2,8 +2,8 @@
 
 NumPy starts immediately and traverses memory for each operation; a kernel is submitted, wakes the
 device's threads, and traverses memory once on all of them. An expression is measured in additions
-of two float64 elements, less the half that a kernel on two cores needs for its one traversal: below
-a size NumPy is faster, above it the kernel. The terms are constants (:class:`Terms`), so the same
+of two float64 elements, less those that a kernel on two cores needs for its one traversal: below a
+size NumPy is faster, above it the kernel. The terms are constants (:class:`Terms`), so the same
 program makes the same plans on every run. A choice exists only on devices in whose memory the host
 computes: CPU devices.
 """
@@ -24,7 +24,7 @@ class Terms(NamedTuple):
 
     Attributes:
         launch: submitting a kernel, waking the device's threads and learning of the end.
-        addition: an addition of NumPy, with operands from memory.
+        addition: an addition of NumPy, with operands from a shared cache.
         compile: compiling a kernel.
     """
 
@@ -37,6 +37,10 @@ class Terms(NamedTuple):
 #: length that hides this, and the ratio to a launch that a copy must reach, as it keeps all cores
 #: busy.
 ROW, LONG_ROW, CLEARLY = 13, 64, 8
+
+#: The size from which operands come from memory instead of a cache, and the additions that this
+#: costs NumPy for each element of each operation, and a kernel for each element.
+CACHED_ELEMENTS, FROM_MEMORY, KERNEL_FROM_MEMORY = 1 << 20, 4, 1
 
 #: Limits of the sizes that are computed immediately.
 MIN_AT_ONCE, MAX_AT_ONCE, MAX_FOLDED = 1 << 13, 160_000, 1 << 21
@@ -82,8 +86,9 @@ def saved_additions(nodes: Sequence[Node]) -> float:
                 for part in node.operands
             )
         size = walked.size * _share_of_a_vector(node)
-        total += size * cost
-        traversal = max(traversal, size / 2)
+        is_cached = size <= CACHED_ELEMENTS
+        total += size * (cost if is_cached else cost + FROM_MEMORY)
+        traversal = max(traversal, size * (0.5 if is_cached else 0.5 + KERNEL_FROM_MEMORY))
         if is_by_row and walked.shape:
             total += walked.size // max(walked.shape[-1], 1) * ROW
     return total - traversal
