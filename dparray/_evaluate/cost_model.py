@@ -102,7 +102,7 @@ def _share_of_a_vector(node: Node) -> float:
 
 
 def gain(count: float) -> float:
-    """Return the seconds that a kernel saves for so many additions; negative if NumPy is faster."""
+    """Return the seconds that a kernel saves for `count` additions; negative if NumPy is faster."""
     return (count - break_even()) * terms().addition
 
 

@@ -169,7 +169,7 @@ def assigned_names(node: ast.AST | list[ast.stmt]) -> set[str]:
 
 
 def _names_in(node: ast.AST | list[ast.stmt]) -> Iterator[ast.Name]:
-    """The names in code, except those that comprehensions and lambdas bind for themselves."""
+    """Yield the names in code, except those that comprehensions and lambdas bind for themselves."""
     own: set[str] = set()
     if isinstance(node, ast.Name):
         yield node

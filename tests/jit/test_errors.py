@@ -184,7 +184,7 @@ def test_a_name_defined_after_a_failed_call_is_found() -> None:
         del globals()["undefined"]
 
 
-def test_a_float_from_a_variable_is_no_count_of_iterations() -> None:
+def test_a_float_from_a_variable_is_not_a_valid_number_of_iterations() -> None:
     @dp.jit
     def half(x: Any, n: Any) -> None:
         m = n[0]
@@ -198,7 +198,7 @@ def test_a_float_from_a_variable_is_no_count_of_iterations() -> None:
     assert x.tolist() == [1.0, 1.0, 0.0, 0.0]
 
 
-def test_comprehensions_and_lambdas_have_names_of_their_own() -> None:
+def test_comprehensions_and_lambdas_have_separate_names() -> None:
     @dp.jit
     def powers(x: Any, k: int) -> None:
         for i in dp.prange(x.shape[0]):
@@ -228,7 +228,7 @@ def set_slice(x: Any, y: Any) -> None:
 
 
 @pytest.mark.parametrize("function", [add_shapes, set_slice])
-def test_shapes_that_differ_are_an_error_of_shapes(function: Callable[..., Any]) -> None:
+def test_different_shapes_raise_a_shape_error(function: Callable[..., Any]) -> None:
     compiled = dp.jit(function)
     with pytest.raises(ShapeError, match=rf"{function.__name__}: .*DPARRAY_DEBUG") as caught:
         compiled(dp.ones(4), dp.ones(5))

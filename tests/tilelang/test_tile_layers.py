@@ -363,14 +363,14 @@ PADDED = [  # image, filters, window, step, padding
 
 
 def convolved(x: np.ndarray, w: np.ndarray, step: int, padding: Any) -> Any:
-    """The convolution of integers, which float32 has exactly."""
+    """Return the convolution of integers, which is exact in float32."""
     borders = tuple((each, each) for each in padding)
     parts = windows(x, w.shape[:2], (step, step), (1, 1), borders, 0)
     return sum(part @ w[place] for place, part in parts)
 
 
 @pytest.mark.parametrize("case", PADDED, ids=str)
-def test_what_follows_a_padded_convolution_is_in_its_kernel(case: Any) -> None:
+def test_operations_on_a_padded_convolution_are_in_its_kernel(case: Any) -> None:
     shape, filters, window, step, padding = case
     random = np.random.default_rng(3)
     x = random.integers(-4, 5, shape).astype(np.float32)
@@ -386,7 +386,7 @@ def test_what_follows_a_padded_convolution_is_in_its_kernel(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", PADDED, ids=str)
-def test_packed_filters_give_the_same_and_take_a_tail(case: Any) -> None:
+def test_packed_filters_agree_and_allow_operations_on_the_result(case: Any) -> None:
     shape, filters, window, step, padding = case
     random = np.random.default_rng(4)
     x = random.integers(-4, 5, shape).astype(np.float32)
@@ -459,7 +459,7 @@ def test_padding_excludes_points_rather_than_multiplying_by_zero() -> None:
     w[1, 1] = 1
     found = tilelang.conv(dp.asarray(x), dp.asarray(w), padding=1).asnumpy()
     assert np.isnan(found).all()  # each element has a neighbor: 0 * inf
-    w[:, 0] = w[:, 2] = w[2] = 1  # of the elements of the first row none is above
+    w[:, 0] = w[:, 2] = w[2] = 1  # there is no row above the first
     found = tilelang.conv(dp.asarray(x), dp.asarray(w), padding=1).asnumpy()
     assert (found[:, 0] == 0).all()
     assert np.isnan(found[:, 1:]).all()
