@@ -23,7 +23,7 @@ _CONVERSIONS = (113, 114, 124, 170, 171)  # of integers and bits; and comparison
 _FLOAT_SUMS = (129, 131, 133, 136)
 # Loads, calls, extended instructions, conversions of floats, divisions, atomics, group operations.
 _UNCOUNTED = {12, 57, 61, 109, 110, 124, *range(134, 142), *range(227, 243), *range(261, 272)}
-_STORE = 62
+_STORE, _VARIABLE, _BITCAST, _LIFETIME_START = 62, 59, 124, 256
 _GROUP_OPERATIONS = range(261, 272)
 _GROUP_VOTES = range(261, 264)  # with broadcasts; the others name an operation before the value
 # The positions of an instruction's identifiers, unless they are all words after its result.
@@ -158,8 +158,24 @@ class _Function:
                 return False
         return True
 
+    def without_lifetime(self) -> list[int]:
+        """Return the private memory of which no lifetime starts."""
+        started = set()
+        for one in self.instructions:
+            if one.code == _LIFETIME_START:
+                pointer = one.words[1]
+                while self.made[pointer].code == _BITCAST:
+                    pointer = self.made[pointer].words[3]
+                started.add(pointer)
+        return [
+            name for name, one in self.made.items() if one.code == _VARIABLE and name not in started
+        ]
+
     def faults(self) -> list[str]:
-        found = []
+        found = [
+            f"the lifetime of the private memory %{name} has no start"
+            for name in self.without_lifetime()
+        ]
         for header, blocks, latches in self.loops():
             exits = [each for each in blocks if not blocks.issuperset(self.targets(each))]
             conditions = [self.ends[each].words[1] for each in exits]

@@ -160,6 +160,29 @@ with limits.force("fused"):
 """
 
 
+_PRIVATE = """
+target triple = "spirv64-unknown-unknown"
+declare void @llvm.lifetime.start.p0(ptr)
+define spir_kernel void @k(ptr addrspace(1) %x, i64 %n) {{
+  %p = alloca [4 x i64]
+  {mark}
+  %at = getelementptr i64, ptr %p, i64 %n
+  %v = load i64, ptr %at
+  store i64 %v, ptr addrspace(1) %x
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize("mark", ["", "call void @llvm.lifetime.start.p0(ptr %p)"])
+def test_private_memory_without_a_lifetime_is_found(mark: str) -> None:
+    """Intel's CPU driver reads values of other work-items from such memory."""
+    found = faults(spirv_client.emit(_PRIVATE.format(mark=mark)))
+    assert [each.partition("%")[0] for each in found] == (
+        [] if mark else ["the lifetime of the private memory "]
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [_LIBRARY, _TILE], ids=["library", "tile"])
 def test_no_module_of_the_library_breaks_a_rule(text: str, tmp_path: Path) -> None:

@@ -544,7 +544,7 @@ def _reverse(name: str) -> Callable[..., Any]:
 for _name in ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"):
     setattr(Whole, f"__{_name}__", _operation(_name))
     setattr(Whole, f"__r{_name}__", _reverse(_name))
-Whole.__neg__ = lambda self: Whole(0, is_literal=True) - self  # type: ignore[method-assign]
+Whole.__neg__ = lambda self: Whole(-int(self), self.dtype)  # type: ignore[method-assign]
 
 
 def _least(a: Whole, b: Whole) -> Whole:

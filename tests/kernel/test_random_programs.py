@@ -54,6 +54,16 @@ def test_programs_translated_without_numba_do_what_plain_python_does(part: int) 
         assert not refused
 
 
+@pytest.mark.parametrize("seed", [2001034, 2001579])
+def test_private_memory_is_the_work_items_own(seed: int) -> None:
+    translated_programs.compare(translated_programs.make_ungrouped_case(seed))
+
+
+@pytest.mark.parametrize("seed", [7, 21])
+def test_wide_programs_do_what_plain_python_does(seed: int) -> None:
+    compare(make_case(seed, is_wide=True))
+
+
 @pytest.mark.parametrize("seed", [60606, 60679, 61596, 62180, 62323, 70779])
 def test_loops_that_exchange_or_keep_numbers_are_right(seed: int) -> None:
     compare(make_case(seed, with_uint64=False))
@@ -93,7 +103,7 @@ def test_integers_of_the_plain_reference_have_types_and_wrap() -> None:
     large, small, one = Whole(-1, "uint64"), Whole(255, "uint8"), Whole(1, is_literal=True)
     results = (large + one, large + small, large + most, small + small, small + one, small << one)
     assert [each.dtype for each in results] == ["uint64", "uint64", *("int64", "uint64") * 2]
-    assert (large + one, large >> 1, -large, -small) == (0, 2**63 - 1, 1, -255)
+    assert (large + one, large >> 1, -large, -small) == (0, 2**63 - 1, 1, 1)
     assert (Whole(200, "int8"), Whole(-1, "uint16")) == (-56, 65535)
 
 

@@ -27,11 +27,12 @@ from dparray import _type_keys
 from dparray._compiler import compile as compiler
 from dparray._compiler import spirv, spirv_client, translation
 from dparray._compiler.llvm_builder import GLOBAL, POINTER, Array
-from dparray._compiler.numbers import INT64, KINDS, UINT64, Value, common, written
+from dparray._compiler.numbers import INT64, KINDS, UINT64, Value, written
 from tests.kernel import random_programs
 from tests.kernel.random_programs import Case, make_case
 
 _PRIVATE = 0
+_END = "finished"
 
 
 class _Program(translation._Function):
@@ -40,6 +41,7 @@ class _Program(translation._Function):
     Attributes:
         functions: the device functions, by name.
         loops: the labels for ``continue`` and ``break`` of each loop, the innermost last.
+        private: the pointers to private memory.
         returned: the memory of a device function's result and the label of its end; ``None`` in the
             kernel.
     """
@@ -50,6 +52,7 @@ class _Program(translation._Function):
         self.rows = rows
         self.loops: list[tuple[str, str]] = []
         self.returned: tuple[str, str] | None = None
+        self.private: list[str] = []
         super().__init__(functions[-1], types)
         self.several = _assigned_in(functions[-1])
 
@@ -63,7 +66,23 @@ class _Program(translation._Function):
         self.parameters += [*numbers[:2], pointer, *numbers[2:]]
         self.names[name] = Array(own, KINDS[key.numpy_dtype.name], GLOBAL)
 
+    def _mark(self, which: str, pointer: str) -> None:
+        """Mark the start or the end of the lifetime of private memory, as LLVM does if it inlines.
+
+        Without these marks, Intel's CPU driver reads values of other work-items.
+        """
+        self.declared[f"declare void @llvm.lifetime.{which}.p0(ptr)"] = None
+        self.do(f"call void @llvm.lifetime.{which}.p0(ptr {pointer})")
+
     # -- statements -------------------------------------------------------------------------------
+
+    def _body(self, statements: Sequence[ast.stmt]) -> None:
+        super()._body(statements)
+        if statements is self.function.body:
+            self.do(f"br label %{_END}")
+            self.begin(_END)
+            for pointer in self.private:
+                self._mark("end", pointer)
 
     def _assign_statement(self, statement: ast.Assign) -> None:
         (target,) = statement.targets
@@ -80,6 +99,8 @@ class _Program(translation._Function):
         elif isinstance(target, ast.Name) and ast.unparse(statement.value).startswith("dp.Private"):
             pointer = f"%{self.label('private.')}"
             self.allocated.append(f"  {pointer} = alloca [4 x i64]")
+            self._mark("start", pointer)
+            self.private.append(pointer)
             for at in range(4):
                 self.do(
                     f"store i64 0, ptr {self.emit(f'getelementptr i64, ptr {pointer}, i64 {at}')}"
@@ -105,7 +126,7 @@ class _Program(translation._Function):
 
     def _return_statement(self, statement: ast.Return) -> None:
         if self.returned is None:
-            super()._return_statement(statement)
+            self._leave_for(_END)
             return
         assert statement.value is not None
         memory, end = self.returned
@@ -192,14 +213,6 @@ class _Program(translation._Function):
         if array.space == _PRIVATE:
             return array, self.emit(f"getelementptr i64, ptr {array.pointer}, i64 {index}")
         return array, self.address(array, index)
-
-    def _unaryop_expression(self, node: ast.UnaryOp) -> Value:
-        if not isinstance(node.op, ast.USub) or isinstance(node.operand, ast.Constant):
-            return super()._unaryop_expression(node)
-        none, value = written(0), self._expression(node.operand)
-        kind = common(none, value)
-        a, b = self.to(none, kind), self.to(value, kind)
-        return self.value(f"sub {kind.llvm} {a.text}, {b.text}", kind)
 
     def _method(self, called: ast.Attribute, node: ast.Call) -> Any:
         if isinstance(called.value, ast.Name) and called.value.id == "np":
