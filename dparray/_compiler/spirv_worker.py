@@ -863,6 +863,11 @@ def _is_counted(function: _Function, loop: _Loop, name: str, order: str) -> bool
     return True
 
 
+# Intel's CPU driver (2026.2) reads values of other work-items from private memory that has no start
+# of a lifetime. LLVM marks lifetimes where it inlines a function with memory, and every kernel is
+# such a function, inlined into its entry point; ``tests/compiler/module_rules.py`` checks modules.
+
+
 # LLVM aligns private memory like its longest vector. In kernels with a barrier or a group
 # algorithm, Intel's CPU driver (2026.2) saves values needed afterwards for each work-item; it loses
 # the address of memory aligned to more than 64 bytes, and the kernel writes to address 0. The
