@@ -67,6 +67,8 @@ MAX_NATIVE_ELEMENTS = 1 << 16
 #: is one native region with vectorized loops. Smaller arrays do not repay what starts such a loop.
 MIN_VECTORIZED_ELEMENTS = 1 << 11
 MAX_VECTORIZED_ELEMENTS = 1 << 18
+#: The fewest elements of a vectorized loop that repay waking a thread.
+ELEMENTS_PER_THREAD = 1 << 14
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 _OPTIONS = ("fastmath", "parallel", "cache", "inline")
@@ -219,22 +221,21 @@ class Plan:
                     self.native = native
             return self.native
 
-    def vectorizes(self, size: int, arguments: Sequence[Any]) -> bool:
-        """Return whether a call with these arguments is a native region with vectorized loops.
+    def vector_threads(self, size: int, arguments: Sequence[Any]) -> int:
+        """Return the most threads of a call with vectorized loops, or 0 for another call.
 
         Its statements compute element by element, so no argument may show another's memory, and
         Numba takes no axis of one element for another length.
         """
-        if not (self.may_vectorize and self.may_be_native) or config.debug:
-            return False
-        if not MIN_VECTORIZED_ELEMENTS < size <= MAX_VECTORIZED_ELEMENTS:
-            return False
-        if self._line_size(arguments, self.line_arrays) <= MIN_VECTORIZED_ELEMENTS:
-            return False
+        limit = math.inf if self.is_native else MAX_VECTORIZED_ELEMENTS
+        is_possible = self.may_vectorize and self.may_be_native and not config.debug
+        if not (is_possible and MIN_VECTORIZED_ELEMENTS < size <= limit):
+            return 0
+        line = self._line_size(arguments, self.line_arrays)
         arrays = [x for x in arguments if isinstance(x, ndarray)]
-        if any(1 in x.shape for x in arrays):
-            return False
-        return not may_overlap(arrays)
+        if line <= MIN_VECTORIZED_ELEMENTS or any(1 in x.shape for x in arrays):
+            return 0
+        return 0 if may_overlap(arrays) else max(line // ELEMENTS_PER_THREAD, 1)
 
     def ready_vectorized(self, host: tuple[Any, ...]) -> Native | None:
         """Return the native region with vectorized loops, or ``None`` where Numba has none."""
@@ -380,20 +381,20 @@ class JitFunction:
             plan = self._plan(key, queue, arguments, omitted)
         for position, node, dtype in plan.bounds:
             check_fit(plan.source, node, arguments[position], dtype)
-        vectorizes = plan.vectorizes(size, arguments)
-        if vectorizes or plan.runs_native(size, arguments):
+        threads = plan.vector_threads(size, arguments)
+        if threads or plan.runs_native(size, arguments):
             pairs = [(x, host_view(x)) for x in arguments if type(x) is ndarray]
             if len(pairs) == len(arguments):
                 host = tuple([view for _, view in pairs])
             else:
                 views = iter(pairs)
                 host = tuple([next(views)[1] if type(x) is ndarray else x for x in arguments])
-            vectorized = (plan.vectorized or plan.ready_vectorized(host)) if vectorizes else None
+            vectorized = (plan.vectorized or plan.ready_vectorized(host)) if threads else None
             native = vectorized or plan.native or plan.ready_native(host)
             if native is not None:
                 try:
                     if vectorized is not None:
-                        value = vectorized.run_on_one_thread(host)
+                        value = vectorized.run_vectorized(host, threads)
                     else:
                         value = native.run(host) if is_debug else native.dispatcher(*host)
                 except Exception as error:
@@ -523,7 +524,7 @@ class JitFunction:
         queue = common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
         plan = Plan(self, queue, converted)
         size = sum(x.size for _, x in arrays)
-        vectorizes = plan.vectorizes(size, converted)
+        vectorizes = plan.vector_threads(size, converted) > 0
         is_native = vectorizes or plan.runs_native(size, converted)
         return JitExplanation(self._describe(plan, is_native, vectorizes))
 

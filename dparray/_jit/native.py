@@ -142,17 +142,17 @@ class Native:
                 raise self._refused(error) from error
             raise self.located(error) from None
 
-    def run_on_one_thread(self, arguments: tuple[Any, ...]) -> Any:
-        """Call a region with vectorized loops; waking threads would cost more than they compute."""
+    def run_vectorized(self, arguments: tuple[Any, ...], threads: int) -> Any:
+        """Call a region with vectorized loops on at most some threads."""
         numba = importlib.import_module("numba")
-        threads = numba.get_num_threads()
-        numba.set_num_threads(1)
+        available = numba.get_num_threads()
+        numba.set_num_threads(min(threads, available))
         try:
             return self.dispatcher(*arguments)
         except AssertionError as error:  # how Numba reports sizes in such loops
             raise ShapeError(str(error).partition(" on ")[0]) from None
         finally:
-            numba.set_num_threads(threads)
+            numba.set_num_threads(available)
 
     def located(self, error: Exception) -> Exception:
         """Return an exception of the region, with the line of the user's function."""

@@ -1131,13 +1131,13 @@ def shifted_add(x: Any, y: Any) -> None:
 @pytest.fixture
 def vectorized_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     calls: list[int] = []
-    run = Native.run_on_one_thread
+    run = Native.run_vectorized
 
-    def counting(self: Native, arguments: tuple[Any, ...]) -> Any:
-        calls.append(1)
-        return run(self, arguments)
+    def counting(self: Native, arguments: tuple[Any, ...], threads: int) -> Any:
+        calls.append(threads)
+        return run(self, arguments, threads)
 
-    monkeypatch.setattr(Native, "run_on_one_thread", counting)
+    monkeypatch.setattr(Native, "run_vectorized", counting)
     return calls
 
 
@@ -1156,6 +1156,26 @@ def test_array_code_of_medium_size_is_vectorized_native_code(
     tolerance = 1e-12 if dtype == "float64" else 1e-5
     for one, other in zip([found, *arrays], [wanted, *hosts], strict=True):
         np.testing.assert_allclose(one.asnumpy(), other, tolerance)
+
+
+def waves_with_a_source(u: Any, v: Any, source: Any) -> None:
+    for t in range(source.shape[0]):
+        u[0, :] = source[t]
+        u[1:, :] -= 0.5 * (v[1:, :] - v[:-1, :])
+        v[:-1, :] -= 0.7 * (u[1:, :] - u[:-1, :])
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(60, 1), (3000, 300_000 >> 14)])
+def test_array_code_with_single_elements_is_vectorized_at_every_size(
+    rows: int, threads: int, vectorized_calls: list[int]
+) -> None:
+    hosts = [RNG.random((rows, 100)), RNG.random((rows, 100)), RNG.random(4)]
+    arrays = [dp.asarray(each) for each in hosts]
+    dp.jit(waves_with_a_source)(*arrays)
+    waves_with_a_source(*hosts)
+    assert vectorized_calls == [threads]
+    for one, other in zip(arrays, hosts, strict=True):
+        np.testing.assert_allclose(one.asnumpy(), other, 1e-12)
 
 
 def test_arguments_that_overlap_or_broadcast_are_not_vectorized(
