@@ -21,6 +21,7 @@ from dparray._array.operands import (
     shared,
     stack_nested,
 )
+from dparray._dtypes import fit_device
 from dparray._evaluate import writes
 from dparray._graph.node import Scalar
 from dparray._graph.ops import Op
@@ -71,6 +72,17 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
         write(target, value, writable_layout(function, target), function)
 
 
+def sent_to(target: ndarray, value: np.ndarray) -> ndarray:
+    """Return a copy of a NumPy array on the device of ``target``, to which it is assigned.
+
+    The host converts to the dtype of ``target`` if the device has no double precision.
+    """
+    keeps_parts = value.dtype.kind != "c" or target.dtype.kind == "c"
+    if keeps_parts and fit_device(value.dtype, target.sycl_queue.sycl_device) != value.dtype:
+        value = value.astype(target.dtype)
+    return from_host(value, target.sycl_queue, target.usm_type)
+
+
 def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
     """Assign as :func:`assign` does, where the layout is that of :func:`writable_layout`."""
     if not isinstance(value, ndarray):
@@ -81,7 +93,7 @@ def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
                 writes.store(Scalar(value), layout)
             return
         if isinstance(value, np.ndarray):
-            value = from_host(value, target.sycl_queue, target.usm_type)
+            value = sent_to(target, value)
         elif isinstance(value, list | tuple | range):
             placement = placement_of(target)
             common_placement(function, [("x", target), *arrays_inside("value", value)])

@@ -11,7 +11,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import astype_array, choose_elements
-from dparray._array.assignment import assign
+from dparray._array.assignment import assign, sent_to
 from dparray._array.dispatch import compute
 from dparray._array.host_fastpath import compute_small, put_small, take_small
 from dparray._array.ndarray import as_method, ndarray
@@ -355,7 +355,7 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     named = _operands(x, index)
     value = scalar_value(shared(value))
     if isinstance(value, np.ndarray):
-        value = from_host(value, x.sycl_queue, x.usm_type)
+        value = sent_to(x, value)
     elif isinstance(value, list | tuple | range):
         value = check_array(function, "value", value, placement_of(x))
     if isinstance(value, ndarray):

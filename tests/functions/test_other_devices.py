@@ -237,6 +237,20 @@ def test_default_dtypes_without_double_precision() -> None:
     assert [each.dtype for each in dp.indices((2, 3), None, sparse=True)] == ["int64", "int64"]
 
 
+@pytest.mark.usefixtures("single")
+def test_doubles_of_numpy_are_assigned_without_double_precision() -> None:
+    x, i, c = dp.zeros(4), dp.zeros(4, dtype="int32"), dp.zeros(4, dtype="complex64")
+    x[1:3] = np.array([0.1, 0.2])
+    x[dp.asarray([0, 3])] = np.array([0.3, 0.4])
+    np.testing.assert_array_equal(x.asnumpy(), np.array([0.3, 0.1, 0.2, 0.4], "float32"))
+    i[...] = np.array([16777217.0, 1.5, -2.5, 3])  # float32 would not hold the first one
+    assert i.tolist() == [16777217, 1, -2, 3]
+    c[:] = np.array([1j, 2, 3j, 4])
+    assert c.tolist() == [1j, 2, 3j, 4]
+    with pytest.raises(dp.UnsupportedDeviceError, match="complex128"):
+        x[:] = np.array([1j, 2, 3, 4])
+
+
 ASKED: dict[str, Callable[[Any, Any], Any]] = {
     "empty": lambda x, dtype: dp.empty(3, dtype=dtype),
     "zeros": lambda x, dtype: dp.zeros(3, dtype=dtype),
