@@ -42,8 +42,9 @@ _TILE = 1 << 15
 
 
 def is_large_mask(x: ndarray, mask: ndarray) -> bool:
-    """Return whether a mask fits the first axes of ``x``, and selection is worth a launch."""
-    return mask.size >= MIN_ELEMENTS and mask.shape == x.shape[: mask.ndim]
+    """Return whether a mask fits the first axes of ``x``, and a kernel should select by it."""
+    is_worth = mask.size >= MIN_ELEMENTS or (mask.size and not runs_scans(x.sycl_queue))
+    return bool(is_worth) and mask.shape == x.shape[: mask.ndim]
 
 
 def can_locate(x: ndarray) -> bool:

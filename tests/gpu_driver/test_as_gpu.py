@@ -64,6 +64,8 @@ with dp.config.override(fallback="error"):
         z[dp.asarray([0, 40])] = 9
     except IndexError:
         report["put beyond"] = "IndexError"
+    report["masked fill"] = kernels_of(lambda: z.__setitem__(dp.asarray([True, False] * 20), 7))
+    expected[::2] = 7
     places = dp.arange(4)[::-1].copy()
     places[places] = dp.arange(4) * 10
     report["put is right"] = bool(np.array_equal(z.asnumpy(), expected)), places.tolist()
@@ -172,6 +174,7 @@ def test_an_index_is_one_launch(report: dict[str, Any]) -> None:
 def test_a_write_by_an_index_is_two_launches_and_all_or_nothing(report: dict[str, Any]) -> None:
     assert report["fill"] == ["gather", "gather"]  # the first one checks all indices
     assert report["put"][-2:] == ["gather", "gather"]
+    assert len(report["masked fill"]) <= 1  # chosen element by element; no positions are read
     assert report["put beyond"] == "IndexError"
     assert report["put is right"] == [True, [30, 20, 10, 0]]
 
