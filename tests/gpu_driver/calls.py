@@ -211,7 +211,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     first, last, step = map(int, sys.argv[1:4])
-    start_from_zeros()
+    if "CALLS_UNCLEARED" not in os.environ:
+        start_from_zeros()
     known = names()
     skipped = os.environ.get("CALLS_SKIPPED", "").splitlines()
     for number, (group, text) in list(enumerate(calls()))[first:last:step]:
