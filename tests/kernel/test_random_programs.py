@@ -60,7 +60,7 @@ def test_private_memory_is_the_work_items_own(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [7, 21])
-def test_wide_programs_do_what_plain_python_does(seed: int) -> None:
+def test_wide_programs_agree_with_plain_python(seed: int) -> None:
     compare(make_case(seed, is_wide=True))
 
 
