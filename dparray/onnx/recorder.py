@@ -43,6 +43,9 @@ class NeedsHostValue(Exception):
 class Traced:
     """A device array within a model: its value, and its name in the plan.
 
+    Permuted axes are a view, which is made when something needs it: operations on the results of
+    convolutions do not.
+
     Attributes:
         value: the array.
         name: its variable in the plan, or None for a constant.
@@ -50,7 +53,7 @@ class Traced:
         shares: whether it shares the memory of an input or a constant, as a view does.
     """
 
-    __slots__ = ("_untransposed", "name", "recorder", "shares", "sources", "value")
+    __slots__ = ("_name", "_untransposed", "_value", "recorder", "shares", "sources")
     __array_ufunc__ = None  # NumPy's operators defer to this class
     __hash__ = None  # type: ignore[assignment]
 
@@ -62,14 +65,41 @@ class Traced:
         sources: Any = frozenset(),
         shares: bool = False,
     ) -> None:
-        self.recorder, self.value, self.name = recorder, value, name
+        self.recorder, self._value, self._name = recorder, value, name
         self.sources, self.shares = sources, shares
         self._untransposed: tuple[Traced, tuple[int, ...]] | None = None
 
-    shape = property(lambda self: self.value.shape)
-    dtype = property(lambda self: self.value.dtype)
-    ndim = property(lambda self: self.value.ndim)
-    size = property(lambda self: self.value.size)
+    dtype = property(lambda self: self._any.dtype)
+    ndim = property(lambda self: self._any.ndim)
+    size = property(lambda self: self._any.size)
+
+    @property
+    def _any(self) -> Any:
+        """The array, or the one whose axes it permutes."""
+        if self._value is None and self._untransposed is not None:
+            return self._untransposed[0].value
+        return self._value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        given: tuple[int, ...] = self._any.shape
+        if self._value is not None or self._untransposed is None:
+            return given
+        return tuple(given[axis] for axis in self._untransposed[1])
+
+    @property
+    def value(self) -> Any:
+        """The array."""
+        if self._value is None and self._untransposed is not None:
+            made: Traced = self.recorder.call(dp.transpose, *self._untransposed)
+            self._value, self._name = made.value, made.name
+        return self._value
+
+    @property
+    def name(self) -> str | None:
+        """The variable in the plan, or None for a constant."""
+        return self._name if self._untransposed is None or self.value is not None else None
 
     @property
     def T(self) -> Traced:
@@ -86,7 +116,7 @@ class Traced:
             order = tuple(inner[axis] for axis in order)
         if order == tuple(range(start.ndim)):
             return start
-        made: Traced = self.recorder.call(dp.transpose, start, order)
+        made = Traced(self.recorder, None, None, start.sources, start.shares)
         made._untransposed = (start, order)
         return made
 
@@ -198,6 +228,7 @@ class Recorder:
 
     def transpose(self, x: Any, axes: Any = None) -> Any:
         """Permute the axes."""
+        self.calls.setdefault(self.label, []).append("transpose")
         return self.place(x).transpose(range(x.ndim)[::-1] if axes is None else axes)
 
     def reshape(self, x: Any, shape: Any) -> Any:
@@ -223,7 +254,7 @@ class Recorder:
                 made = self._call(function, arguments, named, always)
                 return made.transpose(order) if isinstance(made, Traced) else made
         scalars = is_elementwise and max((np.ndim(x) for x in arguments), default=0)
-        names: list[Any] = []
+        names: list[str] = []  # not the values, which this closure would keep alive
         first = arguments[0] if arguments else None
         shares = function in _VIEWS and isinstance(first, Traced) and first.shares
 
@@ -232,7 +263,7 @@ class Recorder:
             if isinstance(x, Traced):
                 sources.update(x.sources)
                 if x.name is not None:
-                    names.append(x)
+                    names.append(x.name)
                 return x.value
             if isinstance(x, np.ndarray):
                 if x.ndim == 0 or (scalars and x.size == 1 and x.ndim <= scalars):
