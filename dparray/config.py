@@ -11,7 +11,8 @@ Options:
     fp_contract (``DPARRAY_FP_CONTRACT``): fused kernels may round a multiplication and a following
         addition once instead of twice (FMA). Off by default: then an expression gives the same bits
         as its single operations, except that transcendental functions may differ in the last digit
-        between a kernel and the host. User-defined kernels are never contracted.
+        between a kernel and the host. User-defined kernels are never contracted; the kernels of
+        Tile contractions, such as convolutions, and what follows in them, always are.
     tuning (``DPARRAY_TUNING``, as JSON): the parameters of fused kernels for each device type
         (``"cpu"``, ``"gpu"``, ``"accelerator"``), a :class:`Tuning`. Only the order of float sums
         depends on them. A dict of dicts changes the parameters that it names: ``dp.config.tuning =

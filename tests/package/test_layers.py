@@ -55,7 +55,7 @@ BUDGETS = {
     "kernels": 4_650,
     "functions": 32_650,
     "compiled": 4_400,
-    "models": 4_460,
+    "models": 4_500,
     "shards": 2_800,
     "tools": 9_650,
 }

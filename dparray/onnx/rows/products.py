@@ -10,6 +10,8 @@ import numpy as np
 from dparray.onnx import functions as dp
 from dparray.onnx.registry import Call, is_traced, row
 from dparray.onnx.rows.elementwise import scalar
+from dparray.onnx.rows.windows import packed
+from dparray.tilelang.kernel_text import VECTOR
 
 
 @row("MatMul")
@@ -18,9 +20,9 @@ def _matmul(call: Call, x: Any, y: Any) -> Any:
 
 
 #: Products with constant weights that have more multiplications, and at most this many terms per
-#: sum, are computed as convolutions: their kernel does not wait for the threads of BLAS, which keep
-#: a core busy for some time after each product.
-MIN_CONVOLVED, MAX_CONVOLVED_TERMS = 1 << 18, 512
+#: sum or rows, are computed as convolutions. Their kernel also computes the operations that follow.
+#: It does not wait for the threads of BLAS, which keep a core busy for some time after a product.
+MIN_CONVOLVED, MAX_CONVOLVED_TERMS, MAX_CONVOLVED_ROWS = 1 << 18, 512, 64
 
 
 def _product(call: Call, x: Any, y: Any) -> Any:
@@ -31,19 +33,24 @@ def _product(call: Call, x: Any, y: Any) -> Any:
         and isinstance(y, np.ndarray)
         and x.dtype == y.dtype == np.float32
         and y.ndim == 2 <= x.ndim
-        and x.shape[-1] == y.shape[0] <= MAX_CONVOLVED_TERMS
+        and x.shape[-1] == y.shape[0]
+        and (len(y) <= MAX_CONVOLVED_TERMS or math.prod(x.shape[:-1]) <= MAX_CONVOLVED_ROWS)
         and math.prod(x.shape) * y.shape[1] > MIN_CONVOLVED
-        and y.shape[1] >= 16  # a vector
+        and y.shape[1] >= VECTOR
     ):
-        return call.xp.call(convolved, x, np.ascontiguousarray(y))
+        return call.xp.call(convolved, x, packed(y.T[..., None]), y.shape[1])
     return call.xp.matmul(x, y)
 
 
-def convolved(x: Any, y: Any) -> Any:
-    """Return a product with a matrix as a convolution by windows of one element."""
-    rows = math.prod(x.shape[:-1])
-    made = dp.tilelang.conv(dp.reshape(x, (1, rows, x.shape[-1])), dp.reshape(y, (1, *y.shape)))
-    return dp.reshape(made, (*x.shape[:-1], y.shape[-1]))
+def convolved(x: Any, filters: Any, count: int) -> Any:
+    """Return a product with a matrix as a convolution by ``count`` filters of one element."""
+    rows = x if x.ndim == 3 else dp.reshape(x, (1, math.prod(x.shape[:-1]), x.shape[-1]))
+    made = dp.tilelang.layers.conv_packed(rows, filters, (1,), (1,), ((0, 0),))
+    if x.ndim == 2:
+        made = dp.tilelang.contracting.merged(made, made.shape[1:])
+    if made.shape[-1] > count:
+        made = made[..., :count]
+    return made if x.ndim < 4 else dp.reshape(made, (*x.shape[:-1], count))
 
 
 @row("Gemm")
