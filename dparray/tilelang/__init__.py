@@ -62,8 +62,9 @@ sizes are int32, float literals :func:`floatx`. Functions of real numbers conver
 floats.
 
 Results are pending. Contractions with bare indices are views, and fuse with array code before and
-after; other contractions are fused into one kernel with later operations.
-``dp.explain(function, *inputs)`` shows the choice. Kernels are cached by structure, so shapes of one kind share them, in memory and on disk.
+after; other contractions are fused into one kernel with later operations. ``dp.explain(function,
+*inputs)`` shows the choice. Kernels are cached by structure, so shapes of one kind share them, in
+memory and on disk.
 """
 
 from dparray.exceptions import (
