@@ -50,7 +50,7 @@ BUDGETS = {
     "graph": 1_950,
     "codegen": 3_300,
     "compiler": 20_450,
-    "evaluate": 7_850,
+    "evaluate": 7_700,
     "array": 6_050,
     "kernels": 4_650,
     "functions": 32_650,
