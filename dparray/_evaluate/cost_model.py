@@ -98,7 +98,7 @@ def _share_of_a_vector(node: Node) -> float:
     """Return the cost of an element relative to 8 bytes: vectors hold more narrow ones."""
     if any(dtype.char == "e" for dtype in node.signature):  # NumPy converts these one by one.
         return 1.0
-    return max(dtype.itemsize for dtype in node.signature) / 8
+    return min(max(dtype.itemsize for dtype in node.signature), 8) / 8
 
 
 def gain(count: float) -> float:
