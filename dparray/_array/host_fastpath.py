@@ -33,11 +33,11 @@ def fold_whole(name: str, x: ndarray, keepdims: bool) -> ndarray | None:
 
     The size limit is larger than for other operations: the result is one number, which the program
     usually waits for. NumPy reduces contiguous elements at cache speed, while the code of a launch
-    is no longer cached.
+    is no longer cached. NumPy sums elements of any width at one rate, and compares bytes at one.
     """
     if (
         x._block is None
-        or x.size > limits.folded_elements
+        or (x.size if name in ("sum", "mean") else x.nbytes / 8) > limits.folded_elements
         or x.dtype.kind not in host.QUICK_FOLDS.get(name, "")
         or x.dtype.char == "e"  # which NumPy converts one by one
         or not is_ready(x)
