@@ -15,12 +15,12 @@ import numpy as np
 from dparray._jit.inference import Inference, Value
 from dparray._jit.source import Source, source_of
 
-# Texts of Numba, and the line that fixes what each is about.
+# Patterns in texts of Numba, and the line that fixes what each is about.
 _FIXES = (
     ("array index type", "an index must be an integer: write // instead of /, or int(...)"),
     ("Exception matching", "write `except Exception:`, the only handler in compiled code"),
     ("IMPORT_NAME", "import at the top of the file, not in the function"),
-    ("f-strings", "make the text outside of the compiled function"),
+    ("f-strings|FORMAT_", "make the text outside of the compiled function"),
     ("Cannot unify", "give a variable one type: use another name for the second value"),
     ("Cannot determine Numba type", "pass the value as an argument, or keep it in a global number, "
      "tuple or array"),
@@ -116,7 +116,7 @@ def check_ranges(source: Source, types: Inference) -> None:
 
 def meaning_of(text: str) -> tuple[str, str]:
     """Return the reason in an error of Numba, and the line that fixes it."""
-    fix = next((fix for mark, fix in _FIXES if mark in text), _OTHER_FIX)
+    fix = next((fix for mark, fix in _FIXES if re.search(mark, text)), _OTHER_FIX)
     reason = next(_reasons(text), "") or text.partition("\n")[0]
     reason = re.sub(r"\.* Raised from .*|, defined at \S+.*| for 't\.\d+'", "", reason)
     return reason.replace("Literal[int]", "int").replace("Literal[str]", "str"), fix
