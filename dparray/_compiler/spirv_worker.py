@@ -380,8 +380,9 @@ def _with_hidden_choices(text: str) -> str:
 # A loop is vectorized only if the driver can compute its number of steps. The compared values of
 # exits are therefore combined with an opaque zero, as is a phi's next value that is another phi.
 # Equalities (the ends of ``for`` loops) are unchanged if the loop has a single exit, unless it
-# carries a number into another one and a number leaves it; they are also unchanged if it has a sum
-# of floats, whose order the driver keeps.
+# carries a number into another one and a number leaves it, or it sums floats: the driver adds them
+# in another order. There the count is combined by ``or``, which no equality looks through and which
+# stays uniform: with a function's result, a matrix product takes five times as long.
 
 
 class _Loop(NamedTuple):
@@ -727,7 +728,7 @@ def _is_in_steps(function: _Function, loop: _Loop, value: str) -> bool:
 
 
 def _sums_floats(function: _Function, loop: _Loop) -> bool:
-    """Return whether a loop has a sum or product of floats, whose order the driver keeps."""
+    """Return whether a loop has a sum or product of floats, which the driver would reorder."""
     for name, (at, operation, rest) in function.definitions.items():
         if operation == "phi" and function.labels[at] == loop.header:
             nexts = {value for value, place in _INCOMING.findall(rest) if place in loop.blocks}
@@ -789,8 +790,10 @@ def _hide_exits(
 ) -> None:
     """Hide the number of steps of a loop: each exit compares an opaque value."""
     exits = function.exits(loop)
-    is_plain = _sums_floats(function, loop) or (
-        len(exits) == 1
+    sums_floats = _sums_floats(function, loop)
+    is_plain = (
+        not sums_floats
+        and len(exits) == 1
         and exits[0] in loop.latches
         and not (_leaves(function, loop) and _exchanges(function, loop))
         and not _leaves_computed(function, loop)
@@ -807,8 +810,12 @@ def _hide_exits(
             kind = found["type"]
             hidden = f"%dparray.count.{at}"
             if found["order"] in ("eq", "ne"):  # the driver looks through an exclusive or in these
-                given = f"{kind} {found[side]}, {kind} 0"
-                line = f"  {hidden} = call spir_func {kind} {_UNCHANGED[kind]}({given})"
+                if sums_floats:
+                    line = f"  {hidden} = or {kind} {found[side]}, {_zero(kind)}"
+                    kinds.add(kind)
+                else:
+                    given = f"{kind} {found[side]}, {kind} 0"
+                    line = f"  {hidden} = call spir_func {kind} {_UNCHANGED[kind]}({given})"
             else:
                 line = f"  {hidden} = xor {kind} {found[side]}, {_zero(kind)}"
                 kinds.add(kind)

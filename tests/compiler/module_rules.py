@@ -18,7 +18,7 @@ _CARRIES = range(149, 153)
 _EQUALITIES = (170, 171)
 _ORDERED = range(172, 180)
 _LOGICAL = range(164, 170)
-_XOR, _SELECT, _EXTENDED = 198, 169, 12
+_OR, _XOR, _SELECT, _EXTENDED = 197, 198, 169, 12
 _CONVERSIONS = (113, 114, 124, 170, 171)  # of integers and bits; and comparisons that give Booleans
 _FLOAT_SUMS = (129, 131, 133, 136)
 # Loads, calls, extended instructions, conversions of floats, divisions, atomics, group operations.
@@ -108,6 +108,8 @@ class _Function:
             if one.code in _UNCOUNTED:
                 return False
             if one.code == _XOR and one.words[4] in self.made and not in_equality:
+                return False
+            if one.code == _OR and one.words[4] in self.made:
                 return False
         return True
 
@@ -216,8 +218,9 @@ class _Function:
                 for name, nexts in phis.items()
                 for each in nexts & self.made.keys()
             )
-            is_plain = sums_floats or (
-                len(exits) == 1
+            is_plain = (
+                not sums_floats
+                and len(exits) == 1
                 and exits[0] in latches
                 and not any(self.is_computed(each, blocks, phis) for each in leaving)
             )
@@ -238,7 +241,10 @@ class _Function:
         The results of calls are opaque.
         """
         carried = {each for nexts in phis.values() for each in nexts}
-        if name in carried or self.made[name].code == _EXTENDED:
+        made = self.made[name]
+        while made.code in _CONVERSIONS and made.words[3] in self.made:
+            made = self.made[made.words[3]]
+        if name in carried or made.code == _EXTENDED:
             return False
         return bool(self.sources(name, blocks) & phis.keys())
 

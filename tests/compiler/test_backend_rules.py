@@ -1165,3 +1165,40 @@ def test_work_items_that_continue_meet_the_others(kernel: Any, size: int) -> Non
     np.testing.assert_array_equal(out.asnumpy(), wanted)
     calls = re.findall(r"call [^\n]*@_Z\d+__spirv_(?:Group|ControlBarrier)", module_of(kernel))
     assert len(calls) == 1
+
+
+@dp.kernel
+def sum_by_for(item, counts, starts, values, out):
+    i = item.get_id(0)
+    total = starts[i]
+    for k in range(counts[i]):
+        total = total + values[k] * 1.5
+    out[i] = total
+
+
+@dp.kernel
+def sum_by_while(item, counts, starts, values, out):
+    i = item.get_id(0)
+    total, count, k = starts[i], counts[i], 0
+    while k < count:
+        total = total + values[i]
+        k += 1
+    out[i] = total
+
+
+@pytest.mark.parametrize("kernel", [sum_by_for, sum_by_while])
+@pytest.mark.parametrize("size", [1, 8, 14, 40])
+def test_floats_are_added_in_order(kernel: Any, size: int) -> None:
+    numbers = np.random.default_rng(size)
+    counts = numbers.integers(20, 60, size)
+    starts = numbers.random(size) * 1e17
+    values = numbers.integers(-60, 60, 100).astype("float64")
+    out = dp.zeros(size)
+    dp.call_kernel(kernel, dp.Range(size), *map(dp.asarray, (counts, starts, values)), out)
+    wanted = []
+    for i in range(size):
+        total = float(starts[i])
+        for k in range(counts[i]):
+            total += values[k] * 1.5 if kernel is sum_by_for else values[i]
+        wanted.append(total)
+    assert out.tolist() == wanted
