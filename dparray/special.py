@@ -86,6 +86,7 @@ zeta              17.0      2.2
 from __future__ import annotations
 
 import inspect
+import math
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -96,6 +97,7 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.allocation import full_scalar
 from dparray._array.apply import apply, astype_array, operate, operate_into
+from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
@@ -107,6 +109,7 @@ from dparray._array.operands import (
     scalar_value,
 )
 from dparray._compiler.special import SpecialFunction, register
+from dparray._evaluate import limits
 from dparray._functions.elementwise import cbrt, exp2, expm1, log1p, where
 from dparray._functions.reductions import max as _max
 from dparray._functions.reductions import sum as _sum
@@ -412,6 +415,10 @@ _EXPRESSIONS = {
     "xlogy": "{0} * {1} if {1} != {1} else {T}(0) if {0} == 0 else {0} * math.log({1})",
     "xlog1py": "{0} * {1} if {1} != {1} else {T}(0) if {0} == 0 else {0} * math.log1p({1})",
 }
+#: The functions that Python has, too. A call takes as long as this many additions of NumPy's, which
+#: is less than a launch for a few hundred elements.
+_IN_PYTHON = {name: np.frompyfunc(getattr(math, name), 1, 1) for name in ("erf", "erfc")}
+_COST_IN_PYTHON = 300
 _COST = 16
 _COSTS = {"expit": 10, "ndtr": 32, "log_ndtr": 64}
 
@@ -487,6 +494,11 @@ def _apply(
         if not isinstance(value, ndarray):
             values[position] = checked_scalar(full_name, scalar_value(value), dtype)
     kind: Any = dtype.type
+    python = _IN_PYTHON.get(name) if out is None else None
+    if python and math.prod(shape) * _COST_IN_PYTHON <= limits.host_elements:
+        small = compute_small(lambda x: np.asarray(python(x), dtype), values[0])
+        if small is not None:
+            return small
     op = _operation(meaning, kind)
     signature = (dtype,) * (len(values) + 1)
     if out is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -63,11 +63,21 @@ def _padded_by(
     return result
 
 
-def _padded_rows(values: np.ndarray, widths: Any, mode: Any) -> np.ndarray:
-    """Call NumPy's ``pad`` on an array in C order, which the result keeps."""
+def _padded_rows(values: np.ndarray, widths: Any, mode: Any, constant: Any) -> np.ndarray:
+    """Pad an array in C order, which the result keeps."""
     if not values.flags.c_contiguous:
         raise ValueError
-    return np.pad(values, widths, mode)
+    if mode != "constant":
+        return np.pad(values, widths, mode)
+    # A tenth of the time of NumPy's ``pad``, which is written in Python.
+    shape = [low + size + high for size, (low, high) in zip(values.shape, widths, strict=True)]
+    result = np.full(shape, constant, values.dtype)
+    result[_inside(values.shape, widths)] = values
+    return result
+
+
+def _inside(shape: Sequence[int], widths: Any) -> tuple[slice, ...]:
+    return tuple([slice(low, low + size) for size, (low, _) in zip(shape, widths, strict=True)])
 
 
 def pad(
@@ -135,9 +145,11 @@ def pad(
         raise ShapeError(f"pad: pad_width must not be negative; got {pad_width!r}")
     if x.ndim == 0:
         return copy_of(x)  # it has no edges
-    has_zeros = type(constant_values) is int and constant_values == 0
-    if mode != "empty" and mode in _PAD_MODES and has_zeros and reflect_type == "even":
-        small = compute_at_once(partial(_padded_rows, widths=widths, mode=mode), (("x", x),))
+    kind = type(constant_values)
+    is_plain = kind is x.dtype.type or (kind is int and constant_values == 0)
+    if mode != "empty" and mode in _PAD_MODES and is_plain and reflect_type == "even":
+        padded_rows = partial(_padded_rows, widths=widths, mode=mode, constant=constant_values)
+        small = compute_at_once(padded_rows, (("x", x),))
         if small is not None:
             return small
     lengths = _pairs("stat_length", stat_length, x.ndim)
@@ -165,9 +177,7 @@ def pad(
         x.dtype,
         order_by_columns(x),
     )
-    inside = tuple(
-        slice(before, before + extent) for extent, (before, _) in zip(x.shape, widths, strict=True)
-    )
+    inside = _inside(x.shape, widths)
     assign(result[inside], x, "pad")
     for axis, (before, after) in enumerate(widths):
         # The following axes are not padded yet, so only their inner part is used.

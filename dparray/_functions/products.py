@@ -130,6 +130,10 @@ def _has_spread_rows(x: Any) -> bool:
     )
 
 
+def _has_few_products(x1: ndarray, x2: ndarray) -> bool:
+    return bool(x1.ndim) and x1.size * x2.size <= ONE_CORE_PRODUCTS * x1.shape[-1]
+
+
 def _multiply_on_host(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """Compute the product with NumPy, in blocks of rows so small that BLAS starts no threads."""
     if a.ndim == b.ndim == out.ndim == 2 and a.dtype.kind == "f":
@@ -222,6 +226,10 @@ def matmul(
         pending = _pending_product(x1, x2)
         if pending is not None:
             return pending
+    elif out is None and type(x1) is type(x2) is ndarray and _has_few_products(x1, x2):
+        small = compute_small(np.matmul, x1, x2)
+        if small is not None:
+            return small
     taken = dispatch_override("matmul", (x1, x2), out=out)
     if taken is not NotImplemented:
         return taken
