@@ -130,7 +130,7 @@ def _has_spread_rows(x: Any) -> bool:
     )
 
 
-def _has_few_products(x1: ndarray, x2: ndarray) -> bool:
+def _is_small_product(x1: ndarray, x2: ndarray) -> bool:
     return bool(x1.ndim) and x1.size * x2.size <= ONE_CORE_PRODUCTS * x1.shape[-1]
 
 
@@ -226,7 +226,7 @@ def matmul(
         pending = _pending_product(x1, x2)
         if pending is not None:
             return pending
-    elif out is None and type(x1) is type(x2) is ndarray and _has_few_products(x1, x2):
+    elif out is None and type(x1) is type(x2) is ndarray and _is_small_product(x1, x2):
         small = compute_small(np.matmul, x1, x2)
         if small is not None:
             return small

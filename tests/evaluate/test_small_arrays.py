@@ -52,6 +52,18 @@ def test_an_operation_is_computed_when_its_line_runs(queue: Any) -> None:
     np.testing.assert_array_equal(y.asnumpy(), (host + 1) * host)
 
 
+@immediate
+def test_error_functions_and_products_are_computed_when_their_line_runs(queue: Any) -> None:
+    _, x = array(5, 4, dtype="float32", sycl_queue=queue)
+    padded = dp.pad(x, 1, constant_values=np.float32(3))
+    made = [dp.special.erf(x), dp.special.erfc(x.T), dp.matmul(x, x.T), padded]
+    assert all(each.is_only_on_host for each in made)
+    assert all(each.dtype == "float32" for each in made)
+    assert dp.special.erf(dp.zeros(3, dtype="int64")).dtype == "float64"
+    assert dp.special.erf(dp.asarray(0.5)).shape == ()
+    assert dp.special.erf(dp.ones(3000)).is_pending
+
+
 @pytest.mark.parametrize(
     "needed",
     [
