@@ -4,9 +4,6 @@ In SYCL an array is bound to a queue, in the Array API to a device. A :class:`De
 two: it *is* a queue, used as a device. Every SYCL device has one default queue (dpctl's cached
 queue), which ``Device("cpu")`` represents. A further queue or a sub-device is a different
 ``Device``, and data moves between devices only by ``to_device``.
-two: it *is* a queue, seen as a place. Every SYCL device has one default queue (dpctl's cached
-queue), which ``Device("cpu")`` stands for; a further queue or a sub-device is another place, and
-data moves between places only by ``to_device``.
 """
 
 from __future__ import annotations

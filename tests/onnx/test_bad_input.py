@@ -226,6 +226,26 @@ def test_huge_constants_are_not_allocated(kind: str) -> None:
     assert time.perf_counter() - started < 20
 
 
+@pytest.mark.parametrize(
+    ("kind", "shape", "weights", "attributes"),
+    [
+        ("Reshape", (2, 8), {"w": np.array([-3, 8])}, {}),
+        ("Transpose", (2, 8), {}, {"perm": [0, 0]}),
+        ("Transpose", (2, 8), {}, {"perm": [0, 3]}),
+        ("Transpose", (2, 8), {}, {"perm": [0]}),
+        ("Pad", (2, 8), {"w": np.array([0, 0, -3, 0])}, {}),
+        ("Conv", (1, 3, 8, 8), {"w": values(4, 3, 3, 3)}, {"pads": [1 << 17] * 4}),
+        ("Conv", (1, 3, 8, 8), {"w": values(4, 3, 3, 3)}, {"pads": [-9] * 4}),
+        ("MaxPool", (1, 3, 8, 8), {}, {"kernel_shape": [3, 3], "pads": [1 << 17] * 4}),
+    ],
+)
+def test_sizes_that_a_node_cannot_have(kind, shape, weights, attributes) -> None:
+    made = [node(kind, ["x", *weights], ["y"], name="late", **attributes)]
+    model = dp.onnx.load(make(made, [info("x")], [info("y")], weights), max_bytes=1 << 30)
+    with raises(f"node {kind} 'late': .*(negative size|permutation|max_bytes)"):
+        model(values(*shape))
+
+
 def test_constants_too_large_for_folding_are_computed_by_the_call() -> None:
     nodes = [node("ConstantOfShape", ["s"], ["c"]), node("Add", ["c", "x"], ["y"])]
     weights = {"s": np.array([1 << 19])}

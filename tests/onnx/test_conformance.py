@@ -13,8 +13,8 @@ from tests.onnx.cases import FOLDERS, cases_of, parts, run_case
 _NOT_AN_ARRAY_FUNCTION = "decodes files of images, which the standard leaves to a library"
 _TRAINING = "an operator of training, in a preview domain"
 _RANDOM = "the expected values are those of one generator of random numbers"
-# Compared with float64, the mean error is 0.19 to 0.38 units; that of the expected values is 0.25 to
-# 0.50. Sums of products are added in float32 here.
+# Compared with float64, the mean error is 0.19 to 0.38 units; the error of the expected values is
+# 0.25 to 0.50 units. Sums of products are added in float32 here.
 _ROUNDED = "one or two units of bfloat16: both round after each operation, to other values"
 _TREES = "the domain of classical machine learning is not there"
 

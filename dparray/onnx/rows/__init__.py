@@ -18,18 +18,7 @@ from dparray.onnx.rows import (
 )
 
 __all__ = [
-    "boxes",
-    "control",
-    "elementwise",
-    "normalization",
-    "products",
-    "quantized",
-    "recurrence",
-    "reductions",
-    "resize",
-    "sequences",
-    "shapes",
-    "signal",
-    "text",
-    "windows",
-]
+    "boxes", "control", "elementwise", "normalization", "products", "quantized",
+    "recurrence", "reductions", "resize", "sequences", "shapes", "signal",
+    "text", "windows",
+]  # fmt: skip

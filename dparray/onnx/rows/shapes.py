@@ -29,12 +29,17 @@ def _reshape(call: Call, x: Any, shape: Any = None) -> Any:
     sizes = call.ints(shape) if shape is not None else list(call["shape"])
     if not call.get("allowzero", 0):
         sizes = [x.shape[at] if size == 0 else size for at, size in enumerate(sizes)]
+    if min(sizes, default=0) < -1:
+        raise OnnxError(f"the shape {sizes} has a negative size; only one size may be -1")
     return x.reshape(tuple(sizes))
 
 
 @row("Transpose")
 def _transpose(call: Call, x: Any) -> Any:
-    return call.xp.transpose(x, call.get("perm"))
+    order = tuple(call.get("perm", range(x.ndim)[::-1]))
+    if sorted(order) != list(range(x.ndim)):
+        raise OnnxError(f"perm must be a permutation of {x.ndim} axes, not {list(order)}")
+    return call.xp.transpose(x, order)
 
 
 @row("Squeeze")
@@ -122,6 +127,7 @@ def _pad(call: Call, x: Any, pads: Any = None, value: Any = None, axes: Any = No
     widths, half = [(0, 0)] * x.ndim, len(sizes) // 2
     for at, axis in enumerate(along):
         widths[axis] = (sizes[at], sizes[at + half])
+    call.check_size([n + sum(each) for n, each in zip(x.shape, widths, strict=True)], x.dtype)
     if any(low < 0 or high < 0 for low, high in widths):
         x = x[
             tuple(
@@ -129,7 +135,6 @@ def _pad(call: Call, x: Any, pads: Any = None, value: Any = None, axes: Any = No
             )
         ]
         widths = [(max(0, low), max(0, high)) for low, high in widths]
-    call.check_size([n + sum(each) for n, each in zip(x.shape, widths, strict=True)], x.dtype)
     mode = call.get("mode", "constant")
     if mode != "constant":
         return call.xp.pad(x, tuple(widths), mode=mode)

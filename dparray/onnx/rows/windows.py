@@ -51,6 +51,8 @@ class Window:
                 raise OnnxError(f"{name} must be {count} positive integers, not {list(values)}")
         self.reach = tuple(d * (k - 1) + 1 for d, k in zip(self.apart, self.sizes, strict=True))
         self.pads = self._pads(call)
+        padded = [size + sum(pads) for size, pads in zip(space, self.pads, strict=True)]
+        call.check_size(padded, "float32")
 
     def _pads(self, call: Call) -> Pairs:
         mode, count = call.get("auto_pad", "NOTSET"), len(self.space)
