@@ -191,7 +191,7 @@ def test_floats_fill_integers_as_numpy_casts_them(value: Any, dtype: str) -> Non
 
 
 def test_a_float_out_of_range_fills_integers_with_numpys_warning() -> None:
-    with pytest.warns(RuntimeWarning, match="invalid value"):
+    with np.errstate(invalid="warn"), pytest.warns(RuntimeWarning, match="invalid value"):
         dp.full(2, math.nan, dtype="int32")
 
 
