@@ -98,7 +98,14 @@ def _share_of_a_vector(node: Node) -> float:
     """Return the cost of an element relative to 8 bytes: vectors hold more narrow ones."""
     if any(dtype.char == "e" for dtype in node.signature):  # NumPy converts these one by one.
         return 1.0
+    if any(isinstance(part, Node) and _has_gaps(part) for part in node.operands):
+        return 1.0
     return min(max(dtype.itemsize for dtype in node.signature), 8) / 8
+
+
+def _has_gaps(part: Node) -> bool:
+    """Return whether NumPy reads an operand's elements one by one, since others lie between."""
+    return bool(part.strides) and abs(part.strides[-1]) > part.dtype.itemsize
 
 
 def gain(count: float) -> float:

@@ -163,6 +163,17 @@ def test_booleans_of_floats_cost_numpy_more(name: str) -> None:
     assert costs["float32"] > 2 * costs["int32"]
 
 
+def test_numpy_reads_elements_with_gaps_one_by_one() -> None:
+    """NumPy takes twice as long for every second element as a kernel does."""
+    x = dp.asarray(np.ones(1_000_000, "float32"))
+    with limits.force("fused"):
+        saved = [
+            cost_model.saved_additions([(part * 2)._node])
+            for part in (x[:500_000], x[::2], x[::-2])
+        ]
+    assert saved[0] < cost_model.break_even() < saved[1] == saved[2]
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_numpy_reduces_short_rows_one_by_one(axis: int) -> None:
     """For sums of two columns, NumPy is 100 times slower than a kernel, which is worth its wait."""
