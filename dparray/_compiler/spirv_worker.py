@@ -85,7 +85,6 @@ _OF_NONE = {"eq": "slt i64 {}, 1", "ne": "sgt i64 {}, 0"}
 def _with_hidden_ids(text: str, ids: set[str], computed: set[str]) -> str:
     """Hide the operands of comparisons that decide a branch, if computed from work-item ids."""
     deciding = _deciding(text)
-    used: set[str] = set()
 
     def hide(found: re.Match[str]) -> str:
         if found["name"] not in deciding:
@@ -102,17 +101,10 @@ def _with_hidden_ids(text: str, ids: set[str], computed: set[str]) -> str:
                 given = f"{kind} {side}, {kind} 0"
                 lines.append(f"  {hidden} = call spir_func {kind} {_UNCHANGED[kind]}({given})")
                 sides[place] = hidden
-                used.add(kind)
         compared = f"  {found['name']} = icmp {order} {kind} {sides[0]}, {sides[1]}"
         return "\n".join([*lines, compared])
 
-    text = _COMPARISONS.sub(hide, text)
-    declared = [line for line in text.splitlines() if line.startswith("declare")]
-    for kind in sorted(used):
-        name = f"{_UNCHANGED[kind]}("
-        if not any(name in line for line in declared):
-            text += f"\ndeclare spir_func {kind} {name}{kind}, {kind})\n"
-    return text
+    return _COMPARISONS.sub(hide, text)
 
 
 def _ids_and_computed(text: str, wanted: re.Pattern[str]) -> tuple[set[str], set[str]]:
@@ -195,14 +187,7 @@ def _with_hidden_places(text: str, ids: set[str], computed: set[str]) -> str:
             )
         )
 
-    hidden = _STORES.sub(hide, text)
-    if hidden == text:
-        return text
-    declared = "\n".join(line for line in text.splitlines() if line.startswith("declare"))
-    for name, given in ((_FIRST_ID, "i32"), (_NO_BYTES, "i64, i64")):
-        if f"{name}(" not in declared:
-            hidden += f"\ndeclare spir_func i64 {name}({given})\n"
-    return hidden
+    return _STORES.sub(hide, text)
 
 
 # The back end writes these as calls of OpenCL functions, and Intel's CPU driver treats the result
@@ -254,13 +239,6 @@ def _none(name: str, kind: str) -> tuple[str, list[str]]:
     return wide, [*lines, f"  {wide} = {'zext' if kind == 'i64' else 'trunc'} i32 {none} to {kind}"]
 
 
-def _declared(text: str, hidden: str) -> str:
-    """Return ``hidden``, derived from ``text``, with the declarations for :func:`_none`."""
-    if hidden != text and f"declare spir_func i32 {_DIMENSIONS}" not in text:
-        hidden += f"\ndeclare spir_func i32 {_DIMENSIONS}\n"
-    return hidden
-
-
 def _with_hidden_ones(text: str) -> str:
     """Hide the ones in complements that are in a chain with minima or maxima."""
     if not (_COMPLEMENTS.search(text) and _EXTREME.search(text)):
@@ -278,7 +256,7 @@ def _with_hidden_ones(text: str) -> str:
         ]
         return "\n".join(lines)
 
-    return _declared(text, _COMPLEMENTS.sub(hide, text))
+    return _COMPLEMENTS.sub(hide, text)
 
 
 def _chained(text: str) -> set[str]:
@@ -362,7 +340,7 @@ def _with_hidden_choices(text: str) -> str:
         none, lines = _none(f"of.index.{of.start()}", "i64")
         return "\n".join([*lines, f"  {at} = xor i64 {of['at']}, {none}", f"{of['head']}{at}"])
 
-    return _declared(text, _PLACES.sub(hide_index, _CHOICES.sub(hide_pointer, text)))
+    return _PLACES.sub(hide_index, _CHOICES.sub(hide_pointer, text))
 
 
 # --- loops ----------------------------------------------------------------------------------------
@@ -380,9 +358,8 @@ def _with_hidden_choices(text: str) -> str:
 # A loop is vectorized only if the driver can compute its number of steps. The compared values of
 # exits are therefore combined with an opaque zero, as is a phi's next value that is another phi.
 # Equalities (the ends of ``for`` loops) are unchanged if the loop has a single exit, unless it
-# carries a number into another one and a number leaves it, or it sums floats: the driver adds them
-# in another order. There the count is combined by ``or``, which no equality looks through and which
-# stays uniform: with a function's result, a matrix product takes five times as long.
+# carries a number into another one and a number leaves it, or it sums floats, which the driver
+# reorders: there ``or`` hides the count; with a function a matrix product takes 5 times as long.
 
 
 class _Loop(NamedTuple):
@@ -507,21 +484,7 @@ _IN_ORDER = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 
 def _zero(kind: str) -> str:
     """Return the name of a function's opaque zero for its loops."""
-    return {
-        "i1": "%dparray.bit.of.loops",
-        "i32": "%dparray.none.of.loops.i32",
-    }.get(kind, f"%dparray.wide.of.loops.{kind}")
-
-
-def _zeros(kinds: set[str]) -> list[str]:
-    """Return the lines that compute the opaque zeros."""
-    lines = []
-    for kind in sorted(kinds | ({"i8"} if "i1" in kinds else set())):
-        if kind != "i1":
-            lines += _none(f"of.loops.{kind}", kind)[1]
-    if "i1" in kinds:
-        lines.append(f"  {_zero('i1')} = trunc i8 {_zero('i8')} to i1")
-    return lines
+    return _none(f"of.loops.{kind}", kind)[0]
 
 
 def _with_uncounted_loops(text: str) -> str:
@@ -529,12 +492,7 @@ def _with_uncounted_loops(text: str) -> str:
     if " phi " not in text:
         return text
     compared = _LOWEST_BITS.sub(_compare_lowest_bit, text)
-    hidden = _FUNCTION.sub(lambda of: of[1] + _uncounted(of[2]), compared)
-    for kind, name in _UNCHANGED.items():
-        is_declared = f"declare spir_func {kind} {name}(" in text
-        if f" {name}(" in hidden and not is_declared:
-            hidden += f"\ndeclare spir_func {kind} {name}({kind}, {kind})\n"
-    return _declared(text, hidden) if _DIMENSIONS in hidden else hidden
+    return _FUNCTION.sub(lambda of: of[1] + _uncounted(of[2]), compared)
 
 
 # The back end compares the lowest bit with 0 if a number is truncated to it.
@@ -554,14 +512,18 @@ def _uncounted(body: str) -> str:
     function = _Function(lines)
     before: dict[int, list[str]] = {}  # the lines to insert before each line
     kinds: set[str] = set()
-    for loop in function.loops():
+    loops = function.loops()
+    for loop in loops:
         _hide_starts(function, loop, before)
         _cut_chains(function, loop, before, kinds)
         _hide_low_bits(function, loop, before, kinds)
         _hide_exits(function, loop, before, kinds)
+    for loop in loops:
+        _hide_conditions(function, loop, before, kinds)
     if not before:
         return body
-    before.setdefault(min(function.ends.values()), [])[:0] = _zeros(kinds)
+    zeros = [line for kind in sorted(kinds) for line in _none(f"of.loops.{kind}", kind)[1]]
+    before.setdefault(min(function.ends.values()), [])[:0] = zeros
     result = []
     for at, line in enumerate(lines):
         result += [*before.get(at, ()), line]
@@ -729,13 +691,11 @@ def _is_in_steps(function: _Function, loop: _Loop, value: str) -> bool:
 
 def _sums_floats(function: _Function, loop: _Loop) -> bool:
     """Return whether a loop has a sum or product of floats, which the driver would reorder."""
-    for name, (at, operation, rest) in function.definitions.items():
-        if operation == "phi" and function.labels[at] == loop.header:
-            nexts = {value for value, place in _INCOMING.findall(rest) if place in loop.blocks}
-            for each in nexts:
-                _, made, of = function.definitions.get(each, (0, "", ""))
-                if made in _IN_ORDER and name in _NAMES.findall(of):
-                    return True
+    for name in _header_phis(function, loop):
+        for value, _ in _INCOMING.findall(function.definitions[name][2]):
+            _, made, of = function.definitions.get(value, (0, "", ""))
+            if made in _IN_ORDER and name in _NAMES.findall(of):
+                return True
     return False
 
 
@@ -854,6 +814,43 @@ def _compared(
             coming += _NAMES.findall(rest)
 
 
+_DECISIONS = re.compile(
+    r"  (?:br|%\S+ = (?:select|[sz]ext|and|or(?: disjoint)?)) i1 (%[^\s,]+(?:, \S+$)?)"
+)
+
+
+def _hide_conditions(
+    function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
+) -> None:
+    """Hide which conditions do not change in a loop with several exits.
+
+    The driver splits the loop; behind it, the condition is then the same for all work-items.
+    """
+    deciding = {each for one in function.conditions(loop) for each in function.sources(one, loop)}
+    numbers = [
+        (name not in deciding, name, kind)
+        for name, at in _header_phis(function, loop).items()
+        if (kind := _kind_of_phi(function.lines[at])) in _UNCHANGED
+    ]
+    if len(function.exits(loop)) < 2 or not numbers:
+        return
+    _, number, kind = min(numbers)
+    for at, line in enumerate(function.lines):
+        found = _DECISIONS.match(line) if function.labels.get(at) in loop.blocks else None
+        for name in _NAMES.findall(found[1]) if found else ():
+            sources = function.sources(name, loop)
+            if all(function.definitions[each][1] not in ("phi", "load") for each in sources):
+                hidden = f"%dparray.fixed.{at}.{len(before.setdefault(at, []))}"
+                before[at] += [
+                    f"  {hidden}.none = and {kind} {number}, {_zero(kind)}",
+                    f"  {hidden}.bit = trunc {kind} {hidden}.none to i1",
+                    f"  {hidden} = xor i1 {name}, {hidden}.bit",
+                ]
+                kinds.add(kind)
+                whole = rf"{re.escape(name)}(?=[, ]|$)"
+                function.lines[at] = re.sub(whole, hidden, function.lines[at])
+
+
 def _is_counted(function: _Function, loop: _Loop, name: str, order: str) -> bool:
     """Return whether the driver might know how a number changes from step to step."""
     for each in function.sources(name, loop):
@@ -904,7 +901,18 @@ def writable(text: str) -> str:
     text = _CONJUNCTIONS.sub(r"= and i1 \1, \2", text)
     text = _DISJUNCTIONS.sub(r"= or i1 \1, \2", text)
     text = _with_plain_cuts(_with_plain_extensions(_with_known_widths(text)))
-    return expanded(_FLOATS_OF_SIGNS.sub(_choose_float, _with_uncounted_loops(text)))
+    text = _with_uncounted_loops(text)
+    for called in _HIDING:
+        name = re.escape(called[: called.index("(") + 1].split()[1])
+        if re.search(name, text) and not re.search(rf"^declare .*{name}", text, re.MULTILINE):
+            text += f"\ndeclare spir_func {called}\n"
+    return expanded(_FLOATS_OF_SIGNS.sub(_choose_float, text))
+
+
+_HIDING = (
+    *(f"i64 {_FIRST_ID}(i32)", f"i64 {_NO_BYTES}(i64, i64)", f"i32 {_DIMENSIONS}"),
+    *(f"{kind} {name}({kind}, {kind})" for kind, name in _UNCHANGED.items()),
+)
 
 
 # --- group functions in loops ---------------------------------------------------------------------

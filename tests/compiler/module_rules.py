@@ -18,12 +18,15 @@ _CARRIES = range(149, 153)
 _EQUALITIES = (170, 171)
 _ORDERED = range(172, 180)
 _LOGICAL = range(164, 170)
+_OF_CONDITIONS = (166, 167)  # disjunctions and conjunctions
 _OR, _XOR, _SELECT, _EXTENDED = 197, 198, 169, 12
+_BOOLEAN = 20
+_BITS_OF_BOTH, _SHIFT = 199, 194
 _CONVERSIONS = (113, 114, 124, 170, 171)  # of integers and bits; and comparisons that give Booleans
 _FLOAT_SUMS = (129, 131, 133, 136)
 # Loads, calls, extended instructions, conversions of floats, divisions, atomics, group operations.
 _UNCOUNTED = {12, 57, 61, 109, 110, 124, *range(134, 142), *range(227, 243), *range(261, 272)}
-_STORE, _VARIABLE, _BITCAST, _LIFETIME_START = 62, 59, 124, 256
+_LOAD, _STORE, _VARIABLE, _BITCAST, _LIFETIME_START = 61, 62, 59, 124, 256
 _GROUP_OPERATIONS = range(261, 272)
 _GROUP_VOTES = range(261, 264)  # with broadcasts; the others name an operation before the value
 # The positions of an instruction's identifiers, unless they are all words after its result.
@@ -52,7 +55,8 @@ class _Instruction(NamedTuple):
 class _Function:
     """The blocks of a function in SPIR-V's order: a block follows those that dominate it."""
 
-    def __init__(self, instructions: list[_Instruction]) -> None:
+    def __init__(self, instructions: list[_Instruction], boolean: int = 0) -> None:
+        self.boolean = boolean  # the type
         self.made = {
             one.words[2]: one
             for one in instructions
@@ -173,6 +177,29 @@ class _Function:
             name for name, one in self.made.items() if one.code == _VARIABLE and name not in started
         ]
 
+    def fixed_conditions(self, blocks: set[int]) -> list[int]:
+        """Return the conditions that do not change in a loop."""
+        found = []
+        for one in self.instructions:
+            if one.block not in blocks:
+                continue
+            if one.code == _CONDITIONAL:
+                names = one.words[1:2]
+            elif one.code in (_SELECT, *_OF_CONDITIONS):
+                names = one.words[3:4] if one.code == _SELECT else one.words[3:5]
+            else:
+                continue
+            found += [
+                name
+                for name in names
+                if name in self.made
+                and self.made[name].words[1] == self.boolean
+                and not any(
+                    self.made[each].code in (_PHI, _LOAD) for each in self.sources(name, blocks)
+                )
+            ]
+        return found
+
     def faults(self) -> list[str]:
         found = [
             f"the lifetime of the private memory %{name} has no start"
@@ -190,6 +217,11 @@ class _Function:
                 for name, one in self.made.items()
                 if one.code == _PHI and one.block == header
             }
+            if len(exits) > 1 and phis:
+                found += [
+                    f"the condition %{name} is fixed in a loop with several exits"
+                    for name in self.fixed_conditions(blocks)
+                ]
             for name, nexts in phis.items():
                 chosen = {each for one in nexts for each in self.choices(one, blocks, phis.keys())}
                 for each in (chosen & phis.keys()) - {name}:
@@ -257,11 +289,24 @@ class _Function:
                 continue
             seen.add(name)
             if one.code in (*_EQUALITIES, *_ORDERED):
-                if any(self.sources(side, blocks) for side in one.words[3:5]):
+                is_of_numbers = any(self.sources(side, blocks) for side in one.words[3:5])
+                if is_of_numbers and not self._is_hiding_bit(one.words[3]):
                     found.append(one)
             elif one.code in _LOGICAL or one.code == _PHI:
                 coming += one.uses()
         return found
+
+    def _is_hiding_bit(self, name: int) -> bool:
+        """Return whether a number is combined with the opaque zero: a number of dimensions, cut."""
+        one = self.made.get(name)
+        if one is not None and one.code == _BITS_OF_BOTH:
+            return any(self._is_hiding_bit(each) for each in one.words[3:5])
+        while one is not None and one.code in _CONVERSIONS:
+            one = self.made.get(one.words[3])
+        if one is None or one.code != _SHIFT:
+            return False
+        loaded = self.made.get(one.words[3])
+        return loaded is not None and loaded.code == _LOAD and loaded.words[3] not in self.made
 
     def _is_seen(self, one: _Instruction, blocks: set[int]) -> bool:
         in_equality = one.code in _EQUALITIES
@@ -273,7 +318,7 @@ class _Function:
 def faults(spirv: bytes) -> list[str]:
     """Return the rules that a module breaks, as text."""
     words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
-    found, at, block = [], 5, 0
+    found, at, block, boolean = [], 5, 0, 0
     function: list[_Instruction] = []
     while at < len(words):
         count, code = words[at] >> 16, words[at] & 0xFFFF
@@ -281,13 +326,15 @@ def faults(spirv: bytes) -> list[str]:
             found.append(f"a sum or product in two parts, opcode {code}")
         if code == _SWITCH:
             found.append("a switch")
+        if code == _BOOLEAN:
+            boolean = words[at + 1]
         if code == _LABEL:
             block = words[at + 1]
         if code == _FUNCTION:
             function, block = [], 0
         elif code == _FUNCTION_END:
             if block:
-                found += _Function(function).faults()
+                found += _Function(function, boolean).faults()
         elif block:
             function.append(_Instruction(code, words[at : at + count], block))
         at += count

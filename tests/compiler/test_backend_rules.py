@@ -1011,6 +1011,85 @@ def test_variables_of_a_loop_belong_to_each_work_item(
     np.testing.assert_array_equal(out.asnumpy(), wanted)
 
 
+@dp.kernel
+def chosen_before_a_return(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_linear_id()
+    m, a, b = n[i], 0, 0
+    for _ in range(m & 3):
+        if m & 3 == 0:
+            a, b = b, a + 1
+        if (i + a) & 1 == 0:
+            out[0, i] = 2 if m & 3 == 0 else 5
+            return
+    out[0, i] = 2 if m & 3 == 0 else 5
+    out[1, i] = a
+
+
+@dp.kernel
+def chosen_behind_a_break(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_linear_id()
+    m, a, b = n[i], 0, 0
+    for _ in range(m, -1, -3):
+        if m & 3 == 0:
+            a, b = b, a + 1
+        if (i + a) & 1 == 0:
+            break
+    out[0, i] = 5 if m & 3 == 0 else 2
+    out[1, i] = a
+
+
+@dp.kernel
+def chosen_with_memory(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_linear_id()
+    m, a = n[i], 0
+    for k in range(m):
+        if m & 3 == 0:
+            out[1, i] += a + k
+        if n[(i + a) & 15] > 12:
+            break
+    out[0, i] = 5 if m & 3 != 0 else 2
+
+
+@dp.kernel
+def chosen_in_a_later_loop(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_linear_id()
+    m, a, b = n[i], 0, 0
+    for _ in range(m, -1, -3):
+        if m & 3 == 0:
+            a, b = b, a + 1
+        if (i + a) & 1 == 0:
+            break
+    for k in range(m, -1, -3):
+        if m & 3 == 0:
+            b = b + 2 - a
+        if (i + b + k) & 7 == 5:
+            break
+    out[0, i] = 5 if m & 3 == 0 else 2
+    out[1, i] = b
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        chosen_before_a_return,
+        chosen_behind_a_break,
+        chosen_with_memory,
+        chosen_in_a_later_loop,
+    ],
+)
+def test_a_condition_behind_a_loop_belongs_to_each_work_item(kernel: Any, dtype: str) -> None:
+    # One work-item's condition was used for all if it was fixed in a loop with two exits.
+    for shape in ((16,), (47,), (2, 61)):
+        size = math.prod(shape)
+        n = np.random.default_rng(7).integers(0, 30, size).astype(dtype)
+        out, wanted = dp.zeros((2, size), dtype="int64"), np.zeros((2, size), "int64")
+        dp.call_kernel(kernel, dp.Range(*shape), dp.asarray(n), out)
+        dp.simulate(kernel, dp.Range(*shape), n, wanted)
+        np.testing.assert_array_equal(out.asnumpy(), wanted)
+    assert not any(faults(one.spirv) for one in kernel._kernels.values())
+
+
 # --- collective operations ------------------------------------------------------------------------
 
 

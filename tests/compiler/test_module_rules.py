@@ -99,6 +99,52 @@ def test_values_of_inner_loops_are_not_computed_behind_outer_loops(
     assert not faults(spirv_client.emit(spirv_worker.writable(text)))
 
 
+_FIXED = """
+target triple = "spirv64-unknown-unknown"
+define spir_kernel void @k(ptr addrspace(1) %x, i64 %n, ptr addrspace(1) %y) {{
+entry:
+  %v = load i64, ptr addrspace(1) %y
+  %c = icmp slt i64 %v, 9
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %q, %next ]
+  %a = load i64, ptr addrspace(1) %x
+  {decision}
+  store i64 %b, ptr addrspace(1) %x
+  %low = icmp slt i64 %a, %k
+  br i1 %low, label %{exit}, label %next
+next:
+  %q = add i64 %k, 1
+  %more = icmp ne i64 %q, %a
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("decision", "exit", "is_fault"),
+    [
+        ("%b = select i1 %c, i64 %k, i64 7", "end", True),
+        ("%b = select i1 %c, i64 %k, i64 7", "next", False),
+        ("%d = icmp slt i64 %k, 9\n  %b = select i1 %d, i64 %k, i64 7", "end", False),
+        (
+            "%d = icmp slt i64 %k, 7\n  %e = and i1 %c, %d\n  %b = select i1 %e, i64 1, i64 7",
+            "end",
+            True,
+        ),
+    ],
+)
+def test_conditions_that_are_fixed_in_loops_are_found_and_are_hidden(
+    decision: str, exit: str, is_fault: bool
+) -> None:
+    text = _FIXED.format(decision=decision, exit=exit)
+    found = [each for each in faults(spirv_client.emit(text)) if "is fixed" in each]
+    assert bool(found) == is_fault
+    assert not faults(spirv_client.emit(spirv_worker.writable(text)))
+
+
 _BEGIN = """
 import numpy as np
 import dparray as dp

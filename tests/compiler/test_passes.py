@@ -125,6 +125,7 @@ def test_no_kernel_calls_a_function_for_a_minimum() -> None:
 def test_only_conditions_that_decide_branches_are_hidden() -> None:
     """Addresses chosen by hidden conditions are not contiguous across work-items."""
     chooses = (
+        "declare spir_func i64 @_Z13get_global_idj(i32)\n"
         "  %i = call spir_func i64 @_Z13get_global_idj(i32 0)\n"
         "  %j = mul i64 %i, 3\n"
         "  %c = icmp slt i64 %j, %n\n"
