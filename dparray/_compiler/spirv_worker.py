@@ -17,7 +17,7 @@ import re
 import signal
 import struct
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 REQUEST = struct.Struct("<qi")  # the length of the text; the requested output
@@ -124,14 +124,19 @@ def _ids_and_computed(text: str, wanted: re.Pattern[str]) -> tuple[set[str], set
             continue
         for used in _NAMES.findall(rest):
             users.setdefault(used, []).append(name)
-    computed: set[str] = set()
-    coming = list(ids)
+    return ids, _reached(ids, users)
+
+
+def _reached(names: Iterable[str], following: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return the names that follow from some, directly or by others."""
+    reached: set[str] = set()
+    coming = list(names)
     while coming:
-        for name in users.get(coming.pop(), ()):
-            if name not in computed:
-                computed.add(name)
+        for name in following.get(coming.pop(), ()):
+            if name not in reached:
+                reached.add(name)
                 coming.append(name)
-    return ids, computed
+    return reached
 
 
 def _deciding(text: str) -> set[str]:
@@ -141,14 +146,8 @@ def _deciding(text: str) -> set[str]:
         for name, operation, rest in _DEFINITIONS.findall(text)
         if (operation in _TRUTHS and "i1" in rest) or (operation == "icmp" and " i8 " in rest)
     }
-    coming = _BRANCHES.findall(text)
-    deciding = set(coming)
-    while coming:
-        for name in made_of.get(coming.pop(), ()):
-            if name not in deciding:
-                deciding.add(name)
-                coming.append(name)
-    return deciding
+    decided = _BRANCHES.findall(text)
+    return {*decided, *_reached(decided, made_of)}
 
 
 # If all work-items of a kernel write the same value to the same place, and a device function is

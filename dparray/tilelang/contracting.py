@@ -246,11 +246,9 @@ class Lowered:
             contracted.aggregation, result, last, contracted.dtype, contracted.propagates_nan
         )
 
-    def launch(
-        self, queue: Any, tail: Tail | None, strides: Strides | None = None
-    ) -> ContractionLaunch:
+    def launch(self, queue: Any, tail: Tail | None, strides: Strides) -> ContractionLaunch:
         """Return the launch of its kernel, for operands with strides in bytes."""
-        text = self.text_for(strides or self._contiguous, tail)
+        text = self.text_for(strides, tail)
         arrays = [dtype.str for dtype in self.dtypes]
         scalars: tuple[str, ...] = ()
         output = self.contracted.dtype.str

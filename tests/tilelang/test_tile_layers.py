@@ -362,6 +362,17 @@ PADDED = [  # image, filters, window, step, padding
 ]
 
 
+def operands_of(case: Any, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return images, filters and a bias of small integers for a padded convolution."""
+    shape, filters, window, *_ = case
+    random = np.random.default_rng(seed)
+    return (
+        random.integers(-4, 5, shape).astype(np.float32),
+        random.integers(-4, 5, (*window, shape[-1], filters)).astype(np.float32),
+        random.integers(-9, 10, filters).astype(np.float32),
+    )
+
+
 def convolved(x: np.ndarray, w: np.ndarray, step: int, padding: Any) -> Any:
     """Return the convolution of integers, which is exact in float32."""
     borders = tuple((each, each) for each in padding)
@@ -371,13 +382,10 @@ def convolved(x: np.ndarray, w: np.ndarray, step: int, padding: Any) -> Any:
 
 @pytest.mark.parametrize("case", PADDED, ids=str)
 def test_operations_on_a_padded_convolution_are_in_its_kernel(case: Any) -> None:
-    shape, filters, window, step, padding = case
-    random = np.random.default_rng(3)
-    x = random.integers(-4, 5, shape).astype(np.float32)
-    w = random.integers(-4, 5, (*window, shape[-1], filters)).astype(np.float32)
-    bias = random.integers(-9, 10, filters).astype(np.float32)
+    *_, step, padding = case
+    x, w, bias = operands_of(case, 3)
     made = convolved(x, w, step, padding)
-    other = random.integers(-9, 10, made.shape).astype(np.float32)
+    other = np.random.default_rng(5).integers(-9, 10, made.shape).astype(np.float32)
     places = dp.asarray(w)
     y = tilelang.conv(dp.asarray(x), places, strides=step, padding=padding) + dp.asarray(bias)
     y = dp.maximum(dp.minimum(y, 40) - dp.asarray(other), 0)
@@ -387,11 +395,8 @@ def test_operations_on_a_padded_convolution_are_in_its_kernel(case: Any) -> None
 
 @pytest.mark.parametrize("case", PADDED, ids=str)
 def test_packed_filters_agree_and_allow_operations_on_the_result(case: Any) -> None:
-    shape, filters, window, step, padding = case
-    random = np.random.default_rng(4)
-    x = random.integers(-4, 5, shape).astype(np.float32)
-    w = random.integers(-4, 5, (*window, shape[-1], filters)).astype(np.float32)
-    bias = random.integers(-9, 10, filters).astype(np.float32)
+    *_, step, padding = case
+    x, w, bias = operands_of(case, 4)
     groups = w.reshape(*w.shape[:-1], -1, kernel_text.VECTOR)
     packed = dp.asarray(np.ascontiguousarray(np.moveaxis(groups, -2, 0)))
     borders = tuple((each, each) for each in padding)
