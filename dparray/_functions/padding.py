@@ -300,16 +300,10 @@ def _reflect_oddly(
         at, sign, first_times, last_times = (
             from_host(np.asarray(column, np.int64), *place) for column in zip(*rows, strict=True)
         )
-        loop_dtype = _dtypes.int8 if result.dtype.kind == "b" else result.dtype
-        value = astype_array(elements, loop_dtype, copy=False)[..., at] * astype_array(
-            sign, loop_dtype
-        )
-        value = value + astype_array(first, loop_dtype, copy=False) * astype_array(
-            first_times, loop_dtype
-        )
-        value = value + astype_array(last, loop_dtype, copy=False) * astype_array(
-            last_times, loop_dtype
-        )
+        dtype = _dtypes.int8 if result.dtype.kind == "b" else result.dtype
+        value = astype_array(elements, dtype, copy=False)[..., at] * astype_array(sign, dtype)
+        value = value + astype_array(first, dtype, copy=False) * astype_array(first_times, dtype)
+        value = value + astype_array(last, dtype, copy=False) * astype_array(last_times, dtype)
         border = slice(int(positions[0] - line[0]), int(positions[-1] - line[0]) + 1)
         target = result[_layout.at_axis(axis, border, *rest)]
         assign(moveaxis(target, axis, -1), value, "pad")

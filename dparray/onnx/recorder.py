@@ -91,15 +91,20 @@ class Traced:
     @property
     def value(self) -> Any:
         """The array."""
-        if self._value is None and self._untransposed is not None:
-            made: Traced = self.recorder.call(dp.transpose, *self._untransposed)
-            self._value, self._name = made.value, made.name
+        self._make_view()
         return self._value
 
     @property
     def name(self) -> str | None:
         """The variable in the plan, or None for a constant."""
-        return self._name if self._untransposed is None or self.value is not None else None
+        self._make_view()
+        return self._name
+
+    def _make_view(self) -> None:
+        """Permute the axes, unless that is done."""
+        if self._value is None and self._untransposed is not None:
+            made: Traced = self.recorder.call(dp.transpose, *self._untransposed)
+            self._value, self._name = made.value, made.name
 
     @property
     def T(self) -> Traced:
