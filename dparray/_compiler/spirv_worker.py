@@ -351,7 +351,8 @@ def _with_hidden_choices(text: str) -> str:
 # - if a phi's next value is another phi of the loop, the pass crashes;
 # - if a number is uniform before a loop that changes it under a condition of the work-item, and a
 #   later loop starts with it, the value of one work-item is used for all. The loop therefore
-#   starts with a function's result, which the driver treats as different in each work-item;
+#   starts with a function's result, which the driver treats as different in each work-item, unless
+#   no choice in it depends on the work-item (a variance would take twice as long, with masks);
 # - if a loop reads and writes memory at the lowest bits of a counter, ``p[k & 3] += 1``, the driver
 #   assumes that no address repeats. These indices are therefore combined with an opaque zero.
 # A loop is vectorized only if the driver can compute its number of steps. The compared values of
@@ -437,6 +438,17 @@ class _Function:
             if label in loop.blocks and not loop.blocks.issuperset(self.targets[label])
         ]
 
+    def leading_to(self, label: str) -> set[str]:
+        """Return the blocks from which a block can be reached."""
+        found: set[str] = set()
+        coming = [label]
+        while coming:
+            each = coming.pop()
+            more = {place for place, targets in self.targets.items() if each in targets} - found
+            found |= more
+            coming += more
+        return found
+
     def conditions(self, loop: _Loop) -> list[str]:
         """Return the names that decide whether a loop exits."""
         found = (_BRANCHES.match(self.lines[self.ends[label]]) for label in self.exits(loop))
@@ -478,6 +490,10 @@ _UNCOUNTED = frozenset(
     ("load", "udiv", "sdiv", "urem", "srem", "fptosi", "fptoui", "fcmp", "bitcast", "ptrtoint")
 ) | {"extractelement", "cmpxchg", "atomicrmw"}
 _GROUP_FUNCTION = "__spirv_Group"
+# Operations whose results are the same for all work-items if their operands are.
+_ALIKE = frozenset(
+    ("phi", "icmp", "select", "freeze", "sext", "zext", "trunc", "and", "or", "xor")
+) | {*("add", "sub", "mul", "shl", "lshr", "ashr", "udiv", "sdiv", "urem", "srem")}
 _IN_ORDER = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 
 
@@ -582,7 +598,9 @@ def _cut_chains(
 
 
 def _hide_starts(function: _Function, loop: _Loop, before: dict[int, list[str]]) -> None:
-    """Hide the first value of a phi whose next value depends on a condition."""
+    """Hide the first value of a phi whose next value depends on a condition of the work-item."""
+    if _is_uniform(function, loop):
+        return
     for name, at in _header_phis(function, loop).items():
         incoming = _INCOMING.findall(function.lines[at])
         if not any(
@@ -608,6 +626,34 @@ def _hide_starts(function: _Function, loop: _Loop, before: dict[int, list[str]])
                 lines.append(f"  {hidden} = {back} {whole} {result} to {kind}")
             old = f"[ {value}, {place} ]"
             function.lines[at] = function.lines[at].replace(old, f"[ {hidden}, {place} ]")
+
+
+def _is_uniform(function: _Function, loop: _Loop) -> bool:
+    """Return whether every choice in a loop is the same for all work-items of a group."""
+    blocks, seen = set(loop.blocks), set[str]()
+    coming = list(_deciding_in(function, loop.blocks))
+    while coming:
+        name = coming.pop()
+        if name in seen or name not in function.definitions:  # a parameter
+            continue
+        seen.add(name)
+        at, operation, rest = function.definitions[name]
+        if operation == "phi" and function.labels[at] not in blocks:
+            # The branches that lead to a phi choose its value; those of the loop are known.
+            earlier = function.leading_to(function.labels[at]) - blocks
+            coming += _deciding_in(function, earlier)
+            blocks |= earlier
+        elif operation not in _ALIKE and _GROUP_ID not in rest:
+            return False
+        coming += _NAMES.findall(rest)
+    return True
+
+
+def _deciding_in(function: _Function, blocks: Collection[str]) -> Iterator[str]:
+    """Yield the names on which branches and choices in blocks depend."""
+    for at, line in enumerate(function.lines):
+        found = _DECISIONS.match(line) if function.labels.get(at) in blocks else None
+        yield from _NAMES.findall(found[1]) if found else ()
 
 
 def _choices(function: _Function, loop: _Loop, value: str, phis: Collection[str]) -> set[str]:
@@ -814,7 +860,7 @@ def _compared(
 
 
 _DECISIONS = re.compile(
-    r"  (?:br|%\S+ = (?:select|[sz]ext|and|or(?: disjoint)?)) i1 (%[^\s,]+(?:, \S+$)?)"
+    r"  (?:br|%\S+ = (?:select(?: [a-z]+)*|[sz]ext|and|or(?: disjoint)?)) i1 (%[^\s,]+(?:, \S+$)?)"
 )
 
 

@@ -27,6 +27,13 @@ _FLOAT_SUMS = (129, 131, 133, 136)
 # Loads, calls, extended instructions, conversions of floats, divisions, atomics, group operations.
 _UNCOUNTED = {12, 57, 61, 109, 110, 124, *range(134, 142), *range(227, 243), *range(261, 272)}
 _LOAD, _STORE, _VARIABLE, _BITCAST, _LIFETIME_START = 61, 62, 59, 124, 256
+_DECORATION, _BUILT_IN = 71, 11
+_OF_GROUPS = (24, 25, 26, 30, 31)  # the numbers, sizes and ids of groups, dimensions, global sizes
+# Integer arithmetic, conversions and comparisons, bits, choices, and parts of vectors.
+_ALIKE = {
+    *(81, 113, 114, 124, 128, 130, 132, 134, 135, 137, 138, 139, _SELECT, _PHI),
+    *(*_EQUALITIES, *_ORDERED, *_LOGICAL, 194, 195, 196, 197, 198, 199, 200),
+}
 _GROUP_OPERATIONS = range(261, 272)
 _GROUP_VOTES = range(261, 264)  # with broadcasts; the others name an operation before the value
 # The positions of an instruction's identifiers, unless they are all words after its result.
@@ -55,8 +62,11 @@ class _Instruction(NamedTuple):
 class _Function:
     """The blocks of a function in SPIR-V's order: a block follows those that dominate it."""
 
-    def __init__(self, instructions: list[_Instruction], boolean: int = 0) -> None:
+    def __init__(
+        self, instructions: list[_Instruction], boolean: int = 0, of_groups: Collection[int] = ()
+    ) -> None:
         self.boolean = boolean  # the type
+        self.of_groups = of_groups  # the built-in variables that are equal within a group
         self.made = {
             one.words[2]: one
             for one in instructions
@@ -151,6 +161,44 @@ class _Function:
                 coming += phis[each]
         return False
 
+    def is_uniform(self, blocks: set[int]) -> bool:
+        """Return whether all work-items of a group take the same way through a loop."""
+        known = set(blocks)
+        coming = [each for block in blocks for each in self._deciding(block)]
+        seen: set[int] = set()
+        while coming:
+            one = self.made.get(coming.pop())
+            if one is None or one.words[2] in seen:
+                continue
+            seen.add(one.words[2])
+            if one.code == _PHI and one.block not in known:
+                earlier = self._before(one.block) - known
+                coming += [each for block in earlier for each in self._deciding(block)]
+                known |= earlier
+            elif one.code == _LOAD and one.words[3] in self.of_groups:
+                continue
+            elif one.code not in _ALIKE:
+                return False
+            coming += one.uses()
+        return True
+
+    def _deciding(self, block: int) -> list[int]:
+        """Return the conditions in a block, of branches and of choices."""
+        codes = (_CONDITIONAL, _SELECT)
+        inside = [one for one in self.instructions if one.block == block and one.code in codes]
+        return [one.words[1 if one.code == _CONDITIONAL else 3] for one in inside]
+
+    def _before(self, block: int) -> set[int]:
+        """Return the blocks from which a block can be reached."""
+        found: set[int] = set()
+        coming = [block]
+        while coming:
+            target = coming.pop()
+            more = {each for each in self.ends if target in self.targets(each)} - found
+            found |= more
+            coming += more
+        return found
+
     def begins_hidden(self, phi: int, latches: set[int]) -> bool:
         """Return whether a phi's first value is a function's result, perhaps converted."""
         words = self.made[phi].words
@@ -227,10 +275,13 @@ class _Function:
                 for each in (chosen & phis.keys()) - {name}:
                     if not all(each in self.sources(one, blocks) for one in conditions):
                         found.append(f"the next value of the phi %{name} may be the phi %{each}")
+            is_uniform = self.is_uniform(blocks)
             found += [
                 f"the phi %{name}, whose next value is a choice, begins as a known number"
                 for name in phis
-                if self.is_chosen(name, blocks, phis) and not self.begins_hidden(name, latches)
+                if not is_uniform
+                and self.is_chosen(name, blocks, phis)
+                and not self.begins_hidden(name, latches)
             ]
             leaving = {
                 each
@@ -319,6 +370,7 @@ def faults(spirv: bytes) -> list[str]:
     """Return the rules that a module breaks, as text."""
     words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
     found, at, block, boolean = [], 5, 0, 0
+    of_groups: set[int] = set()
     function: list[_Instruction] = []
     while at < len(words):
         count, code = words[at] >> 16, words[at] & 0xFFFF
@@ -326,6 +378,8 @@ def faults(spirv: bytes) -> list[str]:
             found.append(f"a sum or product in two parts, opcode {code}")
         if code == _SWITCH:
             found.append("a switch")
+        if code == _DECORATION and words[at + 2] == _BUILT_IN and words[at + 3] in _OF_GROUPS:
+            of_groups.add(words[at + 1])
         if code == _BOOLEAN:
             boolean = words[at + 1]
         if code == _LABEL:
@@ -334,7 +388,7 @@ def faults(spirv: bytes) -> list[str]:
             function, block = [], 0
         elif code == _FUNCTION_END:
             if block:
-                found += _Function(function, boolean).faults()
+                found += _Function(function, boolean, of_groups).faults()
         elif block:
             function.append(_Instruction(code, words[at : at + count], block))
         at += count

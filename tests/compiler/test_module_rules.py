@@ -145,6 +145,62 @@ def test_conditions_that_are_fixed_in_loops_are_found_and_are_hidden(
     assert not faults(spirv_client.emit(spirv_worker.writable(text)))
 
 
+_CHOSEN = """
+target triple = "spirv64-unknown-unknown"
+declare spir_func i64 @_Z12get_group_idj(i32)
+declare spir_func i64 @_Z12get_local_idj(i32)
+define spir_kernel void @k(ptr addrspace(1) %x, i64 %n) {{
+entry:
+  %group = call spir_func i64 @_Z12get_group_idj(i32 0)
+  %lane = call spir_func i64 @_Z12get_local_idj(i32 0)
+  %v = load i64, ptr addrspace(1) %x
+  %is_one = icmp eq i64 {before}, 1
+  br i1 %is_one, label %one, label %begin
+one:
+  br label %begin
+begin:
+  %most = phi i64 [ %n, %entry ], [ 7, %one ]
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %begin ], [ %q, %loop ]
+  %a = phi i64 [ 1, %begin ], [ %b, %loop ]
+  %q = add i64 %k, 1
+  %is_low = icmp slt i64 %k, {inside}
+  %b = select i1 %is_low, i64 %a, i64 3
+  %product = mul i64 %q, %lane
+  %more = icmp slt i64 %q, {end}
+  br i1 %more, label %loop, label %done
+done:
+  store i64 %b, ptr addrspace(1) %x
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "end", "is_hidden"),
+    [
+        ("%group", "%n", "%n", False),
+        ("%group", "%most", "%n", False),
+        ("%lane", "%n", "%n", False),
+        ("%lane", "%most", "%n", True),
+        ("%group", "%lane", "%n", True),
+        ("%group", "%v", "%n", True),
+        ("%group", "%n", "%v", True),
+        ("%group", "%n", "%product", True),
+    ],
+)
+def test_starts_are_hidden_only_in_loops_that_depend_on_the_work_item(
+    before: str, inside: str, end: str, is_hidden: bool
+) -> None:
+    text = _CHOSEN.format(before=before, inside=inside, end=end)
+    found = [each for each in faults(spirv_client.emit(text)) if "begins as a known" in each]
+    assert bool(found) == is_hidden
+    written = spirv_worker.writable(text)
+    assert ("%dparray.start." in written) == is_hidden
+    assert not faults(spirv_client.emit(written))
+
+
 _BEGIN = """
 import numpy as np
 import dparray as dp

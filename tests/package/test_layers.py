@@ -49,15 +49,15 @@ BUDGETS = {
     "memory": 2_600,
     "graph": 1_950,
     "codegen": 3_300,
-    "compiler": 20_450,
+    "compiler": 20_600,
     "evaluate": 7_700,
     "array": 6_050,
     "kernels": 4_650,
     "functions": 32_650,
     "compiled": 4_400,
     "models": 4_500,
-    "shards": 2_800,
-    "tools": 9_650,
+    "shards": 2_700,
+    "tools": 9_600,
 }
 
 # Folders that may import an external package at run time.
