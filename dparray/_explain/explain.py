@@ -35,7 +35,7 @@ from dparray._evaluate.schedule import schedule
 from dparray._explain import svg as graph
 from dparray._graph.node import Node, pending_order
 from dparray._jit.function import JitFunction
-from dparray._profile.report import explain_function
+from dparray._profile.report import counted, explain_function
 from dparray._scheduling import executor
 from dparray._scheduling.trace import PlacedExpression
 from dparray.device import describe_queue
@@ -258,11 +258,6 @@ class Explanation:
 def _box_title(operation: PlannedOperation) -> str:
     scalars = [name for name in operation.operands if name[0] not in "at"]
     return " ".join([operation.name, operation.operation, *scalars])
-
-
-def counted(count: int, noun: str) -> str:
-    """Format ``3 steps``, ``1 step``."""
-    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def _size(nbytes: int) -> str:

@@ -23,12 +23,13 @@ from dparray._array.printing import corner, summary_threshold
 from dparray._compiler.device_function import DeviceFunction
 from dparray._evaluate import peek
 from dparray._explain import svg
-from dparray._explain.explain import Explanation, counted
+from dparray._explain.explain import Explanation
 from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._graph.node import pending_order
 from dparray._kernel.function import KernelFunction
 from dparray._notebook import pictures
 from dparray._notebook.progress import Progress
+from dparray._profile.report import counted
 from dparray._runtime.queues import is_idle
 from dparray.device import Device, DeviceList, default_device, describe_queue
 from dparray.exceptions import ExecutionPlacementError

@@ -18,6 +18,11 @@ from dparray.memory.stats import format_bytes
 __all__ = ["PlacementReport", "PlacementRow"]
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Format ``3 steps``, ``1 step``."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
 @dataclass(frozen=True)
 class PlacementRow:
     """One step of a function.
@@ -58,11 +63,24 @@ class PlacementReport:
         function: the name of the function.
         result: its return value.
         rows: the steps, in order.
+        waits: how often the host waited for work that had not finished, without waits inside dpnp
+            and the last one, for the results.
     """
 
     function: str
     result: Any
     rows: tuple[PlacementRow, ...]
+    waits: int
+
+    @property
+    def launches(self) -> int:
+        """Number of kernels that were launched; a call of dpnp counts as one."""
+        return sum(row.tier in ("kernel", "library") for row in self.rows)
+
+    @property
+    def reads(self) -> int:
+        """Number of copies from devices to the host."""
+        return sum(row.what == "copy to the host" for row in self.rows)
 
     @property
     def bytes_to_host(self) -> int:
@@ -75,9 +93,10 @@ class PlacementReport:
         return sum(row.nbytes for row in self.rows if row.what == "copy to another queue")
 
     def __str__(self) -> str:
-        steps = f"{len(self.rows)} step{'s' * (len(self.rows) != 1)}"
         lines = [
-            f"{self.function}: {steps}; {format_bytes(self.bytes_to_host)} to the host, "
+            f"{self.function}: {counted(len(self.rows), 'step')}, "
+            f"{counted(self.launches, 'launch', 'launches')}, {counted(self.reads, 'read')}, "
+            f"{counted(self.waits, 'wait')}; {format_bytes(self.bytes_to_host)} to the host, "
             f"{format_bytes(self.bytes_between_queues)} between queues"
         ]
         for number, row in enumerate(self.rows, 1):
@@ -124,12 +143,15 @@ def explain_function(
         result = function(*args, **kwargs)
         for x in _arrays_in(result):
             compute(x)
+        computed = recorder.now() - recorder.began
+        for x in _arrays_in(result):
             synchronize(x)
     finally:
         recorder.stop()
     rows = []
     states: dict[str, str] = {}
-    for record in sorted(recorder.records(), key=lambda record: record.asked):
+    records = sorted(recorder.records(), key=lambda record: record.asked)
+    for record in records:
         if record.kind == "compile":
             name, _, how = record.name.partition(" (")
             if how != "by the driver)":
@@ -137,7 +159,8 @@ def explain_function(
         elif record.kind in ("kernel", "library", "host", "copy"):
             rows.append(_row(record, states, named))
     name = getattr(function, "__name__", type(function).__name__)
-    return PlacementReport(name, result, tuple(rows))
+    waits = sum(record.kind == "wait" and record.asked < computed for record in records)
+    return PlacementReport(name, result, tuple(rows), waits)
 
 
 def _row(record: Record, states: dict[str, str], named: dict[str, Any]) -> PlacementRow:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
 
 import dparray as dp
+from dparray import _hooks
 
 
 def test_a_report_lists_each_step(queue: Any) -> None:
@@ -164,3 +166,23 @@ def test_each_read_of_a_value_is_a_copy_to_the_host(queue: Any) -> None:
     assert names == ["__float__", "__int__", "item", "__bool__"]
     assert report.bytes_to_host == 3 * 8 + 1
     assert report.result == (1.0, 1, 1.0, True)
+
+
+def test_a_report_counts_launches_reads_and_waits(queue: Any) -> None:
+    x = dp.ones(300_000, sycl_queue=queue)
+    dp.eval(x)
+
+    def mine(x: Any) -> Any:
+        y = x * 2 + 1
+        for _ in range(3):  # work may have finished before it is waited for
+            _hooks.emit("wait", queue=x.sycl_queue, start=time.perf_counter())
+        return y, (y.sum() > 0).item(), y[:3].asnumpy()
+
+    with dp.config.override(host_tier=False):
+        report = dp.explain(mine, x)
+    tiers = [row.tier for row in report.rows]
+    assert report.launches == tiers.count("kernel") + tiers.count("library") >= 2
+    assert report.reads == 2
+    assert 3 <= report.waits <= 5
+    counts = f"{report.launches} launches, 2 reads, {report.waits} waits"
+    assert counts in str(report)
