@@ -63,7 +63,7 @@ def _index_arrays(x: ndarray, index: Any) -> list[Any]:
                 entries.append(entry)
         elif isinstance(entry, np.ndarray):
             raise foreign_operand("x[index]", name, entry, x.sycl_queue)
-        elif isinstance(entry, list | range):
+        elif isinstance(entry, list | range | tuple):
             values = np.asarray(entry)
             if values.size == 0:
                 values = values.astype(np.int64)
@@ -113,10 +113,10 @@ def _check_masks(x: ndarray, index: Any) -> None:
             return
         if entry is None:
             continue
-        shape = np.shape(entry) if isinstance(entry, list) else getattr(entry, "shape", ())
+        shape = np.shape(entry) if isinstance(entry, list | tuple) else getattr(entry, "shape", ())
         is_mask = (
             np.asarray(entry).dtype.kind == "b"
-            if isinstance(entry, list)
+            if isinstance(entry, list | tuple)
             else getattr(getattr(entry, "dtype", None), "kind", "") == "b"
         )
         fits = len(shape) <= x.ndim - axis and all(
@@ -236,7 +236,7 @@ def index_for_numpy(index: Any, views: Sequence[np.ndarray]) -> Any:
         next(rest)
         if isinstance(entry, ndarray)
         else (np.asarray(entry, dtype=np.int64) if not len(entry) else np.asarray(entry))
-        if isinstance(entry, list | range)
+        if isinstance(entry, list | range | tuple)
         else entry
         for entry in (index if type(index) is tuple else (index,))
     )

@@ -139,6 +139,32 @@ def test_advanced_indices_write(data: st.DataObject) -> None:
 @pytest.mark.parametrize(
     "index",
     [
+        (range(3), (2, 0, 1)),
+        ((1, 2),),
+        (..., (0, 2)),
+        ((True, False, True, False),),
+        (((0, 1), (1, 0)),),
+        ((),),
+        ((1.5,),),
+        ((True, False),),
+    ],
+    ids=str,
+)
+def test_tuples_inside_an_index_are_arrays(index: Any, host_tier: bool) -> None:
+    host = numbered((4, 3))
+    with dp.config.override(host_tier=host_tier):
+        x = dp.asarray(host)
+        assert_same(outcome(lambda: x[index]), outcome(lambda: host[index]))
+        if not isinstance(outcome(lambda: host[index]), str):
+            x[index] = -1
+            host[index] = -1
+            np.testing.assert_array_equal(x.asnumpy(), host)
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+@pytest.mark.parametrize(
+    "index",
+    [
         (slice(None), 1, ..., [[0, 2, 1], [1, 1, 0]]),
         (slice(None), None, -2, ..., [2, 0]),
         ([1, 0], ..., 0, 2),
