@@ -44,9 +44,11 @@ CPU_ONLY = (
 # hang the process in the CPU driver. Elsewhere dparray works around both.
 OF_CPU_FORMS = (
     "test_an_error_of_a_thread_is_raised_by_the_caller",
+    "test_consumers_without_a_flag_for_it_get_a_copy",
     "test_copies_between_sub_devices_of_one_context",
     "test_explain_shows_reductions",
     "test_a_group_reduces_several_rows",
+    "test_small_arrays_are_computed_by_numpy",
     "test_shared_views_that_repeat_an_element_are_read_only",
     "test_the_last_group_merges_the_chunks",
     "test_long_rows_of_float16_are_sorted_by_radix",

@@ -28,6 +28,11 @@ SETTINGS: list[dict[str, Any]] = [
 pytestmark = pytest.mark.usefixtures("fused")
 
 
+def _on_all(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options for the types of device that the tests' device may be or play."""
+    return {"cpu": options, "gpu": options}
+
+
 def results(xp: Any, x: Any, wide: Any) -> list[Any]:
     return [
         x * 2 + 1,
@@ -51,7 +56,7 @@ def test_results_are_right_for_every_division_into_kernels(options: dict[str, An
     generator = np.random.default_rng(0)
     x, wide = generator.normal(size=(301, 257)), generator.normal(size=(3, 200, 70))
     expected = results(np, x, wide)
-    with dp.config.override(tuning={"cpu": options}):
+    with dp.config.override(tuning=_on_all(options)):
         actual = results(dp, dp.asarray(x), dp.asarray(wide))
         for one, other in zip(actual, expected, strict=True):
             np.testing.assert_allclose(one.asnumpy(), other, rtol=1e-10, atol=1e-10)
@@ -64,7 +69,7 @@ def test_results_are_right_for_every_division_into_kernels(options: dict[str, An
 def test_elements_and_local_sizes_are_seen_in_text_and_range() -> None:
     x = dp.ones(100_000)
     with launched() as launches:
-        with dp.config.override(tuning={"cpu": {"elements": 4, "local_size": 64}}):
+        with dp.config.override(tuning=_on_all({"elements": 4, "local_size": 64})):
             plan = dp.explain(x + 1)
             dp.eval(x + 1)
         dp.eval(x + 1)
@@ -76,7 +81,7 @@ def test_elements_and_local_sizes_are_seen_in_text_and_range() -> None:
 def test_a_local_size_beyond_the_device_is_refused() -> None:
     x = dp.ones(200_000)
     with (
-        dp.config.override(tuning={"cpu": {"local_size": 65536}}),
+        dp.config.override(tuning=_on_all({"local_size": 65536})),
         pytest.raises(dp.KernelRangeError, match="65536"),
     ):
         dp.eval(x * 3)
