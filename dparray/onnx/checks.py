@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import onnx
+from onnx import AttributeProto
 
 from dparray.exceptions import OnnxError
 from dparray.onnx.graph import Graph, Node, standard_function
@@ -116,13 +118,59 @@ def names(graph: Graph, outer: frozenset[str] = frozenset()) -> None:
             raise OnnxError(f"the output {name!r} is not computed by any node")
 
 
-def supported(graph: Graph, model: Any) -> None:
-    """Raise one error that lists all operators that dparray does not have."""
-    missing = [node for node in graph.all_nodes() if not _is_supported(node, model)]
+def signatures(graph: Graph, model: Any) -> None:
+    """Check the nodes of a model and of its functions against the operators' declarations."""
+    nodes = list(graph.all_nodes())
     for function in model.functions.values():
         opset = {standard_domain(each.domain): each.version for each in function.opset_import}
-        inner = (Node(each, {**model.opset, **opset}, model) for each in _nodes(function.node))
-        missing += [node for node in inner if not _is_supported(node, model)]
+        nodes += [Node(each, {**model.opset, **opset}, model) for each in _nodes(function.node)]
+    _supported([node for node in nodes if not _is_supported(node, model)])
+    for node in nodes:
+        if problem := _problem(node, model):
+            given = ", ".join(name + model.producer_of(name) for name in node.inputs if name)
+            raise OnnxError(f"node {node.label}: {problem}; its inputs: {given or 'none'}")
+
+
+def _problem(node: Node, model: Any) -> str | None:
+    """Return why the inputs, outputs or attributes of a node are invalid, or None."""
+    row, function = node.row(), model.function_of(node)
+    if row is not None and row.is_users:
+        return None  # the user's function decides
+    if function is None:
+        inputs, attributes, most, outputs = _declared(node.operator, node.version, node.domain)
+    else:
+        inputs, attributes, most, outputs = (), {}, len(function.input), len(function.output)
+    for number, (name, is_required) in enumerate(inputs):
+        if is_required and not "".join(node.inputs[number : number + 1]):
+            return f"the input {name} is required, and is missing"
+    for count, limit, kind in ((len(node.inputs), most, "in"), (len(node.outputs), outputs, "out")):
+        if count > limit:
+            return f"{count} {kind}puts are given; this operator has at most {limit}"
+    given = {each.name: each.type for each in node.proto.attribute}
+    for name, (wanted, is_required) in attributes.items():
+        if given.get(name, wanted) != wanted:
+            kinds = [AttributeProto.AttributeType.Name(each) for each in (given[name], wanted)]
+            return "the attribute {!r} is {}; it must be {}".format(name, *kinds)
+        if is_required and name not in given:
+            return f"the attribute {name!r} is required, and is missing"
+    return None
+
+
+@functools.cache
+def _declared(operator: str, version: int, domain: str) -> tuple[Any, Any, int, int]:
+    """Return inputs, attributes, and the largest numbers of inputs and outputs of an operator."""
+    schema = onnx.defs.get_schema(operator, version, domain)
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    inputs = [
+        (each.name, number < schema.min_input and each.option != optional)
+        for number, each in enumerate(schema.inputs)
+    ]
+    attributes = {key: (each.type.value, each.required) for key, each in schema.attributes.items()}
+    return inputs, attributes, schema.max_input, schema.max_output
+
+
+def _supported(missing: list[Node]) -> None:
+    """Raise one error that lists all operators that dparray does not have."""
     if missing:
         kinds: dict[str, list[Node]] = {}
         for node in missing:
@@ -158,11 +206,10 @@ def inputs(given: Mapping[str, Any], declared: Sequence[Any]) -> None:
             raise OnnxError(f"the input {info} was given {x.dtype}; convert it: {fix}")
         if info.shape is None:
             continue
-        if x.ndim != len(info.shape):
+        pairs = list(zip(x.shape, info.shape, strict=False))
+        if x.ndim != len(info.shape) or any(isinstance(b, int) and a != b for a, b in pairs):
             raise OnnxError(f"the input {info} was given the shape {list(x.shape)}")
-        for size, wanted in zip(x.shape, info.shape, strict=True):
-            if isinstance(wanted, int) and wanted != size:
-                raise OnnxError(f"the input {info} was given the shape {list(x.shape)}")
+        for size, wanted in pairs:
             if isinstance(wanted, str):
                 before, first = sizes.setdefault(wanted, (size, info.name))
                 if before != size:

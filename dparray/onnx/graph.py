@@ -73,6 +73,8 @@ class Node:
 
 
 def _attribute(attribute: Any, opsets: Mapping[str, int], model: Any) -> Any:
+    if attribute.ref_attr_name:
+        return None  # an attribute of the function around it, which each call gives
     if attribute.type == AttributeProto.GRAPH:
         return Graph(attribute.g, opsets, model)
     if attribute.type == AttributeProto.TENSOR:

@@ -18,7 +18,7 @@ from dparray.onnx import checks, folding
 from dparray.onnx import functions as dp
 from dparray.onnx.explanation import ModelExplanation, explained
 from dparray.onnx.graph import DEVICE_DTYPES, FunctionGraph, Graph, Node, Run, standard_function
-from dparray.onnx.recorder import NeedsHostValue, Recorder, Traced
+from dparray.onnx.recorder import NeedsHostValue, Recorder, Traced, value_of
 from dparray.onnx.registry import Row, standard_domain
 from dparray.onnx.tensors import numpy_dtype
 
@@ -96,8 +96,8 @@ class Model:
         self._producers = {
             name: node.label for node in self.graph.all_nodes() for name in node.outputs if name
         }
+        checks.signatures(self.graph, self)
         checks.names(self.graph)
-        checks.supported(self.graph, self)
         self.operators = _counted(self.graph)
         self.weights = dict(self.graph.weights)
         self.inputs = tuple(
@@ -171,10 +171,7 @@ class Model:
         return dict(zip([each.name for each in self.outputs], made, strict=True))
 
     def _compute(self, inputs: dict[str, Any]) -> list[Any]:
-        inputs = {
-            name: x if isinstance(x, dp.ndarray) else _on_host(name, x)
-            for name, x in inputs.items()
-        }
+        inputs = _arrays(inputs)
         key = self._key(inputs)
         if key not in self._plans:
             return self._first(inputs)
@@ -244,7 +241,7 @@ class Model:
         results = self.graph.run(Run(self, recorder), values)
         outputs = [_output(recorder, x) for x in results]
         plan = recorder.compiled(heads, outputs, watch) if recorder.is_recording else None
-        return plan, [_plain(x) for x in outputs]
+        return plan, [value_of(x) for x in outputs]
 
     def explain(self, *arrays: Any, **named: Any) -> ModelExplanation:
         """Return how the model is computed for inputs, by node; the model is run.
@@ -258,9 +255,7 @@ class Model:
         if not inputs:
             return explained(self, None)
         outputs = self.run(inputs)
-        key = self._key(
-            {n: x if isinstance(x, dp.ndarray) else _on_host(n, x) for n, x in inputs.items()}
-        )
+        key = self._key(_arrays(inputs))
         devices = self._devices(inputs) if placement.policy != "follow" else {}
         return explained(self, self._recorders.get(key), list(outputs.values()), devices)
 
@@ -287,7 +282,7 @@ class Model:
     def profiled(self, inputs: dict[str, Any], watch: Callable[[int, Any], Any]) -> Plan | None:
         """Return a plan that calls ``watch(node_number, value)`` for each result."""
         self.run(inputs)  # determines the pinned inputs, and compiles kernels
-        inputs = {n: x if isinstance(x, dp.ndarray) else _on_host(n, x) for n, x in inputs.items()}
+        inputs = _arrays(inputs)
         placed = [self._placed(name, x) for name, x in inputs.items()]
         plan = self._pass(inputs, Recorder(self.device, self.placed), True, watch)[0]
         return None if plan is None else lambda: plan(*placed)
@@ -393,10 +388,14 @@ def _value_info(proto: Any) -> ValueInfo:
     return ValueInfo(proto.name, dtype, sizes)
 
 
-def _on_host(name: str, x: Any) -> Any:
+def _arrays(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _array(name, x) for name, x in inputs.items()}
+
+
+def _array(name: str, x: Any) -> Any:
     if isinstance(x, list) and all(isinstance(each, np.ndarray | dp.ndarray) for each in x):
         return list(x)
-    if x is None or isinstance(x, np.ndarray):
+    if x is None or isinstance(x, np.ndarray | dp.ndarray):
         return x
     try:
         made = np.asarray(x)
@@ -417,9 +416,3 @@ def _output(recorder: Recorder, x: Any) -> Any:
             return x
         x = Traced(recorder, dp.asarray(x, device=recorder.device), shares=True)
     return recorder.call_each_time(dp.copy, x) if isinstance(x, Traced) and x.shares else x
-
-
-def _plain(x: Any) -> Any:
-    if isinstance(x, Traced):
-        return x.value
-    return [_plain(each) for each in x] if isinstance(x, list) else x

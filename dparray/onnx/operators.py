@@ -54,18 +54,7 @@ def supported() -> list[SupportedOperator]:
 def _standard(
     name: str, since: int, newest: int, schema: onnx.defs.OpSchema, how: str
 ) -> SupportedOperator:
-    first = 1
-    for version in range(1, newest + 1):
-        if onnx.defs.has(name, version):
-            first = version
-            break
-    types: tuple[str, ...] = ()
-    if schema.inputs:
-        types = tuple(
-            sorted(
-                each[len("tensor(") : -1]
-                for each in schema.inputs[0].types
-                if each.startswith("tensor(")
-            )
-        )
-    return SupportedOperator(name, (max(first, since), newest), types, how)
+    first = next(version for version in range(1, newest + 1) if onnx.defs.has(name, version))
+    kinds = schema.inputs[0].types if schema.inputs else ()
+    dtypes = sorted(each[len("tensor(") : -1] for each in kinds if each.startswith("tensor("))
+    return SupportedOperator(name, (max(first, since), newest), tuple(dtypes), how)

@@ -145,14 +145,6 @@ class Traced:
         made: Traced = self.recorder.call(operator.getitem, self, index)
         return made
 
-    def __abs__(self) -> Traced:
-        made: Traced = self.recorder.call(dp.abs, self)
-        return made
-
-    def __neg__(self) -> Traced:
-        made: Traced = self.recorder.call(dp.negative, self)
-        return made
-
 
 def _astype(x: Any, dtype: Any) -> Any:
     return x.astype(dtype)
@@ -166,6 +158,8 @@ def _operators() -> None:
         "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
         "ne": "not_equal", "matmul": "matmul",
     }  # fmt: skip
+    for name, call in (("abs", dp.abs), ("neg", dp.negative)):
+        setattr(Traced, f"__{name}__", lambda x, f=call: x.recorder.call(f, x))
     for name, function in names.items():
         call = getattr(dp, function)
         setattr(Traced, f"__{name}__", lambda x, y, f=call: x.recorder.call(f, x, y))
@@ -194,16 +188,13 @@ class Recorder:
         self.constants: list[Any] = []
         self._number = 0
         self._pinnable = frozenset(sources)
-        self._functions: dict[str, Callable[..., Any]] = {}
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        function = dp.linalg.det if name == "linalg_det" else None
-        function = function or getattr(dp.special if name in _SPECIAL else dp, name)
+        function = getattr(dp.special if name in _SPECIAL else dp, name)
 
         def call(*arguments: Any, **named: Any) -> Any:
             return self.call(function, *arguments, **named)
 
-        self._functions[name] = call
         setattr(self, name, call)
         return call
 
@@ -346,7 +337,7 @@ class Recorder:
                 lines.append(f"    watch({label}, {results[0]})")
             lines.append(f"    {left} = {right}")
         returned = [
-            x.name if isinstance(x, Traced) and x.name else self._constant(_plain(x))
+            x.name if isinstance(x, Traced) and x.name else self._constant(value_of(x))
             for x in outputs
         ]
         heads = [x.name or "" for x in inputs]
@@ -397,10 +388,11 @@ def _varies(x: Any) -> bool:
     return type(x) in (tuple, list) and any(map(_varies, x))
 
 
-def _plain(x: Any) -> Any:
+def value_of(x: Any) -> Any:
+    """Return a value without its name in the plan."""
     if isinstance(x, Traced):
         return x.value
-    return [_plain(each) for each in x] if isinstance(x, list) else x
+    return [value_of(each) for each in x] if isinstance(x, list) else x
 
 
 def _variables(text: str) -> set[str]:

@@ -46,13 +46,8 @@ def tensor(proto: Any, folder: Path | None) -> np.ndarray:
 
 
 def _fields(proto: Any) -> int:
-    return sum(
-        len(values)
-        for values in (
-            proto.float_data, proto.int32_data, proto.int64_data, proto.string_data,
-            proto.double_data, proto.uint64_data,
-        )
-    )  # fmt: skip
+    kinds = ("float", "int32", "int64", "string", "double", "uint64")
+    return sum(len(getattr(proto, f"{kind}_data")) for kind in kinds)
 
 
 def dense(proto: Any, folder: Path | None) -> np.ndarray:

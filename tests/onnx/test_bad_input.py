@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -254,6 +255,93 @@ def test_constants_too_large_for_folding_are_computed_by_the_call() -> None:
     assert model(np.ones(1, "float32")).sum().item() == 1 << 19
 
 
+# -- inputs and attributes that an operator does not declare ---------------------------------------
+
+
+def schemas() -> dict[str, list[onnx.defs.OpSchema]]:
+    """Return all versions of each operator of the standard that dparray has."""
+    made: dict[str, list[onnx.defs.OpSchema]] = {
+        each.name: [] for each in dp.onnx.supported() if each.how != "user"
+    }
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.name in made and not schema.domain and not schema.deprecated:
+            made[schema.name].append(schema)
+    return made
+
+
+def declared(schema: onnx.defs.OpSchema, inputs: list[str], **attributes: object):
+    """Return a model of one node of a version of an operator."""
+    nodes = [node("Relu", ["x"], ["a"], name="early")]
+    nodes += [node(schema.name, inputs, ["y"], name="late", **attributes)]
+    return make(nodes, [info("x")], [info("y")], opset=schema.since_version)
+
+
+SCHEMAS = schemas()
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_required_inputs_and_the_types_of_attributes_are_checked_at_load(name: str) -> None:
+    for schema in SCHEMAS[name]:
+        optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+        for count, each in enumerate(schema.inputs[: schema.min_input]):
+            if each.option == optional:
+                continue
+            match = f"{name} 'late': the input {re.escape(each.name)} is required"
+            for given in (["a"] * count, ["a"] * count + ["", "a"]):
+                with raises(f"{match}.*{'from Relu' if given else 'none'}"):
+                    dp.onnx.load(declared(schema, given))
+        most = schema.max_input
+        if most < 100:
+            with raises(f"{name} 'late': {most + 1} inputs are given; .* at most {most}"):
+                dp.onnx.load(declared(schema, ["a"] * (most + 1)))
+        inputs = ["a"] * schema.min_input
+        for key, declaration in schema.attributes.items():
+            wrong = helper.make_attribute(key, [0.5])
+            if declaration.type.value == wrong.type:
+                wrong = helper.make_attribute(key, "text")
+            proto = declared(schema, inputs)
+            proto.graph.node[1].attribute.append(wrong)
+            word = onnx.AttributeProto.AttributeType.Name
+            match = f"attribute '{key}' is {word(wrong.type)}; it must be {declaration.type.name}"
+            others = [each for each in schema.attributes.values() if each.required]
+            with raises(f"{name} 'late': the (attribute '.*' is required|{match})"):
+                dp.onnx.load(proto)
+            if others in ([], [declaration]):
+                with raises(match):
+                    dp.onnx.load(proto)
+
+
+def test_more_outputs_than_the_operator_has() -> None:
+    with raises("Relu 'late': 2 outputs are given; .* at most 1; its inputs: x"):
+        dp.onnx.load(make([node("Relu", ["x"], ["z", "y"], name="late")], [info("x")], [info("y")]))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "match"),
+    [(["x", "x"], ["y"], "2 inputs are given"), (["x"], ["z", "y"], "2 outputs are given")]
+)  # fmt: skip
+def test_a_function_of_the_model_with_other_inputs(inputs, outputs, match: str) -> None:
+    opsets = [helper.make_opsetid("", 17)]
+    function = helper.make_function("my", "F", ["a"], ["b"], [node("Relu", ["a"], ["b"])], opsets)
+    proto = make([node("F", inputs, outputs, domain="my")], [info("x")], [info("y")], my=1)
+    proto.functions.append(function)
+    with raises(f"my::F: {match}"):
+        dp.onnx.load(proto)
+
+
+def test_a_wrong_attribute_in_a_function_or_in_an_inner_graph() -> None:
+    wrong = node("Softmax", ["a"], ["b"], name="inner", axis="last")
+    opsets = [helper.make_opsetid("", 17)]
+    proto = make([node("F", ["x"], ["y"], domain="my")], [info("x")], [info("y")], my=1)
+    proto.functions.append(helper.make_function("my", "F", ["a"], ["b"], [wrong], opsets))
+    with raises("Softmax 'inner': the attribute 'axis' is STRING; it must be INT"):
+        dp.onnx.load(proto)
+    body = helper.make_graph([node("Softmax", ["x"], ["b"], axis="last")], "g", [], [info("b")])
+    branch = node("If", ["t"], ["y"], then_branch=body, else_branch=body)
+    with raises("the attribute 'axis' is STRING; it must be INT"):
+        dp.onnx.load(make([branch], [info("x"), info("t", [], BOOL)], [info("y")]))
+
+
 # -- functions and loops ---------------------------------------------------------------------------
 
 
@@ -279,6 +367,20 @@ def test_a_function_of_the_model_is_computed() -> None:
     proto.functions.append(function)
     x = values(5)
     np.testing.assert_allclose(dp.onnx.load(proto)(x).asnumpy(), x * x + x, rtol=1e-6)
+
+
+def test_attributes_of_a_call_are_those_of_nodes_in_the_function() -> None:
+    inner = node("LeakyRelu", ["a"], ["b"])
+    inner.attribute.add(name="alpha", type=onnx.AttributeProto.FLOAT, ref_attr_name="slope")
+    opsets = [helper.make_opsetid("", 17)]
+    function = helper.make_function("my", "F", ["a"], ["b"], [inner], opsets, attributes=["slope"])
+    nodes = [node("F", ["x"], ["y"], domain="my", slope=0.5)]
+    nodes += [node("F", ["y"], ["z"], domain="my", slope=0.25)]
+    proto = make(nodes, [info("x")], [info("z")], my=1)
+    proto.functions.append(function)
+    x = values(9)
+    expected = np.where(x < 0, x * 0.125, x)
+    np.testing.assert_allclose(dp.onnx.load(proto)(x).asnumpy(), expected, rtol=1e-6)
 
 
 def endless() -> onnx.ModelProto:

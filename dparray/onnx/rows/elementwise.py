@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from dparray.exceptions import OnnxError
@@ -173,8 +174,6 @@ def _number(text: Any) -> float:
 
 def narrow(x: Any, target: Any, saturate: int = 1, rounding: str = "up") -> Any:
     """Convert on the host to or from a dtype that devices do not support."""
-    import ml_dtypes
-
     if x.dtype.kind == "V" or x.dtype.name.startswith(("float8", "bfloat", "float4")):
         x = x.astype("float32")
     if "int" in target.name or target.kind in "biu":

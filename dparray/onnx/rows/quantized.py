@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from dparray.onnx.registry import Call, checked_axis, row
@@ -27,12 +28,8 @@ def _spread(call: Call, scale: Any, x: Any) -> Any:
 
 
 def _limits(dtype: Any) -> tuple[int, int]:
-    if dtype.name in ("int4", "uint4", "int2", "uint2"):
-        bits = int(dtype.name[-1])
-        return (
-            (0, 2**bits - 1) if dtype.name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        )
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    facts = ml_dtypes.iinfo(dtype)
+    return int(facts.min), int(facts.max)
 
 
 def _wide(x: Any) -> Any:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from dparray.exceptions import OnnxError
 from dparray.onnx import functions as dp
-from dparray.onnx.registry import Call, row
-from dparray.onnx.rows.elementwise import scalar, sigmoid
+from dparray.onnx.registry import ROWS, Call, row
+from dparray.onnx.rows.elementwise import scalar
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+#: Activations, which are operators, with the default values of their attributes.
+_ACTIVATIONS = (
+    "Sigmoid", "Tanh", "Relu", "Softsign", "Softplus", "LeakyRelu", "HardSigmoid", "Elu",
+    "ThresholdedRelu",
+)  # fmt: skip
 
 
 def _activation(call: Call, name: str) -> Any:
-    xp = call.xp
-    known = {
-        "Sigmoid": lambda x: sigmoid(call, x),
-        "Tanh": xp.tanh,
-        "Relu": lambda x: xp.maximum(x, scalar(x, 0)),
-        "Softsign": lambda x: xp.divide(x, xp.add(xp.abs(x), scalar(x, 1))),
-        "Softplus": lambda x: xp.logaddexp(x, scalar(x, 0)),
-        "LeakyRelu": lambda x: xp.where(x < scalar(x, 0), x * scalar(x, 0.01), x),
-    }
-    if name not in known:
-        raise OnnxError(f"the activation {name!r} is not supported; expected {', '.join(known)}")
-    return known[name]
+    if name not in _ACTIVATIONS:
+        known = ", ".join(_ACTIVATIONS)
+        raise OnnxError(f"the activation {name!r} is not supported; expected {known}")
+    return functools.partial(ROWS["", name].function, call)
 
 
 @row("LSTM", "GRU", "RNN", is_on_device=True)
@@ -40,6 +38,8 @@ def _recurrent(
         state, cell = (None if v is None else xp.transpose(v, (1, 0, 2)) for v in (state, cell))
     steps, batch = x.shape[:2]
     names = list(call.get("activations", _DEFAULTS[kind] * directions))
+    if call.get("activation_alpha") or call.get("activation_beta"):
+        raise OnnxError("activations have default parameters only, not activation_alpha or _beta")
     direction = call.get("direction", "forward")
     ends = None if lengths is None else call.host(lengths)
     if ends is not None and (ends == steps).all():

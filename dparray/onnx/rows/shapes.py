@@ -128,19 +128,21 @@ def _pad(call: Call, x: Any, pads: Any = None, value: Any = None, axes: Any = No
     for at, axis in enumerate(along):
         widths[axis] = (sizes[at], sizes[at + half])
     call.check_size([n + sum(each) for n, each in zip(x.shape, widths, strict=True)], x.dtype)
-    if any(low < 0 or high < 0 for low, high in widths):
-        x = x[
-            tuple(
-                slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(widths, x.shape, strict=True)
-            )
-        ]
-        widths = [(max(0, low), max(0, high)) for low, high in widths]
+    x, widths = cropped(x, widths)
     mode = call.get("mode", "constant")
     if mode != "constant":
         return call.xp.pad(x, tuple(widths), mode=mode)
     fill = [] if value is None else call.host(value).reshape(-1)
     constant = fill[0] if len(fill) else scalar(x, call.get("value", 0))
     return call.xp.pad(x, tuple(widths), constant_values=constant)
+
+
+def cropped(x: Any, widths: list[tuple[int, int]]) -> tuple[Any, list[tuple[int, int]]]:
+    """Return an array without the elements that negative padding removes, and the other padding."""
+    if min(map(min, widths), default=0) >= 0:
+        return x, widths
+    index = [slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(widths, x.shape, strict=True)]
+    return x[tuple(index)], [(max(0, low), max(0, high)) for low, high in widths]
 
 
 @row("CenterCropPad")

@@ -16,6 +16,7 @@ from dparray.exceptions import OnnxError
 from dparray.onnx import functions as dp
 from dparray.onnx.registry import Call, is_traced, row
 from dparray.onnx.rows.elementwise import scalar
+from dparray.onnx.rows.shapes import cropped
 from dparray.tilelang.kernel_text import VECTOR
 
 Pairs = list[tuple[int, int]]
@@ -121,15 +122,9 @@ MAX_GATHERED = 1 << 19
 
 
 def convolve(
-    x: Any,
-    filters: Any,
-    bias: Any,
-    window: Window,
-    pads: Pairs,
-    counts: Any,
-    made: int,
+    x: Any, filters: Any, bias: Any, window: Window, pads: Pairs, counts: Any, made: int,
     groups: int,
-) -> Any:
+) -> Any:  # fmt: skip
     """Convolve ``(N, *space, C)`` with filters as `arranged` or `packed` returns them.
 
     The result has ``made`` channels; packed filters and their bias may have more.
@@ -145,12 +140,7 @@ def convolve(
         y = dp.reshape(y, (x.shape[0], *counts, filters.shape[-1]))
     elif count <= 3:
         y = dp.tilelang.conv(
-            x,
-            filters,
-            strides=window.steps,
-            padding=pads,
-            dilation=window.apart,
-            groups=groups,
+            x, filters, strides=window.steps, padding=pads, dilation=window.apart, groups=groups
         )
     else:
         raise OnnxError(f"a convolution over {count} dimensions; one to three are supported")
@@ -227,11 +217,8 @@ def _convolved(
     if x.dtype.kind in "iu" and bias is not None:
         bias = bias.astype(x.dtype)
     x = channels_last(x)
-    if min(map(min, pads), default=0) < 0:
-        index = [
-            slice(max(0, -a), n - max(0, -b)) for (a, b), n in zip(pads, x.shape[1:-1], strict=True)
-        ]
-        x, pads = in_space(x, *index), [(max(0, a), max(0, b)) for a, b in pads]
+    x, around = cropped(x, [(0, 0), *pads, (0, 0)])
+    pads = around[1:-1]
     counts = window.counts_of(x.shape[1:-1], pads)
     count = filters.shape[0]
     wide = -(-count // VECTOR) * VECTOR
