@@ -287,19 +287,21 @@ static int write_silently(PyObject *target, PyObject *index, PyObject *value)
     return is_done;
 }
 
-/* Whether an array is the part of another one that an index selects, as after x[1:] += 1: then
- * nothing is to be written. No memory is read. */
-static int is_that_part(PyObject *self, PyArrayObject *target, PyObject *index, PyObject *value)
+/* Whether an array is a part of another one, as after x[1:] += 1: then nothing is to be written. */
+static int is_that_part(PyObject *self, PyObject *part, PyObject *value, PyArrayObject *source)
 {
-    PyObject *block = SLOT(self, at_block), *source = seen_of(value);
-    if (!source || !block || block == Py_None || SLOT(value, at_block) != block ||
-        PyArray_DESCR(AS_ARRAY(source)) != PyArray_DESCR(target))
-        return 0;
-    PyObject *part = PyObject_GetItem((PyObject *)target, index);
-    int is_same = part && Py_TYPE(part) == &PyArray_Type &&
-                  lie_alike(AS_ARRAY(part), AS_ARRAY(source));
-    Py_XDECREF(part);
-    return is_same;
+    return Py_TYPE(part) == &PyArray_Type && SLOT(self, at_block) != Py_None &&
+           SLOT(value, at_block) == SLOT(self, at_block) &&
+           PyArray_DESCR(source) == PyArray_DESCR(AS_ARRAY(part)) &&
+           lie_alike(AS_ARRAY(part), source);
+}
+
+/* Copy elements of one dtype, or convert them without warnings. */
+static int copy_silently(PyObject *target, PyObject *source)
+{
+    if (PyArray_DESCR(AS_ARRAY(source)) == PyArray_DESCR(AS_ARRAY(target)))
+        return PyArray_CopyInto(AS_ARRAY(target), AS_ARRAY(source)) == 0;
+    return write_silently(target, Py_Ellipsis, source);
 }
 
 /* Write to a part of what the host sees: 1 if it is done, 0 if not, which may be an exception. */
@@ -317,42 +319,43 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
             PyArray_SIZE(AS_ARRAY(source)) == 0 ||
             (PyArray_ISCOMPLEX(AS_ARRAY(source)) && !PyArray_ISCOMPLEX(target)))
             return 0;
-        if (is_that_part(self, target, index, value))
-            return 1;
-        if (PyErr_Occurred())
-            return 0;
     } else if (!holds(target, value))
         return 0;
-    if (!is_free_to_write(self) || !is_ready(value, 0))
-        return 0;
     char *element = element_at(target, index);
-    if (source == value) {
-        if (element || effective_write_size(target) <= most_elements)
-            return write_silently(seen, index, value);
-    } else if (element) {
-        if (PyArray_NDIM(AS_ARRAY(source)))
+    int is_whole = source == value && effective_write_size(target) <= most_elements;
+    if (!element && !is_whole) {
+        if (!(part = PyObject_GetItem(seen, index)))
             return 0;
-        if (PyArray_DESCR(AS_ARRAY(source)) != PyArray_DESCR(target))
-            return write_silently(seen, index, source);
-        memmove(element, PyArray_DATA(AS_ARRAY(source)), PyArray_ITEMSIZE(target));
-        return 1;
+        if (source != value && is_that_part(self, part, value, AS_ARRAY(source))) {
+            Py_DECREF(part);
+            return 1;
+        }
     }
-    if (!(part = PyObject_GetItem(seen, index)))
-        return 0;
-    if (Py_TYPE(part) != &PyArray_Type) /* one element, which an index of another array selects */
+    if (!is_free_to_write(self) || !is_ready(value, 0))
+        done = 0;
+    else if (source == value && !part)
+        done = write_silently(seen, index, value);
+    else if (element && PyArray_NDIM(AS_ARRAY(source)))
+        done = 0;
+    else if (element && PyArray_DESCR(AS_ARRAY(source)) == PyArray_DESCR(target)) {
+        memmove(element, PyArray_DATA(AS_ARRAY(source)), PyArray_ITEMSIZE(target));
+        done = 1;
+    } else if (element || Py_TYPE(part) != &PyArray_Type) /* one element */
         done = source == value || PyArray_NDIM(AS_ARRAY(source)) == 0
                    ? write_silently(seen, index, source)
                    : 0;
     else if (PyArray_SIZE(AS_ARRAY(part)) == 0 || effective_write_size(AS_ARRAY(part)) > most_elements)
         done = 0;
-    else if (source == value || lie_apart(AS_ARRAY(part), AS_ARRAY(source)))
+    else if (source == value)
         done = write_silently(part, Py_Ellipsis, source);
+    else if (lie_apart(AS_ARRAY(part), AS_ARRAY(source)))
+        done = copy_silently(part, source);
     else { /* NumPy takes x[::2] = x[:n] for an assignment that needs no copy */
         PyObject *apart = PyArray_NewCopy(AS_ARRAY(source), NPY_KEEPORDER);
-        done = apart ? write_silently(part, Py_Ellipsis, apart) : 0;
+        done = apart ? copy_silently(part, apart) : 0;
         Py_XDECREF(apart);
     }
-    Py_DECREF(part);
+    Py_XDECREF(part);
     return done;
 }
 

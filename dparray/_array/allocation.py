@@ -90,7 +90,7 @@ def from_host(
         _dtypes.as_dtype(values.dtype)
     # The host computes with no bfloat16, which NumPy promotes by other rules.
     is_small = is_made_by_host(values.size, queue, check_usm_type(usm_type))
-    if is_small and not _dtypes.is_bfloat16(target):
+    if is_small and not (_dtypes.is_bfloat16_used and _dtypes.is_bfloat16(target)):
         if _hooks.subscribers:
             _hooks.emit("copy", source="host", target=queue, nbytes=values.size * target.itemsize)
         return ndarray._from_host_value(np.array(values, target, order="K"), queue, usm_type)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from types import FunctionType, TracebackType
 from typing import Any
 
-from dparray import exceptions
+from dparray import _dtypes, exceptions
 from dparray._array.operands import dispatch_override
 from dparray._functions import numpy_keywords, single_precision
 from dparray._hooks import note_call, recent
@@ -101,7 +101,8 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         if kwargs and not kwargs.keys() <= numpy_keywords.own_keywords(function):
             args, kwargs = numpy_keywords.translate(function, args, kwargs)
         try:
-            if is_single and single_precision.takes_bfloat16(args, kwargs):
+            may_be = is_single and _dtypes.is_bfloat16_used  # saves a call
+            if may_be and single_precision.takes_bfloat16(args, kwargs):
                 return single_precision.in_single(function, args, kwargs)
             result = function(*args, **kwargs)
             if recent and recent[-1] is not mark:
