@@ -32,6 +32,7 @@ import numpy as np
 
 from dparray._codegen.indexing import (
     collapse,
+    division,
     element_strides,
     fits_32_bits,
     in_memory_order,
@@ -348,7 +349,7 @@ def linearize(
             row = block.whole_row
             strides = [stride_arguments(column, row) for column in columns]
             classes = [letters_of(column, row) for column in columns]
-    strips, rows = 0, 0
+    size, strips, rows = math.prod(shape), 0, 0
     if block is None:
         steps = max(1, len(parts.steps))
         read, written = classes[:count], classes[count:]
@@ -367,12 +368,11 @@ def linearize(
         len(extents),
         len(extents) > 1 and (block is not None or rows > 0 or extents[-1] >= shortest_row),
         tuning.elements,
-        len(extents) > 1 and not (block or rows) and math.prod(shape) < _MAX_MULTIPLIED,
+        len(extents) > 1 and not (block or rows or is_narrow) and size < _MAX_MULTIPLIED,
         block,
         strips,
         is_narrow,
     )
-    size = math.prod(shape)
     numbers = [size, *extents[block is None :]]
     if structure.multiplies:
         for dimension in _divided(structure):
@@ -580,12 +580,11 @@ def indices(structure: Structure, classes: Sequence[str]) -> list[str]:
     if any(cls != "c" for cls in classes):
         rest = "i"
         for dimension in _divided(structure):
-            quotient = f"{rest} // n{dimension}"
+            found = f"q{dimension}"
+            body += division(rest, f"n{dimension}", found, f"i{dimension}", structure.is_narrow)
             if structure.multiplies:
-                quotient = f"({rest} * m{dimension}) >> h{dimension}"
-            body.append(f"q{dimension} = {quotient}")
-            body.append(f"i{dimension} = {rest} - q{dimension} * n{dimension}")
-            rest = f"q{dimension}"
+                body[-2] = f"{found} = ({rest} * m{dimension}) >> h{dimension}"
+            rest = found
         body.append(f"i0 = {rest}")
         if any(set(cls) == {"0"} for cls in classes):
             body.append("zero = uint64(0)")
@@ -624,8 +623,7 @@ def _position_in_block(
         if dimension == others[0]:
             body.append(f"{name} = {rest}")
         else:
-            body.append(f"q{dimension} = {rest} // {extent}")
-            body.append(f"{name} = {rest} - q{dimension} * {extent}")
+            body += division(rest, extent, f"q{dimension}", name, structure.is_narrow)
             rest = f"q{dimension}"
     if any(set(cls) == {"0"} for cls in classes):
         body.append("zero = uint64(0)")

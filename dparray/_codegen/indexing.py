@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from dparray._layout import Layout, broadcast_strides, is_contiguous, order_of_axes
@@ -75,7 +76,6 @@ def merge_axes(
 # fifth of the speed for a stride of 2).
 _CONSTANT_STRIDES = {-1: "m", 2: "2", 3: "3", 4: "4"}
 
-
 _STRIDES_OF_LETTERS = {letter: stride for stride, letter in _CONSTANT_STRIDES.items()}
 
 
@@ -129,6 +129,32 @@ def index_terms(
     for name, factor in products:
         text = f"multiply_add_32({name}, {factor}, {text or 'uint64(0)'})"
     return text
+
+
+def product(first: str, second: str, is_narrow: bool) -> str:
+    """Return the text of the product of two indices, computed in 32 bits if ``is_narrow``."""
+    return f"multiply_add_32({first}, {second}, uint64(0))" if is_narrow else f"{first} * {second}"
+
+
+_QUOTIENT = re.compile(r"\b([a-z]\w*) // ([a-z]\w*)\b(?!\()")
+
+
+def divided(line: str, is_narrow: bool) -> str:
+    """Return a line with the quotients of indices in it computed in 32 bits if ``is_narrow``.
+
+    Intel's GPUs have no division of 64 bits: their compiler writes a loop over bits.
+    """
+    return _QUOTIENT.sub(r"uint64(uint32(\1)) // uint64(uint32(\2))", line) if is_narrow else line
+
+
+def division(
+    dividend: str, divisor: str, quotient: str, remainder: str, is_narrow: bool
+) -> list[str]:
+    """Return the lines that divide an index."""
+    return [
+        divided(f"{quotient} = {dividend} // {divisor}", is_narrow),
+        f"{remainder} = {dividend} - {product(quotient, divisor, is_narrow)}",
+    ]
 
 
 def collapse(

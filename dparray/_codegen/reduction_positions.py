@@ -69,7 +69,6 @@ POSITIONS = {
     ],
 }
 
-
 PARTIAL_INDEX = {
     "items": "o",
     "sub-groups": "o",
@@ -78,16 +77,13 @@ PARTIAL_INDEX = {
     "short rows": "chunk * width + place",
 }
 
-
 # If one kernel merges the chunks: the counter of finished groups for an output or a row of outputs,
 # the slot of a chunk, and the chunks that a work-item merges.
 COUNTERS = {"lanes": "o", "columns": "outer * blocks + own // width"}
-
 
 MERGED_INDEX = {
     "lanes": "counter * chunks + chunk",
     "columns": "(counter * chunks + chunk) * width + column - begin",
 }
-
 
 MERGED_CHUNKS = {"lanes": "range(int64(lane), int64(chunks), {lanes})", "columns": "range(chunks)"}

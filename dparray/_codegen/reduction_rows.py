@@ -9,7 +9,7 @@ element would be gathered.
 from __future__ import annotations
 
 from dparray._codegen.reduction_steps import ReductionStructure
-from dparray._codegen.reduction_text import Text, Walk, decomposed
+from dparray._codegen.reduction_text import Text, Walk
 from dparray._codegen.values import Values
 
 
@@ -60,7 +60,7 @@ class _RowsText(Text):
 
     def _to_row(self) -> None:
         """Emit the start of row ``o``, and the values that are constant within the row."""
-        self.lines += decomposed("o", "n", self.structure.kept)
+        self.lines += self._decomposed("o", "n", self.structure.kept)
         self._starts()
         self._row_steps(0)
 

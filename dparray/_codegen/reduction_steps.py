@@ -15,7 +15,6 @@ from dparray._graph.reductions import Reduction
 ACCUMULATORS = {"lanes": 8, "rows": 2, "sub-groups": 4}
 MAX_STEPS_WRITTEN = 48
 
-
 # The letters, over the reduced dimension, of an array that short rows fill without gaps.
 FLAT = "f"
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._codegen.indexing import index_terms
+from dparray._codegen.indexing import divided, division, index_terms, product
 from dparray._codegen.reduction_positions import (
     COUNTERS,
     MERGED_CHUNKS,
@@ -45,8 +45,6 @@ from dparray._codegen.values import (
 from dparray._graph.reductions import GROWTH, MAX_UNSETTLED
 
 _ASSIGNMENT = re.compile(r"\s*(\w+) = ")
-
-
 _NAME = re.compile(r"\b[a-z_]\w*")
 
 
@@ -88,7 +86,7 @@ class Text:
         structure = self.structure
         self._begin_text()
         if structure.form == "columns":
-            self.lines += decomposed("outer", "n", structure.kept - 1, name="o")
+            self.lines += self._decomposed("outer", "n", structure.kept - 1, name="o")
             for number in range(1, structure.vectors):
                 further = structure.lanes * number
                 self._add(f"{_of_vector('column', number)} = column + uint64({further})")
@@ -99,7 +97,7 @@ class Text:
                 self._add(f"{_of_vector('place', number)} = place + uint64({further})")
             self.own.add("place")
         else:
-            self.lines += decomposed("o", "n", structure.kept)
+            self.lines += self._decomposed("o", "n", structure.kept)
         self._starts()
         self._row_steps(0)
         for loop in range(self.count):
@@ -117,7 +115,8 @@ class Text:
         self.lines += scalar_lines(structure.scalars)
         if structure.form in ("columns", "short rows"):
             self._add(f"width = uint64({structure.lanes * structure.vectors})")
-        self._add(*(line.format(lanes=structure.lanes) for line in POSITIONS[structure.form]))
+        for line in POSITIONS[structure.form]:
+            self._add(divided(line.format(lanes=structure.lanes), structure.is_narrow))
 
     def _starts(self) -> None:
         """Emit the start of an output's elements in each array; load those that are constant."""
@@ -126,8 +125,8 @@ class Text:
             if structure.form == "columns":
                 self._add("o = outer * row + column", f"o{structure.kept - 1} = column")
             elif structure.form == "short rows":
-                self._add("turn = place // row", "o0 = place - turn * row")
-                self._add("first = begin * step + turn")
+                self._add(divided("turn = place // row", structure.is_narrow))
+                self._add("o0 = place - turn * row", "first = begin * step + turn")
             for number, (dtype, kept, reduced) in enumerate(structure.arrays):
                 self._add(f"b{number} = {self._row_index(kept, f'a{number}')}")
                 if not self._is_walked(reduced):
@@ -206,6 +205,19 @@ class Text:
 
     def _add(self, *lines: str, indent: str = "    ") -> None:
         self.lines += [indent + line for line in lines]
+
+    def _decomposed(
+        self, index: str, extent: str, dimensions: int, indent: str = "    ", name: str = ""
+    ) -> list[str]:
+        """Return the lines that divide a linear index into one for each dimension."""
+        name, rest = name or index, index
+        lines = []
+        for dimension in range(dimensions - 1, 0, -1):
+            found, is_narrow = f"{name}q{dimension}", self.structure.is_narrow
+            lines += division(rest, f"{extent}{dimension}", found, f"{name}{dimension}", is_narrow)
+            rest = found
+        lines += [f"{name}0 = {rest}"] if dimensions else []
+        return [indent + line for line in lines]
 
     def _row_index(self, letters: str, name: str) -> str:
         unrolled, is_narrow = self.structure.unrolled, self.structure.is_narrow
@@ -336,7 +348,10 @@ class Text:
             inner = "        "
         for copy in range(copies):
             trip = f"trip * {copies} + {copy}" if copies > 1 else "trip"
-            self._go_to(f"first + uint64({trip}) * step", inner)
+            # Other forms step by a constant, of which the compiler makes shifts.
+            is_narrow = self.structure.is_narrow and self.structure.form == "sub-groups"
+            walked = product(f"uint64({trip})", "step", is_narrow)
+            self._go_to(f"first + {walked}", inner)
             self._element(walk, inner, copy, "trip")
         self._end(walk.folded, copies, whole, "    ")
         inner = "        "
@@ -410,7 +425,7 @@ class Text:
     def _take_apart(self, indent: str) -> None:
         """Return the indices of element ``j``, one for each dimension."""
         if self.structure.reduced > 1:
-            self.lines += decomposed("j", "m", self.structure.reduced, indent)
+            self.lines += self._decomposed("j", "m", self.structure.reduced, indent)
 
     def _element_index(self, start: str, letters: str, name: str) -> str:
         if letters == FLAT:
@@ -700,20 +715,3 @@ class Walk(NamedTuple):
     stored: list[int]
     steps: list[int]
     arrays: list[int]
-
-
-def decomposed(
-    index: str, extent: str, dimensions: int, indent: str = "    ", name: str = ""
-) -> list[str]:
-    """Return the lines that divide a linear index into one for each dimension."""
-    name = name or index
-    lines = []
-    rest = index
-    for dimension in range(dimensions - 1, 0, -1):
-        quotient = f"{name}q{dimension}"
-        lines.append(f"{indent}{quotient} = {rest} // {extent}{dimension}")
-        lines.append(f"{indent}{name}{dimension} = {rest} - {quotient} * {extent}{dimension}")
-        rest = quotient
-    if dimensions:
-        lines.append(f"{indent}{name}0 = {rest}")
-    return lines

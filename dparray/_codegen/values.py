@@ -19,7 +19,6 @@ from dparray._type_keys import TypeKey, code_of
 # Kernels are named after their operations, up to this many characters.
 LONGEST_NAME = 48
 
-
 # The dtype, in a structure, of an array whose elements are their own indices: no memory is read.
 POSITIONS = "positions"
 
@@ -57,25 +56,20 @@ TYPE_NAMES = {
     )
 }
 
-
 BOOL = np.dtype(np.bool_).str
 
 
 HALF = np.dtype(np.float16).str
 
-
 # The name of bfloat16 in ml_dtypes, which is optional; to NumPy it is a dtype without a kind.
 BFLOAT16 = "<V2"
-
 
 # The 16-bit dtypes that kernels compute in float32, with the names of the functions that round to
 # them.
 ROUNDED = {HALF: "half", BFLOAT16: "bfloat16"}
 
-
 # The conversion functions; for 16-bit floats they round, and the result stays float32.
 CONVERSIONS = TYPE_NAMES | ROUNDED
-
 
 INT64 = np.dtype(np.int64).str
 
@@ -95,7 +89,6 @@ _CTYPES: dict[np.dtype[Any], Any] = {
 
 
 _PARTS = {np.dtype(np.complex64): ctypes.c_float, np.dtype(np.complex128): ctypes.c_double}
-
 
 _PART_NAMES = {
     np.dtype(np.complex64).str: "float32",

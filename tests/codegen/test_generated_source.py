@@ -5,6 +5,7 @@ After an intended change, `python tests/codegen/test_generated_source.py` update
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -374,8 +375,14 @@ def test_modules_have_nothing_that_a_driver_spoils(case: Callable[[], str]) -> N
     assert not faults(spirv)
 
 
-def test_indices_have_32_bits_on_a_gpu_where_they_fit() -> None:
-    source = jacobi_on_a_gpu()
+def four_dimensions_on_a_gpu() -> str:
+    strides = (4 * 33 * 34 * 36, 8 * 34 * 36, 4 * 36, 4)
+    return elementwise(node("multiply", leaf("a", (32, 17, 33, 35), "f4", strides), 2), is_gpu=True)
+
+
+@pytest.mark.parametrize("case", [jacobi_on_a_gpu, four_dimensions_on_a_gpu])
+def test_indices_have_32_bits_on_a_gpu_where_they_fit(case: Callable[[], str]) -> None:
+    source = case()
     llvm, _ = spirv_client.optimised(translation.translated(source, TYPES[source])[1])
     assert "mul i32" in llvm
     assert "mul i64" not in llvm
@@ -383,6 +390,30 @@ def test_indices_have_32_bits_on_a_gpu_where_they_fit() -> None:
     rows = leaf("a", (3, 5), "f4", (1 << 33, 4))
     text = elementwise(node("add", rows, leaf("b", (3, 5))), is_gpu=True)
     assert "multiply_add_32" not in text
+
+
+def sums_over_the_outer_axes_on_a_gpu() -> str:
+    return reduction(reduced(leaf("a", (64, 4096, 80)), (0, 2)), machine=GPU)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        four_dimensions_on_a_gpu,
+        sums_over_the_outer_axes_on_a_gpu,
+        sum_on_a_gpu,
+        row_sums_on_a_gpu,
+        mean_and_variance_on_a_gpu,
+        column_sums_on_a_gpu,
+        softmax_of_rows_on_a_gpu,
+    ],
+    ids=lambda case: case.__name__,
+)
+def test_indices_are_not_divided_in_64_bits_on_a_gpu(case: Callable[[], str]) -> None:
+    """Intel's compiler makes such a division a loop over bits."""
+    source = case()
+    llvm, _ = spirv_client.optimised(translation.translated(source, TYPES[source])[1])
+    assert not re.findall(r"[us]div i64 \S+ %", llvm)
 
 
 @pytest.mark.parametrize("stride", [3, -3, 0, (1 << 31) - 1])
