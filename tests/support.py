@@ -24,6 +24,7 @@ from dparray import _hooks
 from dparray._array.ndarray import materialize
 from dparray._compiler import passes
 from dparray._evaluate import limits
+from dparray._runtime import device_facts
 from dparray._runtime.event import Event
 from dparray.memory import copies
 
@@ -160,6 +161,11 @@ def forced(executor: str) -> AbstractContextManager[None]:
     ``"host"`` leaves the choice as it is: the host computes small arrays.
     """
     return nullcontext() if executor == "host" else limits.force(executor)
+
+
+def runs_loops_on_host() -> bool:
+    """Return whether ``dp.jit`` runs loops over elements on the host, as on a CPU device."""
+    return device_facts.is_cpu(dp.Device("cpu").sycl_queue)
 
 
 def leave_out_radix_sort(set_attribute: Callable[[Any, str, Any], object]) -> None:

@@ -23,6 +23,7 @@ from dparray._jit.native import Native, numba_type
 from dparray._jit.regions import (
     ParallelRegion,
     PlainLoops,
+    about_loop,
     kernel_of,
     launcher,
     scalarized,
@@ -147,22 +148,21 @@ class NativeRegion:
     def prepare(self, types: Inference, orders: Mapping[str, str], queue: Any) -> None:
         """Compile the loop for inferred types, as :meth:`ParallelRegion.prepare` does."""
         given = {name: types.variables.get(name) for name in self.inputs}
-        if not all(isinstance(kind, Value | Known) for kind in given.values()):
+        are_known = all(isinstance(kind, Value | Known) for kind in given.values())
+        if not are_known or given.keys() & types.mixed:
             return
-        if given.keys() & types.mixed:
-            return
-        has_arrays = any(isinstance(kind, Value) and kind.ndim for kind in given.values())
+        values = {name: kind for name, kind in given.items() if isinstance(kind, Value)}
+        has_arrays = any(kind.ndim for kind in values.values())
         if device_facts.is_cpu(queue) or not has_arrays:
             self._compile(given, orders)
             return
         kernel, kinds = self._task(given)
-        keys = [
-            type_key(kind, orders.get(name, "C"))
-            for name, kind in given.items()
-            if isinstance(kind, Value)
-        ]
+        keys = [type_key(kind, orders.get(name, "C")) for name, kind in values.items()]
         keys += [f"{code_of(kinds[name].dtype)}:1C" for name in self.outputs]
-        kernel._compile("item:1", tuple(keys), queue)
+        try:
+            kernel._compile("item:1", tuple(keys), queue)
+        except KernelCompileError as error:
+            raise about_loop(self, error) from None
 
     def _compile(
         self, types: Mapping[str, Any], orders: Mapping[str, str]
@@ -212,8 +212,8 @@ class NativeRegion:
         parameters += [f"__{name}_out" for name in self.outputs]
         stores = "\n".join(f"__{name}_out[0] = {name}" for name in self.outputs)
         body, _ = scalarized(self.source, [self.node], inferred)
-        loops: list[ast.stmt] = [PlainLoops(self.source).visit(each) for each in body]
-        statements = [*loops, *ast.parse(stores).body]
+        casts, plain = Casts(inferred), PlainLoops(self.source)
+        statements = [plain.visit(casts.visit(each)) for each in body] + ast.parse(stores).body
         kernel = kernel_of(self.source, self.line, parameters, [], statements, constants)
         self._tasks[tuple(types.values())] = kernel, kinds
         return kernel, kinds

@@ -220,7 +220,7 @@ class ParallelRegion:
                 return self._launch(bounds, given, types, queue)
             except KernelCompileError as error:
                 if not device_facts.is_cpu(queue) or launcher.get() is not call_kernel:
-                    raise self._about_loop(error) from None
+                    raise about_loop(self, error) from None
                 native = self._native(types, {}, error)
         return self._run(native, bounds, given, types, queue)
 
@@ -256,7 +256,7 @@ class ParallelRegion:
             kernel._compile(item, tuple(keys), queue)
         except KernelCompileError as error:
             if not device_facts.is_cpu(queue):
-                raise self._about_loop(error) from None
+                raise about_loop(self, error) from None
             self._native(given, orders, error)
 
     # -- kernels --------------------------------------------------------------------------------
@@ -419,20 +419,11 @@ class ParallelRegion:
         except KernelCompileError as refused:
             # The compiler of kernels explains more, where both stop at the same line.
             if _place_in(error) == _place_in(refused):
-                raise self._about_loop(error, refused.details) from None
+                raise about_loop(self, error, refused.details) from None
             raise
         self._natives[tuple(types.values())] = native
         self.ran_as = "native"
         return native
-
-    def _about_loop(self, error: KernelCompileError, native: str = "") -> KernelCompileError:
-        """Return an error of the generated kernel as one of the user's function."""
-        name = self.source.function.__name__
-        text = str(error).replace(
-            f"kernel {name}_line_{self.line} does", f"{name}: prange loop does"
-        )
-        details = f"{error.details}\n\nAs native code:\n{native}" if native else error.details
-        return KernelCompileError(text, details=details)
 
     def _host_arguments(self, bounds: list[range], given: dict[str, Any]) -> Any:
         pairs = []
@@ -464,6 +455,15 @@ class ParallelRegion:
             result_of(value, accumulators[each.name], queue, pairs)
             for each, value in zip(self.reductions, result, strict=True)
         )
+
+
+def about_loop(region: Any, error: KernelCompileError, native: str = "") -> KernelCompileError:
+    """Return an error of the generated kernel as one of the user's function."""
+    name = region.source.function.__name__
+    kind = "prange loop" if isinstance(region, ParallelRegion) else "loop over elements"
+    text = str(error).replace(f"kernel {name}_line_{region.line} does", f"{name}: {kind} does")
+    details = f"{error.details}\n\nAs native code:\n{native}" if native else error.details
+    return KernelCompileError(text, details=details)
 
 
 def scalarized(
