@@ -47,7 +47,7 @@ gpu-driver: venv ## build and call on Intel's GPU driver, without a GPU; ARGS="b
 # The default sample of these folders, one of AS_GPU_PART's parts of it.
 as-gpu: venv ## run tests with the CPU device playing a GPU; AS_GPU_PART=1/8
 	@PYTHONPATH=tests $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p as_gpu $(ARGS) \
-	  tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang
+	  tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang tests/jit tests/onnx
 
 second: venv ## run the compiler's tests on Python 3.13, with the oldest supported Numba
 	@bash .ci/second-python $(ARGS)

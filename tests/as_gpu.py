@@ -39,13 +39,20 @@ CPU_ONLY = (
 )
 
 
-# Some of these tests cover how a CPU divides a reduction, sorts, selects and shares memory with the
-# host. The others use dpnp's sort of narrow integers or copies between sub-devices, which end or
-# hang the process in the CPU driver. Elsewhere dparray works around both.
+# Some of these tests cover how a CPU divides a reduction, sorts, selects, shares memory with the
+# host and runs native code. The others use dpnp's sort of narrow integers or copies between
+# sub-devices, which end or hang the process in the CPU driver. Elsewhere dparray works around both.
 OF_CPU_FORMS = (
     "test_an_error_of_a_thread_is_raised_by_the_caller",
     "test_consumers_without_a_flag_for_it_get_a_copy",
+    "test_array_code_of_medium_size_is_vectorized_native_code",
+    "test_array_code_with_single_elements_is_vectorized_at_every_size",
+    "test_comprehensions_and_lambdas_have_separate_names",
     "test_copies_between_sub_devices_of_one_context",
+    "test_exceptions_of_native_regions_have_the_line_of_the_function",
+    "test_the_cache_counts_regions",
+    "test_updates_of_one_array_keep_their_order",
+    "test_vectorized_updates_read_what_was_there_before",
     "test_explain_shows_reductions",
     "test_a_group_reduces_several_rows",
     "test_small_arrays_are_computed_by_numpy",
