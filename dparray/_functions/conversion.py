@@ -31,7 +31,7 @@ from dparray._functions.reductions import all as all_of
 from dparray._graph.ops import OPS
 from dparray._placement import check_usm_type, common_placement, placement_of
 from dparray._runtime import device_facts, queues
-from dparray.algorithms.tiled_transpose import can_transpose, transposed
+from dparray.algorithms.tiled_transpose import contiguous_copy
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
 from dparray.memory import async_copy, copies, dlpack_bits, exchange
@@ -280,7 +280,7 @@ def rearranged(
         assign(result, x)
         return result
     if order == "C" and not _layout.is_contiguous(x.shape, x.strides, x.itemsize):
-        return transposed(x) if can_transpose(x) else copy_of(x)
+        return contiguous_copy(x)
     return x
 
 

@@ -14,6 +14,7 @@ from dparray._array.ndarray import as_method, ndarray, take_layout_of
 from dparray._array.operands import check_arrays, foreign_operand
 from dparray._functions.public import public
 from dparray._placement import common_placement
+from dparray.algorithms.tiled_transpose import contiguous_copy
 from dparray.exceptions import ArgumentError, AxisError, ShapeError
 
 __all__ = [
@@ -78,7 +79,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         small = compute_small(_copied_in_shape, x, target)
         if small is not None:
             return small
-        whole = copy_of(x)
+        whole = contiguous_copy(x)
         return whole._view(target, _layout.contiguous_strides(target, x.itemsize), 0)
     view = x._view(target, strides, x.offset)
     return copy_of(view) if copy else view

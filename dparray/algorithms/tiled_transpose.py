@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from dparray._array.apply import copy_of
 from dparray._array.ndarray import ndarray
 from dparray._kernel.launch import call_kernel
 from dparray._layout import is_contiguous
@@ -25,6 +26,11 @@ _LANES = 32
 # Smaller arrays fit in the caches in any access order; shorter sides leave tiles partly empty.
 _FEWEST = 1 << 14
 _SHORTEST = 8
+
+
+def contiguous_copy(x: ndarray) -> ndarray:
+    """Return a C-contiguous copy, which may be pending."""
+    return transposed(x) if can_transpose(x) else copy_of(x)
 
 
 def can_transpose(x: ndarray) -> bool:

@@ -70,6 +70,11 @@ with dp.config.override(fallback="error"):
     places[places] = dp.arange(4) * 10
     report["put is right"] = bool(np.array_equal(z.asnumpy(), expected)), places.tolist()
     found = []
+    m = dp.asarray(np.arange(200 * 90).reshape(200, 90))
+    turned = []
+    report["reshape"] = kernels_of(lambda: turned.append(m.T.reshape(-1)))
+    expected = m.asnumpy().T.reshape(-1)
+    report["reshape is right"] = bool(np.array_equal(turned[0].asnumpy(), expected))
     report["median"] = kernels_of(lambda: found.append(dp.median(x).item()))
     report["median is right"] = abs(found[0] - float(np.median(x.asnumpy()))) < 1e-6
 
@@ -186,6 +191,11 @@ def test_a_mask_is_three_launches(report: dict[str, Any]) -> None:
 
 def test_an_index_outside_an_axis_is_refused(report: dict[str, Any]) -> None:
     assert report["beyond"] == "IndexError"
+
+
+def test_reshaping_a_transposed_matrix_copies_by_tiles(report: dict[str, Any]) -> None:
+    assert report["reshape"] == ["transpose"]
+    assert report["reshape is right"]
 
 
 def test_a_median_is_a_sort_and_one_kernel(report: dict[str, Any]) -> None:
