@@ -114,9 +114,16 @@ def contraction(
     whole: int,
     reason: str,
     terms: Callable[[tuple[int, ...]], int],
-    **facts: Any,
+    *,
+    expression: str = "",
+    alone: Callable[[Sequence[Any], Any], None] | None = None,
+    launch: Callable[[Any, Tail | None], ContractionLaunch] | None = None,
+    takes_tail: bool = False,
+    shape: tuple[int, ...] = (),
 ) -> Contraction:
     """Return a contraction of arrays of any real dtype."""
-    given: dict[str, Any] = {"kinds": "biuf", "cost": REDUCTION_COST, "whole": whole}
-    given |= {"reason": reason, "terms": terms}
-    return Contraction(name, _NO_UFUNC, summary, **given, **facts)
+    return Contraction(
+        name, _NO_UFUNC, summary, expression=expression, kinds="biuf", cost=REDUCTION_COST,
+        whole=whole, alone=alone, launch=launch, takes_tail=takes_tail, shape=shape, reason=reason,
+        terms=terms,
+    )  # fmt: skip

@@ -124,13 +124,8 @@ class Graph:
             for graph in node.graphs:
                 graph.fold()
             row = node.row()
-            on_host = row is not None and not (row.is_on_device or row.reads_graphs)
-            if (
-                on_host
-                and row
-                and not row.is_random
-                and all(name in self.constants or not name for name in node.inputs)
-            ):
+            may_fold = row and not (row.is_on_device or row.reads_graphs or row.is_random)
+            if may_fold and all(name in self.constants or not name for name in node.inputs):
                 values = [self.constants.get(name) for name in node.inputs]
                 try:
                     results = run.node(node, values, self.constants)

@@ -47,12 +47,10 @@ class ValueInfo:
 
     def __str__(self) -> str:
         dtype = "any" if self.dtype is None else self.dtype.name
-        shape = (
-            ""
-            if self.shape is None
-            else f"[{', '.join('?' if d is None else str(d) for d in self.shape)}]"
-        )
-        return f"{self.name}: {dtype}{shape}"
+        if self.shape is None:
+            return f"{self.name}: {dtype}"
+        sizes = ", ".join("?" if size is None else str(size) for size in self.shape)
+        return f"{self.name}: {dtype}[{sizes}]"
 
 
 class Model:

@@ -250,6 +250,7 @@ class Recorder:
                 made = self._call(function, arguments, named, always)
                 return made.transpose(order) if isinstance(made, Traced) else made
         scalars = is_elementwise and max((np.ndim(x) for x in arguments), default=0)
+        dtypes = [each.dtype for each in arguments if is_elementwise and isinstance(each, Traced)]
         names: list[str] = []  # not the values, which this closure would keep alive
         first = arguments[0] if arguments else None
         shares = function in _VIEWS and isinstance(first, Traced) and first.shares
@@ -262,9 +263,11 @@ class Recorder:
                     names.append(x.name)
                 return x.value
             if isinstance(x, np.ndarray):
-                if x.ndim == 0 or (scalars and x.size == 1 and x.ndim <= scalars):
-                    return x.reshape(())[()]
-                return self.place(x).value
+                if x.ndim > 0 and not (scalars and x.size == 1 and x.ndim <= scalars):
+                    return self.place(x).value
+                x = x.reshape(())[()]
+            if isinstance(x, np.floating) and x.dtype in dtypes:
+                return x.item()  # it has the same meaning, and takes fewer checks
             if type(x) in (tuple, list):
                 return type(x)(map(plain, x))
             return x

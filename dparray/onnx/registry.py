@@ -40,12 +40,14 @@ class Row:
 ROWS: dict[tuple[str, str], Row] = {}
 
 
-def row(*names: str, **facts: Any) -> Callable[[Function], Function]:
+def row(
+    *names: str, is_on_device: bool = False, reads_graphs: bool = False, is_random: bool = False
+) -> Callable[[Function], Function]:
     """Register a function for the standard operators ``names``."""
 
     def enter(function: Function) -> Function:
         for name in names:
-            ROWS["", name] = Row(function, **facts)
+            ROWS["", name] = Row(function, 1, is_on_device, reads_graphs, is_random)
         return function
 
     return enter

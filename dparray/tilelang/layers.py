@@ -181,16 +181,19 @@ def _convolved(
 def conv_packed(
     x: ndarray, w: ndarray, steps: tuple[int, ...], apart: tuple[int, ...], borders: Pairs
 ) -> ndarray:
-    """Return a convolution with the channels last, by filters in groups of a vector.
+    """Return a convolution with the channels last, by filters in the order of their use.
 
-    Neighboring elements of the filters are read after each other: large filters are thus read at
+    Filters in groups of a vector are read in the order of memory: large filters are thus read at
     the speed of the memory.
 
     Args:
         x: ``(batch, *space, in)``.
-        w: ``(out / VECTOR, *window, in, VECTOR)``.
+        w: ``(out / VECTOR, *window, in, VECTOR)``, or ``(*window, in)`` for one filter per channel.
         steps, apart, borders: strides, dilation and padding for each dimension.
     """
+    if w.ndim < x.ndim:
+        depthwise: ndarray = _convolution(steps, apart, borders, "depthwise")(x, w)
+        return depthwise
     made = _convolution(steps, apart, borders, "packed")(x, w)
     return merged(made, (*made.shape[:-2], made.shape[-2] * made.shape[-1]))
 

@@ -49,10 +49,7 @@ def _dequantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Any:
 
 @row("QuantizeLinear")
 def _quantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Any:
-    if zero is not None:
-        target = np.dtype(zero.dtype)
-    else:
-        target = numpy_dtype(call.get("output_dtype") or 2)
+    target = numpy_dtype(call.get("output_dtype") or 2) if zero is None else np.dtype(zero.dtype)
     xp = call.xp
     precision = call.get("precision", 0)
     if precision:
@@ -139,7 +136,5 @@ def _quantized_conv(
     made = conv(call, centered, _centered(call, filters, w_zero, 0), bias)
     factor = call.xp.divide(call.xp.multiply(x_scale, w_scale), scale)
     if factor.ndim:
-        factor = (
-            factor.reshape((1, -1, *(1,) * (x.ndim - 2))) if factor.size > 1 else factor.reshape(())
-        )
+        factor = factor.reshape((1, -1, *(1,) * (x.ndim - 2)) if factor.size > 1 else ())
     return _requantized(call, made, factor, zero)

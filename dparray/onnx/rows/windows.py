@@ -125,13 +125,13 @@ def convolve(
     x: Any, filters: Any, bias: Any, window: Window, pads: Pairs, counts: Any, made: int,
     groups: int,
 ) -> Any:  # fmt: skip
-    """Convolve ``(N, *space, C)`` with filters as `arranged` or `packed` returns them.
+    """Convolve ``(N, *space, C)`` with filters as `arranged`, `packed` or `depthwise` returns them.
 
     The result has ``made`` channels; packed filters and their bias may have more.
     """
     count = x.ndim - 2
     taps = math.prod(window.sizes)
-    if filters.ndim == x.ndim + 1:
+    if filters.ndim != x.ndim:
         y = dp.tilelang.layers.conv_packed(x, filters, window.steps, window.apart, tuple(pads))
     elif groups == 1 and _products(x, filters, counts, taps) <= MAX_GATHERED:
         parts = _gathered(_padded(x, pads, 0), window, counts)
@@ -177,6 +177,11 @@ def arranged(filters: Any) -> Any:
     return np.ascontiguousarray(np.moveaxis(filters, (0, 1), (-1, -2)))
 
 
+def depthwise(filters: Any) -> Any:
+    """Return filters ``(F, 1, *window)`` as ``(*window, F)``."""
+    return arranged(filters)[..., 0, :]
+
+
 def packed(filters: Any) -> Any:
     """Return filters ``(F, C, *window)`` as ``(F / VECTOR, *window, C, VECTOR)``, with zeros."""
     rest = ((0, -len(filters) % VECTOR), *((0, 0),) * (filters.ndim - 1))
@@ -188,10 +193,8 @@ def _check_groups(x: Any, filters: Any, groups: int, channels: int) -> None:
     if filters.ndim != x.ndim or x.ndim < 3:
         raise OnnxError(f"filters of shape {list(filters.shape)} for an input of {list(x.shape)}")
     if groups < 1 or filters.shape[0] % groups or x.shape[1] != channels:
-        raise OnnxError(
-            f"filters of shape {list(filters.shape)} in {groups} groups do not "
-            f"fit {x.shape[1]} channels"
-        )
+        shape = list(filters.shape)
+        raise OnnxError(f"filters of {shape} in {groups} groups do not fit {x.shape[1]} channels")
 
 
 @row("Conv", is_on_device=True)
@@ -230,6 +233,8 @@ def _convolved(
         if bias is not None and wide > count:
             few = bias
             bias = call.cached("bias", lambda: np.pad(few, (0, wide - count)), of=few)
+    elif x.ndim <= 5 and x.shape[-1] == groups == count > 1:
+        order, key = depthwise, ("filters", call.device)
     else:
         order, key = arranged, ("filters", call.device)
     placed = call.cached(key, lambda: call.xp.place(order(host)), of=filters.value)
