@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Callable
@@ -36,11 +37,14 @@ def traced(function: Callable[[], Any]) -> tuple[Any, list[str]]:
             if frame.f_code.co_filename.startswith(f"{ROOT}/"):
                 files.append(frame.f_code.co_filename[len(f"{ROOT}/") :])
 
+    gc.collect()
+    gc.disable()  # A collection calls the finalizers of other tests' objects.
     sys.setprofile(note)
     try:
         result = function()
     finally:
         sys.setprofile(None)
+        gc.enable()
     return result, files
 
 
