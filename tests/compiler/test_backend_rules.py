@@ -1281,3 +1281,59 @@ def test_floats_are_added_in_order(kernel: Any, size: int) -> None:
             total += values[k] * 1.5 if kernel is sum_by_for else values[i]
         wanted.append(total)
     assert out.tolist() == wanted
+
+
+@dp.kernel
+def nearest_of_all(item, counts, values, out):
+    i = item.get_id(0)
+    best, label = np.float32(1000), np.int32(0)
+    for k in range(16):
+        distance = values[(i + k) % 50]
+        if distance < best:
+            best = distance
+            label = np.int32(k)
+    out[0, i] = best
+    out[1, i] = label
+
+
+@dp.kernel
+def nearest_of_some(item, counts, values, out):
+    i = item.get_id(0)
+    best, label = np.float32(1000), 0
+    for k in range(3, counts[i]):
+        label = k * 2 if values[k] <= best else label
+        best = values[k] if values[k] <= best else best
+    out[0, i] = best
+    out[1, i] = label
+
+
+@dp.kernel
+def two_nearest(item, counts, values, out):
+    i = item.get_id(0)
+    best = second = np.float32(1000)
+    for k in range(counts[0]):
+        if values[(i + k) % 50] < best:
+            second = best
+            best = values[(i + k) % 50]
+        elif values[(i + k) % 50] < second:
+            second = values[(i + k) % 50]
+    out[0, i] = best
+    out[1, i] = second
+
+
+@pytest.mark.parametrize("kernel", [nearest_of_all, nearest_of_some, two_nearest])
+def test_minima_and_their_indices_are_right_at_every_size(kernel: Any) -> None:
+    for size in (*range(1, 68), 130):
+        numbers = np.random.default_rng(size)
+        counts, values = numbers.integers(0, 40, size), numbers.integers(0, 30, 50).astype("f4")
+        out, wanted = dp.zeros((2, size)), np.zeros((2, size))
+        dp.call_kernel(kernel, dp.Range(size), dp.asarray(counts), dp.asarray(values), out)
+        dp.simulate(kernel, dp.Range(size), counts, values, wanted)
+        np.testing.assert_array_equal(out.asnumpy(), wanted, f"{size}")
+
+
+def test_the_end_of_a_search_for_a_minimum_is_not_hidden() -> None:
+    # With a hidden end, the nearest of 16 centers takes three times as long.
+    counts, values = dp.zeros(20, dtype="int64"), dp.zeros(50, dtype="float32")
+    dp.call_kernel(nearest_of_all, dp.Range(20), counts, values, dp.zeros((2, 20)))
+    assert "%dparray.count." not in module_of(nearest_of_all)
