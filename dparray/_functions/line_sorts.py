@@ -7,14 +7,14 @@ which is fixed here where it occurs.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import copy_context
 from functools import partial
-from itertools import count, product
+from itertools import product
 from typing import Literal
 
 import numpy as np
+
+from dparray._runtime.threads import share_out
 
 #: Elements of a block, which fits with its indices in a core's private caches; and the minimum
 #: number of adjacent lines copied together, which share cache lines.
@@ -101,7 +101,7 @@ def _line_by_line(
         function(parts, target[first, :, last].swapaxes(1, 2))
 
     threads = cores if out.size >= MIN_FOR_THREADS else 1
-    _shared_out(compute, list(_pieces(*shape)), threads)
+    share_out(compute, list(_pieces(*shape)), threads)
     if not np.may_share_memory(target, out):
         np.copyto(out, target.reshape(out.shape))
 
@@ -113,32 +113,6 @@ def _pieces(before: int, extent: int, after: int) -> Iterator[tuple[slice, slice
     above = max(1, at_once // after)
     for first, last in product(range(0, before, above), range(0, after, width)):
         yield slice(first, first + above), slice(last, last + width)
-
-
-def _shared_out(
-    compute: Callable[[tuple[slice, slice]], None], pieces: list[tuple[slice, slice]], threads: int
-) -> None:
-    """Process blocks on several threads, including this one; each takes the next free block."""
-    numbers, failures = count(), list[BaseException]()
-
-    def work() -> None:
-        try:
-            while not failures and (number := next(numbers)) < len(pieces):
-                compute(pieces[number])
-        except BaseException as error:
-            failures.append(error)
-
-    others = [
-        threading.Thread(target=copy_context().run, args=(work,), name="dparray sort")
-        for _ in range(min(threads, len(pieces)) - 1)
-    ]
-    for thread in others:
-        thread.start()
-    work()
-    for thread in others:
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 def _taken(lines: np.ndarray, order: np.ndarray) -> np.ndarray:

@@ -107,23 +107,6 @@ class Casts(ast.NodeTransformer):
         return cast_to(node, found[-1])
 
 
-class Separation(ast.NodeTransformer):
-    """Separates updates of arrays from the other parts of the same array that they read.
-
-    The loops that Numba makes of it would read elements that the update has written already.
-    """
-
-    def __init__(self, types: Inference) -> None:
-        self.types = types
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        """Make ``x[1:] += x[:-1] * 2`` an assignment."""
-        kind = self.types.of(node.target)
-        if isinstance(kind, Value) and kind.ndim and _reads_target_otherwise(node, self.types):
-            return separated(node)
-        return node
-
-
 def separated(node: ast.AugAssign) -> ast.Assign:
     """Return ``x[...] = x[...] op y`` for ``x[...] op= y``."""
     target: ast.expr = node.target

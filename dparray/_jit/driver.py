@@ -10,9 +10,11 @@ from __future__ import annotations
 import ast
 import copy
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
+
+import numpy as np
 
 from dparray import config
 from dparray._array.ndarray import ndarray
@@ -38,7 +40,7 @@ from dparray._jit.source import (
     upward_exposed,
     used_names,
 )
-from dparray._jit.views import host_view, may_overlap, result_of
+from dparray._jit.views import host_arguments, may_overlap, result_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
@@ -101,7 +103,8 @@ class NativeRegion:
         self.inputs = inputs
         self.outputs = outputs
         self.options = options
-        self.is_parallel = False
+        #: The maximum number of Numba's threads, or 0 for code without parallel loops.
+        self.threads = 0
         self._compiled: dict[Any, tuple[Native, dict[str, Any]]] = {}
         self._tasks: dict[Any, tuple[KernelFunction, dict[str, Any]]] = {}
 
@@ -126,17 +129,12 @@ class NativeRegion:
         types = dict(zip(self.inputs, map(type_of, values), strict=True))
         if placement is not None and not device_facts.is_cpu(placement.queue):
             return self._run_task(types, values, placement.queue)
-        pairs = [(value, host_view(value)) for _, value in arrays]
-        views = iter(pairs)
-        host = []
-        for value in values:
-            if isinstance(value, ndarray):
-                view = next(views)[1]
-                host.append(view if value.ndim else view[()])
-            else:
-                host.append(value)
+        host, pairs = host_arguments(values)
         native, kinds = self._compiled.get(tuple(types.values())) or self._compile(types, {})
-        result = native.run(tuple(host))
+        if self.threads:
+            result = native.run_vectorized(tuple(host), self.threads)
+        else:
+            result = native.run(tuple(host))
         if not self.outputs:
             return None
         queue = placement.queue if placement else None
@@ -173,7 +171,7 @@ class NativeRegion:
             body.append(ast.Return(ast.Tuple(names, ast.Load())))
         definition, inferred = self._inferred(types, body)
         tree = Casts(inferred).visit(definition)
-        native = Native(self.source, tree, self.options, self.is_parallel)
+        native = Native(self.source, tree, self.options, parallel=self.threads > 0)
         kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in types.items()]
         if None not in kinds:
             native.compile_types(tuple(kinds))
@@ -237,7 +235,7 @@ class NativeRegion:
 
 
 class Nest(NativeRegion):
-    """A loop around ``prange`` loops, as one native region with threads.
+    """A loop around ``prange`` loops, as one native region.
 
     On a CPU device and for small arrays a launch for each iteration would cost more than its work.
     The regions inside of it are for larger arrays and other devices.
@@ -245,7 +243,6 @@ class Nest(NativeRegion):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.is_parallel = True
         self._is_refused = False
 
     def choice(self, name: str, otherwise: ast.stmt) -> ast.stmt:
@@ -338,6 +335,8 @@ class _Cutter:
         for each in ast.walk(node):
             if isinstance(each, ast.Return):
                 return False
+            if self.source.is_prange(each) and _reduces_arrays(each, self.types):
+                return False
             # Numba would run the prange loops of a callee one iteration after the other.
             function = self.source.resolve(each.func) if isinstance(each, ast.Call) else None
             plain = getattr(function, "py_func", None)
@@ -350,6 +349,9 @@ class _Cutter:
     def _nest(self, node: ast.For | ast.While) -> ast.stmt:
         nest = self._native(copy.deepcopy(node), node, Nest)
         assert isinstance(nest, Nest)
+        loops = [each for each in ast.walk(node) if self.source.is_prange(each)]
+        # An exception cannot leave Numba's threads, except that of the caller.
+        nest.threads = 1 if any(_may_raise(each, self.types) for each in loops) else sys.maxsize
         name = f"__region_{len(self.regions)}"
         self.regions.append(nest)
         self.names[name] = nest
@@ -437,6 +439,54 @@ def _is_over_elements(loop: ast.For | ast.While, types: Inference) -> bool:
             value = types.of(node)
             has_arrays |= isinstance(value, Value) and value.ndim > 0
     return isinstance(loop, ast.For) and not has_arrays
+
+
+def _is_array(node: ast.expr, types: Inference) -> bool:
+    kind = types.of(node)
+    return isinstance(kind, Value) and kind.ndim > 0
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.Assign | ast.AugAssign]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AugAssign):
+            yield node
+
+
+def _reduces_arrays(loop: ast.AST, types: Inference) -> bool:
+    """Return whether iterations update the same array, as reductions do."""
+    for statement in _statements(loop):
+        targets = [statement.target] if isinstance(statement, ast.AugAssign) else statement.targets
+        for each in targets:
+            is_update = isinstance(statement, ast.AugAssign) or (
+                bool(assigned_names(each) & used_names(statement.value))
+            )
+            if isinstance(each, ast.Name) and _is_array(each, types) and is_update:
+                return True
+    return False
+
+
+def _may_raise(loop: ast.AST, types: Inference) -> bool:
+    """Return whether shapes may differ in an array statement, or a library function may raise."""
+    shapes = ({*_shapes(statement, types)} for statement in _statements(loop))
+    return any(None in each or len(each) > 1 for each in shapes)
+
+
+def _shapes(node: ast.AST, types: Inference) -> Iterator[str | None]:
+    """Yield a text for the shape of each array in a statement, or ``None``."""
+    if isinstance(node, ast.Subscript) and not isinstance(node.value, ast.Subscript):
+        if _is_array(node, types):
+            entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            slices = (ast.unparse(each) if isinstance(each, ast.Slice) else "" for each in entries)
+            yield f"{ast.unparse(node.value)}[{','.join(slices)}]"
+        return
+    is_elementwise = isinstance(node, ast.BinOp) or (
+        isinstance(node, ast.Call) and isinstance(vars(np).get(types.called(node)), np.ufunc)
+    )
+    if isinstance(node, ast.expr) and not is_elementwise and _is_array(node, types):
+        yield None
+    for each in ast.iter_child_nodes(node):
+        if not isinstance(node, ast.Attribute):
+            yield from _shapes(each, types)
 
 
 def walked_lines(

@@ -143,14 +143,18 @@ class Native:
             raise self.located(error) from None
 
     def run_vectorized(self, arguments: tuple[Any, ...], threads: int) -> Any:
-        """Call a region with vectorized loops on at most some threads."""
+        """Call a region with parallel loops on at most some threads."""
         numba = importlib.import_module("numba")
         available = numba.get_num_threads()
         numba.set_num_threads(min(threads, available))
         try:
             return self.dispatcher(*arguments)
-        except AssertionError as error:  # how Numba reports sizes in such loops
-            raise ShapeError(str(error).partition(" on ")[0]) from None
+        except (AssertionError, SystemError) as error:
+            # Numba leaves an exception in a loop behind, which Python then reports in its way.
+            cause = error.__cause__ or error
+            if isinstance(cause, AssertionError):  # how Numba reports sizes in such loops
+                cause = ShapeError(str(cause).partition(" on ")[0])
+            raise self.located(cast("Exception", cause)) from None
         finally:
             numba.set_num_threads(available)
 

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from operator import index
+from time import perf_counter
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
 
+from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
-from dparray._jit.casts import Separation
+from dparray._jit.casts import Casts
 from dparray._jit.inference import WEAK_INT, Inference, Items, Known, Value, type_of
 from dparray._jit.native import Native, numba_type
 from dparray._jit.scalarize import NAMES, Scalarizer
@@ -33,17 +36,21 @@ from dparray._jit.source import (
     upward_exposed,
     used_names,
 )
-from dparray._jit.views import host_view, result_of
+from dparray._jit.views import host_arguments, result_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray._runtime import device_facts
+from dparray._runtime.threads import share_out
 from dparray._type_keys import code_of
 from dparray.exceptions import KernelArgumentError, KernelCompileError
 from dparray.kernel_api import Range
 
 #: The number of work-items that share the iterations of a loop with reductions.
 _MAX_PARTIALS = 1024
+#: How long the first part of a native loop runs alone, in seconds. Threads are not worth starting
+#: for a loop that ends earlier.
+_MIN_SECONDS = 5e-5
 _IDENTITIES: dict[type, Any] = {
     ast.Add: 0, ast.Sub: 0, ast.Mult: 1, ast.BitOr: 0, ast.BitXor: 0, ast.BitAnd: -1
 }  # fmt: skip
@@ -65,11 +72,33 @@ class Reduction:
     Attributes:
         name: the variable.
         op: the class of the operator, ``"min"`` or ``"max"``.
+        is_update: whether the loop changes an array itself, by augmented assignments.
     """
 
-    def __init__(self, name: str, op: Any) -> None:
+    def __init__(self, name: str, op: Any, is_update: bool) -> None:
         self.name = name
         self.op = op
+        self.is_update = is_update
+
+    def start(self, before: Any) -> Any:
+        """Return the value with which a part of the iterations starts, except the first part."""
+        if self.op in ("min", "max"):
+            return before
+        return np.full_like(before, np.array(_IDENTITIES[self.op]).astype(before.dtype))[()]
+
+    def combined(self, values: list[Any], before: Any, kind: Value) -> Any:
+        """Return the value after the loop, from those of the parts and that before the loop."""
+        total, ufunc = values[0], _FOLDS[self.op][1]
+        for value in values[1:]:
+            if kind.ndim:
+                is_own = self.is_update or not np.may_share_memory(total, before)
+                total = ufunc(total, value, out=total if is_own else None)
+            elif kind.is_weak and self.op in ("min", "max"):
+                total = min(total, value) if self.op == "min" else max(total, value)
+            else:
+                with np.errstate(all="ignore"):
+                    total = ufunc(total, value)
+        return total.item() if kind.is_weak else total
 
 
 class ParallelRegion:
@@ -141,8 +170,11 @@ class ParallelRegion:
         found = []
         for name in sorted(carried):
             op = None
-            for statement in _assignments(body, name):
+            assignments = _assignments(body, name)
+            for statement in [*assignments, *_reads(body, name, assignments)]:
                 this = _reduction_op(statement, name)
+                if op in ("min", "max") and statement not in assignments:
+                    break  # A comparison with the value so far does no harm.
                 if this is None or op not in (None, this):
                     raise self.source.error(
                         statement,
@@ -152,7 +184,8 @@ class ParallelRegion:
                         f"|=, &=, ^=, {name} = min({name}, ...) or max",
                     )
                 op = this
-            found.append(Reduction(name, op))
+            is_update = all(isinstance(each, ast.AugAssign) for each in assignments)
+            found.append(Reduction(name, op, is_update))
         return found
 
     def _check(self, body: list[ast.stmt]) -> None:
@@ -392,30 +425,31 @@ class ParallelRegion:
     def _native(
         self, types: Mapping[str, Any], orders: Mapping[str, str], error: KernelCompileError
     ) -> Native:
-        """Compile the loop with Numba, for bodies that the kernel language does not support."""
-        parameters = [f"__{kind}{axis}" for axis in range(len(self.loops)) for kind in _BOUNDS]
-        parameters += self.captured
-        node = Separation(self._inferred(types)).visit(copy.deepcopy(self.node))
-        current: Any = node
-        for axis, (variable, _) in enumerate(self.loops):
-            # Numba's prange does not accept a step that is only known at run time.
-            position = f"{variable} = __start{axis} + {variable} * __step{axis}"
-            current.iter.args = [ast.Name(f"__count{axis}", ast.Load())]
-            inner = current.body[0]
-            current.body[:0] = _at_line(ast.parse(position).body, self.line)
-            current = inner
-        result = ast.Tuple([ast.Name(r.name, ast.Load()) for r in self.reductions], ast.Load())
-        statements: list[ast.stmt] = [node]
-        if self.reductions:
-            statements.append(ast.Return(result))
+        """Compile a part of the loop with Numba, for bodies that kernels do not support."""
+        numbers = ["__first", "__last"]
+        numbers += [f"__{kind}{axis}" for axis in range(len(self.loops)) for kind in _BOUNDS]
+        text, rest = "for __at in range(__first, __last):\n", "__at"
+        for axis in reversed(range(len(self.loops))):
+            at = f"{rest} % __count{axis}" if axis else rest
+            text += f"    {self.loops[axis][0]} = __start{axis} + {at} * __step{axis}\n"
+            rest = f"{rest} // __count{axis}"
+        statements = _at_line(ast.parse(text).body, self.line)
+        cast("ast.For", statements[0]).body += copy.deepcopy(self.body)
+        names: list[ast.expr] = [ast.Name(each.name, ast.Load()) for each in self.reductions]
+        statements.append(ast.Return(ast.Tuple(names, ast.Load())))
         name = f"{self.source.function.__name__}_line_{self.line}"
-        definition = definition_of(name, parameters, statements)
-        native = Native(self.source, definition, self.options, parallel=True)
+        definition = definition_of(name, [*numbers, *self.captured], statements)
+        given = {**types, **self._accumulators(types)}
+        inferred = Inference(
+            definition, {**dict.fromkeys(numbers, WEAK_INT), **given}, self.source.names
+        )
+        tree = Casts(inferred).visit(definition)
+        native = Native(self.source, tree, {**self.options, "nogil": True})
         try:
-            numbers = [numba_type(WEAK_INT)] * 3 * len(self.loops)
-            kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in types.items()]
+            kinds = [numba_type(WEAK_INT)] * len(numbers)
+            kinds += [numba_type(kind, orders.get(name, "C")) for name, kind in given.items()]
             if None not in kinds:
-                native.compile_types((*numbers, *kinds))
+                native.compile_types(tuple(kinds))
         except KernelCompileError as refused:
             # The compiler of kernels explains more, where both stop at the same line.
             if _place_in(error) == _place_in(refused):
@@ -425,18 +459,6 @@ class ParallelRegion:
         self.ran_as = "native"
         return native
 
-    def _host_arguments(self, bounds: list[range], given: dict[str, Any]) -> Any:
-        pairs = []
-        arguments: list[Any] = [number for b in bounds for number in (b.start, len(b), b.step)]
-        for value in given.values():
-            if isinstance(value, ndarray):
-                view = host_view(value)
-                pairs.append((value, view))
-                arguments.append(view if value.ndim else view[()])
-            else:
-                arguments.append(value)
-        return tuple(arguments), pairs
-
     def _run(
         self,
         native: Native,
@@ -445,15 +467,47 @@ class ParallelRegion:
         types: dict[str, Any],
         queue: Any,
     ) -> Any:
-        arguments, pairs = self._host_arguments(bounds, given)
-        result = native.run(arguments)
-        self.ran_as = "native"
-        if not self.reductions:
-            return None
+        """Run parts of the loop on the cores of the device, each with its own reductions."""
+        views, pairs = host_arguments(given.values())
+        host = dict(zip(given, views, strict=True))
         accumulators = self._accumulators(types)
+        for name, kind in accumulators.items():
+            if not kind.ndim:
+                host[name] = kind.dtype.type(host[name])
+        total = math.prod(map(len, bounds))
+        threads = 1 if config.debug else min(device_facts.limits_of(queue).units, total)
+        ends = [total * part // threads for part in range(threads + 1)]
+        own = [{each.name: host[each.name] for each in self.reductions}]
+        own += [{each.name: each.start(host[each.name]) for each in self.reductions}
+                for _ in range(threads - 1)]  # fmt: skip
+        numbers = [number for each in bounds for number in (each.start, len(each), each.step)]
+
+        def run(piece: tuple[int, int, int]) -> None:
+            part, first, last = piece
+            results = native.run((first, last, *numbers, *{**host, **own[part]}.values()))
+            for name, value in zip(own[part], results, strict=True):
+                kind = accumulators[name]
+                own[part][name] = value if kind.ndim else kind.dtype.type(value)
+
+        # Part of the first part shows whether other threads are worth starting.
+        done, size, end = 0, 1, perf_counter() + _MIN_SECONDS
+        while threads > 1 and done < ends[1] and perf_counter() < end:
+            last = min(done + size, ends[1])
+            run((0, done, last))
+            done, size = last, 2 * size
+        pieces = [(0, done, ends[1])] if done < ends[1] else []
+        run_on = threads if pieces else 1
+        pieces += [(part, ends[part], ends[part + 1]) for part in range(1, threads)]
+        share_out(run, pieces, run_on)
+        self.ran_as = "native"
         return tuple(
-            result_of(value, accumulators[each.name], queue, pairs)
-            for each, value in zip(self.reductions, result, strict=True)
+            result_of(
+                each.combined([values[each.name] for values in own], host[each.name], kind),
+                kind,
+                queue,
+                pairs,
+            )
+            for each, kind in ((each, accumulators[each.name]) for each in self.reductions)
         )
 
 
@@ -555,6 +609,16 @@ def _assignments(body: list[ast.stmt], name: str) -> list[ast.stmt]:
     return found  # type: ignore[return-value]
 
 
+def _reads(body: list[ast.stmt], name: str, except_in: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements that read a name, except some and those around them."""
+    for statement in body:
+        inner = [each for each in ast.iter_child_nodes(statement) if isinstance(each, ast.stmt)]
+        own = [each for each in ast.iter_child_nodes(statement) if isinstance(each, ast.expr)]
+        yield from _reads(inner, name, except_in)
+        if statement not in except_in and any(name in used_names(each) for each in own):
+            yield statement
+
+
 def _reduction_op(statement: ast.stmt, name: str) -> Any:
     """Return the operator by which a statement updates a reduction, or ``None``."""
     if isinstance(statement, ast.AugAssign) and name not in used_names(statement.value):
@@ -643,12 +707,8 @@ def _combined(reduction: Reduction, before: Any, partial: Any, kind: Value) -> A
     method, ufunc = _FOLDS[reduction.op]
     total = getattr(partial, method)() if method else ufunc.reduce(partial.asnumpy())
     if kind.is_weak or not method:
-        total = total.item()
-        if reduction.op == "min":
-            return min(before, total)
-        if reduction.op == "max":
-            return max(before, total)
-        return ufunc(before, total).item() if kind.is_weak else ufunc(before, total)
+        values = [kind.dtype.type(value) for value in (before, total.item())]
+        return reduction.combined(values, before, kind)
     if reduction.op in ("min", "max"):
         return total  # every work-item started with the value from before the loop
     result = before + total if ufunc is np.add else before * total

@@ -63,6 +63,20 @@ def _slow_view(x: ndarray) -> np.ndarray:
     return view
 
 
+def host_arguments(values: Iterable[Any]) -> tuple[list[Any], list[tuple[ndarray, np.ndarray]]]:
+    """Return the arguments of a region, with views of arrays, and the arrays with their views."""
+    host: list[Any] = []
+    pairs = []
+    for value in values:
+        if isinstance(value, ndarray):
+            view = host_view(value)
+            pairs.append((value, view))
+            host.append(view if value.ndim else view[()])
+        else:
+            host.append(value)
+    return host, pairs
+
+
 def may_overlap(arrays: Iterable[ndarray]) -> bool:
     """Return whether some of the arrays may have elements in common."""
     return any(np.may_share_memory(*pair) for pair in combinations(map(host_view, arrays), 2))

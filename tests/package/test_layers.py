@@ -54,7 +54,7 @@ BUDGETS = {
     "array": 6_050,
     "kernels": 4_650,
     "functions": 32_650,
-    "compiled": 4_400,
+    "compiled": 4_515,
     "models": 4_500,
     "shards": 2_700,
     "tools": 9_600,
