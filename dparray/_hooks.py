@@ -253,7 +253,7 @@ def carried(call: Callable[[], _Result]) -> Callable[[], _Result]:
 
 def public_name() -> str:
     """Return the name of the function of dparray's that the program called."""
-    name = ""
+    name, own = "", None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -261,8 +261,10 @@ def public_name() -> str:
         if kind == "program":
             break
         if kind == "ours":
-            name = code.co_name
+            name, own = code.co_name, frame
         frame = frame.f_back
+    if own is not None and name == "__call__":  # a function that is an object
+        name = getattr(own.f_locals["self"], "__name__", name)
     if frame is None and (by := getattr(_apart, "by", _NOBODY)) is not _NOBODY:
         return str(by[1])
     if name.startswith("_") and not name.startswith("__"):  # a method that is not a function

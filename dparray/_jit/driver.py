@@ -98,6 +98,7 @@ class NativeRegion:
         self, source: Source, node: Any, inputs: list[str], outputs: list[str], options: Any
     ) -> None:
         self.source = source
+        self.__name__ = source.function.__name__  # which warnings show
         self.node = node
         self.line = node.lineno
         self.inputs = inputs

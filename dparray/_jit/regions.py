@@ -115,6 +115,7 @@ class ParallelRegion:
         self, source: Source, node: ast.For, local: set[str], options: dict[str, Any]
     ) -> None:
         self.source = source
+        self.__name__ = source.function.__name__  # which warnings show
         self.node = node
         self.options = options
         self.loops: list[tuple[str, list[ast.expr]]] = []

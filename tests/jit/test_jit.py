@@ -715,6 +715,19 @@ def test_the_fallback_policy_can_forbid_one_work_item() -> None:
 
 
 @pytest.mark.usefixtures("no_cpu")
+def test_a_warning_names_the_function_whose_values_leave_the_device() -> None:
+    @dp.jit
+    def all_bits(x: Any) -> Any:
+        bits = 0
+        for i in dp.prange(x.shape[0]):
+            bits |= x[i]
+        return bits
+
+    with pytest.warns(dp.FallbackWarning, match="^all_bits: .* bytes leave"):
+        assert all_bits(dp.asarray([1, 2, 4])) == 7
+
+
+@pytest.mark.usefixtures("no_cpu")
 def test_loops_that_one_work_item_cannot_run_are_refused_before_anything_runs() -> None:
     @dp.jit
     def first_negative(x: Any) -> Any:
