@@ -61,7 +61,7 @@ KNOWN: tuple[tuple[str, str], ...] = (
     (r"accepts .*SVD did not converge", "singular values of nan"),
     (r"^average: accepts .*Weights sum to zero", "averages with weights that sum to zero"),
     (
-        r"complex(\d+| number \S+) does not fit into",
+        r"complex(\d+| number \S+) (does not fit into|cannot be stored in)",
         "complex numbers are not converted to real ones",
     ),
     (r"^fft.i?fftshift: accepts", "a 0-d array has no axis"),
