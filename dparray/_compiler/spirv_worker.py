@@ -383,6 +383,7 @@ class _Function:
         # the line, the operation and the rest
         self.definitions: dict[str, tuple[int, str, str]] = {}
         self.users: dict[str, set[str]] = {}  # the blocks that use each name
+        self.varying: set[str] = set()  # hidden values that a driver takes for each work-item's own
         label = "%"
         for at, line in enumerate(lines):
             if found := _LABEL.match(line):
@@ -534,11 +535,16 @@ def _uncounted(body: str) -> str:
     kinds: set[str] = set()
     loops = function.loops()
     for loop in loops:
-        _hide_starts(function, loop, before)
         _cut_chains(function, loop, before, kinds)
         _hide_low_bits(function, loop, before, kinds)
         _hide_exits(function, loop, before, kinds)
-    for loop in loops:
+    # Hidden values are choices of later loops, and they may differ in each work-item.
+    waiting = loops
+    while rest := [loop for loop in waiting if not _hide_starts(function, loop, before)]:
+        if len(rest) == len(waiting):
+            break
+        waiting = rest
+    for loop in sorted(loops, key=lambda each: len(each.blocks)):
         _hide_conditions(function, loop, before, kinds)
     if not before:
         return body
@@ -602,10 +608,14 @@ def _cut_chains(
             function.lines[at] = function.lines[at].replace(old, f"[ {hidden}, {place} ]")
 
 
-def _hide_starts(function: _Function, loop: _Loop, before: dict[int, list[str]]) -> None:
-    """Hide the first value of a phi whose next value depends on a condition of the work-item."""
-    if _is_uniform(function, loop):
-        return
+def _hide_starts(function: _Function, loop: _Loop, before: dict[int, list[str]]) -> bool:
+    """Hide the first value of a phi whose next value depends on a condition of the work-item.
+
+    Return whether there are such phis.
+    """
+    if _is_uniform(function, loop.blocks, _deciding_in(function, loop.blocks)):
+        return False
+    has_chosen = False
     for name, at in _header_phis(function, loop).items():
         incoming = _INCOMING.findall(function.lines[at])
         if not any(
@@ -613,6 +623,7 @@ def _hide_starts(function: _Function, loop: _Loop, before: dict[int, list[str]])
             for value, place in incoming
         ):
             continue
+        has_chosen = True
         kind = _kind_of_phi(function.lines[at])
         for value, place in incoming:
             if place in loop.blocks:
@@ -629,20 +640,25 @@ def _hide_starts(function: _Function, loop: _Loop, before: dict[int, list[str]])
             lines.append(f"  {result} = {call}")
             if whole != kind:
                 lines.append(f"  {hidden} = {back} {whole} {result} to {kind}")
+            function.varying.add(hidden)
             old = f"[ {value}, {place} ]"
             function.lines[at] = function.lines[at].replace(old, f"[ {hidden}, {place} ]")
+    return has_chosen
 
 
-def _is_uniform(function: _Function, loop: _Loop) -> bool:
-    """Return whether every choice in a loop is the same for all work-items of a group."""
-    blocks, seen = set(loop.blocks), set[str]()
-    coming = list(_deciding_in(function, loop.blocks))
+def _is_uniform(function: _Function, blocks: Collection[str], names: Iterable[str]) -> bool:
+    """Return whether names are the same for all work-items of a group, as are choices in blocks."""
+    blocks, seen = set(blocks), set[str]()
+    coming = list(names)
     while coming:
         name = coming.pop()
+        if name in function.varying:
+            return False
         if name in seen or name not in function.definitions:  # a parameter
             continue
         seen.add(name)
-        at, operation, rest = function.definitions[name]
+        at, operation, _ = function.definitions[name]
+        rest = function.lines[at].partition(" = ")[2]
         if operation == "phi" and function.labels[at] not in blocks:
             # The branches that lead to a phi choose its value; those of the loop are known.
             earlier = function.leading_to(function.labels[at]) - blocks
@@ -674,9 +690,9 @@ def _choices(function: _Function, loop: _Loop, value: str, phis: Collection[str]
         if each in phis or not function.is_in(each, loop):
             found.add(each)
             continue
-        _, operation, rest = function.definitions[each]
+        at, operation, rest = function.definitions[each]
         if operation == "phi":
-            coming += [incoming for incoming, _ in _INCOMING.findall(rest)]
+            coming += [incoming for incoming, _ in _INCOMING.findall(function.lines[at])]
         elif operation == "select":
             coming += [side.split()[-1] for side in rest.split(", ")[1:]]
         elif operation == "freeze" or _GROUP_FUNCTION in rest:
@@ -827,6 +843,7 @@ def _hide_exits(
                 else:
                     given = f"{kind} {found[side]}, {kind} 0"
                     line = f"  {hidden} = call spir_func {kind} {_UNCHANGED[kind]}({given})"
+                    function.varying.add(hidden)
             else:
                 line = f"  {hidden} = xor {kind} {found[side]}, {_zero(kind)}"
                 kinds.add(kind)
@@ -873,33 +890,44 @@ _DECISIONS = re.compile(
 def _hide_conditions(
     function: _Function, loop: _Loop, before: dict[int, list[str]], kinds: set[str]
 ) -> None:
-    """Hide which conditions do not change in a loop with several exits.
+    """Hide which conditions of the work-item do not change in a loop.
 
-    The driver splits the loop; behind it, the condition is then the same for all work-items.
+    The driver splits the loop by such a condition. A number that depends on the condition and
+    leaves the loop, or is computed behind it, is then that of one work-item for all.
     """
-    deciding = {each for one in function.conditions(loop) for each in function.sources(one, loop)}
-    numbers = [
-        (name not in deciding, name, kind)
-        for name, at in _header_phis(function, loop).items()
-        if (kind := _kind_of_phi(function.lines[at])) in _UNCHANGED
-    ]
-    if len(function.exits(loop)) < 2 or not numbers:
+    phis = _header_phis(function, loop)
+    if not phis or _is_uniform(function, loop.blocks, _deciding_in(function, loop.blocks)):
         return
-    _, number, kind = min(numbers)
-    for at, line in enumerate(function.lines):
-        found = _DECISIONS.match(line) if function.labels.get(at) in loop.blocks else None
+    deciding = {each for one in function.conditions(loop) for each in function.sources(one, loop)}
+    kind_of = {name: _kind_of_phi(function.lines[at]) for name, at in phis.items()}
+    number = min(phis, key=lambda name: (kind_of[name] not in _UNCHANGED, name not in deciding))
+    inside = [at for at in function.labels if function.labels[at] in loop.blocks]
+    start = next(
+        at
+        for at in inside
+        if function.labels[at] == loop.header and " = phi " not in function.lines[at]
+    )
+    bit, has_hidden = f"%dparray.bit.{start}", False
+    for at in inside:
+        found = _DECISIONS.match(function.lines[at])
         for name in _NAMES.findall(found[1]) if found else ():
-            sources = function.sources(name, loop)
-            if all(function.definitions[each][1] not in ("phi", "load") for each in sources):
+            made = {function.definitions[each][1] for each in function.sources(name, loop)}
+            if made.isdisjoint(("phi", "load")) and not _is_uniform(function, (), [name]):
                 hidden = f"%dparray.fixed.{at}.{len(before.setdefault(at, []))}"
-                before[at] += [
-                    f"  {hidden}.none = and {kind} {number}, {_zero(kind)}",
-                    f"  {hidden}.bit = trunc {kind} {hidden}.none to i1",
-                    f"  {hidden} = xor i1 {name}, {hidden}.bit",
-                ]
-                kinds.add(kind)
+                before[at].append(f"  {hidden} = xor i1 {name}, {bit}")
                 whole = rf"{re.escape(name)}(?=[, ]|$)"
                 function.lines[at] = re.sub(whole, hidden, function.lines[at])
+                has_hidden = True
+    if has_hidden:
+        kind, whole = kind_of[number], _INTEGER_OF[kind_of[number]]
+        lines, given = [], number
+        if kind != whole:
+            given = f"{bit}.whole"
+            lines = [f"  {given} = bitcast {kind} {number} to {whole}"]
+        lines.append(f"  {bit}.none = and {whole} {given}, {_zero(whole)}")
+        lines.append(f"  {bit} = icmp ne {whole} {bit}.none, 0")
+        before.setdefault(start, [])[:0] = lines
+        kinds.add(whole)
 
 
 def _is_counted(function: _Function, loop: _Loop, name: str, order: str) -> bool:

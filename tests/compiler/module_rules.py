@@ -7,7 +7,7 @@ fault where it keeps modules free of the construct. This file shares no code wit
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 _FUNCTION, _FUNCTION_END, _PHI, _LABEL, _BRANCH, _CONDITIONAL, _SWITCH = (
@@ -161,10 +161,9 @@ class _Function:
                 coming += phis[each]
         return False
 
-    def is_uniform(self, blocks: set[int]) -> bool:
-        """Return whether all work-items of a group take the same way through a loop."""
-        known = set(blocks)
-        coming = [each for block in blocks for each in self._deciding(block)]
+    def is_uniform(self, blocks: Collection[int], names: Sequence[int]) -> bool:
+        """Return whether names are the same for all work-items of a group, as are the blocks."""
+        known, coming = set(blocks), list(names)
         seen: set[int] = set()
         while coming:
             one = self.made.get(coming.pop())
@@ -265,17 +264,19 @@ class _Function:
                 for name, one in self.made.items()
                 if one.code == _PHI and one.block == header
             }
-            if len(exits) > 1 and phis:
+            choosing = [each for block in blocks for each in self._deciding(block)]
+            is_uniform = self.is_uniform(blocks, choosing)
+            if phis and not is_uniform:
                 found += [
-                    f"the condition %{name} is fixed in a loop with several exits"
+                    f"the condition %{name} is fixed in a loop"
                     for name in self.fixed_conditions(blocks)
+                    if not self.is_uniform((), [name])
                 ]
             for name, nexts in phis.items():
                 chosen = {each for one in nexts for each in self.choices(one, blocks, phis.keys())}
                 for each in (chosen & phis.keys()) - {name}:
                     if not all(each in self.sources(one, blocks) for one in conditions):
                         found.append(f"the next value of the phi %{name} may be the phi %{each}")
-            is_uniform = self.is_uniform(blocks)
             found += [
                 f"the phi %{name}, whose next value is a choice, begins as a known number"
                 for name in phis

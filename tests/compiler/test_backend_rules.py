@@ -1068,6 +1068,55 @@ def chosen_in_a_later_loop(item: dp.Item, n: Any, out: Any) -> None:
     out[1, i] = b
 
 
+@dp.kernel
+def chosen_in_a_loop_with_one_exit(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_linear_id()
+    m, a, f = n[i], 0, 1.0
+    for _ in range(m):
+        a = 0 if m & 3 == 0 else 3
+        if m & 3 == 0:
+            out[1, i] += 1
+        f = f * 0.5
+    out[0, i] = a + int(f * 1024)
+
+
+@dp.kernel
+def chosen_behind_a_loop_with_two_conditions(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_linear_id()
+    m, a, is_odd = n[i], 0, False
+    while a < 40 and not is_odd:
+        if m & 3 == 0:
+            out[1, i] += 1
+        a = a + m + 7
+        is_odd = a & 1 != 0
+    out[0, i] = a + (5 if m & 3 == 0 else 2)
+
+
+@dp.kernel
+def chosen_by_the_end_of_an_inner_loop(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_linear_id()
+    m, b, c, most = n[i], 5, 5, 0
+    d = m
+    while most <= m:
+        most += 3
+    for _ in range(m):
+        k = 0
+        while k < m & 3:
+            k += 3
+            b, d = d, b
+        for _ in range(26):
+            if k != most:
+                d = k
+            c = d
+            d = 7
+        for j in range(5):
+            if j >= m:
+                break
+            d, b = b, d
+            b = 5
+    out[0, i], out[1, i] = c, d
+
+
 @pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
 @pytest.mark.parametrize(
     "kernel",
@@ -1076,10 +1125,13 @@ def chosen_in_a_later_loop(item: dp.Item, n: Any, out: Any) -> None:
         chosen_behind_a_break,
         chosen_with_memory,
         chosen_in_a_later_loop,
+        chosen_in_a_loop_with_one_exit,
+        chosen_behind_a_loop_with_two_conditions,
+        chosen_by_the_end_of_an_inner_loop,
     ],
 )
 def test_a_condition_behind_a_loop_belongs_to_each_work_item(kernel: Any, dtype: str) -> None:
-    # One work-item's condition was used for all if it was fixed in a loop with two exits.
+    # One work-item's condition was used for all if it was fixed in a loop.
     for shape in ((16,), (47,), (2, 61)):
         size = math.prod(shape)
         n = np.random.default_rng(7).integers(0, 30, size).astype(dtype)

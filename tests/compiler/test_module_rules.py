@@ -127,7 +127,8 @@ end:
     ("decision", "exit", "is_fault"),
     [
         ("%b = select i1 %c, i64 %k, i64 7", "end", True),
-        ("%b = select i1 %c, i64 %k, i64 7", "next", False),
+        ("%b = select i1 %c, i64 %k, i64 7", "next", True),
+        ("%d = icmp slt i64 %n, 9\n  %b = select i1 %d, i64 %k, i64 7", "next", False),
         ("%d = icmp slt i64 %k, 9\n  %b = select i1 %d, i64 %k, i64 7", "end", False),
         (
             "%d = icmp slt i64 %k, 7\n  %e = and i1 %c, %d\n  %b = select i1 %e, i64 1, i64 7",
@@ -199,6 +200,44 @@ def test_starts_are_hidden_only_in_loops_that_depend_on_the_work_item(
     written = spirv_worker.writable(text)
     assert ("%dparray.start." in written) == is_hidden
     assert not faults(spirv_client.emit(written))
+
+
+_CARRIES = """
+target triple = "spirv64-unknown-unknown"
+define spir_kernel void @k(ptr addrspace(1) %x, ptr addrspace(1) %y) {{
+entry:
+  %v = load i64, ptr addrspace(1) %y
+  %c = icmp slt i64 %v, 9
+  br label %loop
+loop:
+  %k = phi {carried} [ {first}, %entry ], [ {next}, %loop ]
+  %b = select i1 %c, i64 5, i64 7
+  store i64 %b, ptr addrspace(1) %x
+  %a = load i64, ptr addrspace(1) %x
+  %more = icmp ne i64 %a, 3
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("carried", "first", "next"),
+    [
+        ("i1", "true", "%more"),
+        ("i8", "1", "7"),
+        ("half", "0.0", "1.0"),
+        ("float", "0.0", "1.0"),
+        ("double", "0.0", "1.0"),
+    ],
+)
+def test_conditions_are_hidden_in_loops_that_carry_other_types(
+    carried: str, first: str, next: str
+) -> None:
+    text = _CARRIES.format(carried=carried, first=first, next=next)
+    assert any("is fixed" in each for each in faults(spirv_client.emit(text)))
+    assert not faults(spirv_client.emit(spirv_worker.writable(text)))
 
 
 _BEGIN = """
