@@ -652,13 +652,12 @@ def _is_uniform(function: _Function, blocks: Collection[str], names: Iterable[st
     coming = list(names)
     while coming:
         name = coming.pop()
-        if name in function.varying:
-            return False
         if name in seen or name not in function.definitions:  # a parameter
             continue
         seen.add(name)
-        at, operation, _ = function.definitions[name]
-        rest = function.lines[at].partition(" = ")[2]
+        at, operation, rest = function.definitions[name]
+        if not function.varying.isdisjoint(_NAMES.findall(function.lines[at])):
+            return False
         if operation == "phi" and function.labels[at] not in blocks:
             # The branches that lead to a phi choose its value; those of the loop are known.
             earlier = function.leading_to(function.labels[at]) - blocks
