@@ -344,7 +344,7 @@ def _with_hidden_choices(text: str) -> str:
 
 # --- loops ----------------------------------------------------------------------------------------
 # Intel's CPU driver (2026.2) vectorizes a kernel over its work-items, and then also the loops of
-# the scalar kernel that it keeps for the remainder (its pass VPlanDriver). It has four defects:
+# the scalar kernel that it keeps for the remainder (its pass VPlanDriver). It has five defects:
 # - if a loop ends when a counter's next value exceeds a bound, or has two exits, numbers that leave
 #   the loop are those of another step: counters are one step late, sums over more than a vector's
 #   steps are wrong, and memory is written in one step too many;
@@ -353,6 +353,9 @@ def _with_hidden_choices(text: str) -> str:
 #   later loop starts with it, the value of one work-item is used for all. The loop therefore
 #   starts with a function's result, which the driver treats as different in each work-item, unless
 #   no choice in it depends on the work-item (a variance would take twice as long, with masks);
+# - if a condition of the work-item does not change in a loop, the driver splits the loop, and
+#   numbers that depend on the condition are those of one work-item for all. The condition is
+#   therefore combined with bits of a number that the loop carries;
 # - if a loop reads and writes memory at the lowest bits of a counter, ``p[k & 3] += 1``, the driver
 #   assumes that no address repeats. These indices are therefore combined with an opaque zero.
 # A loop is vectorized only if the driver can compute its number of steps. The compared values of
