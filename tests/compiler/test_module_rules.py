@@ -211,9 +211,10 @@ entry:
   br label %loop
 loop:
   %k = phi {carried} [ {first}, %entry ], [ {next}, %loop ]
-  %b = select i1 %c, i64 5, i64 7
-  store i64 %b, ptr addrspace(1) %x
   %a = load i64, ptr addrspace(1) %x
+  %b = select i1 %c, i64 %a, i64 7
+  store i64 %b, ptr addrspace(1) %x
+  {use}
   %more = icmp ne i64 %a, 3
   br i1 %more, label %loop, label %end
 end:
@@ -235,7 +236,10 @@ end:
 def test_conditions_are_hidden_in_loops_that_carry_other_types(
     carried: str, first: str, next: str
 ) -> None:
-    text = _CARRIES.format(carried=carried, first=first, next=next)
+    use = f"store {carried} %k, ptr addrspace(1) %y"
+    if carried == "i1":
+        use = "%u = zext i1 %k to i64\n  store i64 %u, ptr addrspace(1) %y"
+    text = _CARRIES.format(carried=carried, first=first, next=next, use=use)
     assert any("is fixed" in each for each in faults(spirv_client.emit(text)))
     assert not faults(spirv_client.emit(spirv_worker.writable(text)))
 
