@@ -895,7 +895,8 @@ def _hide_conditions(
     """Hide which conditions of the work-item do not change in a loop.
 
     The driver splits the loop by such a condition. A number that depends on the condition and
-    leaves the loop, or is computed behind it, is then that of one work-item for all.
+    leaves the loop, or is computed behind it, is then that of one work-item for all. Other
+    conditions stay, since hidden ones need masks: a convolution would take four times as long.
     """
     phis = _header_phis(function, loop)
     if not phis or _is_uniform(function, loop.blocks, _deciding_in(function, loop.blocks)):
@@ -909,18 +910,24 @@ def _hide_conditions(
         for at in inside
         if function.labels[at] == loop.header and " = phi " not in function.lines[at]
     )
-    bit, has_hidden = f"%dparray.bit.{start}", False
-    for at in inside:
-        found = _DECISIONS.match(function.lines[at])
-        for name in _NAMES.findall(found[1]) if found else ():
-            made = {function.definitions[each][1] for each in function.sources(name, loop)}
-            if made.isdisjoint(("phi", "load")) and not _is_uniform(function, (), [name]):
-                hidden = f"%dparray.fixed.{at}.{len(before.setdefault(at, []))}"
-                before[at].append(f"  {hidden} = xor i1 {name}, {bit}")
-                whole = rf"{re.escape(name)}(?=[, ]|$)"
-                function.lines[at] = re.sub(whole, hidden, function.lines[at])
-                has_hidden = True
-    if has_hidden:
+    bit = f"%dparray.bit.{start}"
+    fixed = [
+        (at, name)
+        for at in inside
+        if (found := _DECISIONS.match(function.lines[at]))
+        for name in _NAMES.findall(found[1])
+        if _is_fixed(function, loop, name)
+    ]
+    is_chosen = len(function.exits(loop)) > 1 or _chooses_by(function, loop, fixed)
+    hidden_here = [
+        (at, name) for at, name in fixed if is_chosen or _is_known_outside(function, loop, name)
+    ]
+    for at, name in hidden_here:
+        hidden = f"%dparray.fixed.{at}.{len(before.setdefault(at, []))}"
+        before[at].append(f"  {hidden} = xor i1 {name}, {bit}")
+        whole = rf"{re.escape(name)}(?=[, ]|$)"
+        function.lines[at] = re.sub(whole, hidden, function.lines[at])
+    if hidden_here:
         kind, whole = kind_of[number], _INTEGER_OF[kind_of[number]]
         lines, given = [], number
         if kind != whole:
@@ -930,6 +937,49 @@ def _hide_conditions(
         lines.append(f"  {bit} = icmp ne {whole} {bit}.none, 0")
         before.setdefault(start, [])[:0] = lines
         kinds.add(whole)
+
+
+def _is_fixed(function: _Function, loop: _Loop, name: str) -> bool:
+    """Return whether a condition of the work-item does not change in a loop."""
+    made = {function.definitions[each][1] for each in function.sources(name, loop)}
+    return made.isdisjoint(("phi", "load")) and not _is_uniform(function, (), [name])
+
+
+def _chooses_by(function: _Function, loop: _Loop, fixed: Sequence[tuple[int, str]]) -> bool:
+    """Return whether fixed conditions choose a number that a loop carries or that leaves it."""
+    choosing = {function.lines[at].split(" = ")[0].strip() for at, _ in fixed}
+    if any(function.lines[at].startswith("  br ") for at, _ in fixed):
+        choosing |= {
+            name
+            for name, (at, operation, rest) in function.definitions.items()
+            if operation == "phi"
+            and function.labels[at] in loop.blocks - {loop.header}
+            and len({value for value, _ in _INCOMING.findall(rest)}) > 1
+        }
+    phis = _header_phis(function, loop)
+    kept = {
+        value
+        for at in phis.values()
+        for value, place in _INCOMING.findall(function.lines[at])
+        if place in loop.blocks
+    } | {
+        name
+        for name, (at, _, _) in function.definitions.items()
+        if function.labels[at] in loop.blocks and not function.users.get(name, set()) <= loop.blocks
+    }
+    return any(function.sources(each, loop) & choosing for each in kept)
+
+
+def _is_known_outside(function: _Function, loop: _Loop, name: str) -> bool:
+    """Return whether a condition, or one on the same numbers, is used outside a loop."""
+    about = {name, *_NAMES.findall(function.definitions[name][2])}
+    return any(
+        about & set(_NAMES.findall(function.lines[at]))
+        for at, label in function.labels.items()
+        if label not in loop.blocks
+        and not function.lines[at].startswith(f"  {name} = ")
+        and (name in function.lines[at] or " = icmp " in function.lines[at])
+    )
 
 
 def _is_counted(function: _Function, loop: _Loop, name: str, order: str) -> bool:

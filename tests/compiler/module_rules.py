@@ -247,6 +247,39 @@ class _Function:
             ]
         return found
 
+    def chooses_by(
+        self, fixed: list[int], header: int, blocks: set[int], phis: Mapping[int, set[int]]
+    ) -> bool:
+        """Return whether fixed conditions choose a number that a loop carries or that leaves it."""
+        inside = [one for one in self.instructions if one.block in blocks]
+        deciding = [one for one in inside if set(fixed) & set(one.uses())]
+        choosing = {one.words[2] for one in deciding if one.code in (_SELECT, *_OF_CONDITIONS)}
+        if any(one.code == _CONDITIONAL for one in deciding):
+            choosing |= {
+                one.words[2]
+                for one in inside
+                if one.code == _PHI and one.block != header and len(set(one.uses())) > 1
+            }
+        kept = {each for nexts in phis.values() for each in nexts}
+        kept |= {
+            each
+            for one in self.instructions
+            if one.block not in blocks
+            for each in one.uses()
+            if each in self.made and self.made[each].block in blocks
+        }
+        return any(self.sources(each, blocks) & choosing for each in kept)
+
+    def is_known_outside(self, name: int, blocks: set[int]) -> bool:
+        """Return whether a condition, or one on the same numbers, is used outside a loop."""
+        about = {each for each in self.made[name].uses() if each in self.made}
+        compares = (*_EQUALITIES, *_ORDERED)
+        return any(
+            name in one.uses() or (one.code in compares and about & set(one.uses()))
+            for one in self.instructions
+            if one.block not in blocks and one is not self.made[name]
+        )
+
     def faults(self) -> list[str]:
         found = [
             f"the lifetime of the private memory %{name} has no start"
@@ -267,10 +300,16 @@ class _Function:
             choosing = [each for block in blocks for each in self._deciding(block)]
             is_uniform = self.is_uniform(blocks, choosing)
             if phis and not is_uniform:
-                found += [
-                    f"the condition %{name} is fixed in a loop"
+                fixed = [
+                    name
                     for name in self.fixed_conditions(blocks)
                     if not self.is_uniform((), [name])
+                ]
+                is_chosen = len(exits) > 1 or self.chooses_by(fixed, header, blocks, phis)
+                found += [
+                    f"the condition %{name} is fixed in a loop"
+                    for name in fixed
+                    if is_chosen or self.is_known_outside(name, blocks)
                 ]
             for name, nexts in phis.items():
                 chosen = {each for one in nexts for each in self.choices(one, blocks, phis.keys())}

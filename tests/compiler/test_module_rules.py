@@ -127,7 +127,7 @@ end:
     ("decision", "exit", "is_fault"),
     [
         ("%b = select i1 %c, i64 %k, i64 7", "end", True),
-        ("%b = select i1 %c, i64 %k, i64 7", "next", True),
+        ("%b = select i1 %c, i64 %k, i64 7", "next", False),
         ("%d = icmp slt i64 %n, 9\n  %b = select i1 %d, i64 %k, i64 7", "next", False),
         ("%d = icmp slt i64 %k, 9\n  %b = select i1 %d, i64 %k, i64 7", "end", False),
         (
@@ -218,6 +218,8 @@ loop:
   %more = icmp ne i64 %a, 3
   br i1 %more, label %loop, label %end
 end:
+  %d = select i1 %c, i64 5, i64 6
+  store i64 %d, ptr addrspace(1) %x
   ret void
 }}
 """
