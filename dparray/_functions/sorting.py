@@ -54,6 +54,9 @@ __all__ = [
 # of narrow integers.
 _LONG = 1 << 19
 _LONG_FOR_POSITIONS = 1 << 16
+# NumPy merges to compute the indices of wider values: 9.4 ms for 100,000 float32, where
+# `argsort_lines` takes 1.5 ms. Up to this many elements its setup costs more.
+_SHORT_MERGES = 1 << 11
 # NumPy sorts float16 by merging: 27 ms for 2**18 elements, where dparray's radix sort takes 2 ms.
 _LONG_HALVES = 1 << 17
 # NumPy's vectorized sort, of values or of indices packed with value bits, is as fast on one core as
@@ -252,7 +255,8 @@ def argsort(
         array([1, 2, 0])
     """
     algorithm = _kind("argsort", stable, kind)
-    if not descending and _is_plain(axis) and type(x) is ndarray and x.shape:
+    is_small = type(x) is ndarray and x.shape and (x.size <= _SHORT_MERGES or x.itemsize < 4)
+    if is_small and not descending and _is_plain(axis):
         small = compute_small(np.argsort, x, axis, algorithm)
         if small is not None:
             return small
