@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import threading
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -29,14 +31,18 @@ def share_out(work: Callable[[Any], Any], pieces: list[Any], threads: int) -> No
             except BaseException as error:
                 failures[number] = error
 
-    others = [
-        threading.Thread(target=copy_context().run, args=(serve,), name="dparray piece")
-        for _ in range(min(threads, len(pieces)) - 1)
+    waiting = [
+        _pool().submit(copy_context().run, serve) for _ in range(min(threads, len(pieces)) - 1)
     ]
-    for thread in others:
-        thread.start()
     serve()
-    for thread in others:
-        thread.join()
+    for each in waiting:
+        if not each.cancel():  # Those that have not begun find no piece.
+            each.result()
     if failures:
         raise failures[min(failures)]
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """Return the threads of this process, which start when they are first needed."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="dparray piece")

@@ -44,7 +44,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 # The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
-    "ground": 3_150,
+    "ground": 3_140,
     "runtime": 2_750,
     "memory": 2_600,
     "graph": 1_950,
@@ -54,7 +54,7 @@ BUDGETS = {
     "array": 6_050,
     "kernels": 4_650,
     "functions": 32_650,
-    "compiled": 4_515,
+    "compiled": 4_525,
     "models": 4_500,
     "shards": 2_700,
     "tools": 9_600,
@@ -316,7 +316,7 @@ def test_the_submission_of_work_is_called_in_the_runtime_alone() -> None:
         and node.attr in methods
         # Submitted tasks of executors.
         and place_of(module) != "dask"
-        and module != "dparray._compiler.program"
+        and module not in ("dparray._compiler.program", "dparray._runtime.threads")
     }
     assert {
         place_of(module)
