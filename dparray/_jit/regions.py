@@ -132,6 +132,7 @@ class ParallelRegion:
         self.starts_at_0 = tuple(_is_plain(given) for _, given in self.loops)
         self._kernels: dict[Any, KernelFunction] = {}
         self._natives: dict[Any, Native] = {}
+        self._reduced: dict[Any, dict[str, Value]] = {}  # the types of the reductions
         self.ran_as = ""
 
     # -- analysis -------------------------------------------------------------------------------
@@ -313,7 +314,7 @@ class ParallelRegion:
                 constants[name] = kind.value
             else:
                 raise KernelCompileError(f"{name} is neither an array nor a number")
-        accumulators = self._accumulators(types) if reduced else {}
+        accumulators = self._accumulators(types)
         key = (tuple(types.items()), tuple(accumulators[name].dtype for name in reduced))
         kernel = self._kernels.get(key)
         if kernel is None:
@@ -368,8 +369,11 @@ class ParallelRegion:
 
     def _accumulators(self, given: Mapping[str, Any]) -> dict[str, Value]:
         """Return the types of the reductions, as the uncompiled loop would leave them."""
+        key = tuple(given.items())
+        if not self.reductions or key in self._reduced:
+            return self._reduced.get(key, {})
         types = self._inferred(given)
-        found = {}
+        found = self._reduced[key] = {}
         for each in self.reductions:
             value = types.variables.get(each.name)
             if not isinstance(value, Value):
