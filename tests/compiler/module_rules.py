@@ -271,14 +271,8 @@ class _Function:
         return any(self.sources(each, blocks) & choosing for each in kept)
 
     def is_known_outside(self, name: int, blocks: set[int]) -> bool:
-        """Return whether a condition, or one on the same numbers, is used outside a loop."""
-        about = {each for each in self.made[name].uses() if each in self.made}
-        compares = (*_EQUALITIES, *_ORDERED)
-        return any(
-            name in one.uses() or (one.code in compares and about & set(one.uses()))
-            for one in self.instructions
-            if one.block not in blocks and one is not self.made[name]
-        )
+        """Return whether a condition is used outside a loop."""
+        return any(name in one.uses() for one in self.instructions if one.block not in blocks)
 
     def faults(self) -> list[str]:
         found = [
