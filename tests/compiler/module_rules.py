@@ -102,11 +102,15 @@ class _Function:
             found.append((header, blocks, ends))
         return found
 
-    def sources(self, name: int, blocks: set[int]) -> set[int]:
+    def sources(
+        self, name: int, blocks: set[int], *, without_hiding_bits: bool = False
+    ) -> set[int]:
         found: set[int] = set()
         coming = [name]
         while coming:
             each = coming.pop()
+            if without_hiding_bits and self._is_hiding_bit(each):
+                continue
             if each in self.made and each not in found and self.made[each].block in blocks:
                 found.add(each)
                 coming += self.made[each].uses()
@@ -363,7 +367,8 @@ class _Function:
             made = self.made[made.words[3]]
         if name in carried or made.code == _EXTENDED:
             return False
-        return bool(self.sources(name, blocks) & phis.keys())
+        # A number combined with an opaque zero is 0 in every step.
+        return bool(self.sources(name, blocks, without_hiding_bits=True) & phis.keys())
 
     def _compared(self, condition: int, blocks: set[int]) -> list[_Instruction]:
         found, coming, seen = [], [condition], set()
