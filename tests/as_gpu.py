@@ -31,6 +31,7 @@ CPU_ONLY = (
     "test_cached_launches",
     "test_eager_functions",
     "test_eager_limits",
+    "test_prange_calls",  # library calls in loops are native code
     "test_large_ranges",  # dpnp's kernels crash the CPU driver at such sizes
     "test_quick_reductions",
     "test_recorded_in_c",
