@@ -941,8 +941,17 @@ def _hide_conditions(
 
 def _is_fixed(function: _Function, loop: _Loop, name: str) -> bool:
     """Return whether a condition of the work-item does not change in a loop."""
-    made = {function.definitions[each][1] for each in function.sources(name, loop)}
-    return made.isdisjoint(("phi", "load")) and not _is_uniform(function, (), [name])
+    coming, seen = [name], set[str]()
+    while coming:
+        each = coming.pop()
+        if each in seen or not function.is_in(each, loop):
+            continue
+        seen.add(each)
+        _, operation, rest = function.definitions[each]
+        if operation in ("phi", "load"):  # Most walks end here, after a few steps.
+            return False
+        coming += _NAMES.findall(rest)
+    return not _is_uniform(function, (), [name])
 
 
 def _chooses_by(function: _Function, loop: _Loop, fixed: Sequence[tuple[int, str]]) -> bool:
