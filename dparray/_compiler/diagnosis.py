@@ -521,8 +521,8 @@ _TELLING = (
     ),
     (r"No conversion from (.+) to (.+) for", "there is no conversion from {0} to {1}"),
     (
-        r"local variable '(\w+)' referenced before assignment",
-        "'{0}' may be used before it is assigned",
+        r"ariable '(\w+)' (?:is not defined|referenced before assignment)",
+        "'{0}' may be read before it is assigned: give it a value before the loop or condition",
     ),
     (
         r"Use of unsupported opcode \((\w+)\)",

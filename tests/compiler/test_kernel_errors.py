@@ -266,6 +266,13 @@ def true_index(item: dp.Item, x: Any) -> None:
     x[0] = x[True]  # here
 
 
+def reads_what_a_later_step_assigns(item: dp.Item, x: Any) -> None:
+    for step in range(3):
+        if step > 0 and last == step:  # noqa: F821 # here
+            x[0] += 1
+        last = step  # noqa: F841
+
+
 def calls_itself_inside(item: dp.Item, x: Any) -> None:
     def down(n: Any) -> Any:  # here
         return 0 if n < 1 else down(n - 1)
@@ -286,6 +293,7 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (calls_host_function, "^^^^^^^^^", "dp.sum is a host function"),
     (catches, "^", "an exception handler is not available"),
     (undefined, "^^^^^^^^^^^^", "the name 'missing_name' is not defined"),
+    (reads_what_a_later_step_assigns, "^^^^", "'last' may be read before it is assigned: give it"),
     (unknown_attribute, "^^^^", "no attribute 'get_color'"),
     (group_of_item, "^^^^", "launch over an NdRange"),
     (too_many_indices, "^^^^", r"float64\[1-D, C\] takes no 2 indices"),
