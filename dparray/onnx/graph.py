@@ -221,6 +221,8 @@ class Run:
 
     def _call(self, node: Node, values: list[Any], scope: Any) -> Any:
         row = node.row()
+        if any(value is None for value in values):
+            _check_absent(node, row, values)
         if row is None:
             return self.model.function_graph(node, values).run(self, values)
         if row.is_users:
@@ -253,6 +255,21 @@ class Run:
             )
         if self._folding and count > MAX_FOLDED_BYTES:
             raise TooLargeToFold
+
+
+def _check_absent(node: Node, row: Row | None, values: list[Any]) -> None:
+    """Raise if a required input is absent: a call of the function around the node left it out."""
+    if node.domain or node.model.function_of(node) is not None or (row and row.is_users):
+        return
+    schema = onnx.defs.get_schema(node.operator, node.version, "")
+    for number, value in enumerate(values):
+        declared = schema.inputs[min(number, len(schema.inputs) - 1)]
+        is_optional = declared.option == onnx.defs.OpSchema.FormalParameterOption.Optional
+        if value is None and not is_optional and "optional(" not in " ".join(declared.types):
+            raise OnnxError(
+                f"the input {declared.name} is required, and is absent; pass {node.inputs[number]} "
+                "in the call of the function"
+            )
 
 
 def _only_on_host(value: Any) -> bool:

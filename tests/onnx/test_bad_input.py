@@ -277,6 +277,9 @@ def declared(schema: onnx.defs.OpSchema, inputs: list[str], **attributes: object
 
 
 SCHEMAS = schemas()
+_GRAPH = helper.make_graph([node("Relu", ["x"], ["z"])], "g", [], [info("z")])
+#: A value for each type of attribute.
+DEFAULTS = {"INT": 1, "INTS": [1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "a", "GRAPH": _GRAPH}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -327,6 +330,29 @@ def test_a_function_of_the_model_with_other_inputs(inputs, outputs, match: str) 
     proto.functions.append(function)
     with raises(f"my::F: {match}"):
         dp.onnx.load(proto)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_function_is_called_without_an_input_that_its_node_requires(name: str) -> None:
+    schema = SCHEMAS[name][-1]
+    for at, each in enumerate(schema.inputs):
+        may_be_absent = each.option == onnx.defs.OpSchema.FormalParameterOption.Optional
+        if may_be_absent or "optional(" in " ".join(each.types):
+            continue
+        given = ["a"] * max(schema.min_input, at + 1)
+        given[at] = "c"
+        attributes = {key: DEFAULTS[one.type.name] for key, one in schema.attributes.items()
+                      if one.required}  # fmt: skip
+        inner = node(name, given, ["b"], name="inner", **attributes)
+        opsets = [helper.make_opsetid("", schema.since_version)]
+        proto = make([node("F", ["x"], ["y"], domain="my")], [info("x")], [info("y")], my=1,
+                     opset=schema.since_version)  # fmt: skip
+        proto.functions.append(helper.make_function("my", "F", ["a", "c"], ["b"], [inner], opsets))
+        match = (
+            f"{name} 'inner': the input {re.escape(each.name)} is required, and is absent; pass c"
+        )
+        with raises(f"{match} in the call.*; its inputs: .*c absent"):
+            dp.onnx.load(proto)(values(2, 3))
 
 
 def test_a_wrong_attribute_in_a_function_or_in_an_inner_graph() -> None:
