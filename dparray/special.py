@@ -417,7 +417,7 @@ _EXPRESSIONS = {
 }
 #: The functions that Python has, too. A call takes as long as this many additions of NumPy's, which
 #: is less than a launch for a few hundred elements.
-_IN_PYTHON = {name: np.frompyfunc(getattr(math, name), 1, 1) for name in ("erf", "erfc")}
+_IN_PYTHON: dict[str, Callable[[float], float]] = {"erf": math.erf, "erfc": math.erfc}
 _COST_IN_PYTHON = 300
 _COST = 16
 _COSTS = {"expit": 10, "ndtr": 32, "log_ndtr": 64}
@@ -496,7 +496,7 @@ def _apply(
     kind: Any = dtype.type
     python = _IN_PYTHON.get(name) if out is None else None
     if python and math.prod(shape) * _COST_IN_PYTHON <= limits.host_elements:
-        small = compute_small(lambda x: np.asarray(python(x), dtype), values[0])
+        small = compute_small(lambda x: _of_each(python, x, dtype), values[0])
         if small is not None:
             return small
     op = _operation(meaning, kind)
@@ -504,6 +504,13 @@ def _apply(
     if out is None:
         return operate(op, values, signature, shape, placement)
     return operate_into(out, op, values, signature, shape, placement)
+
+
+def _of_each(function: Callable[[float], float], x: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return a Python function of each element: ``np.frompyfunc`` takes half as long again."""
+    made = np.empty_like(x, dtype)  # in the order of the axes of x
+    made[...] = np.fromiter(map(function, x.ravel().tolist()), dtype, x.size).reshape(x.shape)
+    return made
 
 
 def _documentation(name: str, row: _Row, meaning: SpecialFunction) -> str:

@@ -59,6 +59,7 @@ def test_error_functions_and_products_are_computed_when_their_line_runs(queue: A
     made = [dp.special.erf(x), dp.special.erfc(x.T), dp.matmul(x, x.T), padded]
     assert all(each.is_only_on_host for each in made)
     assert all(each.dtype == "float32" for each in made)
+    assert made[1].strides == (4, 16)  # as of x.T
     assert dp.special.erf(dp.zeros(3, dtype="int64")).dtype == "float64"
     assert dp.special.erf(dp.asarray(0.5)).shape == ()
     assert dp.special.erf(dp.ones(3000)).is_pending
