@@ -13,7 +13,7 @@ use, and :mod:`dparray._evaluate.execute` runs it. Its steps have three backends
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dparray import _hooks, config
@@ -32,6 +32,9 @@ from dparray._graph.ops import Op
 from dparray._layout import Layout
 from dparray._runtime import host_maps
 from dparray.memory.blocks import allocate, planned_layout
+
+#: Called before one node is evaluated alone, with the bound plan, the signature, and the nodes.
+observers: list[Callable[[BoundPlan, Canonical, Sequence[Node]], None]] = []
 
 
 def forget() -> None:
@@ -133,6 +136,8 @@ def compute(
         key: Any = canonical.key, queue
         bound = plans.get(key)
         if bound is not None:
+            for note in observers:
+                note(bound, canonical, order)
             bound.run(canonical, None, order)
             return
         asked: tuple[Any, ...] = (len(order) - 1,), (), 0
@@ -157,6 +162,8 @@ def compute(
         plan = schedule.schedule(expression, canonical, traits_of(queue), written)
         bound = BoundPlan(plan, queue, is_plain)
         keep(key, bound)
+        for note in observers if is_plain else ():
+            note(bound, canonical, order)
     bound.run(canonical, target, order)
 
 

@@ -18,6 +18,7 @@ from dparray.onnx import checks, folding
 from dparray.onnx import functions as dp
 from dparray.onnx.explanation import ModelExplanation, explained
 from dparray.onnx.graph import DEVICE_DTYPES, FunctionGraph, Graph, Node, Run, standard_function
+from dparray.onnx.plan import Plan
 from dparray.onnx.recorder import NeedsHostValue, Recorder, Traced, value_of
 from dparray.onnx.registry import Row, standard_domain
 from dparray.onnx.tensors import numpy_dtype
@@ -26,8 +27,6 @@ from dparray.onnx.tensors import numpy_dtype
 MAX_PLANS = 32
 #: Host inputs with at most this many elements may select a plan by their values.
 MAX_PINNED_ELEMENTS = 16
-
-Plan = Callable[..., list[Any]]
 
 
 @dataclass(frozen=True)
@@ -222,7 +221,7 @@ class Model:
         return outputs
 
     def _pass(
-        self, inputs: dict[str, Any], recorder: Recorder, record: bool, watch: Any = None
+        self, inputs: dict[str, Any], recorder: Recorder, record: bool
     ) -> tuple[Plan | None, list[Any]]:
         recorder.is_recording = record
         values, heads = {}, []
@@ -238,7 +237,7 @@ class Model:
                 recorder.is_recording &= is_value
         results = self.graph.run(Run(self, recorder), values)
         outputs = [_output(recorder, x) for x in results]
-        plan = recorder.compiled(heads, outputs, watch) if recorder.is_recording else None
+        plan = recorder.plan(heads, outputs) if recorder.is_recording else None
         return plan, [value_of(x) for x in outputs]
 
     def explain(self, *arrays: Any, **named: Any) -> ModelExplanation:
@@ -277,13 +276,17 @@ class Model:
             plan()
         return {number: tuple(devices) for number, devices in found.items()}
 
-    def profiled(self, inputs: dict[str, Any], watch: Callable[[int, Any], Any]) -> Plan | None:
+    def profiled(
+        self, inputs: dict[str, Any], watch: Callable[[int, Any], Any]
+    ) -> Callable[[], list[Any]] | None:
         """Return a plan that calls ``watch(node_number, value)`` for each result."""
         self.run(inputs)  # determines the pinned inputs, and compiles kernels
         inputs = _arrays(inputs)
-        placed = [self._placed(name, x) for name, x in inputs.items()]
-        plan = self._pass(inputs, Recorder(self.device, self.placed), True, watch)[0]
-        return None if plan is None else lambda: plan(*placed)
+        plan = self._plans.get(self._key(inputs))
+        if plan is None:
+            return None
+        placed, watched = [self._placed(name, x) for name, x in inputs.items()], plan.watched(watch)
+        return lambda: watched(*placed)
 
     def __repr__(self) -> str:
         return (

@@ -17,6 +17,7 @@ import numpy as np
 
 from dparray._graph.ops import OPS
 from dparray.onnx import functions as dp
+from dparray.onnx.plan import Line, Plan
 
 #: Larger plans are not recorded: loops would make them grow without bound.
 MAX_CALLS = 20_000
@@ -28,6 +29,8 @@ _ELEMENTWISE = {
     *("floor_divide", "remainder", "fmod"),
 }
 _SPECIAL = ("erf", "expit")
+#: Other functions whose only effect is to record operations, with no values from the host in them.
+_DEFERRED = ("convolve", "convolved")
 #: Functions whose result may be a view of their first argument.
 _VIEWS = (dp.reshape, dp.transpose, dp.broadcast_to, dp.expand_dims, operator.getitem)
 
@@ -183,7 +186,7 @@ class Recorder:
     def __init__(self, device: Any, placed: dict[int, tuple[Any, Any]], sources: Any = ()) -> None:
         self.device, self.placed = device, placed
         self.is_recording, self.label = True, -1
-        self.lines: list[tuple[int, str, str]] = []  # label, results, call
+        self.lines: list[Line] = []
         self.calls: dict[int, list[str]] = {}
         self.constants: list[Any] = []
         self._number = 0
@@ -243,7 +246,8 @@ class Recorder:
         sources: set[str] = set()
         name = getattr(function, "__name__", "")
         is_elementwise = name in _ELEMENTWISE
-        if not named and (is_elementwise or name in OPS or name in _SPECIAL or function is _astype):
+        maps = is_elementwise or name in OPS or name in _SPECIAL or function is _astype
+        if not named and maps:
             ordered = _in_order_of_memory(arguments)
             if ordered is not None:
                 arguments, order = ordered
@@ -290,10 +294,10 @@ class Recorder:
         if self.is_recording:
             given = [self._written(x, y) for x, y in zip(arguments, values, strict=True)]
             given += [f"{k}={self._written(named[k], keywords[k])}" for k in named]
-            many = not isinstance(result, dp.ndarray)
-            left = ", ".join(results) + ("," if many else "")
-            text = f"{self._constant(function)}({', '.join(given)})"
-            self.lines.append((self.label, left, text))
+            left = results[0] if isinstance(result, dp.ndarray) else f"[{', '.join(results)}]"
+            text = f"{left} = {self._constant(function)}({', '.join(given)})"
+            defers = (maps or name in _DEFERRED) and not always
+            self.lines.append(Line(self.label, tuple(results), text, frozenset(names), defers))
             self.calls.setdefault(self.label, []).append(getattr(function, "__name__", "call"))
             if len(self.lines) > MAX_CALLS:
                 self.is_recording = False
@@ -318,44 +322,13 @@ class Recorder:
         self.constants.append(value)
         return f"c{len(self.constants) - 1}"
 
-    def compiled(
-        self, inputs: list[Traced], outputs: list[Any], watch: Callable[[int, Any], Any] | None
-    ) -> Callable[..., Any]:
-        """Compile the recorded calls into a function from the inputs to the outputs.
-
-        ``watch(label, value)`` is called with each result that the plan computes, if it is given.
-        """
-        kept = {x.name for x in outputs if isinstance(x, Traced) and x.name}
-        needed, lines = set(kept), []
-        for label, left, right in reversed(self.lines):
-            results = [name.strip() for name in left.split(",") if name.strip()]
-            if not needed.intersection(results):
-                continue
-            read = _variables(right)
-            last = sorted((read | set(results)) - needed)
-            needed |= read
-            if last:  # nothing reads them after this line: their memory can be reused
-                lines.append(f"    del {', '.join(last)}")
-            if watch is not None:
-                lines.append(f"    watch({label}, {results[0]})")
-            lines.append(f"    {left} = {right}")
+    def plan(self, inputs: list[Traced], outputs: list[Any]) -> Plan:
+        """Return the recorded calls as a function from the inputs to the outputs."""
         returned = [
             x.name if isinstance(x, Traced) and x.name else self._constant(value_of(x))
             for x in outputs
         ]
-        heads = [x.name or "" for x in inputs]
-        text = "\n".join(
-            [
-                f"def plan({', '.join(heads)}):",
-                *reversed(lines),
-                f"    return [{', '.join(returned)}]",
-            ]
-        )
-        space = {f"c{number}": value for number, value in enumerate(self.constants)}
-        space["watch"] = watch
-        exec(compile(text, "<plan of an ONNX model>", "exec"), space)
-        plan: Callable[..., Any] = space["plan"]
-        return plan
+        return Plan([x.name or "" for x in inputs], self.lines, returned, self.constants)
 
 
 def _in_order_of_memory(arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Any] | None:
@@ -396,12 +369,6 @@ def value_of(x: Any) -> Any:
     if isinstance(x, Traced):
         return x.value
     return [value_of(each) for each in x] if isinstance(x, list) else x
-
-
-def _variables(text: str) -> set[str]:
-    words = text.replace("(", " ").replace(")", " ").replace(",", " ").replace("[", " ")
-    words = words.replace("]", " ").replace("=", " ")
-    return {word for word in words.split() if word[0] == "t" and word[1:].isdigit()}
 
 
 def _wrapped(result: Any, wrap: Callable[[Any], Any]) -> Any:

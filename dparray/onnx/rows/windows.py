@@ -227,12 +227,13 @@ def _convolved(
     wide = -(-count // VECTOR) * VECTOR
     products = math.prod(counts) * x.shape[0] * host.size
     # The remainder of a vector takes longer than zero filters, of which there may be some.
-    may_pack = wide == count or (count % VECTOR > 2 and wide <= 2 * count and not is_traced(bias))
+    may_pad = not is_traced(bias) or bias.name is None
+    may_pack = wide == count or (count % VECTOR > 2 and wide <= 2 * count and may_pad)
     if groups == 1 and x.ndim <= 5 and may_pack and products > MAX_GATHERED:
         order, key = packed, ("packed", call.device)
         if bias is not None and wide > count:
-            few = bias
-            bias = call.cached("bias", lambda: np.pad(few, (0, wide - count)), of=few)
+            few = call.host(bias)
+            bias = call.cached("bias", lambda: np.pad(few, (0, wide - count)), of=bias.value)
     elif x.ndim <= 5 and x.shape[-1] == groups == count > 1:
         order, key = depthwise, ("filters", call.device)
     else:
