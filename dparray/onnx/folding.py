@@ -56,9 +56,9 @@ def _merge(node: Node, conv: Node, graph: Graph) -> None:
     has_bias = len(conv.inputs) > 2 and conv.inputs[2]
     bias: Any = graph.constants[conv.inputs[2]] if has_bias else np.zeros(())
     wide = factor.reshape(-1, *(1,) * (filters.ndim - 1))
-    made = {
-        f"{conv.inputs[1]} with {node.outputs[0]}": filters * wide,
-        f"bias with {node.outputs[0]}": (bias - mean) * factor + shift,
-    }
-    graph.constants.update({name: x.astype(filters.dtype) for name, x in made.items()})
-    conv.inputs = [conv.inputs[0], *made]
+    merged = np.empty_like(filters)  # computed in float64 piece by piece, and rounded once
+    np.multiply(filters, wide, out=merged, dtype="float64", casting="same_kind")
+    shifted = ((bias - mean) * factor + shift).astype(filters.dtype)
+    names = f"{conv.inputs[1]} with {node.outputs[0]}", f"bias with {node.outputs[0]}"
+    graph.constants.update(zip(names, (merged, shifted), strict=True))
+    conv.inputs = [conv.inputs[0], *names]

@@ -235,7 +235,8 @@ class Run:
                 Call(node, HOST, self).host(x) if isinstance(x, Traced) else x for x in values
             ]
         if row.is_on_device and on_device:
-            values = [self.device.place(value) for value in values]
+            count = len(values) if row.placed is None else row.placed
+            values = [*map(self.device.place, values[:count]), *values[count:]]
         return row.function(Call(node, self.device if on_device else HOST, self, scope), *values)
 
     @staticmethod

@@ -24,6 +24,8 @@ class Row:
         since: the first supported opset.
         is_on_device: whether constants are also computed on the device, since NumPy has no
             function.
+        placed: the number of inputs that are placed on the device for such a row; the row reads the
+            others on the host if they are constants. None for all.
         reads_graphs: whether it runs graphs of its node (If, Loop, Scan).
         is_random: whether each call returns different values.
         is_users: whether it is a user function on dparray arrays, recorded as one call.
@@ -35,19 +37,18 @@ class Row:
     reads_graphs: bool = False
     is_random: bool = False
     is_users: bool = False
+    placed: int | None = None
 
 
 ROWS: dict[tuple[str, str], Row] = {}
 
 
-def row(
-    *names: str, is_on_device: bool = False, reads_graphs: bool = False, is_random: bool = False
-) -> Callable[[Function], Function]:
-    """Register a function for the standard operators ``names``."""
+def row(*names: str, **attributes: Any) -> Callable[[Function], Function]:
+    """Register a function for the standard operators ``names``, with attributes of `Row`."""
 
     def enter(function: Function) -> Function:
         for name in names:
-            ROWS["", name] = Row(function, 1, is_on_device, reads_graphs, is_random)
+            ROWS["", name] = Row(function, **attributes)
         return function
 
     return enter

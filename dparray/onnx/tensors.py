@@ -35,9 +35,9 @@ def tensor(proto: Any, folder: Path | None) -> np.ndarray:
         copy.data_location = TensorProto.DEFAULT
         del copy.external_data[:]
         proto = copy
-    count = math.prod(proto.dims)
-    held = max(len(proto.raw_data) * 8, 128 * _fields(proto))  # bits, at most
-    if count > max(held, 1) or (count > 1 and not held):
+    count, held = math.prod(proto.dims), 128 * _fields(proto)  # bits, at most
+    # Raw data are not expanded, and reading them copies them.
+    if not proto.HasField("raw_data") and (count > max(held, 1) or (count > 1 and not held)):
         raise OnnxError(f"{label}: the shape {list(proto.dims)} has more elements than its data")
     try:
         return np.asarray(numpy_helper.to_array(proto))

@@ -184,8 +184,9 @@ def depthwise(filters: Any) -> Any:
 
 def packed(filters: Any) -> Any:
     """Return filters ``(F, C, *window)`` as ``(F / VECTOR, *window, C, VECTOR)``, with zeros."""
-    rest = ((0, -len(filters) % VECTOR), *((0, 0),) * (filters.ndim - 1))
-    groups = np.pad(filters, rest).reshape(-1, VECTOR, *filters.shape[1:])
+    if rest := -len(filters) % VECTOR:
+        filters = np.pad(filters, ((0, rest), *((0, 0),) * (filters.ndim - 1)))
+    groups = filters.reshape(-1, VECTOR, *filters.shape[1:])
     return np.ascontiguousarray(np.moveaxis(groups, (1, 2), (-1, -2)))
 
 
@@ -197,7 +198,7 @@ def _check_groups(x: Any, filters: Any, groups: int, channels: int) -> None:
         raise OnnxError(f"filters of {shape} in {groups} groups do not fit {x.shape[1]} channels")
 
 
-@row("Conv", is_on_device=True)
+@row("Conv", is_on_device=True, placed=1)
 def conv(call: Call, x: Any, filters: Any, bias: Any = None) -> Any:
     """Return a convolution."""
     groups = call.get("group", 1)
@@ -227,23 +228,23 @@ def _convolved(
     wide = -(-count // VECTOR) * VECTOR
     products = math.prod(counts) * x.shape[0] * host.size
     # The remainder of a vector takes longer than zero filters, of which there may be some.
-    may_pad = not is_traced(bias) or bias.name is None
-    may_pack = wide == count or (count % VECTOR > 2 and wide <= 2 * count and may_pad)
+    may_pack = wide == count or (count % VECTOR > 2 and wide <= 2 * count and not is_traced(bias))
     if groups == 1 and x.ndim <= 5 and may_pack and products > MAX_GATHERED:
         order, key = packed, ("packed", call.device)
         if bias is not None and wide > count:
-            few = call.host(bias)
-            bias = call.cached("bias", lambda: np.pad(few, (0, wide - count)), of=bias.value)
+            few = bias
+            bias = call.cached("bias", lambda: np.pad(few, (0, wide - count)), of=few)
     elif x.ndim <= 5 and x.shape[-1] == groups == count > 1:
         order, key = depthwise, ("filters", call.device)
     else:
         order, key = arranged, ("filters", call.device)
-    placed = call.cached(key, lambda: call.xp.place(order(host)), of=filters.value)
+    given = getattr(filters, "value", filters)
+    placed = call.cached(key, lambda: call.xp.place(order(host)), of=given)
     made = call.xp.call(convolve, x, placed, bias, window, pads, counts, count, groups)
     return channels_first(made)
 
 
-@row("ConvTranspose", is_on_device=True)
+@row("ConvTranspose", is_on_device=True, placed=1)
 def _transposed(call: Call, x: Any, filters: Any, bias: Any = None) -> Any:
     groups = call.get("group", 1)
     _check_groups(x, filters, groups, filters.shape[0])
@@ -272,9 +273,9 @@ def _transposed(call: Call, x: Any, filters: Any, bias: Any = None) -> Any:
     def flipped() -> Any:  # (C, F / groups, *window) -> (F, C / groups, *window), reversed
         made = np.flip(host, axis=tuple(range(2, host.ndim)))
         made = made.reshape(groups, host.shape[0] // groups, *host.shape[1:]).swapaxes(1, 2)
-        return call.xp.place(np.ascontiguousarray(made.reshape(-1, *made.shape[2:])))
+        return np.ascontiguousarray(made.reshape(-1, *made.shape[2:]))
 
-    turned = call.cached(("turned", call.device), flipped, of=filters.value)
+    turned = call.cached("turned", flipped, of=getattr(filters, "value", filters))
     if any(step > 1 for step in window.steps):
         x = channels_first(call.xp.call(_spread, channels_last(x), window.steps))
     window.steps = (1,) * len(space)
