@@ -453,10 +453,11 @@ class Pools:
                 continue
             slabs = [slab for slab in other.whole_slabs() if slab.nbytes >= size]
             slab = min(slabs, key=lambda segment: segment.nbytes, default=None)
-            if slab is not None and other.remove(slab):
+            if slab is not None:
                 self._driver.wait(other.queue)
-                arena.give(slab)
-                return arena.take(size, sys.maxsize)
+                if other.remove(slab):
+                    arena.give(slab)
+                    return arena.take(size, sys.maxsize)
         return None
 
     def _give_back(self, arenas: Iterable[Arena], at_least: int | None = None) -> int:
@@ -476,13 +477,13 @@ class Pools:
                 min(bisect_left(slabs, missing, key=lambda s: s.nbytes), len(slabs) - 1)
             )
             arena = slab.arena
-            if not arena.remove(slab):
-                continue
+            # Drivers wait for its work when they free memory, where Ctrl-C does not end it.
             if arena not in complete:
                 self._driver.wait(arena.queue)
                 complete.add(arena)
-            slab.slab = None
-            freed += slab.nbytes
+            if arena.remove(slab):
+                slab.slab = None
+                freed += slab.nbytes
         return freed
 
     def _refusal(self, arena: Arena, nbytes: int, size: int) -> MemoryError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import gc
 import random
+import signal
 import sys
 import threading
 from dataclasses import dataclass, field
@@ -769,6 +770,27 @@ def test_an_interrupt_at_any_instruction_leaves_the_bookkeeping_right() -> None:
     assert interrupted > 50
     # lost between two instructions, the first of which removes a segment from its list
     assert lost <= 4
+
+
+@pytest.mark.parametrize("asked", ["release", "take over", "give back"])
+def test_an_interrupted_wait_frees_no_memory_that_work_uses(
+    driver: Driver, pools: Pools, queue: Queue, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drivers wait for its work when they free memory, where Ctrl-C does not end the wait."""
+    queue.submit(pools.allocate(queue, "device", 24 * MiB))
+    pools.set_limit(32 * MiB)
+    held, other = dict(driver.held), driver.queue("other")
+    calls = {
+        "release": pools.release,
+        "take over": lambda: pools.allocate(other, "device", 24 * MiB),
+        "give back": lambda: pools.allocate(other, "device", 30 * MiB),
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(driver, "wait", lambda queue: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            calls[asked]()
+    assert driver.held == held
+    assert pools.allocate(queue, "device", 24 * MiB).pointer in held
 
 
 @pytest.mark.parametrize("moment", ["on_allocate", "on_wait"])
