@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import gc
+import signal
 import sys
 import time
 
@@ -19,6 +20,7 @@ import dpctl.memory
 
 from dparray._runtime import in_order
 from dparray._runtime.order import forget_at_exit, order_of, used_queues
+from dparray._runtime.waiting import is_main_thread
 
 #: How many seconds an ending process waits for work whose results nobody reads any more.
 SECONDS = 2.0
@@ -59,6 +61,8 @@ def _wait_a_while() -> None:
             "(to wait for it, end the program with dp.synchronize())",
             file=sys.stderr,
         )
+    if is_main_thread():  # An exception would leave the rest undone; Ctrl-C ends the process.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     forget_at_exit()
     for kept in gc.get_objects():
         if isinstance(kept, dpctl.memory._memory._Memory):  # Drivers wait when memory is freed.

@@ -198,9 +198,14 @@ def interrupted(action, seconds=0.1):
 """
 
 WAITS = """
+@dp.kernel
+def fill(item, x, out):
+    out[item.get_id(0)] = x[0]
+
 z, several = dp.ones(3), dp.ones(30)
 x = dp.ones(1)
 event = dp.call_kernel(endless, dp.Range(1), x)
+dp.call_kernel(fill, dp.Range(1_000_000), x, dp.empty(1_000_000))  # memory to release later
 waits = {
     "event.wait()": event.wait,
     "x[0].item()": lambda: x[0].item(),
@@ -223,6 +228,7 @@ waits = {
     "from_dlpack": lambda: np.from_dlpack(x),
     "a write by the host": lambda: x.__setitem__(slice(None), np.zeros(1)),
     "save": lambda: dp.save("x.npy", x),
+    "dp.memory.release()": dp.memory.release,
 }
 for wait in waits.values():
     interrupted(wait)
@@ -263,6 +269,13 @@ def test_another_queue_works_during_a_kernel_that_never_ends(tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (7, "")
 
 
+ANOTHER_INTERRUPT = """
+from dparray._runtime import exits
+exits.forget_at_exit = lambda: signal.raise_signal(signal.SIGINT)
+sys.exit(3)
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("items", "end", "status", "told"),
@@ -271,6 +284,7 @@ def test_another_queue_works_during_a_kernel_that_never_ends(tmp_path: Path) -> 
         (5000, "sys.exit(3)", 3, "still runs after 2 s"),
         (5000, "raise ValueError", 1, "still runs after 2 s"),
         (5000, "interrupted(x.asnumpy)", 0, ""),
+        (5000, ANOTHER_INTERRUPT, -signal.SIGINT, "still runs after 2 s"),
     ],
 )
 def test_a_process_ends_though_a_kernel_does_not(
