@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests import crashes, sampling
@@ -26,6 +27,7 @@ _drivers_dir = pytest.StashKey[tempfile.TemporaryDirectory]()
 
 _QUEUES = ["cpu", "sub-device-1", "sub-device-2", "second-queue"]
 _DRIVERS = "OCL_ICD_FILENAMES"
+_THRESHOLD = gc.get_threshold()
 # Whether to load the CPU driver twice: the fixture `queue` then has a second real device. The
 # loader finds drivers once per process, so this holds for all tests of the process.
 if os.environ.get("DPARRAY_TEST_SECOND_PLATFORM"):
@@ -93,8 +95,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:
-    """Collect no garbage while tests are collected: 30,000 cases are created, and none is freed."""
-    gc.disable()
+    """Collect no garbage while tests are collected: 30,000 cases are created, and none is freed.
+
+    The collector stays enabled: Dask keeps what it finds when it is imported, and its functions
+    would disable the collector for the rest of the session.
+    """
+    gc.set_threshold(0)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -118,7 +124,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """Freeze the garbage collector's objects, so that a collection need not visit every test."""
-    gc.enable()
+    gc.set_threshold(*_THRESHOLD)
     gc.collect()
     gc.freeze()
 
@@ -154,6 +160,23 @@ def _give_memory_back() -> None:
     """Return free memory to the system, where the C library has a function for that (glibc)."""
     with contextlib.suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+@pytest.fixture(autouse=True)
+def _process_state() -> Iterator[None]:
+    """Fail a test that changes what all later tests of the process see."""
+    before = _state()
+    yield
+    assert _state() == before, "the test left the process in another state"
+
+
+def _state() -> dict[str, Any]:
+    return {
+        "NumPy's error state": np.geterr(),
+        "garbage collection": gc.isenabled(),
+        "recursion limit": sys.getrecursionlimit(),
+        "working folder": os.getcwd(),
+    }
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ def client() -> Iterator[Any]:
     import dparray.dask
 
     with (
+        mock.patch.dict(os.environ),  # Dask sets variables for the workers here.
         dask.config.set({"array.backend": "dparray", "distributed.comm.timeouts.connect": "60s"}),
         dparray.dask.LocalCluster(device_memory_limit=LIMIT, silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
