@@ -699,6 +699,8 @@ def _choices(function: _Function, loop: _Loop, value: str, phis: Collection[str]
             coming += [side.split()[-1] for side in rest.split(", ")[1:]]
         elif operation == "freeze" or _GROUP_FUNCTION in rest:
             coming += _NAMES.findall(rest)
+        elif rest.startswith("i1 "):  # a condition as a number
+            found |= {"0", "1"}
         else:
             found.add(each)
     return found
@@ -965,11 +967,10 @@ def _chooses_by(function: _Function, loop: _Loop, fixed: Sequence[tuple[int, str
             and function.labels[at] in loop.blocks - {loop.header}
             and len({value for value, _ in _INCOMING.findall(rest)}) > 1
         }
-    phis = _header_phis(function, loop)
     kept = {
         value
-        for at in phis.values()
-        for value, place in _INCOMING.findall(function.lines[at])
+        for name in _header_phis(function, loop)
+        for value, place in _INCOMING.findall(function.definitions[name][2])  # before it is hidden
         if place in loop.blocks
     } | {
         name

@@ -167,17 +167,19 @@ loop:
   %a = phi i64 [ 1, %begin ], [ %b, %loop ]
   %q = add i64 %k, 1
   %is_low = icmp slt i64 %k, {inside}
-  %b = select i1 %is_low, i64 %a, i64 3
+  %b = {next}
   %product = mul i64 %q, %lane
   %more = icmp slt i64 %q, {end}
   br i1 %more, label %loop, label %done
 done:
-  store i64 %b, ptr addrspace(1) %x
+  %sum = add i64 %a, %b
+  store i64 %sum, ptr addrspace(1) %x
   ret void
 }}
 """
 
 
+@pytest.mark.parametrize("next", ["select i1 %is_low, i64 %a, i64 3", "zext i1 %is_low to i64"])
 @pytest.mark.parametrize(
     ("before", "inside", "end", "is_hidden"),
     [
@@ -192,13 +194,42 @@ done:
     ],
 )
 def test_starts_are_hidden_only_in_loops_that_depend_on_the_work_item(
-    before: str, inside: str, end: str, is_hidden: bool
+    before: str, inside: str, end: str, is_hidden: bool, next: str
 ) -> None:
-    text = _CHOSEN.format(before=before, inside=inside, end=end)
+    text = _CHOSEN.format(before=before, inside=inside, end=end, next=next)
     found = [each for each in faults(spirv_client.emit(text)) if "begins as a known" in each]
     assert bool(found) == is_hidden
     written = spirv_worker.writable(text)
     assert ("%dparray.start." in written) == is_hidden
+    assert not faults(spirv_client.emit(written))
+
+
+_EXCHANGED = """
+target triple = "spirv64-unknown-unknown"
+define spir_kernel void @k(ptr addrspace(1) %x, ptr addrspace(1) %y) {
+entry:
+  %v = load i64, ptr addrspace(1) %y
+  %c = icmp slt i64 %v, 9
+  br label %loop
+loop:
+  %a = phi i64 [ 1, %entry ], [ %b, %loop ]
+  %b = phi i64 [ 2, %entry ], [ %chosen, %loop ]
+  %chosen = select i1 %c, i64 %a, i64 %v
+  store i64 %a, ptr addrspace(1) %y
+  %n = load i64, ptr addrspace(1) %x
+  %more = icmp ne i64 %n, 3
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+"""
+
+
+def test_a_condition_that_chooses_an_exchanged_number_is_hidden() -> None:
+    # The number that the loop carries is hidden first, as one that may be another of its numbers.
+    written = spirv_worker.writable(_EXCHANGED)
+    assert "%dparray.next." in written
+    assert "%dparray.fixed." in written
     assert not faults(spirv_client.emit(written))
 
 
