@@ -22,7 +22,7 @@ import pytest
 import dparray as dp
 from dparray import _hooks
 from dparray._array.ndarray import materialize
-from dparray._compiler import passes
+from dparray._compiler import spirv_client
 from dparray._evaluate import limits
 from dparray._runtime import device_facts
 from dparray._runtime.event import Event
@@ -145,13 +145,13 @@ def kernels_of(compute: Callable[[], Any]) -> list[str]:
 def lowered_modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the modules compiled until the end of the test, as text before LLVM's passes."""
     found: list[str] = []
-    optimised = passes._optimised
+    optimised = spirv_client.optimised
 
-    def noted(module: Any) -> str:
-        found.append(str(module))
-        return optimised(module)
+    def noted(text: str) -> tuple[str, bytes]:
+        found.append(text)
+        return optimised(text)
 
-    monkeypatch.setattr(passes, "_optimised", noted)
+    monkeypatch.setattr(spirv_client, "optimised", noted)
     return found
 
 

@@ -256,10 +256,9 @@ def compile_kernel(
         if reason is None:
             try:
                 checked = bool(options.get("debug"))
-                entry, llvm, advice = compiler.compile(function, types, debug=checked)
+                entry, text, advice = compiler.compile(function, types, debug=checked)
+                llvm, spirv = spirv_client.optimised(text)
                 reason = _missing_function(llvm)
-                if reason is None:
-                    spirv = spirv_client.emit(llvm)
             except KernelError:
                 raise
             except OSError as error:

@@ -1,4 +1,4 @@
-"""LLVM's passes over a kernel's module that Numba has made, and the names of OpenCL's functions."""
+"""What LLVM's passes need to know about a module that Numba has made, and OpenCL's names."""
 
 from __future__ import annotations
 
@@ -10,22 +10,13 @@ from llvmlite import binding as llvm
 from dparray._compiler import spirv_worker
 from dparray._compiler.spirv import mangled
 
-SPEED = spirv_worker.SPEED
-
-
-@functools.cache
-def _machine() -> Any:
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    for option in spirv_worker.PASS_OPTIONS:
-        llvm.set_option("", option)
-    return llvm.Target.from_triple(spirv_worker.TRIPLE).create_target_machine(opt=SPEED)
-
 
 @functools.cache
 def data_layout() -> str:
     """Sizes, alignments and native widths of the target."""
-    return str(_machine().target_data)
+    llvm.initialize_all_targets()
+    machine = llvm.Target.from_triple(spirv_worker.TRIPLE).create_target_machine()
+    return str(machine.target_data)
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -57,10 +48,10 @@ _ENVIRONMENTS = "_ZN08NumbaEnv"  # begins the names of variables that hold Pytho
 
 
 def finished(module: Any, entry: str) -> str:
-    """Return the text of a linked module, optimized, with one function: the entry point.
+    """Return the text of a linked module, not optimized, in which only the entry point is visible.
 
-    Structures stay values unless they are split (SROA) and their parts are followed (InstCombine),
-    and the back end knows no values of structures; so modules are optimized always.
+    The helper process optimizes it: structures stay values unless they are split (SROA) and their
+    parts are followed (InstCombine), and the back end knows no values of structures.
     """
     for function in module.functions:
         if not function.is_declaration:
@@ -73,8 +64,4 @@ def finished(module: Any, entry: str) -> str:
     for variable in module.global_variables:
         if variable.name.startswith(_ENVIRONMENTS) or not variable.is_declaration:
             variable.linkage = "internal"
-    return _optimised(module)
-
-
-def _optimised(module: Any) -> str:
-    return spirv_worker.optimised(llvm, _machine(), module, SPEED)
+    return str(module)

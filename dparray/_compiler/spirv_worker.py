@@ -26,14 +26,24 @@ ANSWER = struct.Struct("<iq")  # the exit status; the length of what follows
 # optimized text, the text, and the binary.
 BINARY, ASSEMBLY, OPTIMISED = range(3)
 LENGTH = struct.Struct("<q")
-# LSR converts indices of elements to pointers that loops increment. Intel's CPU driver then does
-# not recognize that neighboring work-items read neighboring elements: a sum takes 14 times as long.
-# CodeGenPrepare converts a sum that is also compared to an addition with carry (OpIAddCarry), which
-# crashes the compiler for Intel's GPUs (IGC 1.0.12504).
-OPTIONS = ("--disable-lsr", "--disable-cgp")
-# Induction variable simplification compares the counts of a loop's exits in 128 bits if 64 could
-# overflow, which SPIR-V does not have, and computes closed forms of sums in more than 64 bits.
-PASS_OPTIONS = ("--indvars-predicate-loops=false", "--replexitval=never")
+OPTIONS = (
+    # LSR converts indices of elements to pointers that loops increment. Intel's CPU driver then
+    # does not recognize that neighboring work-items read neighboring elements: a sum takes 14 times
+    # as long. CodeGenPrepare converts a sum that is also compared to an addition with carry
+    # (OpIAddCarry), which crashes the compiler for Intel's GPUs (IGC 1.0.12504).
+    "--disable-lsr",
+    "--disable-cgp",
+    # Induction variable simplification compares the counts of a loop's exits in 128 bits if 64
+    # could overflow, which SPIR-V does not have, and computes closed forms of sums in more than 64.
+    "--indvars-predicate-loops=false",
+    "--replexitval=never",
+    # Short loops are unrolled here, since their counts may be hidden from the driver: otherwise
+    # the nearest of 16 points in space takes twice as long.
+    "--unroll-full-max-count=8",
+    "--unroll-threshold=64",
+    "--unroll-max-percent-threshold-boost=100",
+    "--unroll-allow-peeling=false",
+)
 TRIPLE = "spirv64-unknown-unknown"
 SPEED = 2  # LLVM's optimization level, from 0 to 3
 
@@ -1481,10 +1491,10 @@ def _product(width: int, *, signed: bool) -> tuple[str, str]:
 
 def optimise(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> None:
     """Run LLVM's passes over a module whose functions except the entry point are internal."""
-    # LLVM's own vectorization and unrolling do not suit the device.
     tuning = binding.create_pipeline_tuning_options(speed_level=speed)
-    tuning.loop_vectorization = tuning.slp_vectorization = False
-    tuning.loop_unrolling = tuning.loop_interleaving = False
+    # The driver vectorizes over work-items.
+    tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = False
+    tuning.loop_unrolling = True
     builder = binding.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     cleaning = binding.create_new_module_pass_manager()
@@ -1630,7 +1640,7 @@ def main(packages: str, extensions: str) -> None:
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     binding.set_option("", f"--spirv-ext={extensions}")
-    for option in (*OPTIONS, *PASS_OPTIONS):
+    for option in OPTIONS:
         binding.set_option("", option)
     # Loaded once, before forking.
     _written(binding, _machine(binding), _EMPTY, BINARY)

@@ -1148,12 +1148,12 @@ def test_a_condition_behind_a_loop_belongs_to_each_work_item(kernel: Any, dtype:
 @dp.kernel
 def continues_at_the_condition(item: dp.NdItem, out: Any) -> None:
     group, x = item.get_group(), item.get_local_id(0)
-    c, n = 0, 1
-    while dp.any_of_group(group, n == 1):
-        n = 0
+    c, n = 0, 0
+    while dp.any_of_group(group, n < 10):
+        n += 1
         if x == 0:
             continue
-        c = 5
+        c += 5
     out[item.get_global_id(0)] = c
 
 
@@ -1161,7 +1161,7 @@ def continues_at_the_condition(item: dp.NdItem, out: Any) -> None:
 def continues_at_two_conditions(item: dp.NdItem, out: Any) -> None:
     group, x = item.get_group(), item.get_local_id(0)
     c, n = 0, 0
-    while n < 4 and dp.any_of_group(group, n < x):
+    while n < 10 and dp.any_of_group(group, n < x):
         n += 1
         if x & 1:
             continue
@@ -1173,7 +1173,7 @@ def continues_at_two_conditions(item: dp.NdItem, out: Any) -> None:
 def continues_behind_a_barrier(item: dp.NdItem, out: Any) -> None:
     group, x = item.get_group(), item.get_local_id(0)
     c, i = 0, 0
-    while i < 2:
+    while i < 10:
         dp.group_barrier(group)
         i += 1
         c += 1
@@ -1219,7 +1219,7 @@ def continues_for_ever(item: dp.NdItem, out: Any) -> None:
 def continues_before_a_later_barrier(item: dp.NdItem, out: Any) -> None:
     group, x = item.get_group(), item.get_local_id(0)
     c, n = 0, 0
-    while n < 3:
+    while n < 10:
         n += 1
         if n == 2:
             c += 1
@@ -1288,7 +1288,8 @@ def continues_in_the_last_statement(item: dp.NdItem, out: Any) -> None:
     ],
 )
 def test_work_items_that_continue_meet_the_others(kernel: Any, size: int) -> None:
-    # CPython compiles the condition of a loop twice, and ``continue`` jumps to the first copy.
+    # CPython compiles the condition of a loop twice, and ``continue`` jumps to the first copy. The
+    # loops are too long to be unrolled.
     group = min(size, 16)
     out, wanted = dp.full(size, -1, dtype="int64"), np.zeros(size, "int64")
     dp.call_kernel(kernel, dp.NdRange(size, group), out)

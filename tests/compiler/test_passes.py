@@ -147,22 +147,25 @@ def test_conditions_on_the_id_of_a_group_are_not_hidden() -> None:
     assert "hidden" in spirv_worker.writable(text.format("12get_local"))
 
 
-def test_loops_stay_as_they_are_written() -> None:
-    """LLVM's vectors do not match the device's, and its copies of a body only make it longer."""
+def test_only_short_loops_are_unrolled() -> None:
+    """LLVM's vectors do not match the device's, and copies of a long body only make it longer."""
 
     @dp.kernel
     def loops(item: dp.Item, x: Any, y: Any, total: Any) -> None:
         for k in range(x.shape[0]):
             y[k] = x[k] ^ np.uint8(3)
-        for k in range(4):
+        for k in range(9):
             total[0] += math.sin(total[k + 1])
+        for k in range(3):
+            total[0] += math.cos(total[k + 1])
 
     x, y = dp.arange(64, dtype="uint8"), dp.zeros(64, dtype="uint8")
-    loops[1](x, y, dp.zeros(5))
+    loops[1](x, y, dp.zeros(10))
     assert y.tolist() == [k ^ 3 for k in range(64)]
     (text,) = loops.inspect_llvm().values()
     assert not re.search(r"<\d+ x ", text)
     assert len(re.findall(r"call [^\n]*@_Z3sin", text)) == 1
+    assert len(re.findall(r"call [^\n]*@_Z3cos", text)) == 3
 
 
 def test_indices_are_only_assumed_to_be_nonnegative() -> None:

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from llvmlite import binding as llvm
 
 import dparray as dp
+from dparray._compiler import spirv_client, spirv_worker
 
 LEVELS = {
     "default": (2, {}),
@@ -25,12 +27,16 @@ LEVELS = {
 @pytest.fixture(params=list(LEVELS))
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return ``dp.kernel`` at one optimization level."""
-    from dparray._compiler import passes
-
     level, options = LEVELS[request.param]
-    # The variable is part of the kernels' key; the compiler reads the attribute.
+
+    def optimised(text: str) -> tuple[str, bytes]:
+        machine = spirv_worker._machine(llvm)
+        found = spirv_worker.optimised(llvm, machine, llvm.parse_assembly(text), level)
+        return found, spirv_client.emit(found)
+
+    # The variable is part of the kernels' key.
     monkeypatch.setenv("NUMBA_TESTED_LEVEL", str(level))
-    monkeypatch.setattr(passes, "SPEED", level)
+    monkeypatch.setattr(spirv_client, "optimised", optimised)
     return dp.kernel(**options)
 
 
