@@ -43,11 +43,13 @@ def supported() -> list[SupportedOperator]:
             made.append(SupportedOperator(label, (row.since, newest), (), "user"))
         elif name in known:
             made.append(_standard(name, row.since, newest, known[name], "row"))
-    for name, schema in known.items():
-        if ("", name) not in ROWS and (
-            schema.has_function or schema.has_context_dependent_function
-        ):
-            made.append(_standard(name, schema.since_version, newest, schema, "function"))
+    first: dict[str, int] = {}  # the first opset whose standard has a function body
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.has_function or schema.has_context_dependent_function:
+            first[schema.name] = min(schema.since_version, first.get(schema.name, newest))
+    for name in first.keys() & known.keys():
+        if ("", name) not in ROWS:
+            made.append(_standard(name, first[name], newest, known[name], "function"))
     return sorted(made)
 
 

@@ -55,7 +55,7 @@ BUDGETS = {
     "kernels": 4_650,
     "functions": 32_650,
     "compiled": 4_525,
-    "models": 4_725,
+    "models": 4_685,
     "shards": 2_700,
     "tools": 9_600,
 }

@@ -216,29 +216,14 @@ def sigmoid(call: Call, x: Any) -> Any:
     return xp.divide(one, xp.add(xp.exp(xp.negative(x)), one))
 
 
-@row("Softsign")
-def _softsign(call: Call, x: Any) -> Any:
-    return call.xp.divide(x, call.xp.add(call.xp.abs(x), scalar(x, 1)))
-
-
 @row("Softplus")
 def _softplus(call: Call, x: Any) -> Any:
     return call.xp.logaddexp(x, scalar(x, 0))
 
 
-@row("Mish")
-def _mish(call: Call, x: Any) -> Any:
-    return call.xp.multiply(x, call.xp.tanh(call.xp.logaddexp(x, scalar(x, 0))))
-
-
-@row("HardSwish")
-def _hard_swish(call: Call, x: Any) -> Any:
-    return call.xp.multiply(x, _hard_sigmoid(call, x, 1 / 6, 0.5))
-
-
 @row("HardSigmoid")
-def _hard_sigmoid(call: Call, x: Any, alpha: float = 0.2, beta: float = 0.5) -> Any:
-    alpha, beta = call.get("alpha", alpha), call.get("beta", beta)
+def _hard_sigmoid(call: Call, x: Any) -> Any:
+    alpha, beta = call.get("alpha", 0.2), call.get("beta", 0.5)
     y = call.xp.add(call.xp.multiply(x, scalar(x, alpha)), scalar(x, beta))
     return call.xp.minimum(call.xp.maximum(y, scalar(x, 0)), scalar(x, 1))
 
@@ -262,13 +247,6 @@ def _elu(call: Call, x: Any) -> Any:
     return call.xp.where(call.xp.less(x, scalar(x, 0)), below, x)
 
 
-@row("Celu")
-def _celu(call: Call, x: Any) -> Any:
-    xp, zero, alpha = call.xp, scalar(x, 0), scalar(x, call.get("alpha", 1.0))
-    below = xp.multiply(xp.expm1(xp.divide(x, alpha)), alpha)
-    return xp.add(xp.maximum(x, zero), xp.minimum(below, zero))
-
-
 @row("Selu")
 def _selu(call: Call, x: Any) -> Any:
     xp = call.xp
@@ -276,12 +254,6 @@ def _selu(call: Call, x: Any) -> Any:
     below = xp.multiply(xp.expm1(x), alpha)
     gamma = scalar(x, call.get("gamma", 1.05070102214813232421875))
     return xp.multiply(xp.where(xp.greater(x, scalar(x, 0)), x, below), gamma)
-
-
-@row("ThresholdedRelu")
-def _thresholded(call: Call, x: Any) -> Any:
-    limit = scalar(x, call.get("alpha", 1.0))
-    return call.xp.where(call.xp.greater(x, limit), x, scalar(x, 0))
 
 
 @row("Gelu", is_on_device=True)
@@ -294,21 +266,6 @@ def gelu(call: Call, x: Any) -> Any:
     else:
         inner = xp.erf(xp.multiply(x, scalar(x, math.sqrt(0.5)))).astype(x.dtype)
     return xp.multiply(xp.multiply(x, scalar(x, 0.5)), xp.add(inner, scalar(x, 1)))
-
-
-@row("Swish")
-def _swish(call: Call, x: Any) -> Any:
-    return call.xp.multiply(
-        x, sigmoid(call, call.xp.multiply(x, scalar(x, call.get("alpha", 1.0))))
-    )
-
-
-@row("Shrink")
-def _shrink(call: Call, x: Any) -> Any:
-    xp, limit = call.xp, scalar(x, call.get("lambd", 0.5))
-    bias = scalar(x, call.get("bias", 0.0))
-    low = xp.where(xp.less(x, scalar(x, -limit)), xp.add(x, bias), scalar(x, 0))
-    return xp.where(xp.greater(x, limit), xp.subtract(x, bias), low)
 
 
 # -- random values ---------------------------------------------------------------------------------
