@@ -51,7 +51,12 @@ class _Helper:
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, close_fds=False
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL if sys.stderr is None else None,  # closed, as by daemons
+                bufsize=0,
+                close_fds=False,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

@@ -87,6 +87,7 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, str | None], str]] = {
         {"HOME": "{home}", "DPARRAY_CACHE_DIR": "here"},
         "No such file or directory",
     ),
+    "closed standard input and error": (("sh", "-ec", f"{RUN} <&- 2>&-"), {"HOME": "{home}"}, ""),
     "PoCL is registered too": ((), {"OCL_ICD_FILENAMES": "{driver}:{pocl}"}, ""),
     "PoCL is registered first, and hidden": (
         (),
