@@ -1,7 +1,7 @@
-"""Conversions that make Numba compute with the dtypes of NumPy 2.
+"""Conversions that make Numba compute with the dtypes of NumPy 2, and checks that it leaves out.
 
-Only operations with a dtype outside :data:`dparray._jit.inference.DEFAULT_DTYPES` are changed; for
-those dtypes Numba and NumPy agree.
+Only operations with a dtype outside :data:`dparray._jit.inference.DEFAULT_DTYPES` are converted;
+for those dtypes Numba and NumPy agree.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from dparray import config
 from dparray._jit.inference import DEFAULT_DTYPES, UFUNCS, UNKNOWN, Inference, Value, resolve
+from dparray._jit.shape_checks import fitted_to, mask_of, product_with
 from dparray._jit.source import Source, assigned_names
 
 #: The name of NumPy in generated code.
@@ -33,8 +35,23 @@ class Casts(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         """Convert the operands and the result of an operation."""
         left, right = self.types.of(node.left), self.types.of(node.right)
+        if isinstance(node.op, ast.MatMult) and left == right:
+            sides = [node.left, node.right]
+            gathered = next(filter(self._is_gathered, sides), None)
+            if isinstance(gathered, ast.Subscript):
+                sides.remove(gathered)
+                vector, values, at = map(self.visit, (*sides, gathered.value, gathered.slice))
+                return product_with(vector, values, at)
         self.generic_visit(node)
         return self._converted(node, left, right)
+
+    def _is_gathered(self, node: ast.expr) -> bool:
+        """Return whether an expression is a vector of floats at integer indices: ``x[at]``."""
+        if not isinstance(node, ast.Subscript) or config.debug:  # which checks the indices
+            return False
+        base, at = self.types.of(node.value), self.types.of(node.slice)
+        are_vectors = all(isinstance(each, Value) and each.ndim == 1 for each in (base, at))
+        return are_vectors and base.dtype.kind == "f" and at.dtype.kind in "iu"
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         """Convert ``x op= y`` for a number to an assignment, whose operation can be converted."""
@@ -50,7 +67,11 @@ class Casts(ast.NodeTransformer):
             elif _may_be_view(node.value, right):  # it may overlap the target
                 copied = ast.Attribute(node.value, "copy", ast.Load())
                 node.value = _at(node, ast.Call(copied, [], []))
+            if not _is_number(right):
+                node.value = fitted_to(node.target, node.value)
             return node
+        if left is UNKNOWN and not _is_number(right):
+            node.value = fitted_to(node.target, node.value)
         load = _loaded(node.target)
         value = ast.copy_location(ast.BinOp(load, node.op, node.value), node)
         converted = self._converted(value, left, right)
@@ -64,6 +85,10 @@ class Casts(ast.NodeTransformer):
         values = [self.types.of(argument) for argument in node.args]
         ufunc = vars(np).get(self.types.called(node))
         self.generic_visit(node)
+        if isinstance(ufunc, np.ufunc) and len(node.args) > ufunc.nin:
+            inputs = node.args[: ufunc.nin]
+            node.args[: ufunc.nin] = [fitted_to(node.args[ufunc.nin], each) for each in inputs]
+            return node
         if not isinstance(ufunc, np.ufunc) or not isinstance(result, Value):
             return node
         if not all(isinstance(value, Value) for value in values):
@@ -74,6 +99,27 @@ class Casts(ast.NodeTransformer):
                 if value.dtype != found[position]:
                     node.args[position] = _as(node.args[position], value, found[position])
         return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """Check the lengths of masks."""
+        entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        masks = [self._may_be_mask(node.value, entry) for entry in entries]
+        self.generic_visit(node)
+        changed = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for at, is_mask in enumerate(masks):
+            others = [ast.unparse(each) for each in entries[:at]]
+            if is_mask and not {"None", "...", "np.newaxis"} & {*others}:
+                changed[at] = mask_of(node.value, at, changed[at])
+        if len(changed) == 1 and not isinstance(node.slice, ast.Tuple):
+            node.slice = changed[0]
+        return node
+
+    def _may_be_mask(self, array: ast.expr, index: ast.expr) -> bool:
+        base, kind = self.types.of(array), self.types.of(index)
+        if kind is UNKNOWN:
+            is_other = isinstance(base, Value) or base is UNKNOWN
+            return is_other and isinstance(index, ast.Name | ast.Compare | ast.BinOp)
+        return isinstance(kind, Value) and kind.ndim > 0 and kind.dtype.kind == "b"
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         """Keep the dtype of a number that Numba would widen."""
@@ -274,6 +320,10 @@ def _integer(node: ast.expr) -> int | None:
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return node.value
     return None
+
+
+def _is_number(kind: Any) -> bool:
+    return isinstance(kind, Value) and not kind.ndim
 
 
 def _may_be_view(node: ast.expr, value: Any) -> bool:

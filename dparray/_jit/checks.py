@@ -125,7 +125,7 @@ def meaning_of(text: str) -> tuple[str, str]:
 def _reasons(text: str) -> Iterator[str]:
     if "readonly array" in text and "setitem" in text:
         yield "a written array is read-only: indices share an element, or its owner forbids writes"
-    specific = re.search(r"(?:Numba)?(?:Type|Typing|Unsupported)Error: (.+)", text)
+    specific = re.search(r"(?:Typ(?:e|ing)|Unsupported|NotImplemented)Error: (?!Failed)(.+)", text)
     if specific:
         yield specific[1]
     signature = re.search(r"No implementation of function .*\n\s*>>> (.+)", text)

@@ -21,7 +21,7 @@ from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import Casts
 from dparray._jit.inference import Inference, Known, Value, type_of
-from dparray._jit.native import Native, numba_type
+from dparray._jit.native import Native, numba_type, with_lines
 from dparray._jit.regions import (
     ParallelRegion,
     PlainLoops,
@@ -36,6 +36,7 @@ from dparray._jit.source import (
     assigned_names,
     definition_of,
     is_prange_function,
+    local_functions,
     source_of,
     upward_exposed,
     used_names,
@@ -166,13 +167,17 @@ class NativeRegion:
     def _compile(
         self, types: Mapping[str, Any], orders: Mapping[str, str]
     ) -> tuple[Native, dict[str, Any]]:
-        body: list[ast.stmt] = [copy.deepcopy(self.node)]
+        functions = local_functions(self.source, [self.node]).values()
+        body: list[ast.stmt] = copy.deepcopy([*functions, self.node])
         if self.outputs:
             names: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.outputs]
             body.append(ast.Return(ast.Tuple(names, ast.Load())))
         definition, inferred = self._inferred(types, body)
+        has_lines = self.threads <= 1  # what runs on several threads raises nothing
+        if has_lines:
+            definition = with_lines(definition, inferred)
         tree = Casts(inferred).visit(definition)
-        native = Native(self.source, tree, self.options, parallel=self.threads > 0)
+        native = Native(self.source, tree, self.options, self.threads > 0, has_lines)
         kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in types.items()]
         if None not in kinds:
             native.compile_types(tuple(kinds))
@@ -375,7 +380,8 @@ class _Cutter:
         kind: type[NativeRegion] = NativeRegion,
     ) -> NativeRegion:
         assigned = assigned_names([node])
-        inputs = upward_exposed([node]) & self.local
+        functions = local_functions(self.source, [node])
+        inputs = upward_exposed([*functions.values(), node]) & self.local - functions.keys()
         before = _assigned_before(self.source.definition, node)
         outputs = assigned & upward_exposed(_after(self.body, place or node, []) or [])
         # A loop without iterations leaves its variables unchanged.

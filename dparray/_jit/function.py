@@ -9,7 +9,7 @@ import math
 import sys
 import threading
 from collections.abc import Callable, Sequence, Set
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, overload
 
 import dpctl
@@ -327,6 +327,9 @@ class JitFunction:
 
     def __reduce__(self) -> str:
         return self.__qualname__  # functions are pickled by name
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
 
     def _read(self) -> Source:
         with self._lock:
@@ -709,7 +712,8 @@ def jit(function: Any = None, /, **options: Any) -> Any:
         python_function = getattr(python_function, "py_func", python_function)
         if not isinstance(python_function, FunctionType):
             raise KernelArgumentError(
-                f"jit: {python_function!r} is not a Python function; write @dp.jit above a def"
+                f"jit: {python_function!r} is not a Python function; write @dp.jit above a def, "
+                "without a signature: each call compiles for the types of its arguments"
             )
         return JitFunction(python_function, kept)
 

@@ -29,18 +29,21 @@ import numpy as np
 from dparray import config
 from dparray._compiler import cache
 from dparray._compiler.device_function import DeviceFunction
-from dparray._jit.casts import NUMPY
+from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.checks import checked_source, meaning_of
-from dparray._jit.inference import Inference, Known, Value
+from dparray._jit.inference import UNKNOWN, Inference, Known, Value
+from dparray._jit.shape_checks import NO_BROADCAST, functions
 from dparray._jit.source import Source, is_prange_function, source_of, used_names
 from dparray.exceptions import KernelCompileError, ShapeError
 
 _PRANGE = "__prange__"
+_LINE = "__line__"
 #: How Numba's errors about shapes begin. They have no line.
-_ABOUT_SHAPES = ("unable to broadcast argument", "cannot assign slice", "incompatible array sizes")
+_ABOUT_SHAPES = (NO_BROADCAST, "unable to broadcast", "cannot assign slice", "incompatible array")
 _PLACEMENT_KEYWORDS = frozenset({"device", "sycl_queue", "usm_type"})
 _lock = threading.RLock()
 _callees: dict[tuple[Any, ...], Any] = {}
+_sources: dict[str, Source] = {}  # by the names of generated files
 
 
 class Native:
@@ -49,6 +52,7 @@ class Native:
     Attributes:
         dispatcher: Numba's function.
         source: the origin of the code.
+        has_lines: whether the last parameter is an array for the line that runs (``with_lines``).
     """
 
     def __init__(
@@ -57,8 +61,10 @@ class Native:
         definition: ast.FunctionDef,
         options: Mapping[str, Any],
         parallel: bool = False,
+        has_lines: bool = False,
     ) -> None:
         self.source = source
+        self.has_lines = has_lines
         self._parts = definition, dict(options), parallel
         self.dispatcher = _build(source, *self._parts)
 
@@ -83,7 +89,8 @@ class Native:
                 with warnings.catch_warnings():
                     # Numba warns of functions without any loop to run in parallel.
                     warnings.simplefilter("ignore", numba.NumbaPerformanceWarning)
-                    self.dispatcher.compile(types)
+                    lines = (numba.int64[::1],) if self.has_lines else ()
+                    self.dispatcher.compile((*types, *lines))
             except Exception as error:
                 if type(error).__module__.startswith("numba") or not self._leave_cache():
                     raise self._refused(error) from error
@@ -109,44 +116,50 @@ class Native:
         inside = [line for line in map(int, found) if source.first_line <= line <= last]
         node: Any = ast.Pass(lineno=inside[-1] if inside else source.first_line, col_offset=0)
         node.col_offset = source.indent_of(node.lineno)
-        if not inside:  # Numba does not report the line of a with statement.
-            statements = (
-                each for each in ast.walk(source.definition) if isinstance(each, ast.With)
-            )
-            node = next(statements, node)
+        for each in ast.walk(source.definition):
+            is_named = isinstance(each, ast.NamedExpr) and each.lineno in inside
+            if is_named or (not inside and isinstance(each, ast.With | ast.NamedExpr)):
+                node = each  # Numba does not report these lines.
+                break
         reason, fix = meaning_of(text)
+        if isinstance(node, ast.NamedExpr):
+            reason, fix = ":= is not compiled", "assign in a statement of its own"
         refused = source.error(node, f"Numba does not compile this as native code: {reason}", fix)
         refused.details = text
         return refused
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Call the region; an exception shows the line of the user's function."""
-        copies = None
+        copies, line = None, np.zeros(int(self.has_lines), np.int64)
+        if self.has_lines:
+            arguments = (*arguments, line)
         if config.debug:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
         try:
             return self.dispatcher(*arguments)
         except (IndexError, ValueError) as error:
             if copies is None:
-                raise self.located(error) from None
+                raise self.located(error, *line) from None
             # Numba reports no line for an index out of bounds, nor for shapes that differ; Python
             # does, with the original values.
             try:
                 self.dispatcher.py_func(*copies)
             except (IndexError, ValueError) as found:
                 raise self.located(found) from None
-            raise
+            raise self.located(error, *line) from None
         except Exception as error:
             # The dispatcher compiles for types that were not foreseen, as read-only arrays are.
             if type(error).__module__.startswith("numba"):
                 raise self._refused(error) from error
-            raise self.located(error) from None
+            raise self.located(error, *line) from None
 
     def run_vectorized(self, arguments: tuple[Any, ...], threads: int) -> Any:
         """Call a region with parallel loops on at most some threads."""
         numba = importlib.import_module("numba")
-        available = numba.get_num_threads()
+        available, line = numba.get_num_threads(), np.zeros(int(self.has_lines), np.int64)
         numba.set_num_threads(min(threads, available))
+        if self.has_lines:
+            arguments = (*arguments, line)
         try:
             return self.dispatcher(*arguments)
         except (AssertionError, SystemError) as error:
@@ -154,17 +167,19 @@ class Native:
             cause = error.__cause__ or error
             if isinstance(cause, AssertionError):  # how Numba reports sizes in such loops
                 cause = ShapeError(str(cause).partition(" on ")[0])
-            raise self.located(cast("Exception", cause)) from None
+            raise self.located(cast("Exception", cause), *line) from None
+        except Exception as error:
+            raise self.located(error, *line) from None
         finally:
             numba.set_num_threads(available)
 
-    def located(self, error: Exception) -> Exception:
-        """Return an exception of the region, with the line of the user's function."""
-        trace = _user_traceback(error, self.source)
+    def located(self, error: Exception, line: int = 0) -> Exception:
+        """Return an exception of the region, with the line of the user's function, if known."""
+        trace = _user_traceback(error, self.source, line)
         if isinstance(error, ValueError) and str(error).startswith(_ABOUT_SHAPES):
             problem = str(error).partition("\n")[0]
-            name = self.source.function.__name__
-            error = ShapeError(f"{name}: {problem}; with DPARRAY_DEBUG=1 the error shows the line")
+            advice = "" if line else "; with DPARRAY_DEBUG=1 the error shows the line"
+            error = ShapeError(f"{self.source.function.__name__}: {problem}{advice}")
         return error.with_traceback(trace)
 
 
@@ -184,25 +199,69 @@ def numba_type(kind: Any, order: str = "C") -> Any:
     return numba.types.none if isinstance(kind, Known) and kind.value is None else None
 
 
-def _user_traceback(error: BaseException, source: Source) -> TracebackType | None:
-    """Return the traceback with frames of the user's file instead of the generated one."""
-    line = None
+def _user_traceback(error: BaseException, source: Source, line: int) -> TracebackType | None:
+    """Return the traceback with frames of the user's files instead of the generated ones."""
+    places = [(source, int(line))] if line else []
     trace = error.__traceback__
     while trace is not None:
-        if f"{os.sep}{cache.REGIONS}{os.sep}" in trace.tb_frame.f_code.co_filename:
-            line = trace.tb_lineno
+        found = _sources.get(trace.tb_frame.f_code.co_filename)
+        if found is not None:
+            places = [each for each in places if each[0].function is not found.function]
+            places.append((found, trace.tb_lineno))
         trace = trace.tb_next
-    if line is None:
+    if not places:
         return error.__traceback__
-    error.__traceback__ = None
-    code = compile("\n" * (line - 1) + "raise error", source.file, "exec")
-    code = code.replace(co_name=source.function.__name__)
-    try:
-        exec(code, {"error": error})
-    except BaseException as raised:  # the same error, with a frame of the user's file
-        found = raised.__traceback__
-        return None if found is None else found.tb_next
-    return None
+    trace = error.__traceback__ = None
+    for origin, at in reversed(places):
+        code = compile("\n" * (at - 1) + "raise error", origin.file, "exec")
+        try:
+            exec(code.replace(co_name=origin.function.__name__), {"error": error})
+        except BaseException as raised:  # the same error, with a frame of the user's file
+            frame: Any = raised.__traceback__
+            frame.tb_next.tb_next, trace = trace, frame.tb_next
+        error.__traceback__ = None
+    return trace
+
+
+def with_lines(definition: ast.FunctionDef, types: Inference) -> ast.FunctionDef:
+    """Let a function store the line of each statement that may raise, except by its indices.
+
+    The errors of Numba's library functions lack the line from which they were called.
+    """
+
+    def is_number(node: ast.expr) -> bool:
+        kind = types.of(node)
+        return isinstance(kind, Known) or (isinstance(kind, Value) and not kind.ndim)
+
+    def may_raise(node: ast.AST) -> bool:
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and isinstance(
+                types.of(node.func.value), Value
+            ):
+                return True
+            is_range = types.called(node) in ("range", "prange", "len")
+            return not (is_range or all(map(is_number, [*node.args, node])))
+        if isinstance(node, ast.BinOp):
+            return isinstance(node.op, ast.MatMult) or not is_number(node)
+        is_stored = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+        return is_stored and not is_number(cast("ast.expr", node))
+
+    def lined(body: list[ast.stmt]) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        for each in body:
+            own = [node for node in ast.iter_child_nodes(each) if isinstance(node, ast.expr)]
+            if any(may_raise(node) for part in own for node in ast.walk(part)):
+                store = ast.parse(f"{_LINE}[0] = {each.lineno}").body[0]
+                made += [ast.copy_location(node, each) for node in [store]]
+            for name in ("body", "orelse"):
+                if isinstance(getattr(each, name, None), list):
+                    setattr(each, name, lined(getattr(each, name)))
+            made.append(each)
+        return made
+
+    definition.args.args.append(ast.arg(_LINE))
+    definition.body = lined(definition.body)
+    return ast.fix_missing_locations(definition)
 
 
 class _ForNumba(ast.NodeTransformer):
@@ -294,7 +353,7 @@ def _build(
     options = dict(options)
     tree = _ForNumba(source).visit(copy.deepcopy(definition))
     ast.fix_missing_locations(tree)
-    names: dict[str, Any] = {NUMPY: np, _PRANGE: numba.prange if parallel else range}
+    names = {NUMPY: np, _PRANGE: numba.prange if parallel else range, **functions()}
     described = [ast.unparse(tree), str(tree.lineno), str(parallel), repr(sorted(options.items()))]
     local = {argument.arg for argument in tree.args.args}
     itself: list[str] = []
@@ -318,6 +377,7 @@ def _build(
     # Numba cannot load a function that calls itself.
     file = _file_of(described, ast.unparse(tree)) if use_cache and not itself else None
     filename = source.file if file is None else str(file)
+    _sources[filename] = source
     function = _function(tree, names, filename)
     dispatcher = None
     if file is not None:
@@ -363,7 +423,10 @@ def _callee(function: FunctionType, options: dict[str, Any]) -> Any:
     key = (function.__code__, tuple(sorted(options.items())))
     if key not in _callees:
         inner = checked_source(function)
-        _callees[key] = _build(inner, inner.definition, dict(options), False)
+        given = {each.arg: UNKNOWN for each in inner.definition.args.args}
+        casts = Casts(Inference(inner.definition, given, inner.names))
+        tree = casts.visit(copy.deepcopy(inner.definition))
+        _callees[key] = _build(inner, tree, dict(options), False)
     return _callees[key]
 
 

@@ -25,7 +25,7 @@ from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import Casts
 from dparray._jit.inference import WEAK_INT, Inference, Items, Known, Value, type_of
-from dparray._jit.native import Native, numba_type
+from dparray._jit.native import Native, numba_type, with_lines
 from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
     Source,
@@ -33,6 +33,7 @@ from dparray._jit.source import (
     definition_of,
     function_of,
     is_prange_function,
+    local_functions,
     upward_exposed,
     used_names,
 )
@@ -126,8 +127,9 @@ class ParallelRegion:
             body = node.body
         self._check(body)
         self.body = body
-        variables = {name for name, _ in self.loops}
-        self.captured = sorted((upward_exposed(body) - variables) & local)
+        self.functions = local_functions(source, body)
+        bound = {name for name, _ in self.loops} | self.functions.keys()
+        self.captured = sorted((upward_exposed([*self.functions.values(), *body]) - bound) & local)
         self.line = node.lineno
         self.starts_at_0 = tuple(_is_plain(given) for _, given in self.loops)
         self._kernels: dict[Any, KernelFunction] = {}
@@ -196,6 +198,7 @@ class ParallelRegion:
             ast.Try: ("an iteration of a prange loop cannot handle exceptions", "test with if"),
             ast.Raise: ("a prange loop cannot raise", "count in the loop, raise after the loop"),
             ast.With: ("a prange loop cannot use with", "write with around the call"),
+            ast.NamedExpr: (":= is not compiled in a loop", "assign in a statement of its own"),
         }
         for statement in body:
             for node in ast.walk(statement):
@@ -440,14 +443,15 @@ class ParallelRegion:
         cast("ast.For", statements[0]).body += copy.deepcopy(self.body)
         names: list[ast.expr] = [ast.Name(each.name, ast.Load()) for each in self.reductions]
         statements.append(ast.Return(ast.Tuple(names, ast.Load())))
+        statements = copy.deepcopy([*self.functions.values()]) + statements
         name = f"{self.source.function.__name__}_line_{self.line}"
         definition = definition_of(name, [*numbers, *self.captured], statements)
         given = {**types, **self._accumulators(types)}
         inferred = Inference(
             definition, {**dict.fromkeys(numbers, WEAK_INT), **given}, self.source.names
         )
-        tree = Casts(inferred).visit(definition)
-        native = Native(self.source, tree, {**self.options, "nogil": True})
+        tree = Casts(inferred).visit(with_lines(definition, inferred))
+        native = Native(self.source, tree, {**self.options, "nogil": True}, has_lines=True)
         try:
             kinds = [numba_type(WEAK_INT)] * len(numbers)
             kinds += [numba_type(kind, orders.get(name, "C")) for name, kind in given.items()]
@@ -492,12 +496,16 @@ class ParallelRegion:
                 kind = accumulators[name]
                 own[part][name] = value if kind.ndim else kind.dtype.type(value)
 
-        # Part of the first part shows whether other threads are worth starting.
-        done, size, end = 0, 1, perf_counter() + _MIN_SECONDS
-        while threads > 1 and done < ends[1] and perf_counter() < end:
+        # Part of the first part shows whether other threads are worth starting. Each piece is
+        # as long as those before it let expect for the rest of the time.
+        done, size, start = 0, 1, perf_counter()
+        while threads > 1 and done < ends[1]:
             last = min(done + size, ends[1])
             run((0, done, last))
-            done, size = last, 2 * size
+            done, seconds = last, perf_counter() - start
+            if seconds >= _MIN_SECONDS:
+                break
+            size = max(2 * size, int(done * (_MIN_SECONDS / seconds - 1)))
         pieces = [(0, done, ends[1])] if done < ends[1] else []
         run_on = threads if pieces else 1
         pieces += [(part, ends[part], ends[part + 1]) for part in range(1, threads)]

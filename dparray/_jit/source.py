@@ -192,7 +192,8 @@ def _expose(statements: list[ast.stmt], bound: set[str], exposed: set[str]) -> s
     """Add to ``exposed``; return the names that are certainly bound after the statements."""
     for statement in statements:
         if isinstance(statement, ast.If):
-            exposed |= used_names(statement.test) - bound
+            exposed |= used_names(statement.test) - bound - assigned_names(statement.test)
+            bound |= assigned_names(statement.test)  # by :=
             both = [
                 _expose(branch, set(bound), exposed)
                 for branch in (statement.body, statement.orelse)
@@ -203,7 +204,8 @@ def _expose(statements: list[ast.stmt], bound: set[str], exposed: set[str]) -> s
             _expose(statement.body, bound | assigned_names(statement.target), exposed)
             _expose(statement.orelse, set(bound), exposed)
         elif isinstance(statement, ast.While):
-            exposed |= used_names(statement.test) - bound
+            exposed |= used_names(statement.test) - bound - assigned_names(statement.test)
+            bound |= assigned_names(statement.test)
             _expose(statement.body, set(bound), exposed)
             _expose(statement.orelse, set(bound), exposed)
         elif isinstance(statement, ast.AugAssign):
@@ -217,6 +219,17 @@ def _expose(statements: list[ast.stmt], bound: set[str], exposed: set[str]) -> s
             exposed |= used_names(statement) - bound
             bound |= assigned_names(statement)
     return bound
+
+
+def local_functions(source: Source, body: list[ast.stmt]) -> dict[str, ast.stmt]:
+    """Return the functions and lambdas that a function defines, by name, if a body uses any."""
+    found: dict[str, ast.stmt] = {}
+    for each in source.definition.body:
+        if isinstance(each, ast.FunctionDef):
+            found[each.name] = each
+        elif isinstance(each, ast.Assign) and isinstance(each.value, ast.Lambda):
+            found |= dict.fromkeys(assigned_names(each), each)
+    return found if used_names(body) & found.keys() else {}
 
 
 def definition_of(name: str, parameters: list[str], body: list[ast.stmt]) -> ast.FunctionDef:

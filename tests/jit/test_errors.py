@@ -253,3 +253,63 @@ def test_different_shapes_raise_a_shape_error(function: Callable[..., Any]) -> N
     with config.override(debug=True), pytest.raises(ValueError, match="broadcast") as caught:
         compiled(dp.ones(4), dp.ones(5))
     assert any("# the line" in str(entry.statement) for entry in caught.traceback)
+
+
+def test_local_functions_in_loops() -> None:
+    @dp.jit
+    def scaled(x: Any, y: Any, factor: Any) -> None:
+        def times(value: Any) -> Any:
+            return value * factor
+
+        more = lambda value: times(value) + 1  # noqa: E731
+        for i in dp.prange(x.size):
+            x[i] = more(x[i])
+        for i in range(1, y.size):
+            y[i] = times(y[i - 1])
+
+    x, y = dp.arange(4.0), dp.ones(4)
+    scaled(x, y, 3)
+    assert x.tolist() == [1.0, 4.0, 7.0, 10.0]
+    assert y.tolist() == [1.0, 3.0, 9.0, 27.0]
+
+
+def test_an_assignment_in_an_expression_has_its_line() -> None:
+    @dp.jit
+    def parallel(x: Any) -> None:
+        for i in dp.prange(x.size):
+            if (value := x[i]) > 3:
+                x[i] = value
+
+    @dp.jit
+    def in_order(x: Any) -> None:
+        for i in range(x.size):
+            while (value := x[i]) > 3:
+                x[i] = value - 1
+
+    for function in (parallel, in_order):
+        with pytest.raises(dp.exceptions.KernelCompileError, match=":= is not compiled") as caught:
+            function(dp.arange(6.0))
+        assert "value := x[i]" in str(caught.value)
+
+
+def test_signatures_methods_and_strings_are_refused_with_the_reason() -> None:
+    with pytest.raises(dp.exceptions.KernelArgumentError, match="without a signature"):
+        dp.jit("float64(float64)")  # type: ignore[arg-type, call-overload]
+
+    class Model:
+        @dp.jit
+        def scaled(self, x: Any) -> Any:
+            return x * 2
+
+    with pytest.raises(dp.exceptions.KernelArgumentError, match="'self' is a Model"):
+        Model().scaled(dp.ones(3))
+
+    @dp.jit
+    def names(x: Any) -> Any:
+        found = np.array(["a", "b"])
+        for i in range(x.size):
+            x[i] = 1
+        return found
+
+    with pytest.raises(dp.exceptions.KernelCompileError, match="NumPy dtype"):
+        names(dp.ones(3))

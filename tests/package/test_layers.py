@@ -44,17 +44,17 @@ ROWS: tuple[tuple[str, str], ...] = (
 # The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
-    "ground": 3_140,
+    "ground": 3_100,
     "runtime": 2_750,
     "memory": 2_600,
     "graph": 1_950,
     "codegen": 3_300,
     "compiler": 20_600,
     "evaluate": 7_700,
-    "array": 6_050,
+    "array": 6_030,
     "kernels": 4_650,
     "functions": 32_650,
-    "compiled": 4_525,
+    "compiled": 4_780,
     "models": 4_685,
     "shards": 2_700,
     "tools": 9_600,

@@ -1,0 +1,111 @@
+"""Functions that native code calls: checks of shapes, and products with gathered vectors.
+
+Numba computes ``x += y``, ``np.add(x, y, out)`` and ``x[mask]`` without comparing the shapes, and
+reads and writes outside of arrays that do not fit. It allocates ``x[at]`` for a product, which
+takes longer than the product itself for the short rows of sparse matrices.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+_FITTED = "__fitted__"
+_MASK = "__mask__"
+_PRODUCT = "__product__"
+NO_BROADCAST = "the value does not broadcast to the shape of its target"
+
+
+def fitted_to(target: ast.expr, value: ast.expr) -> ast.expr:
+    """Return an expression of a value that raises unless it broadcasts to a target."""
+    return _call(value, _FITTED, _read(target), value)
+
+
+def mask_of(array: ast.expr, axis: int, mask: ast.expr) -> ast.expr:
+    """Return an expression of an index that raises if it is a mask of another length."""
+    return _call(mask, _MASK, _read(array), ast.Constant(axis), mask)
+
+
+def product_with(vector: ast.expr, values: ast.expr, at: ast.expr) -> ast.expr:
+    """Return an expression of ``vector @ values[at]`` without an array for ``values[at]``."""
+    return _call(vector, _PRODUCT, vector, values, at)
+
+
+def _read(node: ast.expr) -> ast.expr:
+    node = copy.deepcopy(node)
+    if isinstance(node, ast.Name | ast.Subscript | ast.Attribute):
+        node.ctx = ast.Load()
+    return node
+
+
+def _call(place: ast.expr, name: str, *arguments: ast.expr) -> ast.expr:
+    made = ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
+    return ast.fix_missing_locations(ast.copy_location(made, place))
+
+
+def _fitted(target: Any, value: Any) -> Any:
+    return value
+
+
+def _mask(array: Any, axis: int, mask: Any) -> Any:
+    return mask
+
+
+def _product(vector: Any, values: Any, at: Any) -> Any:
+    if vector.size != at.size:
+        raise ValueError("incompatible array sizes for the product of two vectors")
+    total = vector.dtype.type(0)
+    for position in range(at.size):
+        total += vector[position] * values[at[position]]
+    return total
+
+
+@functools.cache
+def functions() -> dict[str, Callable[..., Any]]:
+    """Return the functions that generated code calls, by name."""
+    numba = importlib.import_module("numba")
+    extending = importlib.import_module("numba.extending")
+    array_type, boolean = numba.types.Array, numba.types.boolean
+
+    @extending.overload(_fitted)
+    def typed_fitted(target: Any, value: Any) -> Any:
+        if not isinstance(target, array_type) or not isinstance(value, array_type):
+            return _fitted
+
+        has_more = value.ndim > target.ndim
+
+        def checked(target: Any, value: Any) -> Any:
+            # Numba would infer no type for a function that always raises.
+            if has_more and value.size >= 0:
+                raise ValueError(NO_BROADCAST)
+            for axis in range(value.ndim):
+                size = value.shape[value.ndim - 1 - axis]
+                if size not in (1, target.shape[target.ndim - 1 - axis]):
+                    raise ValueError(NO_BROADCAST)
+            return value
+
+        return checked
+
+    @extending.overload(_mask)
+    def typed_mask(array: Any, axis: int, mask: Any) -> Any:
+        is_mask = isinstance(mask, array_type) and mask.dtype == boolean
+        if not isinstance(array, array_type) or not is_mask:
+            return _mask
+
+        def checked(array: Any, axis: int, mask: Any) -> Any:
+            for at in range(mask.ndim):
+                if mask.shape[at] != array.shape[axis + at]:
+                    raise IndexError("a Boolean index must have the length of the axis it indexes")
+            return mask
+
+        return checked
+
+    @extending.overload(_product)
+    def typed_product(vector: Any, values: Any, at: Any) -> Any:
+        return _product
+
+    return {_FITTED: _fitted, _MASK: _mask, _PRODUCT: _product}

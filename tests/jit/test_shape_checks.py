@@ -1,0 +1,225 @@
+"""Statements on arrays whose shapes differ: native code raises where NumPy does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+
+def updates(x: Any, y: Any, z: Any) -> None:
+    z *= y
+
+
+def updates_a_slice(x: Any, y: Any, z: Any) -> None:
+    z[::2] -= y
+
+
+def updates_by_an_expression(x: Any, y: Any, z: Any) -> None:
+    z[:] += y * 2 + 1
+
+
+def has_a_result_argument(x: Any, y: Any, z: Any) -> None:
+    np.add(x, y, z)
+
+
+def has_a_result_of_one(x: Any, y: Any, z: Any) -> None:
+    np.sqrt(x, z)
+
+
+def writes_by_a_mask(x: Any, y: Any, z: Any) -> None:
+    z[x > 2] = 1
+
+
+def updates_by_a_mask(x: Any, y: Any, z: Any) -> None:
+    z[x > 0] += y
+
+
+def reads_by_a_mask(x: Any, y: Any, z: Any) -> Any:
+    mask = x > 2
+    return z[mask]
+
+
+@dp.jit
+def inner(x: Any, y: Any, z: Any) -> Any:
+    z += y
+    return z[x > 2]
+
+
+def calls(x: Any, y: Any, z: Any) -> Any:
+    return inner(x, y, z)
+
+
+def updates_in_prange(x: Any, y: Any, z: Any) -> None:
+    for i in dp.prange(1):
+        z[i:] += y
+
+
+FUNCTIONS = (
+    updates, updates_a_slice, updates_by_an_expression, has_a_result_argument, has_a_result_of_one,
+    writes_by_a_mask, updates_by_a_mask, reads_by_a_mask, calls, updates_in_prange,
+)  # fmt: skip
+
+
+def outcome(function: Callable[..., Any], arrays: list[Any]) -> Any:
+    """Return what a call returns and leaves in its arguments, or whether it raises."""
+    try:
+        result = function(*arrays)
+    except (ValueError, IndexError) as error:
+        return type(error) if isinstance(error, IndexError) else ValueError
+    every = [each for each in (*arrays, result) if each is not None]
+    return [np.asarray(each.asnumpy() if hasattr(each, "asnumpy") else each) for each in every]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("sizes", [(4, 4, 4), (4, 3, 4), (4, 4, 3), (3, 4, 4), (4, 1, 4)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+def test_shapes_that_differ_raise_as_in_numpy(
+    function: Callable[..., Any], sizes: tuple[int, ...], dtype: str
+) -> None:
+    if function is has_a_result_of_one and dtype == "int32":
+        pytest.skip("no square roots of integers in an array of integers")
+    hosts = [np.arange(1, size + 1).astype(dtype) for size in sizes]
+    plain = function if function is not calls else inner.py_func
+    expected = outcome(plain, [host.copy() for host in hosts])
+    found = outcome(dp.jit(function), [dp.asarray(host) for host in hosts])
+    if isinstance(expected, type):
+        assert found is expected
+    else:
+        assert isinstance(found, list)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_no_axis_of_the_target_is_broadcast() -> None:
+    @dp.jit
+    def update(x: Any, y: Any) -> None:
+        x += y
+
+    for shapes in (((1, 4), (3, 4)), ((3, 1), (3, 4)), ((4,), (1, 4))):
+        with pytest.raises(ValueError, match="broadcast"):
+            update(*map(dp.zeros, shapes))
+    x = dp.zeros((3, 4))
+    update(x, dp.arange(4.0))
+    update(x, dp.ones((3, 1)))
+    assert x.tolist() == [[1.0, 2.0, 3.0, 4.0]] * 3
+
+
+@dp.jit
+def of_unknown_types(x: Any, at: Any, total: Any) -> Any:
+    total += x[at]
+    total *= 2
+    return total
+
+
+def test_numbers_need_no_check() -> None:
+    @dp.jit
+    def sums(x: Any) -> Any:
+        total = 0.0
+        for i in dp.prange(x.shape[0]):
+            total += np.linalg.inv(x[i])[0, 0]
+        return total + of_unknown_types(x[0, 0], 1, 1.5)
+
+    assert float(sums(dp.full((3, 2, 2), 0.5) + dp.eye(2))) == pytest.approx(3 * 0.75 + 4)
+
+
+def inverse(x: Any, out: Any, y: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        out[i] = x[i] + 1
+        out[i] = np.linalg.inv(x[i])  # raises
+
+
+def reduction(x: Any, out: Any, y: Any) -> Any:
+    total = 0.0
+    for i in dp.prange(x.shape[0]):
+        total += np.linalg.solve(x[i], np.ones(2))[0]  # raises
+    return total
+
+
+def product(x: Any, out: Any, y: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        out[i, 0, 0] = y @ x[i, 0]  # raises
+
+
+def update(x: Any, out: Any, y: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        out[i] += y  # raises
+
+
+def loops_of_both_kinds(x: Any, out: Any, y: Any) -> None:
+    for _ in range(2):
+        for i in dp.prange(x.shape[0]):
+            out[i] = np.linalg.cholesky(x[i] - 1)  # raises
+
+
+def loop_over_elements(x: Any, out: Any, y: Any) -> None:
+    out[:] = x * 2
+    for i in range(x.shape[0]):
+        out[i, 0, 0] = x[i, 0, 0]
+        out[i] = x[i] + y  # raises
+    for i in dp.prange(x.shape[0]):
+        out[i] = 1
+
+
+@dp.jit
+def positive(value: Any) -> Any:
+    if value <= 0:
+        raise ValueError("not positive")  # raises, too
+    return value
+
+
+def callee(x: Any, out: Any, y: Any) -> None:
+    for i in dp.prange(x.shape[0]):
+        out[i, 0, 0] = positive(x[i, 0, 0])  # raises
+
+
+@pytest.mark.parametrize(
+    "function",
+    [inverse, reduction, product, update, loops_of_both_kinds, loop_over_elements, callee],
+    ids=lambda each: each.__name__,
+)
+@pytest.mark.parametrize("debug", [False, True])
+def test_an_exception_of_a_loop_has_the_line(function: Callable[..., Any], debug: bool) -> None:
+    arrays = [dp.zeros((3, 2, 2)), dp.zeros((3, 2, 2)), dp.ones(3)]
+    with dp.config.override(debug=debug), pytest.raises(ValueError, match=r".") as caught:
+        dp.jit(function)(*arrays)
+    found = [(each.name, str(each.statement)) for each in caught.traceback]
+    expected = "positive" if function is callee else function.__name__
+    assert found[-1][0] == expected
+    lines = [text for name, text in found if name == function.__name__]
+    assert lines[-1].endswith("# raises")
+
+
+def rows_of_a_sparse_matrix(starts: Any, columns: Any, values: Any, x: Any, out: Any) -> None:
+    for i in range(starts.size - 1):
+        own = columns[starts[i] : starts[i + 1]]
+        out[i] = values[starts[i] : starts[i + 1]] @ x[own] + x[own + 0] @ x[own]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("index_dtype", ["uint32", "int64"])
+def test_a_product_with_a_gathered_vector(dtype: str, index_dtype: str) -> None:
+    random = np.random.default_rng(5)
+    x, values = random.random(20).astype(dtype), random.random(60).astype(dtype)
+    columns = random.integers(0, 20, 60).astype(index_dtype)
+    if index_dtype == "int64":
+        columns[::7] = -3
+    starts = np.asarray([0, 3, 3, 4, 60])
+    expected = np.zeros(4, dtype)
+    rows_of_a_sparse_matrix(starts, columns, values, x, expected)
+    out = dp.zeros(4, dtype=dtype)
+    dp.jit(rows_of_a_sparse_matrix)(*map(dp.asarray, (starts, columns, values, x)), out)
+    np.testing.assert_allclose(out.asnumpy(), expected, 1e-5)
+
+
+def test_errors_of_a_product_with_a_gathered_vector() -> None:
+    compiled = dp.jit(rows_of_a_sparse_matrix)
+    x, out, starts = dp.ones(3), dp.zeros(1), dp.asarray([0, 2])
+    with pytest.raises(dp.exceptions.ShapeError, match="sizes"):
+        compiled(starts, dp.asarray([0, 1]), dp.ones(1), x, out)
+    with dp.config.override(debug=True), pytest.raises(IndexError, match="out of bounds"):
+        compiled(starts, dp.asarray([0, 7]), dp.ones(2), x, out)
