@@ -15,6 +15,7 @@ added after other work.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -219,11 +220,11 @@ def make_ready() -> None:
 
     That code releases the interpreter's lock meanwhile, and a second thread that arrives there
     would wait forever with the lock held. So one thread calls it first, with an argument that it
-    rejects.
+    rejects. In finalizers at the end of the process the call would crash.
     """
     global _is_ready
     with lock:
-        if not _is_ready:
+        if not (_is_ready or sys.is_finalizing()):
             with contextlib.suppress(Exception):
                 _seq_order_keeper._submit_empty_task(object())
             _is_ready = True

@@ -177,3 +177,26 @@ def test_an_open_map_at_exit_is_silent() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=100
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_finalizer_at_exit_may_compute() -> None:
+    """Builtins as `open` are deleted before the objects that they refer to."""
+    program = """
+import builtins
+import dparray as dp
+
+class Kept:
+    def __init__(self):
+        self.x, self.dp, self.print = dp.ones(10), dp, print
+
+    def __del__(self):
+        y = self.dp.ones(3_000_000) + self.x[0]
+        self.dp.synchronize(y)
+        self.print(float(y[5]))
+
+builtins.kept = Kept()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2.0\n", "")
