@@ -255,6 +255,7 @@ def test_different_shapes_raise_a_shape_error(function: Callable[..., Any]) -> N
     assert any("# the line" in str(entry.statement) for entry in caught.traceback)
 
 
+@pytest.mark.skipif(not runs_loops_on_host(), reason="native code needs a CPU device")
 def test_local_functions_in_loops() -> None:
     @dp.jit
     def scaled(x: Any, y: Any, factor: Any) -> None:
@@ -273,6 +274,7 @@ def test_local_functions_in_loops() -> None:
     assert y.tolist() == [1.0, 3.0, 9.0, 27.0]
 
 
+@pytest.mark.skipif(not runs_loops_on_host(), reason="native code needs a CPU device")
 def test_an_assignment_in_an_expression_has_its_line() -> None:
     @dp.jit
     def parallel(x: Any) -> None:
@@ -292,6 +294,7 @@ def test_an_assignment_in_an_expression_has_its_line() -> None:
         assert "value := x[i]" in str(caught.value)
 
 
+@pytest.mark.skipif(not runs_loops_on_host(), reason="native code needs a CPU device")
 def test_signatures_methods_and_strings_are_refused_with_the_reason() -> None:
     with pytest.raises(dp.exceptions.KernelArgumentError, match="without a signature"):
         dp.jit("float64(float64)")  # type: ignore[arg-type, call-overload]

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from tests.support import runs_loops_on_host
+
+pytestmark = pytest.mark.skipif(not runs_loops_on_host(), reason="native code needs a CPU device")
 
 
 def updates(x: Any, y: Any, z: Any) -> None:
