@@ -185,6 +185,8 @@ def test_a_finalizer_at_exit_may_compute() -> None:
 import builtins
 import dparray as dp
 
+dp.config.fused_tier = False  # Nothing can be compiled, because nothing can be imported any more.
+
 class Kept:
     def __init__(self):
         self.x, self.dp, self.print = dp.ones(10), dp, print
