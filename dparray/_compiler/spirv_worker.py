@@ -847,9 +847,12 @@ def _hide_exits(
             return
         counted += compared
     for at, found, side in counted:
-        if side and at not in before and not (is_plain and found["order"] in ("eq", "ne")):
+        earlier = before.get(at, [])
+        # A side that was hidden for an outer loop may be constant in this one.
+        is_hidden = any(function.is_in(name, loop) for name in _NAMES.findall("".join(earlier)))
+        if side and not is_hidden and not (is_plain and found["order"] in ("eq", "ne")):
             kind = found["type"]
-            hidden = f"%dparray.count.{at}"
+            hidden = f"%dparray.count.{at}.{len(earlier)}"
             if found["order"] in ("eq", "ne"):  # the driver looks through an exclusive or in these
                 if sums_floats and not exchanges:
                     line = f"  {hidden} = or {kind} {found[side]}, {_zero(kind)}"
@@ -861,7 +864,7 @@ def _hide_exits(
             else:
                 line = f"  {hidden} = xor {kind} {found[side]}, {_zero(kind)}"
                 kinds.add(kind)
-            before[at] = [line]
+            before[at] = [*earlier, line]
             sides = {"a": found["a"], "b": found["b"], side: hidden}
             function.lines[at] = (
                 f"  {found['name']} = icmp {found['order']} {kind} {sides['a']}, {sides['b']}"

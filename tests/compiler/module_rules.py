@@ -24,8 +24,10 @@ _BOOLEAN = 20
 _BITS_OF_BOTH, _SHIFT = 199, 194
 _CONVERSIONS = (113, 114, 124, 170, 171)  # of integers and bits; and comparisons that give Booleans
 _FLOAT_SUMS = (129, 131, 133, 136)
-# Loads, calls, extended instructions, conversions of floats, divisions, atomics, group operations.
-_UNCOUNTED = {12, 57, 61, 109, 110, 124, *range(134, 142), *range(227, 243), *range(261, 272)}
+# Loads, calls, extended instructions, conversions of floats, divisions; comparisons of floats,
+# atomics, group operations.
+_UNCOUNTED = {12, 57, 61, 109, 110, 124, *range(134, 142)}
+_UNCOUNTED |= {*range(180, 192), *range(227, 243), *range(261, 272)}
 _LOAD, _STORE, _VARIABLE, _BITCAST, _LIFETIME_START = 61, 62, 59, 124, 256
 _DECORATION, _BUILT_IN = 71, 11
 _OF_GROUPS = (24, 25, 26, 30, 31)  # the numbers, sizes and ids of groups, dimensions, global sizes

@@ -99,6 +99,47 @@ def test_values_of_inner_loops_are_not_computed_behind_outer_loops(
     assert not faults(spirv_client.emit(spirv_worker.writable(text)))
 
 
+_IN_TWO_LOOPS = """
+target triple = "spirv64-unknown-unknown"
+define spir_kernel void @k(ptr addrspace(1) %x, i64 %n) {
+entry:
+  br label %outer
+outer:
+  %i = phi i64 [ 0, %entry ], [ %j, %last ]
+  %s = phi i64 [ 1, %entry ], [ %w, %last ]
+  %j = add i64 %i, 3
+  %none = icmp eq i64 %j, %n
+  br i1 %none, label %last, label %inner
+inner:
+  %k = phi i64 [ %n, %outer ], [ %q, %next ]
+  %t = phi i64 [ %s, %outer ], [ %u, %next ]
+  %q = add i64 %k, -1
+  %v = add i64 %t, %j
+  %early = icmp ugt i64 %j, %v
+  br i1 %early, label %end, label %next
+next:
+  %u = add i64 %v, %t
+  %more = icmp sgt i64 %q, 1
+  br i1 %more, label %inner, label %last
+last:
+  %w = phi i64 [ %s, %outer ], [ %u, %next ]
+  %again = icmp slt i64 %j, %n
+  br i1 %again, label %outer, label %end
+end:
+  %r = phi i64 [ %t, %inner ], [ %w, %last ]
+  store i64 %r, ptr addrspace(1) %x
+  ret void
+}
+"""
+
+
+def test_a_condition_that_ends_two_loops_is_hidden_in_both() -> None:
+    # One side of it changes only in the outer loop.
+    assert any("tells the steps" in each for each in faults(spirv_client.emit(_IN_TWO_LOOPS)))
+    written = spirv_worker.writable(_IN_TWO_LOOPS)
+    assert not faults(spirv_client.emit(written)), written
+
+
 _FIXED = """
 target triple = "spirv64-unknown-unknown"
 define spir_kernel void @k(ptr addrspace(1) %x, i64 %n, ptr addrspace(1) %y) {{

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import os
 import sys
 import time
@@ -292,7 +293,7 @@ def without_numba(case: Case) -> Iterator[list[str]]:
 
 def make_ungrouped_case(seed: int) -> Case:
     """Return the first program without groups, from ten times this seed on."""
-    return next(case for case in map(make_case, range(10 * seed, 10 * seed + 10)) if not case.local)
+    return next(case for case in map(make_case, itertools.count(10 * seed)) if not case.local)
 
 
 def make_wide_case(seed: int) -> Case:
