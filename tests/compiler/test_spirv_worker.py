@@ -377,7 +377,7 @@ def test_the_helper_is_silent_if_nobody_reads_its_answer(monkeypatch: pytest.Mon
     popen = subprocess.Popen
 
     def with_errors(*args: Any, **kwargs: Any) -> Any:
-        return popen(*args, **kwargs, stderr=subprocess.PIPE)
+        return popen(*args, **kwargs | {"stderr": subprocess.PIPE})
 
     monkeypatch.setattr(subprocess, "Popen", with_errors)
     process = spirv_client._Helper().process
