@@ -172,7 +172,7 @@ def _settled(key: Any, measures: bool, measure: Any, made: Any, is_refuted: Any)
             name = hashlib.sha256(repr((key, _VERSION, platform.node())).encode()).hexdigest()
             text = None if key in _doubted else cache.load(name)
             try:
-                found = made(*map(float, json.loads(text or b"")))
+                found = made._make(map(float, json.loads(text or b"")))  # none may be missing
                 if not all(0 <= rate < inf for rate in found) or not found[0]:
                     raise ValueError("no rates")
             except (ValueError, TypeError):
