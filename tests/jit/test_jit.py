@@ -677,7 +677,7 @@ def clipped_sum(x: Any, most: float) -> Any:
 def no_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dparray._runtime.device_facts.is_cpu", lambda queue: False)
     # The host reads no memory directly, so every read is a copy from a device.
-    monkeypatch.setattr("dparray._array.transfer.host.is_ready", lambda block: False)
+    monkeypatch.setattr("dparray._array.transfer.host.is_ready", lambda *given: False)
     monkeypatch.setattr("dparray._runtime.fallback._told", set())
 
 
