@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -49,15 +50,20 @@ def traced(function: Callable[[], Any]) -> tuple[Any, list[str]]:
 
 
 @pytest.fixture(autouse=True)
-def _process_without_queues_in_order(request: pytest.FixtureRequest) -> None:
-    """Run the test in a new process if another test of this one has used an in-order queue.
+def _process_of_its_own(request: pytest.FixtureRequest) -> None:
+    """Run the test in a new process if other tests have used this one.
 
-    From then on a process takes longer paths, which are not counted here.
+    Queues in order that they leave, memory that is not free and objects that wait for the collector
+    make a process take longer paths, which are not counted here.
     """
-    if in_order.has_in_order_queue():
+    others = {each for each in os.environ if each.startswith("PYTEST_XDIST")}
+    if others or in_order.has_in_order_queue():
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         run = subprocess.run(
-            [*command, f"{Path(__file__)}::{request.node.name}"], capture_output=True, text=True
+            [*command, f"{Path(__file__)}::{request.node.name}"],
+            capture_output=True,
+            text=True,
+            env={name: value for name, value in os.environ.items() if name not in others},
         )
         assert run.returncode == 0, run.stdout
         pytest.skip("passed in a new process")
