@@ -142,6 +142,30 @@ def kernels_of(compute: Callable[[], Any]) -> list[str]:
     return [launch.name for launch in launches]
 
 
+def run_in_threads(work: Callable[[int], Any], count: int = 8) -> list[Any]:
+    """Call ``work(number)`` in several threads; return their results, or raise the first error."""
+    results: list[Any] = [None] * count
+    errors: list[BaseException] = []
+    start = threading.Barrier(count)
+
+    def body(number: int) -> None:
+        try:
+            start.wait()
+            results[number] = work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=body, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads)
+    if errors:
+        raise errors[0]
+    return results
+
+
 def lowered_modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the modules compiled until the end of the test, as text before LLVM's passes."""
     found: list[str] = []

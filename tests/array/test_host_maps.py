@@ -12,6 +12,7 @@ import pytest
 
 import dparray as dp
 from dparray.memory import copies
+from tests.support import run_in_threads
 
 SIZES = [12, 120_000]
 
@@ -312,24 +313,15 @@ def test_a_small_array_that_is_in_no_memory_yet_is_mapped() -> None:
 @pytest.mark.parametrize("turn", range(20))  # without the fix, 1 of 70 turns read a partial write
 def test_threads_that_map_and_compute_agree(queue: Any, turn: int) -> None:
     x = dp.zeros(3000, dtype="int64", sycl_queue=queue)
-    errors: list[BaseException] = []
 
     def work(number: int) -> None:
-        try:
-            for _ in range(15):
-                if number % 2:
-                    with x.map("rw") as h:
-                        h += 1
-                else:
-                    seen = x.asnumpy()
-                    assert (seen == seen[0]).all()
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(15):
+            if number % 2:
+                with x.map("rw") as h:
+                    h += 1
+            else:
+                seen = x.asnumpy()
+                assert (seen == seen[0]).all()
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not errors
+    run_in_threads(work, 6)
     assert x.asnumpy().tolist() == [45] * 3000

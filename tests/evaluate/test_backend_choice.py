@@ -18,7 +18,7 @@ import dparray as dp
 from dparray._evaluate import background, cost_model, evaluate, limits
 from dparray._evaluate.cost_model import Terms
 from dparray._graph.node import pending_order
-from tests.support import examples, launched
+from tests.support import examples, launched, run_in_threads
 
 #: Cost models: the host computes everything or nothing eagerly; kernels are available soon.
 MODELS: dict[str, dict[str, float]] = {
@@ -239,25 +239,16 @@ def test_random_programs_agree(data: Any, name: str, size: int, steps: list[int]
 
 def test_threads_may_ask_at_the_same_time() -> None:
     evaluate.forget()
-    errors: list[BaseException] = []
 
     def work(seed: int) -> None:
-        try:
-            x = dp.asarray(np.linspace(0, seed + 1, 20_000))
-            for _ in range(20):
-                y = (x + seed) * (x - 1.0)
-                expected = (x.asnumpy() + seed) * (x.asnumpy() - 1.0)
-                np.testing.assert_allclose(y.asnumpy(), expected, rtol=1e-12)
-        except BaseException as error:
-            errors.append(error)
+        x = dp.asarray(np.linspace(0, seed + 1, 20_000))
+        for _ in range(20):
+            y = (x + seed) * (x - 1.0)
+            expected = (x.asnumpy() + seed) * (x.asnumpy() - 1.0)
+            np.testing.assert_allclose(y.asnumpy(), expected, rtol=1e-12)
 
     with dp.config.override(cost_model={"compile": 1e-3, "launch": 1e-9}):
-        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert not errors
+        run_in_threads(work, 4)
 
 
 def test_an_array_may_get_other_memory_while_another_thread_computes_with_it() -> None:

@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 
 import dparray as dp
-
-
-def run_in_threads(work: Any, count: int = 8) -> list[Any]:
-    """Call ``work(number)`` in several threads; return their results, or raise the first error."""
-    results: list[Any] = [None] * count
-    errors: list[BaseException] = []
-    start = threading.Barrier(count)
-
-    def body(number: int) -> None:
-        try:
-            start.wait()
-            results[number] = work(number)
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=body, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return results
+from tests.support import run_in_threads
 
 
 def test_pending_arrays_of_one_thread_are_computed_in_others() -> None:

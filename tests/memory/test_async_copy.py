@@ -16,7 +16,7 @@ import dparray as dp
 from dparray._runtime import host_maps
 from dparray._runtime.event import Event
 from dparray.memory import async_copy, copies
-from tests.support import Waiting
+from tests.support import Waiting, run_in_threads
 
 COUNT = 30_000
 
@@ -321,30 +321,20 @@ def test_threads_send_between_all_queues() -> None:
     device = dp.Device("cpu").sycl_device
     places = [dp.Device("cpu").sycl_queue, dpctl.SyclQueue(device)]
     places += [part.sycl_queue for part in sub_devices()]
-    errors: list[BaseException] = []
 
     def work(seed: int) -> None:
         random = np.random.default_rng(seed)
         host = random.normal(size=40_000)
-        try:
-            x = dp.asarray(host, device=places[seed % len(places)])
-            for _ in range(30):
-                x = dp.sin(x) * 2
-                host = np.sin(host) * 2
-                dp.eval(x)
-                source, x = x, x.to_device(places[random.integers(len(places))])
-                if random.integers(2):
-                    source[:] = 0  # after the copy
-                    if source is x:
-                        host[:] = 0
-            np.testing.assert_allclose(x.asnumpy(), host, rtol=1e-12)
-        except BaseException as error:
-            errors.append(error)
+        x = dp.asarray(host, device=places[seed % len(places)])
+        for _ in range(30):
+            x = dp.sin(x) * 2
+            host = np.sin(host) * 2
+            dp.eval(x)
+            source, x = x, x.to_device(places[random.integers(len(places))])
+            if random.integers(2):
+                source[:] = 0  # after the copy
+                if source is x:
+                    host[:] = 0
+        np.testing.assert_allclose(x.asnumpy(), host, rtol=1e-12)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not any(thread.is_alive() for thread in threads)
-    assert not errors
+    run_in_threads(work, 6)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -15,6 +13,7 @@ from onnx import helper  # noqa: E402
 
 from dparray._evaluate import background, limits  # noqa: E402
 from tests.onnx.test_models import info, make, values  # noqa: E402
+from tests.support import run_in_threads  # noqa: E402
 
 node = helper.make_node
 LARGE = 100_000
@@ -155,18 +154,10 @@ def test_a_user_function_is_called_each_time() -> None:
 
 def test_threads_share_a_plan() -> None:
     x, s = (values(LARGE // 100, 100, seed=seed) for seed in (1, 2))
-    model, errors = chain(), []
+    model = chain()
 
     def run(number: int) -> None:
-        try:
-            for step in range(6):
-                check(model, dp.asarray(x + number + step), dp.asarray(s))
-        except BaseException as error:
-            errors.append(error)
+        for step in range(6):
+            check(model, dp.asarray(x + number + step), dp.asarray(s))
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    run_in_threads(run, 3)

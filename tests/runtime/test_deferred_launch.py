@@ -14,7 +14,7 @@ import pytest
 import dparray as dp
 from dparray._runtime import host_maps
 from dparray._runtime.event import Event
-from tests.support import Waiting
+from tests.support import Waiting, run_in_threads
 
 COUNT = 20_000
 
@@ -253,36 +253,26 @@ def test_a_callback_may_read_results_of_later_work(queue: Any, other: Any, gate:
 
 
 def test_threads_launch_over_contexts(queue: Any, other: Any) -> None:
-    failures: list[BaseException] = []
     queues = [queue, other]
 
     def work(seed: int) -> None:
         random = np.random.default_rng(seed)
-        try:
-            arrays = [dp.zeros(COUNT, sycl_queue=each) for each in queues]
-            event: Any = ()
-            for step in range(60):
-                at = int(random.integers(2))
-                event = dp.call_kernel(increment, dp.Range(COUNT), arrays[at], depends_on=event)
-                if not random.integers(6):
-                    arrays[at] += 1
-                if not random.integers(10):
-                    arrays[1 - at][...] = arrays[at].to_device(queues[1 - at])
-                    arrays[at] -= 1
-                if not random.integers(10):
-                    assert float(arrays[at][0]) == float(arrays[at][COUNT - 1])
-                assert step < 60
-            for array in arrays:
-                values = array.asnumpy()
-                assert (values == values[0]).all()
-        except BaseException as error:
-            failures.append(error)
+        arrays = [dp.zeros(COUNT, sycl_queue=each) for each in queues]
+        event: Any = ()
+        for step in range(60):
+            at = int(random.integers(2))
+            event = dp.call_kernel(increment, dp.Range(COUNT), arrays[at], depends_on=event)
+            if not random.integers(6):
+                arrays[at] += 1
+            if not random.integers(10):
+                arrays[1 - at][...] = arrays[at].to_device(queues[1 - at])
+                arrays[at] -= 1
+            if not random.integers(10):
+                assert float(arrays[at][0]) == float(arrays[at][COUNT - 1])
+            assert step < 60
+        for array in arrays:
+            values = array.asnumpy()
+            assert (values == values[0]).all()
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not any(thread.is_alive() for thread in threads)
-    assert not failures, failures
+    run_in_threads(work, 6)
     assert not host_maps.holds
