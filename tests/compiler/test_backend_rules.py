@@ -1299,6 +1299,33 @@ def test_work_items_that_continue_meet_the_others(kernel: Any, size: int) -> Non
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize("steps", [2, 3, 8])
+@pytest.mark.parametrize("size", [4, 12, 64])
+def test_work_items_meet_in_each_step_of_an_unrolled_loop(steps: int, size: int) -> None:
+    @dp.kernel
+    def continues(item, out):
+        group, x = item.get_group(), item.get_local_id(0)
+        c = n = 0
+        while dp.any_of_group(group, n < steps):
+            n += 1
+            dp.group_barrier(group)
+            if (x + n) % 3 == 0:
+                continue
+            c += n
+        for k in range(steps):
+            total = dp.reduce_over_group(group, c + k, "add")
+            if (x + k) & 1:
+                continue
+            c += total % 7
+        out[item.get_global_id(0)] = c
+
+    group = min(size, 16)
+    out, wanted = dp.full(size, -1, dtype="int64"), np.zeros(size, "int64")
+    dp.call_kernel(continues, dp.NdRange(size, group), out)
+    dp.simulate(continues, dp.NdRange(size, group), wanted)
+    np.testing.assert_array_equal(out.asnumpy(), wanted)
+
+
 @dp.kernel
 def sum_by_for(item, counts, starts, values, out):
     i = item.get_id(0)
