@@ -135,8 +135,7 @@ class Plan:
                 elif found or not (layout.block.memory is None or id(layout.block) in blocks):
                     return
             if slots.keys() == reads and all(assigned[name].defers for name in inner):
-                evaluation = Evaluation(bound, canonical, order, slots)
-                made[names[id(order[-1])]] = inner, evaluation
+                made[names[id(order[-1])]] = inner, Evaluation(bound, canonical, order, slots)
 
         for name, x in zip(self.heads, inputs, strict=True):
             watch(name, x)

@@ -36,13 +36,15 @@ def tensor(proto: Any, folder: Path | None) -> np.ndarray:
         del copy.external_data[:]
         proto = copy
     count, held = math.prod(proto.dims), 128 * _fields(proto)  # bits, at most
-    # Raw data are not expanded, and reading them copies them.
-    if not proto.HasField("raw_data") and (count > max(held, 1) or (count > 1 and not held)):
-        raise OnnxError(f"{label}: the shape {list(proto.dims)} has more elements than its data")
+    too_large = f"{label}: the shape {list(proto.dims)} has more elements than its data"
+    is_raw = proto.HasField("raw_data")  # It is not expanded, and reading its length copies it.
+    if not is_raw and (count > max(held, 1) or (count > 1 and not held)):
+        raise OnnxError(too_large)
     try:
         return np.asarray(numpy_helper.to_array(proto))
     except Exception as error:
-        raise OnnxError(f"{label} cannot be decoded: {error}") from error
+        is_short = is_raw and count > 8 * len(proto.raw_data)
+        raise OnnxError(too_large if is_short else f"{label} cannot be decoded: {error}") from error
 
 
 def _fields(proto: Any) -> int:
