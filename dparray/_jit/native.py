@@ -52,7 +52,8 @@ class Native:
     Attributes:
         dispatcher: Numba's function.
         source: the origin of the code.
-        has_lines: whether the last parameter is an array for the line that runs (``with_lines``).
+        has_lines: whether the last parameter is an array in which the function stores the line that
+            it executes (``with_lines``).
     """
 
     def __init__(
@@ -130,9 +131,8 @@ class Native:
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Call the region; an exception shows the line of the user's function."""
-        copies, line = None, np.zeros(int(self.has_lines), np.int64)
-        if self.has_lines:
-            arguments = (*arguments, line)
+        copies, line = None, self._line()
+        arguments += line
         if config.debug:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
         try:
@@ -156,12 +156,10 @@ class Native:
     def run_vectorized(self, arguments: tuple[Any, ...], threads: int) -> Any:
         """Call a region with parallel loops on at most some threads."""
         numba = importlib.import_module("numba")
-        available, line = numba.get_num_threads(), np.zeros(int(self.has_lines), np.int64)
+        available, line = numba.get_num_threads(), self._line()
         numba.set_num_threads(min(threads, available))
-        if self.has_lines:
-            arguments = (*arguments, line)
         try:
-            return self.dispatcher(*arguments)
+            return self.dispatcher(*arguments, *line)
         except (AssertionError, SystemError) as error:
             # Numba leaves an exception in a loop behind, which Python then reports in its way.
             cause = error.__cause__ or error
@@ -173,8 +171,12 @@ class Native:
         finally:
             numba.set_num_threads(available)
 
-    def located(self, error: Exception, line: int = 0) -> Exception:
+    def _line(self) -> tuple[np.ndarray, ...]:
+        return (np.zeros(1, np.int64),) if self.has_lines else ()
+
+    def located(self, error: Exception, *stored: np.ndarray) -> Exception:
         """Return an exception of the region, with the line of the user's function, if known."""
+        line = int(stored[0][0]) if stored else 0
         trace = _user_traceback(error, self.source, line)
         if isinstance(error, ValueError) and str(error).startswith(_ABOUT_SHAPES):
             problem = str(error).partition("\n")[0]
@@ -201,7 +203,7 @@ def numba_type(kind: Any, order: str = "C") -> Any:
 
 def _user_traceback(error: BaseException, source: Source, line: int) -> TracebackType | None:
     """Return the traceback with frames of the user's files instead of the generated ones."""
-    places = [(source, int(line))] if line else []
+    places = [(source, line)] if line else []
     trace = error.__traceback__
     while trace is not None:
         found = _sources.get(trace.tb_frame.f_code.co_filename)
@@ -224,7 +226,7 @@ def _user_traceback(error: BaseException, source: Source, line: int) -> Tracebac
 
 
 def with_lines(definition: ast.FunctionDef, types: Inference) -> ast.FunctionDef:
-    """Let a function store the line of each statement that may raise, except by its indices.
+    """Let a function store the line of each statement that may raise, index errors aside.
 
     The errors of Numba's library functions lack the line from which they were called.
     """
@@ -252,7 +254,7 @@ def with_lines(definition: ast.FunctionDef, types: Inference) -> ast.FunctionDef
             own = [node for node in ast.iter_child_nodes(each) if isinstance(node, ast.expr)]
             if any(may_raise(node) for part in own for node in ast.walk(part)):
                 store = ast.parse(f"{_LINE}[0] = {each.lineno}").body[0]
-                made += [ast.copy_location(node, each) for node in [store]]
+                made.append(ast.copy_location(store, each))
             for name in ("body", "orelse"):
                 if isinstance(getattr(each, name, None), list):
                     setattr(each, name, lined(getattr(each, name)))
