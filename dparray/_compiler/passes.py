@@ -1,4 +1,4 @@
-"""What LLVM's passes need to know about a module that Numba has made, and OpenCL's names."""
+"""Preparation of Numba's modules for LLVM's passes: data layout, linkage, OpenCL function names."""
 
 from __future__ import annotations
 

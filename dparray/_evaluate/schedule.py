@@ -543,7 +543,7 @@ class _Scheduler:
         copies = self._copies(order)
         values: Outputs = [(copies.get(id(value), value), layout) for value, layout in outputs]
         roots = {id(value) for value, _ in values}
-        apart = "a function that NumPy lacks has a kernel of its own until there is one for all"
+        apart = "a function that NumPy lacks has its own kernel until the fused kernel is compiled"
         for node in order:
             if is_call(node):
                 copy = copies[id(node)]

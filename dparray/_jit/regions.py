@@ -496,8 +496,8 @@ class ParallelRegion:
                 kind = accumulators[name]
                 own[part][name] = value if kind.ndim else kind.dtype.type(value)
 
-        # Part of the first part shows whether other threads are worth starting. Each piece is
-        # as long as those before it let expect for the rest of the time.
+        # The time of some iterations shows whether other threads are worth starting. The number of
+        # the next ones is extrapolated from the time of the previous ones.
         done, size, start = 0, 1, perf_counter()
         while threads > 1 and done < ends[1]:
             last = min(done + size, ends[1])

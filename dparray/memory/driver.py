@@ -159,7 +159,7 @@ def _host_memory_left(held: int) -> int | None:
         physical = page * os.sysconf("SC_PHYS_PAGES")
         with open("/proc/self/statm") as file:
             resident = int(file.read().split()[1]) * page
-    except (OSError, ValueError, NameError):  # Python ends, and `open` is deleted.
+    except (OSError, ValueError, NameError):  # `open` may be deleted during finalization.
         return None
     for limit_file, stat_file, used in _CONTROL_GROUPS:
         try:

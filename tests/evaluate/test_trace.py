@@ -53,8 +53,8 @@ def traced(function: Callable[[], Any]) -> tuple[Any, list[str]]:
 def _process_of_its_own(request: pytest.FixtureRequest) -> None:
     """Run the test in a new process if other tests have used this one.
 
-    Queues in order that they leave, memory that is not free and objects that wait for the collector
-    make a process take longer paths, which are not counted here.
+    In-order queues, occupied memory and uncollected objects of other tests lead to longer paths,
+    which are not counted here.
     """
     others = {each for each in os.environ if each.startswith("PYTEST_XDIST")}
     if others or in_order.has_in_order_queue():

@@ -180,7 +180,7 @@ def test_an_open_map_at_exit_is_silent() -> None:
 
 
 def test_a_finalizer_at_exit_may_compute() -> None:
-    """Builtins as `open` are deleted before the objects that they refer to."""
+    """Builtins such as `open` are deleted before the remaining objects are finalized."""
     program = """
 import builtins
 import dparray as dp

@@ -195,7 +195,7 @@ def opened_and_run(browser: Any, server: str) -> dict[str, Any]:
         try:
             until(lambda: kernel_is_idle(browser), "the kernel starts", 60)
             break
-        except AssertionError:  # JupyterLab sometimes does not notice; a user would reload.
+        except AssertionError:  # JupyterLab sometimes misses the status; a user would reload.
             if attempt == 2:
                 raise
     choose(browser, "Run", "Run All Cells")
