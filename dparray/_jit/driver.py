@@ -173,9 +173,8 @@ class NativeRegion:
             names: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.outputs]
             body.append(ast.Return(ast.Tuple(names, ast.Load())))
         definition, inferred = self._inferred(types, body)
-        has_lines = self.threads <= 1  # what runs on several threads raises nothing
-        if has_lines:
-            definition = with_lines(definition, inferred)
+        # What runs on several threads raises nothing.
+        has_lines = self.threads <= 1 and with_lines(definition, inferred)
         tree = Casts(inferred).visit(definition)
         native = Native(self.source, tree, self.options, self.threads > 0, has_lines)
         kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in types.items()]

@@ -42,6 +42,7 @@ from dparray._jit.native import (
     has_placement,
     names_in_array_statements,
     never_broadcasts,
+    with_lines,
 )
 from dparray._jit.regions import ParallelRegion, launcher
 from dparray._jit.source import Source, prange
@@ -109,6 +110,7 @@ class Plan:
         self._lock = threading.RLock()
         tree = copy.deepcopy(source.definition)
         tree.args.defaults = []
+        self.has_lines = with_lines(tree, self.types)
         casts = Casts(self.types)
         self.tree = casts.visit(tree)
         # Native code is faster with the values of defaults than with variables.
@@ -209,7 +211,7 @@ class Plan:
         """
         with self._lock:
             if self.native is None and self.refusal is None:
-                native = Native(self.source, self.tree, self.options)
+                native = Native(self.source, self.tree, self.options, False, self.has_lines)
                 try:
                     native.compile(host)
                 except KernelCompileError as error:
@@ -241,7 +243,7 @@ class Plan:
         """Return the native region with vectorized loops, or ``None`` where Numba has none."""
         with self._lock:
             if self.vectorized is None and self.may_vectorize:
-                vectorized = Native(self.source, self.tree, self.options, parallel=True)
+                vectorized = Native(self.source, self.tree, self.options, True, self.has_lines)
                 try:
                     vectorized.compile(host)
                     self.vectorized = vectorized
@@ -376,8 +378,7 @@ class JitFunction:
             key = (*key, queue)
         elif not device_facts.is_cpu(queue):
             key = (*key, queue)
-        is_debug = config.debug
-        if is_debug:
+        if config.debug:
             key = (*key, "debug")
         plan = self._plans.get(key)
         if plan is None:
@@ -395,13 +396,10 @@ class JitFunction:
             vectorized = (plan.vectorized or plan.ready_vectorized(host)) if threads else None
             native = vectorized or plan.native or plan.ready_native(host)
             if native is not None:
-                try:
-                    if vectorized is not None:
-                        value = vectorized.run_vectorized(host, threads)
-                    else:
-                        value = native.run(host) if is_debug else native.dispatcher(*host)
-                except Exception as error:
-                    raise native.located(error) from None
+                if vectorized is not None:
+                    value = vectorized.run_vectorized(host, threads)
+                else:
+                    value = native.run(host)
                 if value is None:
                     return None
                 return result_of(value, plan.types.result, queue, pairs)

@@ -180,8 +180,7 @@ class Native:
         trace = _user_traceback(error, self.source, line)
         if isinstance(error, ValueError) and str(error).startswith(_ABOUT_SHAPES):
             problem = str(error).partition("\n")[0]
-            advice = "" if line else "; with DPARRAY_DEBUG=1 the error shows the line"
-            error = ShapeError(f"{self.source.function.__name__}: {problem}{advice}")
+            error = ShapeError(f"{self.source.function.__name__}: {problem}")
         return error.with_traceback(trace)
 
 
@@ -225,10 +224,11 @@ def _user_traceback(error: BaseException, source: Source, line: int) -> Tracebac
     return trace
 
 
-def with_lines(definition: ast.FunctionDef, types: Inference) -> ast.FunctionDef:
+def with_lines(definition: ast.FunctionDef, types: Inference) -> bool:
     """Let a function store the line of each statement that may raise, index errors aside.
 
-    The errors of Numba's library functions lack the line from which they were called.
+    The errors of Numba's library functions lack the line from which they were called. Return
+    whether there is such a statement; the function then has one more parameter.
     """
 
     def is_number(node: ast.expr) -> bool:
@@ -245,14 +245,22 @@ def with_lines(definition: ast.FunctionDef, types: Inference) -> ast.FunctionDef
             return not (is_range or all(map(is_number, [*node.args, node])))
         if isinstance(node, ast.BinOp):
             return isinstance(node.op, ast.MatMult) or not is_number(node)
-        is_stored = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-        return is_stored and not is_number(cast("ast.expr", node))
+        if not isinstance(node, ast.Subscript):
+            return False
+        is_stored = isinstance(node.ctx, ast.Store) and not is_number(node)
+        index = types.of(node.slice)
+        return is_stored or (isinstance(index, Value) and index.ndim > 0)
+
+    has_lines = False
 
     def lined(body: list[ast.stmt]) -> list[ast.stmt]:
+        nonlocal has_lines
         made: list[ast.stmt] = []
         for each in body:
             own = [node for node in ast.iter_child_nodes(each) if isinstance(node, ast.expr)]
-            if any(may_raise(node) for part in own for node in ast.walk(part)):
+            updates_array = isinstance(each, ast.AugAssign) and not is_number(each.target)
+            if updates_array or any(may_raise(node) for part in own for node in ast.walk(part)):
+                has_lines = True
                 store = ast.parse(f"{_LINE}[0] = {each.lineno}").body[0]
                 made.append(ast.copy_location(store, each))
             for name in ("body", "orelse"):
@@ -261,9 +269,11 @@ def with_lines(definition: ast.FunctionDef, types: Inference) -> ast.FunctionDef
             made.append(each)
         return made
 
-    definition.args.args.append(ast.arg(_LINE))
     definition.body = lined(definition.body)
-    return ast.fix_missing_locations(definition)
+    if has_lines:
+        definition.args.args.append(ast.arg(_LINE))
+    ast.fix_missing_locations(definition)
+    return has_lines
 
 
 class _ForNumba(ast.NodeTransformer):

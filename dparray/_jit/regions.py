@@ -450,8 +450,9 @@ class ParallelRegion:
         inferred = Inference(
             definition, {**dict.fromkeys(numbers, WEAK_INT), **given}, self.source.names
         )
-        tree = Casts(inferred).visit(with_lines(definition, inferred))
-        native = Native(self.source, tree, {**self.options, "nogil": True}, has_lines=True)
+        has_lines = with_lines(definition, inferred)
+        tree = Casts(inferred).visit(definition)
+        native = Native(self.source, tree, {**self.options, "nogil": True}, has_lines=has_lines)
         try:
             kinds = [numba_type(WEAK_INT)] * len(numbers)
             kinds += [numba_type(kind, orders.get(name, "C")) for name, kind in given.items()]

@@ -243,16 +243,66 @@ def set_slice(x: Any, y: Any) -> None:
     x[1:] = y  # the line
 
 
-@pytest.mark.parametrize("function", [add_shapes, set_slice])
+def add_in_place(x: Any, y: Any) -> None:
+    x[0] = 1
+    x += y  # the line
+
+
+def join_rows(x: Any, y: Any) -> Any:
+    above = x * 2
+    return above, np.concatenate((x.reshape(2, 2), y.reshape(1, 5)))  # the line
+
+
+def solve(x: Any, y: Any) -> Any:
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i]
+    singular = np.zeros((5, 5)) * total
+    return np.linalg.solve(singular, y)  # the line
+
+
+def solve_in_local_function(x: Any, y: Any) -> Any:
+    def solution(matrix: Any) -> Any:
+        return np.linalg.solve(matrix, y)  # the line
+
+    return solution(np.zeros((5, 5))) + x[0]
+
+
+def select(x: Any, y: Any) -> Any:
+    mask = y > 0
+    for i in range(2):
+        x[i] = i
+    return x[mask]  # the line
+
+
+@pytest.mark.parametrize("function", [add_shapes, set_slice, add_in_place])
 def test_different_shapes_raise_a_shape_error(function: Callable[..., Any]) -> None:
     compiled = dp.jit(function)
-    named = rf"{function.__name__}: .*DPARRAY_DEBUG" if runs_loops_on_host() else "broadcast"
+    named = rf"{function.__name__}: .*(broadcast|assign)" if runs_loops_on_host() else "broadcast"
     with pytest.raises(ShapeError, match=named) as caught:
         compiled(dp.ones(4), dp.ones(5))
     assert "site-packages" not in str(caught.value)
     with config.override(debug=True), pytest.raises(ValueError, match="broadcast") as caught:
         compiled(dp.ones(4), dp.ones(5))
     assert any("# the line" in str(entry.statement) for entry in caught.traceback)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [add_shapes, set_slice, add_in_place, join_rows, solve, solve_in_local_function, select],
+)
+@pytest.mark.parametrize("debug", [False, True])
+def test_errors_of_library_functions_have_the_line(
+    function: Callable[..., Any], debug: bool
+) -> None:
+    compiled = dp.jit(function)
+    with config.override(debug=debug):
+        for _ in range(2):  # the second call compiles nothing
+            with pytest.raises((ValueError, IndexError)) as caught:
+                compiled(dp.ones(4), dp.ones(5))
+            lines = [str(entry.statement) for entry in caught.traceback]
+            assert "# the line" in lines[-1] or not runs_loops_on_host()
+    assert any("# the line" in line for line in lines)
 
 
 @pytest.mark.skipif(not runs_loops_on_host(), reason="native code needs a CPU device")
