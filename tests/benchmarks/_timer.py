@@ -24,6 +24,9 @@ _MAX_ROUNDS = 201
 _COLD_MATTERS = 20e-3
 _WARM_SECONDS = 2e-3
 _MAX_WARM_CALLS = 8
+# How often the processor time of the process is read; the kernel counts it every 4 ms.
+_READING = 8e-3
+_LONGEST_REST = 0.5
 _SLOW = 0.25
 _ROUNDS_IF_SLOW = 3
 
@@ -72,10 +75,11 @@ def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[st
     """Warm up all candidates, then time them in turns for about ``budget`` seconds in total.
 
     Short calls are timed as in a loop. Untimed calls come first, so that caches and threads are in
-    the state that the same candidate leaves, not the previous one.
+    the state that the same candidate leaves, not the previous one. After a long call, the next one
+    starts when no thread is active.
     """
     calls = {}
-    warm_calls, rounds = {}, {}
+    warm_calls, rounds, is_long = {}, {}, {}
     for name, candidate in candidates.items():
         # otherwise the first calls would run without the kernel
         with config.override(background_compile=False):
@@ -85,7 +89,8 @@ def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[st
         once = min(candidate.batch(1), candidate.batch(1))
         fitting = int(_SHORTEST_BATCH / max(once, 1e-9)) + 1
         calls[name] = 1 if candidate.alone else min(fitting, _LONGEST_BATCH)
-        is_short = once < _COLD_MATTERS and not candidate.alone
+        is_long[name] = once >= _COLD_MATTERS
+        is_short = not is_long[name] and not candidate.alone
         fitting = int(_WARM_SECONDS / max(once, 1e-9)) + 1
         warm_calls[name] = min(fitting, _MAX_WARM_CALLS) if is_short else 0
         rounds[name] = _ROUNDS_IF_SLOW if once > _SLOW else _MAX_ROUNDS
@@ -100,10 +105,26 @@ def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[st
             for name, candidate in candidates.items():
                 if done < rounds[name]:
                     times[name].append(candidate.batch(calls[name], warm_calls[name]))
+                    if is_long[name]:
+                        _wait_for_threads()
     finally:
         if collects:
             gc.enable()
     return {name: summary(found) for name, found in times.items()}
+
+
+def _wait_for_threads() -> None:
+    """Wait until no thread of this process is active.
+
+    The threads of a BLAS library wait actively for 100 ms after their last call, and would take a
+    core from the next candidate.
+    """
+    deadline = time.perf_counter() + _LONGEST_REST
+    while time.perf_counter() < deadline:
+        before = time.process_time()
+        time.sleep(_READING)
+        if time.process_time() - before < _READING / 4:
+            break
 
 
 def summary(times: list[float]) -> Timing:
