@@ -73,6 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # SYCL stores them by a digest of kernel and driver version, so they may outlive the session.
     os.environ.setdefault("SYCL_CACHE_PERSISTENT", "1")
     os.environ.setdefault("SYCL_CACHE_DIR", str(config.rootpath / "build" / "sycl-cache"))
+    # In memory, 250 kernels take a gigabyte, so SYCL keeps only the last ones there.
+    os.environ.setdefault("SYCL_IN_MEM_CACHE_EVICTION_THRESHOLD", "30000000")
     # the kernels of `make kernels` are not used either
     os.environ.setdefault("DPARRAY_KERNEL_STORE", "")
     os.environ.setdefault("DPARRAY_NOTICES", "0")  # for `pytest -s` at a terminal
