@@ -49,18 +49,17 @@ def traced(function: Callable[[], Any]) -> tuple[Any, list[str]]:
     return result, files
 
 
-@pytest.fixture(autouse=True)
-def _process_of_its_own(request: pytest.FixtureRequest) -> None:
-    """Run the test in a new process if other tests have used this one.
+@pytest.fixture(scope="module", autouse=True)
+def _process_of_its_own() -> None:
+    """Run the tests of this file in a new process if other tests have used this one.
 
     In-order queues, occupied memory and uncollected objects of other tests lead to longer paths,
     which are not counted here.
     """
     others = {each for each in os.environ if each.startswith("PYTEST_XDIST")}
     if others or in_order.has_in_order_queue():
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         run = subprocess.run(
-            [*command, f"{Path(__file__)}::{request.node.name}"],
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
             capture_output=True,
             text=True,
             env={name: value for name, value in os.environ.items() if name not in others},

@@ -122,21 +122,28 @@ def test_a_default_device_without_usm_is_an_error(tmp_path: Path) -> None:
     assert "export ONEAPI_DEVICE_SELECTOR='*:1'" in done.stderr.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("command", "printed"),
-    [
-        (("info", "--json"), '"kernel_cache": null'),
-        (("cache",), "none: HOME is not set, and user 12345"),
-        (("cache", "--json"), '"directory": null'),
-        (("cache", "--clear"), "removed 0 entries from no folder: HOME is not set"),
-        (("doctor", "--only", "cache"), "HOME is not set, and user 12345"),
-    ],
-)
-def test_commands_say_that_there_is_no_cache(
-    command: tuple[str, ...], printed: str, tmp_path: Path
-) -> None:
-    done, _ = run(tmp_path, NO_USER, {"HOME": None}, "-m", "dparray", *command)
-    assert printed in done.stdout, (done.stdout, done.stderr)
+COMMANDS = {
+    "info --json": '"kernel_cache": null',
+    "cache": "none: HOME is not set, and user 12345",
+    "cache --json": '"directory": null',
+    "cache --clear": "removed 0 entries from no folder: HOME is not set",
+    "doctor --only cache": "HOME is not set, and user 12345",
+}
+
+
+def test_commands_say_that_there_is_no_cache(tmp_path: Path) -> None:
+    """The commands run in one process, each with a line before its output."""
+    program = (
+        "from dparray.cli import main\n"
+        f"for command in {list(COMMANDS)}:\n"
+        "    print('\\n<', command, sep='')\n"
+        "    main(command.split())\n"
+    )
+    done, _ = run(tmp_path, NO_USER, {"HOME": None}, "-c", program)
+    printed = dict(text.split("\n", 1) for text in done.stdout.split("\n<")[1:])
+    assert printed.keys() == COMMANDS.keys(), done.stderr
+    for command, line in COMMANDS.items():
+        assert line in printed[command], done.stderr
     assert "Traceback" not in done.stderr
 
 
