@@ -3,8 +3,9 @@
 Three quarters of the 31,000 cases belong to 109 test functions, most of them grids of parameters.
 By default a function runs cases until every value of every parameter has occurred, but at most
 `MAX_CASES`. Among equally useful cases a hash of the name decides, so the choice is the same on
-every machine. The fixture ``queue`` is the CPU and one sub-device, and tests marked ``slow`` or
-``static`` are left out. Property tests use a quarter of their examples (`tests.support.examples`).
+every machine. ``@pytest.mark.sample(4)`` lowers the limit of a function whose cases take long. The
+fixture ``queue`` is the CPU and one sub-device, and tests marked ``slow`` or ``static`` are left
+out. Property tests use a quarter of their examples (`tests.support.examples`).
 
 ``--all`` runs every case, ``--all --part 2/3`` one of three disjoint parts. A file named on the
 command line runs with its slow and static tests, a test named there (``file.py::test``) with all of
@@ -54,12 +55,17 @@ def _chosen(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item
     by_function: dict[str, list[pytest.Item]] = {}
     for item in items:
         by_function.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = {id(item) for cases in by_function.values() for item in sample(cases)}
+    kept = {id(item) for cases in by_function.values() for item in sample(cases, _limit(cases[0]))}
     return [item for item in items if id(item) in kept]
 
 
 def _is_left_out(item: pytest.Item) -> bool:
     return any(mark.name in LEFT_OUT for mark in item.iter_markers())
+
+
+def _limit(item: pytest.Item) -> int:
+    mark = item.get_closest_marker("sample")
+    return MAX_CASES if mark is None else int(mark.args[0])
 
 
 def _part(text: str | None) -> tuple[int, int]:
@@ -90,14 +96,14 @@ def sample(cases: Iterable[pytest.Item], count: int = MAX_CASES) -> list[pytest.
     Each step takes the case with the largest number of values that no chosen case has (a greedy
     cover).
     """
-    left = sorted(cases, key=_hash)
+    left = [(case, _values(case)) for case in sorted(cases, key=_hash)]
     chosen: list[pytest.Item] = []
     seen: set[tuple[str, int]] = set()
     while left and len(chosen) < count:
-        best = max(left, key=lambda case: len(_values(case) - seen))
-        if chosen and _values(best) <= seen:
+        best, values = max(left, key=lambda case: len(case[1] - seen))
+        if chosen and values <= seen:
             break
-        seen |= _values(best)
-        left.remove(best)
+        seen |= values
+        left.remove((best, values))
         chosen.append(best)
     return chosen

@@ -1175,7 +1175,7 @@ def vectorized_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
 def test_array_code_of_medium_size_is_vectorized_native_code(
     dtype: str, vectorized_calls: list[int]
 ) -> None:
@@ -1258,6 +1258,7 @@ def mixed_updates(x: Any) -> None:
     x %= 7
 
 
+@pytest.mark.slow
 def test_updates_of_one_array_keep_their_order(vectorized_calls: list[int]) -> None:
     host = RNG.integers(0, 9, 3000)
     x = dp.asarray(host)

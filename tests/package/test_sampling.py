@@ -32,7 +32,7 @@ def test_single():
 def run(pytester: Any) -> Any:
     pytester.makeconftest("from tests.sampling import *")
     pytester.makepyfile(test_grid=GRID)
-    pytester.makeini("[pytest]\nmarkers =\n    slow: slow\n    static: static")
+    pytester.makeini("[pytest]\nmarkers =\n    slow: slow\n    static: static\n    sample: sample")
     pytester.syspathinsert(str(sampling.__file__).rpartition("/tests/")[0])
     return lambda *options: pytester.runpytest_inprocess("-s", "-p", "no:cacheprovider", *options)
 
@@ -55,6 +55,13 @@ def test_the_default_has_each_value_of_each_parameter(run: Any) -> None:
 def test_a_function_of_many_values_runs_a_limited_number_of_cases(run: Any, pytester: Any) -> None:
     pytester.makepyfile(test_grid=GRID.replace("range(12)", "range(40)"))
     run().assert_outcomes(passed=sampling.MAX_CASES + 1)
+
+
+def test_a_function_may_have_a_lower_limit(run: Any, pytester: Any) -> None:
+    text = GRID.replace("def test_grid", "@pytest.mark.sample(4)\ndef test_grid")
+    pytester.makepyfile(test_grid=text)
+    run().assert_outcomes(passed=4 + 1)
+    run("--all").assert_outcomes(passed=12 * 3 * 3 + 2)
 
 
 def test_all_runs_everything_and_its_parts_are_disjoint(run: Any) -> None:
