@@ -49,7 +49,7 @@ def shared(value: Any) -> Any:
     return value
 
 
-def dispatch_override(function: str, arguments: Sequence[Any], **options: Any) -> Any:
+def dispatch_override(function: str, arguments: Sequence[Any], /, **options: Any) -> Any:
     """Return the result of a function from another class of arrays, such as sharded arrays.
 
     Such a class has ``__dparray_function__(name, arguments, options)``; options that are not set
@@ -204,15 +204,24 @@ def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
         HostConversionError: an operand is a NumPy array, or does not contain numbers.
     """
     named = tuple([(name, shared(value)) for name, value in named])
-    arrays = [each for each in named if isinstance(each[1], ndarray)]
+    arrays = [each for each in named if isinstance(each[1], ndarray)] or [
+        found
+        for name, value in named
+        if isinstance(value, list | tuple)
+        for found in arrays_inside(name, value)
+    ]
     placement = common_placement(function, arrays) if arrays else None
-    return [check_array(function, name, value, placement) for name, value in named]
+    checked = [check_array(function, name, value, placement) for name, value in named]
+    if not all(isinstance(value, ndarray) for _, value in named):
+        # A sequence may contain arrays of another queue.
+        common_placement(function, [(name, x) for (name, _), x in zip(named, checked, strict=True)])
+    return checked
 
 
 def arrays_inside(name: str, sequence: Any) -> list[tuple[str, ndarray]]:
     """Return the arrays in nested sequences, named by their position."""
     found: list[tuple[str, ndarray]] = []
-    if isinstance(sequence, range):
+    if isinstance(sequence, range) or set(map(type, sequence)) <= _NUMBERS:
         return found
     for position, element in enumerate(sequence):
         if isinstance(element, ndarray):

@@ -5,9 +5,12 @@ function:
 
 1. the fast path: if the parameters that NumPy does not accept have their defaults, ``small``
 computes small arrays immediately;
-2. the override: an operand of another class with ``__dparray_function__`` handles the call;
+2. the override: an operand of another class with ``__dparray_function__`` handles the call, with
+the options that do not have their defaults;
 3. the operands are converted to arrays, on one queue if there are several;
 4. ``out`` is checked to be an array on that queue.
+
+With ``converts=False`` the function itself does the last two steps.
 
 The steps are generated as the code of one function with the same signature, since a wrapper with
 ``*args`` and ``**kwargs`` costs more than the fast path itself.
@@ -26,6 +29,10 @@ from dparray._array.operands import check_array, check_arrays, check_out, dispat
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Parameters = Mapping[str, inspect.Parameter]
+
+_METHOD = "__dparray_function__"
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def public(
@@ -35,6 +42,8 @@ def public(
     takes: Sequence[str] = (),
     when: Callable[..., bool] | None = None,
     joins: bool = False,
+    broadcasts: bool = False,
+    converts: bool = True,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function public: add the fast path, the override, and checks of its arguments.
 
@@ -42,9 +51,12 @@ def public(
         operands: the names of the array parameters; the first parameter by default.
         small: the NumPy function for small arrays; without it there is no fast path.
         takes: the names of the parameters that are passed to ``small`` after the operands.
-        when: returns whether ``small`` may have these arguments; called with them.
+        when: returns whether ``small`` may have these arguments; called with them, of which the
+            first is an array.
         joins: whether the first parameter is a sequence of arrays, which the function itself
             checks.
+        broadcasts: whether the arguments of ``small`` broadcast, so that its result may be large.
+        converts: whether operands become arrays and ``out`` is checked.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -63,7 +75,17 @@ def public(
             "when": when,
             **{f"default_{name}": p.default for name, p in parameters.items()},
         }
-        source = _source(function.__name__, parameters, arrays, names, tuple(takes), joins)
+        options = [("joins", joins), ("broadcasts", broadcasts)]
+        flags = "".join(f", {flag}=True" for flag, is_set in options if is_set)
+        lines = [f"def {function.__name__}({_declared(parameters)}):"]
+        if small is not None:
+            lines += _fast_path(parameters, arrays, tuple(takes), when is not None, flags)
+        if not joins:
+            lines += _override(function.__name__, parameters, arrays)
+            if converts:
+                lines += _checks(function.__name__, parameters, arrays)
+        lines.append(f"    return general({_passed(parameters)})")
+        source = "\n".join(lines)
         code = getattr(function, "__code__")  # noqa: B009
         # Tracebacks then show the function's own file, where users and tools look.
         exec(compile("\n" * (code.co_firstlineno - 1) + source, code.co_filename, "exec"), names)
@@ -75,52 +97,70 @@ def public(
     return decorate
 
 
-def _source(
-    name: str,
-    parameters: Any,
-    arrays: Sequence[str],
-    names: Mapping[str, Any],
-    takes: Sequence[str],
-    joins: bool,
-) -> str:
-    """Return the source code of a public function."""
-    lines = [f"def {name}({_declared(parameters)}):"]
-    if names["small"] is not None:
-        given = ", ".join((*arrays, *takes))
-        tests = [f"{p} is default_{p}" for p in parameters if p not in (*arrays, *takes)]
-        tests += [f"when({given})"] * (names["when"] is not None)
-        call = f"compute_small(small, {given}{', joins=True' * joins})"
-        lines.append(f"    found = {call}" + f" if {' and '.join(tests)} else None" * bool(tests))
-        lines.append("    if found is not None: return found")
-    if not joins:
-        lines += _checks(name, parameters, arrays)
-    by_name = inspect.Parameter.KEYWORD_ONLY
-    passed = [f"{p.name}={p.name}" if p.kind is by_name else p.name for p in parameters.values()]
-    lines.append(f"    return general({', '.join(passed)})")
-    return "\n".join(lines)
+def _fast_path(
+    parameters: Parameters, arrays: Sequence[str], takes: Sequence[str], has_test: bool, flags: str
+) -> list[str]:
+    """Return the lines that compute small arrays immediately."""
+    given = ", ".join((*arrays, *takes))
+    tests = [
+        f"not {name}" if p.kind in _VARIADIC else f"{name} is default_{name}"
+        for name, p in parameters.items()
+        if name not in (*arrays, *takes)
+    ]
+    if has_test:
+        tests += [f"type({arrays[0]}) is ndarray", f"when({given})"]
+    return [
+        f"    if {' and '.join(tests) or True}:",
+        f"        found = compute_small(small, {given}{flags})",
+        "        if found is not None: return found",
+    ]
 
 
-def _checks(name: str, parameters: Any, arrays: Sequence[str]) -> list[str]:
-    """Return the lines that hand over to another class, convert operands, and check ``out``."""
-    options = "".join(f", {p}={p}" for p in parameters if p not in arrays)
-    foreign = " or ".join(f"type({each}) is not ndarray" for each in arrays)
-    operands = "".join(f"{each}, " for each in arrays)
-    others = " or ".join(f"hasattr({each}, '__dparray_function__')" for each in arrays)
-    lines = [f"    if {foreign}:"]
-    lines.append(f"        if {others}:")
-    lines.append(f"            return dispatch_override({name!r}, ({operands}){options})")
+def _override(name: str, parameters: Parameters, arrays: Sequence[str]) -> list[str]:
+    """Return the lines that hand over to another class of arrays."""
+    others = [p for key, p in parameters.items() if key not in arrays]
+    more = "".join(f"*{p.name}" for p in others if p.kind is inspect.Parameter.VAR_POSITIONAL)
+    rest = "".join(f", **{p.name}" for p in others if p.kind is inspect.Parameter.VAR_KEYWORD)
+    options = "".join(
+        f"({p.name!r}, {p.name}, default_{p.name}), " for p in others if p.kind not in _VARIADIC
+    )
+    operands = f"({', '.join(arrays)}, {more})"
+    changed = f"{{key: value for key, value, default in ({options}) if value is not default}}"
+    return [
+        f"    if {' or '.join(f'type({each}) is not ndarray' for each in arrays)}:",
+        f"        if {' or '.join(f'hasattr({each}, {_METHOD!r})' for each in arrays)}:",
+        f"            return dispatch_override({name!r}, {operands}, **{changed}{rest})",
+    ]
+
+
+def _checks(name: str, parameters: Parameters, arrays: Sequence[str]) -> list[str]:
+    """Return the lines that convert operands and check ``out``."""
+    pairs = "".join(f"({each!r}, {each}), " for each in arrays)
     if len(arrays) == 1:
-        lines.append(f"        {arrays[0]} = check_array({name!r}, {arrays[0]!r}, {arrays[0]})")
+        (x,) = arrays
+        lines = [f"    if type({x}) is not ndarray: {x} = check_array({name!r}, {x!r}, {x})"]
     else:
-        pairs = ", ".join(f"({each!r}, {each})" for each in arrays)
-        lines.append(f"    {', '.join(arrays)} = check_arrays({name!r}, {pairs})")
+        first, *others = arrays
+        tests = [f"type({each}) is not ndarray" for each in arrays]
+        tests += [f"{each}.sycl_queue is not {first}.sycl_queue" for each in others]
+        lines = [f"    if {' or '.join(tests)}:"]
+        lines.append(f"        {', '.join(arrays)} = check_arrays({name!r}, {pairs})")
     if "out" in parameters:
-        pairs = "".join(f"({each!r}, {each}), " for each in arrays)
         lines.append(f"    if out is not None: check_out({name!r}, ({pairs}), out)")
     return lines
 
 
-def _declared(parameters: Any) -> str:
+def _passed(parameters: Parameters) -> str:
+    """Return the arguments of the call of the function itself."""
+    before: dict[Any, str] = {
+        inspect.Parameter.KEYWORD_ONLY: "{0}=",
+        inspect.Parameter.VAR_POSITIONAL: "*",
+        inspect.Parameter.VAR_KEYWORD: "**",
+    }
+    return ", ".join(before.get(p.kind, "").format(p.name) + p.name for p in parameters.values())
+
+
+def _declared(parameters: Parameters) -> str:
     """Return parameters as in a definition; defaults refer to those of the original function."""
     bare = [
         p.replace(

@@ -72,6 +72,48 @@ def test_another_class_computes_the_call() -> None:
     assert CALLS == []
 
 
+def test_another_class_gets_the_changed_options_only() -> None:
+    class Other:
+        def __dparray_function__(self, *call: Any) -> Any:
+            return call
+
+    @public(operands=("x", "y"))
+    def varied(x: Any, y: Any, *more: Any, axis: int = -1, kind: str = "plain", **rest: Any) -> Any:
+        return x, y, more, axis, kind, rest
+
+    other = Other()
+    assert varied(1, other, 2, 3) == ("varied", (1, other, 2, 3), {})
+    found = varied(other, 1, kind="other", size=4)
+    assert found == ("varied", (other, 1), {"kind": "other", "size": 4})
+    assert varied(1, 2, 3, 4, axis=0, size=5)[2:] == ((3, 4), 0, "plain", {"size": 5})
+
+
+def test_a_result_that_broadcasts_to_a_large_shape_is_not_computed_immediately() -> None:
+    @public(operands=("x", "y"), small=np.add, broadcasts=True)
+    def added(x: Any, y: Any) -> Any:
+        return "general"
+
+    assert added(dp.ones(3), dp.ones((2, 1))).tolist() == [[2.0] * 3] * 2
+    assert added(dp.ones(2000), dp.ones((2000, 1))) == "general"
+
+
+def test_a_function_may_convert_its_operands_itself() -> None:
+    @public(converts=False)
+    def plain(x: Any, out: Any = None) -> Any:
+        return x, out
+
+    assert plain([1, 2], out=3) == ([1, 2], 3)
+
+
+def test_sequences_with_arrays_of_two_queues_are_refused(second_queue: Any) -> None:
+    @public(operands=("x", "y"))
+    def both(x: Any, y: Any) -> Any:
+        return x, y
+
+    with pytest.raises(dp.ExecutionPlacementError):
+        both([dp.ones(2)], [dp.ones(2, sycl_queue=second_queue)])
+
+
 def test_out_must_be_on_the_queue_of_the_operand(second_queue: Any) -> None:
     with pytest.raises(dp.HostConversionError, match="out must be an array"):
         found(dp.ones(3), out=np.ones(3))
