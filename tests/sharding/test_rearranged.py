@@ -87,6 +87,8 @@ def test_calls_are_numpys(name: str, axis: int | None) -> None:
         (lambda x: dp.einsum("ij,jk->ik", x, dp.distribute(OTHER.T, DEVICES)), dp.ShardingError),
         (lambda x: dp.einsum("ijk->i", x), dp.ShapeError),
         (lambda x: dp.linalg.norm(x, 2), dp.UnsupportedFeatureError),
+        (lambda x: dp.where(x > 2), dp.UnsupportedFeatureError),
+        (lambda x: np.where(x > 2), dp.UnsupportedFeatureError),
         (lambda x: dp.histogram(x, "auto"), dp.UnsupportedFeatureError),
         (lambda x: dp.histogram(x, 4, weights=x[:, :4]), dp.ShardingError),
     ],
