@@ -11,7 +11,6 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import chosen_placement, empty_array, from_host, placed_like
 from dparray._array.apply import apply, astype_array, cast_unsafe, copy_of
 from dparray._array.assignment import assign
-from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, materialize, ndarray
 from dparray._array.operands import (
     arrays_inside,
@@ -113,6 +112,7 @@ def require(x: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
     return asarray(x, dtype, order, copy=True if "O" in wanted else None)
 
 
+@public()
 def isfortran(x: ndarray) -> bool:
     """Return whether columns are contiguous and rows are not.
 
@@ -121,7 +121,7 @@ def isfortran(x: ndarray) -> bool:
         >>> dp.isfortran(dp.ones((2, 3)).T)
         True
     """
-    return bool(check_array("isfortran", "x", x).flags.fnc)
+    return bool(x.flags.fnc)
 
 
 _HOST_TYPES = (np.ndarray, np.generic)
@@ -522,6 +522,7 @@ def astype(
     return rearranged(x, wanted, order, True if copy else None, None, None, None)
 
 
+@public(small=np.ndarray.copy, takes=("order",), when=lambda x, order: order in ("C", "K"))
 def copy(
     x: ndarray,
     order: str = "K",
@@ -540,11 +541,6 @@ def copy(
         >>> float(x[0])
         0.0
     """
-    if type(x) is ndarray and device is None and usm_type is None and sycl_queue is None:
-        small = compute_small(np.ndarray.copy, x, order) if order in ("C", "K") else None
-        if small is not None:
-            return small
-    x = check_array("copy", "x", x)
     order = _layout.as_order(order, "K")
     if placed_like(x, device, usm_type, sycl_queue) != (x.sycl_queue, x.usm_type):
         kept = None if order == "K" else order

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,9 @@ from dparray._array.allocation import (
 )
 from dparray._array.apply import operate
 from dparray._array.assignment import assign
-from dparray._array.host_fastpath import TAKEN_BY, compute_small
+from dparray._array.host_fastpath import TAKEN_BY
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
-    check_array,
     checked_scalar,
     foreign_operand,
     is_taken_from_host,
@@ -33,6 +31,7 @@ from dparray._array.operands import (
 )
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
+from dparray._functions.public import public
 from dparray._graph.ops import CONVERT
 from dparray._placement import Placement, check_dtype, common_placement
 from dparray.device import supports_usm
@@ -273,6 +272,7 @@ def ones(
     return filled(placement, _layout.check_shape(shape), chosen, order, 1, "ones")
 
 
+@public(small=np.empty_like)
 def empty_like(
     x: ndarray,
     dtype: Any = None,
@@ -294,25 +294,12 @@ def empty_like(
         >>> y.shape, y.dtype.name, y.usm_type
         ((2, 2), 'float32', 'shared')
     """
-    small = _small_like(np.empty_like, x, order, dtype, shape, device, usm_type, sycl_queue)
-    if small is not None:
-        return small
-    form = _form_like("empty_like", x, dtype, shape, device, usm_type, sycl_queue)
+    form = _form_like(x, dtype, shape, device, usm_type, sycl_queue)
     return empty_array(*form, order, x)
 
 
-def _small_like(
-    make: Callable[..., np.ndarray], x: Any, order: Any, *others: Any
-) -> ndarray | None:
-    """Return a small array like another if nothing else is given; otherwise ``None``."""
-    if order != "K" or any(each is not None for each in others):
-        return None  # compared with `is`, since NumPy's float64 == None is true
-    return compute_small(make, x)
-
-
 def _form_like(
-    function: str,
-    x: Any,
+    x: ndarray,
     dtype: Any,
     shape: Any,
     device: Any,
@@ -320,7 +307,6 @@ def _form_like(
     sycl_queue: dpctl.SyclQueue | None,
 ) -> tuple[Placement, tuple[int, ...], np.dtype[Any]]:
     """Return the placement, shape and dtype for an array like another; arguments override them."""
-    x = check_array(function, "x", x)
     placement = placed_like(x, device, usm_type, sycl_queue)
     return (
         placement,
@@ -329,6 +315,7 @@ def _form_like(
     )
 
 
+@public(small=np.zeros_like)
 def zeros_like(
     x: ndarray,
     dtype: Any = None,
@@ -346,13 +333,11 @@ def zeros_like(
         >>> dp.zeros_like(dp.ones(2, dtype="int16")).asnumpy()
         array([0, 0], dtype=int16)
     """
-    small = _small_like(np.zeros_like, x, order, dtype, shape, device, usm_type, sycl_queue)
-    if small is not None:
-        return small
-    form = _form_like("zeros_like", x, dtype, shape, device, usm_type, sycl_queue)
+    form = _form_like(x, dtype, shape, device, usm_type, sycl_queue)
     return filled(*form, order, 0, "zeros_like", x)
 
 
+@public(small=np.ones_like)
 def ones_like(
     x: ndarray,
     dtype: Any = None,
@@ -370,13 +355,17 @@ def ones_like(
         >>> dp.ones_like(dp.zeros(2, dtype="int16")).asnumpy()
         array([1, 1], dtype=int16)
     """
-    small = _small_like(np.ones_like, x, order, dtype, shape, device, usm_type, sycl_queue)
-    if small is not None:
-        return small
-    form = _form_like("ones_like", x, dtype, shape, device, usm_type, sycl_queue)
+    form = _form_like(x, dtype, shape, device, usm_type, sycl_queue)
     return filled(*form, order, 1, "ones_like", x)
 
 
+def _is_kept(x: ndarray, fill_value: Any) -> bool:
+    """Return whether NumPy writes a number to arrays of this dtype unchanged."""
+    kinds = TAKEN_BY.get(type(fill_value))
+    return kinds is not None and x.dtype.kind in kinds
+
+
+@public(small=np.full_like, takes=("fill_value",), when=_is_kept)
 def full_like(
     x: ndarray,
     fill_value: Any,
@@ -395,17 +384,11 @@ def full_like(
         >>> dp.full_like(dp.zeros(2, dtype="float32"), 3).asnumpy()
         array([3., 3.], dtype=float32)
     """
-    kinds = TAKEN_BY.get(type(fill_value))
-    if kinds is not None and type(x) is ndarray and x.dtype.kind in kinds:
-        make = partial(np.full_like, fill_value=fill_value)
-        small = _small_like(make, x, order, dtype, shape, device, usm_type, sycl_queue)
-        if small is not None:
-            return small
-    x, fill_value = check_array("full_like", "x", x), shared(fill_value)
+    fill_value = shared(fill_value)
     is_asked = device is not None or sycl_queue is not None
     if isinstance(fill_value, ndarray) and not is_asked:
         common_placement("full_like", (("x", x), ("fill_value", fill_value)))
-    form = _form_like("full_like", x, dtype, shape, device, usm_type, sycl_queue)
+    form = _form_like(x, dtype, shape, device, usm_type, sycl_queue)
     fill_value = _moved(fill_value, form[0], is_asked)
     value = scalar_value(fill_value)
     if not isinstance(value, ndarray | bool | int | float | complex):

@@ -12,9 +12,8 @@ from dparray._array.allocation import empty_on
 from dparray._array.apply import astype_array
 from dparray._array.assignment import write_out
 from dparray._array.dispatch import compute
-from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array, check_out
+from dparray._array.operands import check_out
 from dparray._functions.public import public
 from dparray._functions.reductions import accumulator_of, check_numeric, float_of
 from dparray._placement import placement_of
@@ -91,6 +90,11 @@ def _cumulate(
     return write_out(name, result, out, casting="unsafe")
 
 
+def _is_along_axis(x: ndarray, axis: Any) -> bool:
+    return x.ndim > 0 and (axis is not None or x.ndim == 1)
+
+
+@public(small=np.cumsum, takes=("axis",), when=_is_along_axis)
 def cumulative_sum(
     x: Any,
     /,
@@ -121,15 +125,11 @@ def cumulative_sum(
         >>> dp.cumulative_sum(dp.asarray([1, 2, 3]), include_initial=True).asnumpy()
         array([0, 1, 3, 6])
     """
-    if dtype is out is None and not include_initial:
-        small = _cumulated_small(np.cumsum, x, axis)
-        if small is not None:
-            return small
-    x = check_array("cumulative_sum", "x", x)
     loop_dtype = accumulator_of(x, dtype)
     return _cumulate("cumulative_sum", np.add, x, axis, loop_dtype, out, include_initial)
 
 
+@public(small=np.cumprod, takes=("axis",), when=_is_along_axis)
 def cumulative_prod(
     x: Any,
     /,
@@ -146,11 +146,6 @@ def cumulative_prod(
         >>> dp.cumulative_prod(dp.asarray([2, 3, 4])).asnumpy()
         array([ 2,  6, 24])
     """
-    if dtype is out is None and not include_initial:
-        small = _cumulated_small(np.cumprod, x, axis)
-        if small is not None:
-            return small
-    x = check_array("cumulative_prod", "x", x)
     loop_dtype = accumulator_of(x, dtype)
     return _cumulate("cumulative_prod", np.multiply, x, axis, loop_dtype, out, include_initial)
 
@@ -177,15 +172,6 @@ def cumulative_logsumexp(
     return _cumulate(
         "cumulative_logsumexp", np.logaddexp, x, axis, loop_dtype, out, include_initial
     )
-
-
-def _cumulated_small(
-    function: Callable[..., np.ndarray], x: Any, axis: int | None
-) -> ndarray | None:
-    """Return the result of NumPy's function for a small array along an axis, or ``None``."""
-    if type(x) is not ndarray or not x.shape or (axis is None and len(x.shape) > 1):
-        return None
-    return compute_small(function, x, axis)
 
 
 def _flat_or(x: ndarray, axis: int | None) -> tuple[ndarray, int]:

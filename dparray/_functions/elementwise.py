@@ -10,14 +10,12 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import OPERATIONS, apply, as_operand, operate
-from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.nodes import array_of_operation
 from dparray._array.operands import (
     check_array,
     checked_scalar,
     coerce_operands,
-    dispatch_override,
     foreign_operand,
     scalar_value,
 )
@@ -239,6 +237,20 @@ def _attach_parts() -> None:
 _attach_parts()
 
 
+def _is_plain_selection(condition: ndarray, x1: Any, x2: Any) -> bool:
+    """Return whether NumPy selects from these values: it wraps integers that overflow."""
+    if x1 is None or x2 is None:
+        return False
+    return (type(x1) is not int or 0 <= x1 < 128) and (type(x2) is not int or 0 <= x2 < 128)
+
+
+@public(
+    operands=("condition", "x1", "x2"),
+    small=np.where,
+    when=_is_plain_selection,
+    broadcasts=True,
+    converts=False,
+)
 def where(
     condition: Any,
     x1: Any = None,
@@ -281,24 +293,15 @@ def where(
             *("where", ("condition", "x1", "x2"), where, (condition, x1, x2)),
             *(out, True, None, DEFAULT_CASTING, order),
         )
-    # NumPy wraps integers that overflow.
-    if (type(x1) is not int or 0 <= x1 < 128) and (type(x2) is not int or 0 <= x2 < 128):
-        small = compute_small(np.where, condition, x1, x2, broadcasts=True)
-        if small is not None:
-            return small
-        if (
-            type(condition) is type(x1) is type(x2) is ndarray
-            and condition.shape == x1.shape == x2.shape
-            and x1.dtype == x2.dtype
-        ):
-            placement = common_placement(
-                "where", (("condition", condition), ("x1", x1), ("x2", x2)), True
-            )
-            signature = (_dtypes.bool, x1.dtype, x1.dtype, x1.dtype)
-            return array_of_operation(WHERE, (condition, x1, x2), signature, x1.shape, placement)
-    taken = dispatch_override("where", (condition, x1, x2))
-    if taken is not NotImplemented:
-        return taken
+    if (
+        type(condition) is type(x1) is type(x2) is ndarray
+        and condition.shape == x1.shape == x2.shape
+        and x1.dtype == x2.dtype
+    ):
+        named = (("condition", condition), ("x1", x1), ("x2", x2))
+        placement = common_placement("where", named, True)
+        signature = (_dtypes.bool, x1.dtype, x1.dtype, x1.dtype)
+        return array_of_operation(WHERE, (condition, x1, x2), signature, x1.shape, placement)
     condition, x1, x2 = coerce_operands("where", ("condition", "x1", "x2"), (condition, x1, x2))
     named = (("condition", condition), ("x1", x1), ("x2", x2))
     placed = [(name, value) for name, value in named if isinstance(value, ndarray)]
@@ -337,6 +340,7 @@ def _is_of_floats(value: Any) -> bool:
 
 
 @as_method
+@public(operands=("x", "min", "max"), small=np.clip, broadcasts=True, converts=False)
 def clip(
     x: Any,
     min: Any = None,
@@ -375,8 +379,6 @@ def clip(
         array([2, 5, 6])
     """
     min, max = min if a_min is None else a_min, max if a_max is None else a_max
-    if hasattr(x, "__dparray_function__"):
-        return dispatch_override("clip", (x, min, max), out=out)
     check_casting("clip", casting)
     is_plain = where is True and dtype is None and casting == DEFAULT_CASTING and str(order) == "K"
     if out is not None or not is_plain:
@@ -386,9 +388,6 @@ def clip(
             *("clip", tuple(given), lambda *values: clip(**dict(zip(given, values, strict=True)))),
             *(tuple(given.values()), out, where, dtype, casting, order),
         )
-    small = compute_small(np.clip, x, min, max, broadcasts=True)
-    if small is not None:
-        return small
     x = check_array("clip", "x", x)
     placed = [
         (name, value)

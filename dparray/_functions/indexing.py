@@ -136,7 +136,14 @@ def _as_positions(function: str, name: str, indices: Any) -> Any:
     return indices
 
 
+def _is_plain_index(x: ndarray, indices: Any, axis: Any) -> bool:
+    if type(indices) is not ndarray:
+        return type(indices) is int
+    return indices.dtype.kind in "iu" and indices.size * x.size <= limits.host_elements
+
+
 @as_method
+@public(small=np.take, takes=("indices", "axis"), when=_is_plain_index)
 def take(
     x: ndarray,
     indices: Any,
@@ -165,18 +172,8 @@ def take(
         >>> dp.take(dp.asarray([5, 6, 7]), [2, 0]).asnumpy()
         array([7, 5])
     """
-    if out is None and mode == "raise" and type(x) is ndarray:
-        count = indices.size if type(indices) is ndarray and indices.dtype.kind in "iu" else None
-        if type(indices) is int or (count is not None and count * x.size <= limits.host_elements):
-            small = compute_small(np.take, x, indices, axis)
-            if small is not None:
-                return small
-    x = check_array("take", "x", x)
-    named = [("x", x)]
     if isinstance(indices, ndarray):
-        named.append(("indices", indices))
-    common_placement("take", named)
-    check_out("take", named, out)
+        common_placement("take", (("x", x), ("indices", indices)))
     if type(indices) is not np.ndarray:
         indices = _as_positions("take", "indices", indices)
     if axis is None:
@@ -196,7 +193,7 @@ def take(
     return out
 
 
-@public()
+@public(operands=("x", "indices"))
 def take_along_axis(
     x: ndarray, indices: ndarray, axis: int | None = -1, mode: str = "raise"
 ) -> ndarray:
@@ -218,8 +215,6 @@ def take_along_axis(
         array([[1, 3],
                [2, 4]])
     """
-    indices = check_array("take_along_axis", "indices", indices)
-    common_placement("take_along_axis", (("x", x), ("indices", indices)))
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("take_along_axis", axis, x.ndim)
@@ -329,7 +324,7 @@ def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
         done += target.size
 
 
-@public()
+@public(operands=("x", "indices"))
 def put_along_axis(
     x: ndarray, indices: ndarray, values: Any, axis: int | None, mode: str = "raise"
 ) -> None:
@@ -352,7 +347,6 @@ def put_along_axis(
         array([[0, 5],
                [5, 0]], dtype=int32)
     """
-    indices = check_array("put_along_axis", "indices", indices)
     named = [("x", x), ("indices", indices)]
     if isinstance(values, ndarray):
         named.append(("values", values))
@@ -389,7 +383,7 @@ def _check_no_loss(function: str, x: ndarray, values: Any) -> None:
         )
 
 
-@public()
+@public(operands=("x", "mask"))
 def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
     """Write the elements of ``values`` where ``mask`` is true.
 
@@ -405,11 +399,8 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
         >>> x.asnumpy()
         array([1, 0, 0])
     """
-    mask = check_array("putmask", "mask", mask)
-    named = [("x", x), ("mask", mask)]
     if isinstance(values, ndarray):
-        named.append(("values", values))
-    common_placement("putmask", named)
+        common_placement("putmask", (("x", x), ("mask", mask), ("values", values)))
     _check_no_loss("putmask", x, values)
     if mask.shape != x.shape:
         raise ShapeError(f"putmask: mask of shape {mask.shape} for x of shape {x.shape}")
@@ -422,7 +413,7 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
     assign(x, where(mask, values, x), "putmask")
 
 
-@public()
+@public(operands=("x", "mask"))
 def place(x: ndarray, mask: ndarray, vals: Any) -> None:
     """Write the first elements of a vector where ``mask`` is true, repeating them.
 
@@ -438,13 +429,8 @@ def place(x: ndarray, mask: ndarray, vals: Any) -> None:
         >>> x.asnumpy()
         array([1, 8, 9, 8])
     """
-    mask = check_array("place", "mask", mask)
     _check_no_loss("place", x, vals)
-    vals = (
-        from_host(np.asarray(vals), x.sycl_queue, x.usm_type)
-        if isinstance(vals, list | tuple)
-        else check_array("place", "vals", vals)
-    )
+    vals = check_array("place", "vals", vals, placement_of(x))
     common_placement("place", (("x", x), ("mask", mask), ("vals", vals)))
     if mask.shape != x.shape:
         raise ShapeError(f"place: mask of shape {mask.shape} for x of shape {x.shape}")
@@ -517,6 +503,7 @@ def choose(
     return out
 
 
+@public()
 def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = True) -> None:
     """Copy the values of ``src`` (an array or a scalar) into ``dst``.
 
@@ -538,7 +525,7 @@ def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = T
         >>> x.asnumpy()
         array([3., 3.])
     """
-    dst, src = check_array("copyto", "dst", dst), shared(src)
+    src = shared(src)
     place = placement_of(dst)
     if isinstance(src, list | tuple | range):
         src = check_array("copyto", "src", src, place)
@@ -625,7 +612,6 @@ def extract(condition: ndarray, x: ndarray) -> ndarray:
         >>> dp.extract(x % 2 == 0, x).asnumpy()
         array([0, 2])
     """
-    common_placement("extract", (("condition", condition), ("x", x)))
     if condition.size != x.size:
         return ravel(x)[nonzero(ravel(condition))[0]]
     return ravel(x)[astype_array(ravel(condition), _dtypes.bool, copy=False)]
@@ -649,9 +635,6 @@ def compress(
         >>> dp.compress(dp.asarray([False, True]), x, axis=0).asnumpy()
         array([[3, 4]])
     """
-    named = (("condition", condition), ("x", x))
-    common_placement("compress", named)
-    check_out("compress", named, out)
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("compress", axis, x.ndim)

@@ -14,11 +14,10 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on, from_host, order_by_columns
 from dparray._array.apply import apply, cast_unsafe
 from dparray._array.assignment import assign
-from dparray._array.host_fastpath import SCALARS, compute_small
+from dparray._array.host_fastpath import SCALARS
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
-    check_arrays,
     check_fits,
     check_out,
     foreign_operand,
@@ -270,6 +269,11 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     return result
 
 
+def _has_few_elements(x: ndarray, new_shape: Any) -> bool:
+    return prod(_layout.check_shape(new_shape)) <= limits.host_elements
+
+
+@public(small=np.resize, takes=("new_shape",), when=_has_few_elements)
 def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
     """Return a copy in another shape, with the elements repeated as often as necessary.
 
@@ -279,10 +283,7 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
         array([1, 2, 1, 2, 1])
     """
     target = _layout.check_shape(new_shape)
-    small = compute_small(np.resize, x, target) if prod(target) <= limits.host_elements else None
-    if small is not None:
-        return small
-    x = ravel(check_array("resize", "x", x))
+    x = ravel(x)
     result = empty_on(placement_of(x), target, x.dtype)
     if result.size == 0:
         return result
@@ -467,7 +468,6 @@ def stack(
     named = named_arrays("stack", arrays)
     if not named:
         raise ShapeError("stack: at least one array is required")
-    common_placement("stack", named)
     if len({x.shape for _, x in named}) != 1:
         raise ShapeError(f"stack: the shapes {[x.shape for _, x in named]} must be equal")
     at = _layout.normalize_axis("stack", axis, named[0][1].ndim + 1)
@@ -535,10 +535,13 @@ def column_stack(arrays: Sequence[Any], /) -> ndarray:
     return _joined("column_stack", parts, 1)
 
 
-def _appended(parts: tuple[np.ndarray, np.ndarray], axis: int | None) -> np.ndarray:
-    return np.append(*parts, axis)
+def _is_small_addition(x: ndarray, values: Any, axis: Any) -> bool:
+    if type(values) is ndarray:
+        return x.size + values.size <= limits.host_elements
+    return type(values) in SCALARS
 
 
+@public(operands=("x", "values"), small=np.append, takes=("axis",), when=_is_small_addition)
 def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
     """Append ``values`` to ``x``; both are flattened if ``axis`` is ``None``.
 
@@ -551,13 +554,6 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
         >>> dp.append(dp.asarray([1, 2]), dp.asarray([3])).asnumpy()
         array([1, 2, 3])
     """
-    if type(values) in SCALARS:
-        small = compute_small(np.append, x, values, axis)
-    else:
-        small = compute_small(_appended, (x, values), axis, joins=True)
-    if small is not None:
-        return small
-    x, values = check_arrays("append", ("x", x), ("values", values))
     return _joined("append", [x, values], axis)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
-from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.mathematics import as_array
@@ -18,7 +17,6 @@ from dparray._functions.public import public
 from dparray._functions.reductions import all as all_of
 from dparray._functions.ufunc_options import with_options
 from dparray._graph.ops import OPS
-from dparray._placement import common_placement
 from dparray.exceptions import DTypeError, ShapeError
 
 __all__ = [
@@ -94,6 +92,17 @@ def iscomplex(x: Any, /) -> ndarray:
     return apply(OPS["logical_not"], isreal(x))
 
 
+def _are_alike(x1: Any, x2: Any, *options: Any) -> bool:
+    return type(x2) is ndarray and x1.shape == x2.shape
+
+
+@public(
+    operands=("x1", "x2"),
+    small=np.isclose,
+    takes=("rtol", "atol", "equal_nan"),
+    when=_are_alike,
+    converts=False,
+)
 def isclose(
     x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> ndarray:
@@ -115,10 +124,6 @@ def isclose(
         >>> dp.isclose(dp.asarray([1.0, 2.0]), 1.0).asnumpy()
         array([ True, False])
     """
-    if type(x1) is type(x2) and getattr(x1, "shape", ()) == getattr(x2, "shape", None):
-        small = compute_small(np.isclose, x1, x2, rtol, atol, equal_nan)
-        if small is not None:
-            return small
     x1, x2 = arrays_of("isclose", ("x1", x1), ("x2", x2))
     first, second = (
         astype_array(x, _dtypes.int64) if isinstance(x, ndarray) and x.dtype.kind == "b" else x
@@ -164,6 +169,7 @@ def allclose(
     return all_of(isclose(x1, x2, rtol, atol, equal_nan))
 
 
+@public(operands=("x1", "x2"))
 def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
     """Return whether two arrays have equal shapes and elements; waits for the result.
 
@@ -175,8 +181,6 @@ def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
         >>> dp.array_equal(dp.asarray([1, 2]), dp.asarray([1, 2]))
         True
     """
-    x1, x2 = check_array("array_equal", "x1", x1), check_array("array_equal", "x2", x2)
-    common_placement("array_equal", (("x1", x1), ("x2", x2)))
     if x1.shape != x2.shape:
         return False
     same = apply(OPS["equal"], x1, x2)
@@ -186,6 +190,7 @@ def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
     return bool(all_of(same))
 
 
+@public(operands=("x1", "x2"))
 def array_equiv(x1: Any, x2: Any, /) -> bool:
     """Return whether two arrays are equal after broadcasting; waits for the result.
 
@@ -197,8 +202,6 @@ def array_equiv(x1: Any, x2: Any, /) -> bool:
         >>> dp.array_equiv(dp.asarray([1, 1]), dp.asarray(1))
         True
     """
-    x1, x2 = check_array("array_equiv", "x1", x1), check_array("array_equiv", "x2", x2)
-    common_placement("array_equiv", (("x1", x1), ("x2", x2)))
     try:
         _layout.broadcast_shapes("array_equiv", [x1.shape, x2.shape])
     except ShapeError:

@@ -171,11 +171,9 @@ def _is_by_columns(x: ndarray, order: str) -> bool:
     return _layout.is_contiguous(*layout, "F") and not _layout.is_contiguous(*layout)
 
 
+@public(small=np.ndarray.flatten)
 def _flatten(self: ndarray, order: str = "C") -> ndarray:
     """Return the elements as a vector, always a copy."""
-    small = compute_small(np.ndarray.flatten, self) if order == "C" else None
-    if small is not None:
-        return small
     order = _layout.as_order(order)
     _check_order("flatten", order)
     return _flat(self, order, True)
@@ -421,7 +419,6 @@ def broadcast_arrays(*arrays: Any) -> tuple[ndarray, ...]:
     named = named_arrays("broadcast_arrays", arrays)
     if not named:
         return ()
-    common_placement("broadcast_arrays", named)
     shape = _layout.broadcast_shapes("broadcast_arrays", [x.shape for _, x in named])
     return tuple(broadcast_to(x, shape) for _, x in named)
 

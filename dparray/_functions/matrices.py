@@ -13,10 +13,8 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import chosen_placement, empty_on, is_made_by_host, made_small
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
-from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
-from dparray._array.operands import check_array
 from dparray._evaluate import limits
 from dparray._functions.conversion import placed
 from dparray._functions.creation import checked_dtype, filled, may_wait, ones, zeros_like
@@ -146,13 +144,13 @@ def triu_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tupl
     return nonzero(triu(ones((n, n if m is None else m), "int8", **place), k))
 
 
-def _square(function: str, x: Any) -> ndarray:
-    x = check_array(function, "x", x)
+def _square(function: str, x: ndarray) -> ndarray:
     if x.ndim != 2:
         raise ShapeError(f"{function}: x must be a matrix; it has {x.ndim} dimensions")
     return x
 
 
+@public()
 def tril_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
     """Return :func:`tril_indices` for a matrix, on its queue.
 
@@ -170,6 +168,7 @@ def tril_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
     return tril_indices(x.shape[0], k, x.shape[1], **place)
 
 
+@public()
 def triu_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
     """Return :func:`triu_indices` for a matrix, on its queue.
 
@@ -301,6 +300,12 @@ def _powers_dtype(x: ndarray) -> np.dtype[Any]:
     return _dtypes.promote([x.dtype, _dtypes.int64])
 
 
+def _is_small_diagonal(x: ndarray, k: Any) -> bool:
+    """Return whether ``x`` is a vector, of which a small matrix is made."""
+    return x.ndim == 1 and (x.size + abs(operator.index(k))) ** 2 <= limits.host_elements
+
+
+@public(small=np.diag, takes=("k",), when=_is_small_diagonal, converts=False)
 def diag(
     x: Any,
     k: int = 0,
@@ -329,10 +334,6 @@ def diag(
     if x.ndim != 1:
         raise ShapeError(f"diag: x must be a vector or a matrix; it has {x.ndim} dimensions")
     extent = x.size + abs(k)
-    if extent * extent <= limits.host_elements:
-        small = compute_small(np.diag, x, k)
-        if small is not None:
-            return small
     result = empty_on(placement_of(x), (extent, extent), x.dtype)
     assign(result, 0)
     assign(diagonal(result, k), x, "diag")
@@ -341,10 +342,6 @@ def diag(
 
 def _triangle(name: str, x: ndarray, k: int, keep_lower: bool) -> ndarray:
     """Return ``x`` with one triangle of each matrix zeroed, block of rows by block of rows."""
-    if x.ndim >= 2 and type(k) is int:
-        small = compute_small(np.tril if keep_lower else np.triu, x, k)
-        if small is not None:
-            return small
     if x.ndim == 0:
         raise ShapeError(f"{name}: x must have at least 1 dimension; give a vector or matrices")
     if x.ndim == 1:  # each row of the square matrix
@@ -362,6 +359,11 @@ def _column_of_integers(placement: Placement, length: int) -> ndarray:
     return arange(length, dtype="int64", sycl_queue=placement.queue, usm_type=placement.usm_type)
 
 
+def _has_plain_triangles(x: ndarray, k: Any) -> bool:
+    return x.ndim >= 2 and type(k) is int
+
+
+@public(small=np.tril, takes=("k",), when=_has_plain_triangles)
 def tril(x: Any, /, k: int = 0) -> ndarray:
     """Return a copy with the elements of each matrix above diagonal ``k`` set to zero.
 
@@ -376,9 +378,10 @@ def tril(x: Any, /, k: int = 0) -> ndarray:
         array([[1, 0],
                [3, 4]])
     """
-    return _triangle("tril", check_array("tril", "x", x), k, True)
+    return _triangle("tril", x, k, True)
 
 
+@public(small=np.triu, takes=("k",), when=_has_plain_triangles)
 def triu(x: Any, /, k: int = 0) -> ndarray:
     """Return a copy with the elements of each matrix below diagonal ``k`` set to zero.
 
@@ -393,4 +396,4 @@ def triu(x: Any, /, k: int = 0) -> ndarray:
         array([[1, 2],
                [0, 4]])
     """
-    return _triangle("triu", check_array("triu", "x", x), k, False)
+    return _triangle("triu", x, k, False)

@@ -17,10 +17,10 @@ from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
 from dparray._array.dispatch import compute
-from dparray._array.host_fastpath import array_type, compute_small, is_ready
+from dparray._array.host_fastpath import array_type, is_ready
 from dparray._array.ndarray import as_method, host_view, ndarray
 from dparray._array.nodes import array_of_operation
-from dparray._array.operands import check_arrays, check_fits, check_out, dispatch_override
+from dparray._array.operands import check_arrays, check_fits, check_out
 from dparray._evaluate import host, limits
 from dparray._functions.creation import zeros_like
 from dparray._functions.gufunc_options import (
@@ -130,8 +130,13 @@ def _has_spread_rows(x: Any) -> bool:
     )
 
 
-def _is_small_product(x1: ndarray, x2: ndarray) -> bool:
-    return bool(x1.ndim) and x1.size * x2.size <= ONE_CORE_PRODUCTS * x1.shape[-1]
+def _is_small_product(x1: ndarray, x2: Any) -> bool:
+    return (
+        not _placement.in_force
+        and type(x2) is ndarray
+        and x1.ndim > 0
+        and x1.size * x2.size <= ONE_CORE_PRODUCTS * x1.shape[-1]
+    )
 
 
 def _multiply_on_host(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
@@ -178,6 +183,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
     )
 
 
+@public(operands=("x1", "x2"), small=np.matmul, when=_is_small_product, converts=False)
 def matmul(
     x1: Any,
     x2: Any,
@@ -226,13 +232,6 @@ def matmul(
         pending = _pending_product(x1, x2)
         if pending is not None:
             return pending
-    elif out is None and type(x1) is type(x2) is ndarray and _is_small_product(x1, x2):
-        small = compute_small(np.matmul, x1, x2)
-        if small is not None:
-            return small
-    taken = dispatch_override("matmul", (x1, x2), out=out)
-    if taken is not NotImplemented:
-        return taken
     x1, x2 = check_arrays("matmul", ("x1", x1), ("x2", x2))
     return _product(x1, x2, "matmul", out)
 
@@ -322,6 +321,17 @@ def _install_operators() -> None:
 _install_operators()
 
 
+def _are_equal_vectors(x1: ndarray, x2: Any, axis: Any) -> bool:
+    return type(x2) is ndarray and x1.ndim == 1 and x1.shape == x2.shape and axis in (None, 0, -1)
+
+
+@public(
+    operands=("x1", "x2"),
+    small=lambda x1, x2, axis: np.vdot(x1, x2),
+    takes=("axis",),
+    when=_are_equal_vectors,
+    converts=False,
+)
 def vecdot(
     x1: Any,
     x2: Any,
@@ -378,10 +388,6 @@ def vecdot(
 
 
 def _vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
-    if type(x1) is type(x2) is ndarray and x1.shape == x2.shape and len(x1.shape) == 1:
-        small = compute_small(np.vdot, x1, x2) if axis in (0, -1) else None
-        if small is not None and small.dtype.kind != "b":
-            return small
     x1, x2 = check_arrays("vecdot", ("x1", x1), ("x2", x2))
     first = moveaxis(x1, _layout.normalize_axis("vecdot", axis, x1.ndim), -1)
     second = moveaxis(x2, _layout.normalize_axis("vecdot", axis, x2.ndim), -1)
@@ -431,12 +437,12 @@ def dot(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
     return out
 
 
-def _has_few_products(x1: Any, x2: Any) -> bool:
+def _has_few_products(x1: ndarray, x2: Any) -> bool:
     """Return whether two arrays have few products of elements."""
-    return type(x1) is type(x2) is ndarray and x1.size * x2.size <= limits.host_elements
+    return type(x2) is ndarray and x1.size * x2.size <= limits.host_elements
 
 
-def _has_few_known_products(x1: Any, x2: Any, axes: Any) -> bool:
+def _has_few_known_products(x1: ndarray, x2: Any, axes: Any) -> bool:
     is_known = type(axes) in (tuple, list) or (type(axes) is int and axes >= 0)
     return is_known and _has_few_products(x1, x2)
 
@@ -580,6 +586,11 @@ def trace(
     return sum_of(diagonal(x, offset, axis1, axis2), -1, dtype, out)
 
 
+def _are_alike_in_space(x1: ndarray, x2: Any) -> bool:
+    return type(x2) is ndarray and x1.shape == x2.shape and x1.shape[-1:] == (3,)
+
+
+@public(operands=("x1", "x2"), small=np.cross, when=_are_alike_in_space)
 def cross(
     x1: Any,
     x2: Any,
@@ -610,12 +621,6 @@ def cross(
         >>> dp.cross(dp.asarray([1, 0, 0]), dp.asarray([0, 1, 0])).asnumpy()
         array([0, 0, 1])
     """
-    is_plain = axis is None and axisa == axisb == axisc == -1
-    if is_plain and type(x1) is type(x2) is ndarray and x1.shape == x2.shape:
-        small = compute_small(np.cross, x1, x2) if x1.shape[-1:] == (3,) else None
-        if small is not None:
-            return small
-    x1, x2 = check_arrays("cross", ("x1", x1), ("x2", x2))
     if axis is not None:
         axisa = axisb = axisc = axis
     first = moveaxis(x1, _layout.normalize_axis("cross", axisa, x1.ndim), -1)

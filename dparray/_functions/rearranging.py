@@ -13,7 +13,6 @@ from dparray import _layout
 from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import copy_of
 from dparray._array.assignment import assign
-from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, has_memory, materialize, ndarray
 from dparray._array.operands import foreign_operand, is_taken_from_host
 from dparray._evaluate import limits
@@ -175,8 +174,12 @@ def _on_host(x: ndarray, name: str, value: Any) -> Any:
     return value.tolist()
 
 
+def _has_few_copies(x: ndarray, repeats: Any, axis: Any) -> bool:
+    return type(repeats) is int and x.size * repeats <= limits.host_elements
+
+
 @as_method
-@public()
+@public(small=np.repeat, takes=("repeats", "axis"), when=_has_few_copies)
 def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
     """Repeat every element along an axis, in a new array.
 
@@ -195,10 +198,6 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
         >>> dp.repeat(dp.asarray([1, 2]), 2).asnumpy()
         array([1, 1, 2, 2])
     """
-    if type(repeats) is int and x.size * repeats <= limits.host_elements:
-        small = compute_small(np.repeat, x, repeats, axis)
-        if small is not None:
-            return small
     if isinstance(repeats, np.ndarray) and not is_taken_from_host(repeats):
         raise foreign_operand("repeat", "repeats", repeats)
     placement = placement_of(x)
@@ -297,7 +296,14 @@ def _word_of(x: ndarray, run: int) -> np.dtype[Any] | None:
     )
 
 
-@public()
+def _tiled(values: np.ndarray, reps: Any) -> np.ndarray:
+    counts = _layout.check_shape(reps)
+    if values.size * math.prod(counts) > limits.host_elements:
+        raise ValueError
+    return np.tile(values, counts)
+
+
+@public(small=_tiled, takes=("reps",))
 def tile(x: Any, /, reps: Any) -> ndarray:
     """Tile an array: repeat it as a whole along each axis, in a new array.
 
@@ -314,10 +320,6 @@ def tile(x: Any, /, reps: Any) -> ndarray:
         array([1, 2, 1, 2])
     """
     counts = _layout.check_shape(reps)
-    if x.size * math.prod(counts) <= limits.host_elements:
-        small = compute_small(np.tile, x, counts)
-        if small is not None:
-            return small
     ndim = max(x.ndim, len(counts))
     counts = (1,) * (ndim - len(counts)) + counts
     shape = (1,) * (ndim - x.ndim) + x.shape

@@ -19,7 +19,7 @@ from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
 from dparray._array.dispatch import compute
-from dparray._array.host_fastpath import SCALARS, compute_small
+from dparray._array.host_fastpath import SCALARS
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_arrays
 from dparray._functions.creation import full, ones
@@ -321,10 +321,16 @@ def _with_one_nan(parts: list[ndarray], has_index: bool, has_inverse: bool) -> l
 
 def _pair(function: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     x1, x2 = check_arrays(function, ("x1", x1), ("x2", x2))
-    common_placement(function, (("x1", x1), ("x2", x2)))
     return ravel(x1), ravel(x2)
 
 
+def _is_in(values: np.ndarray, among: Any, assume_unique: Any, invert: Any) -> np.ndarray:
+    if type(among) is not np.ndarray and type(among) not in SCALARS:
+        raise TypeError
+    return np.isin(values, among, invert=bool(invert))
+
+
+@public(operands=("x1", "x2"), small=_is_in, takes=("assume_unique", "invert"))
 def isin(
     x1: Any,
     x2: Any,
@@ -353,17 +359,12 @@ def isin(
         >>> dp.isin(dp.asarray([1, 2, 3]), dp.asarray([2, 9])).asnumpy()
         array([False,  True, False])
     """
-    if type(x2) is ndarray or type(x2) in SCALARS:
-        small = compute_small(_is_in, x1, x2, bool(invert))
-        if small is not None:
-            return small
-    x1, x2 = check_arrays("isin", ("x1", x1), ("x2", x2))
     placement = common_placement("isin", (("x1", x1), ("x2", x2)))
     result = empty_on(placement, x1.shape, _dtypes.bool)
     found = compute(
         "isin",
         (("x1", x1), ("x2", x2)),
-        host=lambda values, among, out: np.copyto(out, _is_in(values, among, invert)),
+        host=lambda values, among, out: np.copyto(out, _is_in(values, among, False, invert)),
         dpt=None if is_by_radix(x2) else partial(later("isin"), invert=invert),
         out=result,
     )
@@ -372,10 +373,6 @@ def isin(
         nearest = apply(OPS["minimum"], searchsorted(ordered, x1), ordered.size - 1)
         assign(result, (ordered[nearest] == x1) != bool(invert))
     return result
-
-
-def _is_in(values: np.ndarray, among: Any, invert: bool) -> np.ndarray:
-    return np.isin(values, among, invert=invert)
 
 
 def union1d(x1: Any, x2: Any, /) -> ndarray:

@@ -19,7 +19,6 @@ from dparray._array.allocation import empty_on
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
 from dparray._array.dispatch import compute
-from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
 from dparray._functions.indexing import take_along_axis
@@ -174,6 +173,14 @@ def _argsort_by_radix(x: ndarray, axis: int) -> ndarray:
     return moveaxis(reshape(order % lines.shape[-1], lines.shape), -1, axis)
 
 
+def _sorted(values: np.ndarray, axis: Any, kind: Any, stable: Any) -> np.ndarray:
+    if not _is_plain(axis):
+        raise TypeError
+    _kind("sort", stable, kind)
+    return np.sort(values, axis, kind_of_values(values))
+
+
+@public(small=_sorted, takes=("axis", "kind", "stable"))
 def sort(
     x: Any,
     /,
@@ -204,11 +211,6 @@ def sort(
         array([3, 2, 1])
     """
     _kind("sort", stable, kind)
-    if not descending and _is_plain(axis):
-        small = compute_small(_sorted, x, axis)
-        if small is not None:
-            return small
-    x = check_array("sort", "x", x)
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("sort", axis, x.ndim)
@@ -234,10 +236,16 @@ def _is_plain(axis: Any) -> bool:
     return axis is None or type(axis) is int
 
 
-def _sorted(values: np.ndarray, axis: int | None) -> np.ndarray:
-    return np.sort(values, axis, kind_of_values(values))
+def _has_few_positions(x: ndarray, axis: Any, kind: Any, stable: Any) -> bool:
+    is_small = x.size <= _SHORT_MERGES or x.itemsize < 4
+    return is_small and x.ndim > 0 and _is_plain(axis)
 
 
+def _argsorted(values: np.ndarray, axis: Any, kind: Any, stable: Any) -> np.ndarray:
+    return np.argsort(values, axis, _kind("argsort", stable, kind))
+
+
+@public(small=_argsorted, takes=("axis", "kind", "stable"), when=_has_few_positions)
 def argsort(
     x: Any,
     /,
@@ -255,12 +263,6 @@ def argsort(
         array([1, 2, 0])
     """
     algorithm = _kind("argsort", stable, kind)
-    is_small = type(x) is ndarray and x.shape and (x.size <= _SHORT_MERGES or x.itemsize < 4)
-    if is_small and not descending and _is_plain(axis):
-        small = compute_small(np.argsort, x, axis, algorithm)
-        if small is not None:
-            return small
-    x = check_array("argsort", "x", x)
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("argsort", axis, max(x.ndim, 1))
@@ -332,6 +334,11 @@ def _attach() -> None:
 _attach()
 
 
+def _is_plain_selection(x: ndarray, kth: Any, axis: Any) -> bool:
+    return type(kth) is int and _is_plain(axis)
+
+
+@public(small=np.partition, takes=("kth", "axis"), when=_is_plain_selection)
 def partition(
     x: Any, kth: int | Sequence[int] | ndarray, axis: int | None = -1, kind: str = "introselect"
 ) -> ndarray:
@@ -346,10 +353,6 @@ def partition(
         >>> int(dp.partition(dp.asarray([5, 1, 4, 2]), 1)[1])
         2
     """
-    small = _parted_small(np.partition, x, kth, axis, kind)
-    if small is not None:
-        return small
-    x = check_array("partition", "x", x)
     if kind != "introselect":
         raise ArgumentError(f"partition: kind must be 'introselect'; got {kind!r}")
     if axis is None:
@@ -367,6 +370,7 @@ def partition(
     return sort(x, axis) if found is None else result
 
 
+@public(small=np.argpartition, takes=("kth", "axis"), when=_is_plain_selection)
 def argpartition(
     x: Any, kth: int | Sequence[int] | ndarray, axis: int | None = -1, kind: str = "introselect"
 ) -> ndarray:
@@ -377,10 +381,6 @@ def argpartition(
         >>> int(dp.argpartition(dp.asarray([5, 1, 4, 2]), 1)[1])
         3
     """
-    small = _parted_small(np.argpartition, x, kth, axis, kind)
-    if small is not None:
-        return small
-    x = check_array("argpartition", "x", x)
     if kind != "introselect":
         raise ArgumentError(f"argpartition: kind must be 'introselect'; got {kind!r}")
     if axis is None:
@@ -397,15 +397,6 @@ def argpartition(
 
     found = compute("argpartition", (("x", x),), host=by_numpy, out=result)
     return argsort(x, axis) if found is None else result
-
-
-def _parted_small(
-    function: Callable[..., np.ndarray], x: Any, kth: Any, axis: Any, kind: str
-) -> ndarray | None:
-    """Return NumPy's result of a selection in a small array, or ``None``."""
-    if type(kth) is not int or not _is_plain(axis) or kind != "introselect":
-        return None
-    return compute_small(function, x, kth, axis)
 
 
 def _checked_kth(name: str, x: ndarray, kth: Any, extent: int) -> list[int]:
@@ -489,6 +480,14 @@ def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") 
     return TopKResult(take_along_axis(values, order, axis), take_along_axis(positions, order, axis))
 
 
+def _lexsorted(keys: tuple[np.ndarray, ...], axis: Any) -> np.ndarray:
+    if type(axis) is not int:
+        raise TypeError
+    _layout.normalize_axis("lexsort", axis, keys[0].ndim)
+    return np.lexsort(keys, axis)
+
+
+@public(small=_lexsorted, takes=("axis",), joins=True)
 def lexsort(keys: Any, axis: int = -1) -> ndarray:
     """Return the indices that sort by several keys, of which the last is the primary one.
 
@@ -506,9 +505,6 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
         >>> dp.lexsort([second, first]).asnumpy()
         array([2, 1, 0])
     """
-    small = compute_small(_lexsorted, keys, axis, joins=True) if type(axis) is int else None
-    if small is not None:
-        return small
     named = [
         (f"keys[{position}]", check_array("lexsort", f"keys[{position}]", key))
         for position, key in enumerate(keys)
@@ -530,11 +526,6 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
             order = _taken(order, argsort(_taken(key, order)))
         assign(result, moveaxis(order, -1, axis))
     return result
-
-
-def _lexsorted(keys: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
-    _layout.normalize_axis("lexsort", axis, keys[0].ndim)
-    return np.lexsort(keys, axis)
 
 
 def _taken(values: ndarray, positions: ndarray) -> ndarray:

@@ -11,7 +11,6 @@ from numpy.linalg import LinAlgError
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements
-from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import scalar_value
 from dparray._functions import reductions
@@ -129,7 +128,16 @@ def _norm_of_inverse(x: ndarray, p: Any) -> ndarray:
     return stack([_norm_of_inverse(x[at], p) for at in range(x.shape[0])])
 
 
-@public()
+def _euclidean(x: np.ndarray, axis: Any, keepdims: Any, ord: Any) -> Any:
+    return np.linalg.norm(x, None, axis, bool(keepdims))
+
+
+def _is_plain_norm(x: ndarray, axis: Any, keepdims: Any, ord: Any) -> bool:
+    is_euclidean = ord is None or (type(ord) is int and ord == 2)
+    return is_euclidean and x.dtype.char != "e" and (axis is None or type(axis) is int)
+
+
+@public(small=_euclidean, takes=("axis", "keepdims", "ord"), when=_is_plain_norm)
 def vector_norm(
     x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float | None = 2
 ) -> ndarray:
@@ -155,10 +163,6 @@ def vector_norm(
         5.0
     """
     ord = 2 if ord is None else ord
-    if type(ord) is int and ord == 2 and x.dtype.char != "e" and type(axis) in (int, type(None)):
-        small = compute_small(np.linalg.norm, x, None, axis, bool(keepdims))
-        if small is not None:
-            return small
     if isinstance(ord, bool) or not isinstance(ord, Real):
         raise ArgumentError(f"vector_norm: ord must be a real number; got {ord!r}")
     ord = scalar_value(ord)  # NumPy's numbers do not widen what is computed in
