@@ -22,6 +22,7 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._functions.error_boundary import guard
 from dparray._functions.joining import concat
+from dparray._functions.public import public
 from dparray._functions.ranges import arange
 from dparray._functions.rearranging import roll
 from dparray._graph.ops import OPS
@@ -409,6 +410,7 @@ def _scaled(name: str, numbers: ndarray, n: int, d: float, dtype: Any) -> ndarra
     return astype_array(apply(OPS["multiply"], numbers, float(1.0 / (n * d))), chosen, copy=False)
 
 
+@public()
 def fftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
     """Return a copy with the frequency 0 moved from the front to the middle of axes.
 
@@ -420,11 +422,11 @@ def fftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
         >>> dp.fft.fftshift(dp.asarray([0, 1, -2, -1])).asnumpy()
         array([-2, -1,  0,  1])
     """
-    x = check_array("fftshift", "x", x)
     moved = range(x.ndim) if axes is None else _layout.normalize_axes("fftshift", axes, x.ndim)
     return roll(x, [x.shape[axis] // 2 for axis in moved], tuple(moved))
 
 
+@public()
 def ifftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
     """Return the inverse of :func:`fftshift`.
 
@@ -436,7 +438,6 @@ def ifftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
         >>> dp.fft.ifftshift(dp.asarray([-2, -1, 0, 1])).asnumpy()
         array([ 0,  1, -2, -1])
     """
-    x = check_array("ifftshift", "x", x)
     moved = range(x.ndim) if axes is None else _layout.normalize_axes("ifftshift", axes, x.ndim)
     return roll(x, [-(x.shape[axis] // 2) for axis in moved], tuple(moved))
 

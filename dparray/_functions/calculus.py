@@ -117,13 +117,13 @@ def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
     given = [each for each in named if each[1] is not None]
     checked = check_arrays("ediff1d", *given)
     parts = {name: ravel(part) for (name, _), part in zip(given, checked, strict=True)}
-    common_placement("ediff1d", list(parts.items()))
     steps = diff(parts["x"])
     order = [parts.get("to_begin"), steps, parts.get("to_end")]
     joined = [part for part in order if part is not None]
     return steps if len(joined) == 1 else concat(joined, dtype=steps.dtype)
 
 
+@public()
 def gradient(
     x: Any, /, *spacing: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1
 ) -> Any:
@@ -150,7 +150,6 @@ def gradient(
         >>> dp.gradient(dp.asarray([1.0, 4.0, 9.0])).asnumpy()
         array([3., 4., 5.])
     """
-    x = check_array("gradient", "x", x)
     if x.dtype.kind == "b":
         raise DTypeError("gradient: x must not have dtype bool; use x.astype('int8')")
     place = placement_of(x)
@@ -264,7 +263,7 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
     axis = _layout.normalize_axis("trapezoid", axis, y.ndim)
     step: Any = dx
     if x is not None:
-        x = check_array("trapezoid", "x", x)
+        x = vector_of("trapezoid", y, "x", x)
         common_placement("trapezoid", (("y", y), ("x", x)))
         if x.ndim == 1:
             step = reshape(diff(x), (-1, *(1,) * (y.ndim - axis - 1)))
@@ -320,7 +319,7 @@ def unwrap(
     return result
 
 
-@public()
+@public(operands=("x", "xp", "fp"))
 def interp(
     x: Any,
     xp: Any,
@@ -348,11 +347,6 @@ def interp(
         >>> dp.interp(dp.asarray([0.5]), dp.asarray([0.0, 1.0]), dp.asarray([2.0, 4.0])).asnumpy()
         array([3.])
     """
-    named = (
-        ("x", x),
-        ("xp", vector_of("interp", x, "xp", xp)),
-        ("fp", vector_of("interp", x, "fp", fp)),
-    )
 
     def interpolate(module: Any, *arrays: Any) -> Any:
         ends = {"left": left, "right": right, "period": period}
@@ -371,4 +365,4 @@ def interp(
         found = module.interp(module.ascontiguousarray(points), *known, **ends)
         return module.reshape(found, arrays[0].shape)
 
-    return compute("interp", named, either=interpolate)
+    return compute("interp", (("x", x), ("xp", xp), ("fp", fp)), either=interpolate)

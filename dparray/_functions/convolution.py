@@ -8,9 +8,8 @@ import numpy as np
 
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_arrays
 from dparray._functions.manipulation import reshape
-from dparray._placement import common_placement
+from dparray._functions.public import public
 from dparray.exceptions import ShapeError
 
 __all__ = ["convolve", "correlate"]
@@ -23,10 +22,7 @@ _METHODS = ("direct", "fft", "auto")
 _TRANSFORMED = 500
 
 
-def _slide(function: str, x: Any, v: Any, mode: str, method: str) -> ndarray:
-    x, v = check_arrays(function, ("x", x), ("v", v))
-    named = (("x", x), ("v", v))
-    common_placement(function, named)
+def _slide(function: str, x: ndarray, v: ndarray, mode: str, method: str) -> ndarray:
     if mode not in _MODES:
         raise ValueError(f"{function}: mode must be one of {', '.join(_MODES)}; got {mode!r}")
     if function == "convolve":  # as in NumPy
@@ -70,6 +66,7 @@ def _by_fft(xp: Any, function: str, a: Any, b: Any, mode: str) -> Any:
     return found.astype(dtype)
 
 
+@public(operands=("x", "v"))
 def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> ndarray:
     """Convolve two vectors.
 
@@ -94,6 +91,7 @@ def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> n
     return _slide("convolve", x, v, mode, method)
 
 
+@public(operands=("x", "v"))
 def correlate(x: Any, v: Any, mode: str = "valid", *, method: str = "direct") -> ndarray:
     """Compute the cross-correlation of two vectors; scalars are not accepted. See :func:`convolve`.
 

@@ -23,7 +23,6 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._evaluate import limits
 from dparray._functions.ufunc_options import ordered
-from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.memory.exchange import dpnp
 
@@ -75,7 +74,6 @@ def einsum(
     named = [(name, x) for (name, _), x in zip(given, check_arrays("einsum", *given), strict=True)]
     if not named:
         raise ShapeError("einsum: at least one array is required")
-    common_placement("einsum", named)
     check_out("einsum", named, out)
     order = _layout.as_order(order, "K")
     if order not in ("K", "A", "C", "F"):

@@ -14,6 +14,7 @@ from dparray._array.operands import check_array
 from dparray._functions.creation import zeros_like
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
+from dparray._functions.public import public
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ShapeError
 
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 
+@public(operands=("x",))
 def apply_along_axis(
     function: Callable[..., Any], axis: int, x: Any, *args: Any, **kwargs: Any
 ) -> ndarray:
@@ -46,7 +48,6 @@ def apply_along_axis(
         >>> dp.apply_along_axis(dp.sum, 0, dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([4, 6])
     """
-    x = check_array("apply_along_axis", "x", x)
     axis = _layout.normalize_axis("apply_along_axis", axis, x.ndim)
     lines = moveaxis(x, axis, -1)
     kept = lines.shape[:-1]
@@ -63,6 +64,7 @@ def apply_along_axis(
     return moveaxis(whole, tuple(added), tuple(axis + at for at in range(len(added))))
 
 
+@public(operands=("x",))
 def apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> ndarray:
     """Apply a function of an array and an axis along several axes, which are kept.
 
@@ -74,13 +76,13 @@ def apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> ndarray:
         >>> dp.apply_over_axes(dp.sum, dp.ones((2, 3, 4)), (0, 2)).shape
         (1, 3, 1)
     """
-    x = check_array("apply_over_axes", "x", x)
     for axis in _layout.normalize_axes("apply_over_axes", axes, x.ndim):
         result = check_array("apply_over_axes", "the function's result", function(x, axis))
         x = result if result.ndim == x.ndim else expand_dims(result, axis)
     return x
 
 
+@public()
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwargs: Any) -> ndarray:
     """Apply to each element the function whose condition is true for it (the last such one).
 
@@ -102,7 +104,6 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwar
         >>> dp.piecewise(x, [x < 0], [lambda v: -v, 0.0]).asnumpy()
         array([1., 0.])
     """
-    x = check_array("piecewise", "x", x)
     given = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
     is_bare = x.ndim and given and not isinstance(given[0], list | tuple | ndarray)
     if isinstance(condlist, ndarray) and condlist.ndim > x.ndim:

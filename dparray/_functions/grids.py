@@ -19,6 +19,7 @@ from dparray._functions.conversion import asarray
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import concat, on_one_queue, stack
 from dparray._functions.manipulation import atleast_1d, broadcast_to, reshape
+from dparray._functions.public import public
 from dparray._functions.ranges import arange, linspace
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
@@ -172,8 +173,6 @@ def ix_(*arrays: Any) -> tuple[ndarray, ...]:
     """
     given = [(f"arrays[{at}]", x) for at, x in enumerate(arrays)]
     named = [(name, x) for (name, _), x in zip(given, check_arrays("ix_", *given), strict=True)]
-    if named:
-        common_placement("ix_", named)
     results = []
     for position, (name, x) in enumerate(named):
         if x.ndim != 1:
@@ -248,6 +247,7 @@ r_ = _Joiner("r_", 0, 1, -1)
 c_ = _Joiner("c_", -1, 2, 0)
 
 
+@public()
 def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple[ndarray, ...]:
     """Convert indices of the flattened array to indices along each axis.
 
@@ -264,19 +264,18 @@ def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple
         >>> [at.tolist() for at in dp.unravel_index(dp.asarray([5, 2]), (2, 3))]
         [[1, 0], [2, 2]]
     """
-    flat = check_array("unravel_index", "indices", indices)
-    if flat.dtype.kind not in "iu":
-        raise DTypeError(f"unravel_index: indices of dtype {flat.dtype} must be integers")
+    if indices.dtype.kind not in "iu":
+        raise DTypeError(f"unravel_index: indices of dtype {indices.dtype} must be integers")
     extents = _layout.check_shape(shape)
     size = math.prod(extents)
     order = _layout.as_order(order)
     by_numpy = partial(np.unravel_index, shape=extents, order=order)
-    small = compute_at_once(by_numpy, (("indices", flat),))
+    small = compute_at_once(by_numpy, (("indices", indices),))
     if small is not None:
         return small
-    if flat.size and not (int(flat.min()) >= 0 and int(flat.max()) < size):
+    if indices.size and not (int(indices.min()) >= 0 and int(indices.max()) < size):
         raise ShapeError(f"unravel_index: an index is out of range for an array of {size} elements")
-    rest = astype_array(flat, _dtypes.int64, copy=False)
+    rest = astype_array(indices, _dtypes.int64, copy=False)
     found = []
     for extent in extents[::-1] if order == "C" else extents:
         found.append(apply(OPS["remainder"], rest, extent))

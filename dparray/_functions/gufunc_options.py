@@ -25,7 +25,6 @@ from dparray._functions.ufunc_options import (
     only_out,
     ordered,
 )
-from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError
 
 
@@ -73,7 +72,6 @@ def product_with_options(
     out = only_out(function, out)
     x1, x2 = check_arrays(function, ("x1", operands[0]), ("x2", operands[1]))
     named = (("x1", x1), ("x2", x2))
-    common_placement(function, named)
     check_out(function, named, out)
     if dtype is not None:
         x1, x2 = (in_dtype(function, x, dtype, casting) for x in (x1, x2))

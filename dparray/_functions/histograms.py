@@ -151,6 +151,7 @@ def histogram(
     return counts, edges
 
 
+@public(operands=("x", "y"))
 def histogram2d(
     x: Any,
     y: Any,
@@ -183,9 +184,6 @@ def histogram2d(
         array([[1., 0.],
                [0., 2.]])
     """
-    x = asarray(x) if isinstance(x, list | tuple) else check_array("histogram2d", "x", x)
-    y = vector_of("histogram2d", x, "y", y)
-    common_placement("histogram2d", (("x", x), ("y", y)))
     if x.ndim != 1 or x.shape != y.shape:
         raise ShapeError(f"histogram2d: x of shape {x.shape} and y of shape {y.shape}")
     is_pair = isinstance(bins, list | tuple) and len(bins) == 2
@@ -437,7 +435,7 @@ _WIDTHS = {
 }
 
 
-@public()
+@public(operands=("x", "bins"))
 def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     """Return the index of the bin that contains each element.
 
@@ -455,9 +453,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
         >>> dp.digitize(dp.asarray([0.5, 1.5]), dp.asarray([0.0, 1.0, 2.0])).asnumpy()
         array([1, 2])
     """
-    edges = vector_of("digitize", x, "bins", bins)
     return compute(
         "digitize",
-        (("x", x), ("bins", edges)),
+        (("x", x), ("bins", bins)),
         either=lambda xp, values, at: xp.digitize(values, at, right=right),
     )

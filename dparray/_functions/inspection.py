@@ -14,7 +14,6 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array
 from dparray._functions.public import public
 from dparray.device import Device, default_device
 from dparray.device import devices as _devices
@@ -337,6 +336,7 @@ def isscalar(x: Any, /) -> bool:
     return isinstance(x, numbers.Number | str | bytes | memoryview | np.generic)
 
 
+@public()
 def iscomplexobj(x: Any, /) -> bool:
     """Return whether an array has a complex dtype, or a scalar a complex type.
 
@@ -345,7 +345,7 @@ def iscomplexobj(x: Any, /) -> bool:
         >>> dp.iscomplexobj(dp.ones(2))
         False
     """
-    return bool(check_array("iscomplexobj", "x", x).dtype.kind == "c")
+    return bool(x.dtype.kind == "c")
 
 
 def isrealobj(x: Any, /) -> bool:
@@ -359,6 +359,7 @@ def isrealobj(x: Any, /) -> bool:
     return not iscomplexobj(x)
 
 
+@public()
 def ndim(x: Any, /) -> int:
     """Return the number of dimensions of an array or a scalar.
 
@@ -367,9 +368,10 @@ def ndim(x: Any, /) -> int:
         >>> dp.ndim(dp.ones((2, 3)))
         2
     """
-    return check_array("ndim", "x", x).ndim
+    return x.ndim
 
 
+@public()
 def shape(x: Any, /) -> tuple[int, ...]:
     """Return the shape of an array or a scalar.
 
@@ -378,7 +380,7 @@ def shape(x: Any, /) -> tuple[int, ...]:
         >>> dp.shape(dp.ones((2, 3)))
         (2, 3)
     """
-    return check_array("shape", "x", x).shape
+    return x.shape
 
 
 @public()

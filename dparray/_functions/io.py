@@ -179,6 +179,7 @@ def _read_exactly(file: Any, count: int) -> bytearray:
     return data
 
 
+@public(operands=("x",))
 def save(file: str | os.PathLike[str] | IO[bytes], x: Any, allow_pickle: bool = True) -> None:
     """Write an array to a ``.npy`` file; waits for its values.
 
@@ -201,7 +202,6 @@ def save(file: str | os.PathLike[str] | IO[bytes], x: Any, allow_pickle: bool = 
         >>> dp.load(file).asnumpy()
         array([0, 1, 2])
     """
-    x = check_array("save", "x", x)
     if hasattr(file, "write"):
         _write(file, x, f"save {_name_of(file)}")
         return
@@ -495,6 +495,7 @@ def genfromtxt(
     return from_host(values, *placement)
 
 
+@public(operands=("x",))
 def savetxt(
     fname: Any,
     x: Any,
@@ -524,7 +525,6 @@ def savetxt(
         >>> file.getvalue().split()
         ['1', '2', '3', '4']
     """
-    x = check_array("savetxt", "x", x)
     if x.ndim not in (1, 2):
         raise ShapeError(f"savetxt: x must have 1 or 2 dimensions; it has {x.ndim}")
     values = x.asnumpy()
@@ -646,6 +646,7 @@ def tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
 # -- printing -------------------------------------------------------------------------------------
 
 
+@public()
 def array2string(
     x: Any, max_line_width: int | None = None, precision: int | None = None, **options: Any
 ) -> str:
@@ -656,7 +657,6 @@ def array2string(
         >>> dp.array2string(dp.asarray([1.0, 2.5]), precision=1)
         '[1.  2.5]'
     """
-    x = check_array("array2string", "x", x)
     current = dict(np.get_printoptions())
     given = {key: value for key, value in options.items() if value is not None}
     current.update({key: value for key, value in given.items() if key in current})
@@ -684,6 +684,7 @@ def array_str(
     return array2string(x, max_line_width, precision, suppress_small=suppress_small)
 
 
+@public()
 def array_repr(
     x: Any,
     max_line_width: int | None = None,
@@ -701,4 +702,4 @@ def array_repr(
     chosen: dict[str, Any] = {"linewidth": width, "precision": precision}
     chosen["suppress"] = suppress_small
     with np.printoptions(**{key: value for key, value in chosen.items() if value is not None}):
-        return repr(check_array("array_repr", "x", x))
+        return repr(x)

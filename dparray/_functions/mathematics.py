@@ -14,7 +14,6 @@ from dparray._array.apply import apply, as_operand, astype_array, choose_element
 from dparray._array.assignment import assign
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array
 from dparray._functions.creation import full
 from dparray._functions.elementwise import where
 from dparray._functions.operands import arrays_of, as_float, in_loop, placement_keywords
@@ -176,6 +175,7 @@ def rad2deg(x: Any, /) -> ndarray:
 radians, degrees = deg2rad, rad2deg
 
 
+@public()
 def sinc(x: Any, /) -> ndarray:
     """Return `sin(pi x) / (pi x)`, element-wise, and 1 at 0.
 
@@ -184,7 +184,7 @@ def sinc(x: Any, /) -> ndarray:
         >>> dp.sinc(dp.asarray([0.0, 0.5])).asnumpy()
         array([1.        , 0.63661977])
     """
-    x = as_float(check_array("sinc", "x", x))
+    x = as_float(x)
     angle = apply(OPS["multiply"], x, math.pi)
     angle = where(apply(OPS["equal"], x, 0), 1e-20, angle)
     return where(

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.allocation import from_host
 from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import write_out
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, scalar_value
 from dparray._evaluate.host import FOLDS, deviation_by, variance_by
 from dparray._functions.creation import full_like
+from dparray._functions.operands import vector_of
 from dparray._functions.public import public
 from dparray._functions.reductions import (
     Axis,
@@ -284,9 +284,7 @@ def average(
         result = mean(x, axis, keepdims=keepdims)
         count = x.size // builtins.max(result.size, 1)
         return (result, full_like(result, count, order="C")) if returned else result
-    if isinstance(weights, list | tuple):
-        weights = from_host(np.asarray(weights), x.sycl_queue, x.usm_type)
-    weights = check_array("average", "weights", weights)
+    weights = vector_of("average", x, "weights", weights)
     common_placement("average", (("x", x), ("weights", weights)))
     if weights.shape != x.shape:
         axes = axes_of("average", x, axis)

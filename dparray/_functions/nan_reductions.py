@@ -12,7 +12,7 @@ from dparray import _dtypes
 from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import write_out
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_out
+from dparray._array.operands import check_array
 from dparray._functions.cumulative import cumprod, cumsum
 from dparray._functions.manipulation import broadcast_to
 from dparray._functions.moments import taken_off, var
@@ -44,14 +44,10 @@ __all__ = [
 ]
 
 
-def _filled(
-    function: str, x: Any, value: Any, out: ndarray | None = None, where: Any = True
-) -> tuple[ndarray, Any]:
+def _filled(function: str, x: ndarray, value: Any, where: Any = True) -> tuple[ndarray, Any]:
     """Return ``x`` with NaN replaced, and a mask of NaN; integers have none."""
-    x = check_array(function, "x", x)
-    placed = [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])]
-    check_out(function, placed, out)
-    common_placement(function, placed)
+    if isinstance(where, ndarray):
+        common_placement(function, (("x", x), ("where", where)))
     if x.dtype.kind not in "fc":
         return x, None
     is_nan = apply(OPS["isnan"], x)
@@ -59,10 +55,10 @@ def _filled(
 
 
 def _named(function: Callable[..., ndarray], name: str, text: str) -> Callable[..., ndarray]:
-    """Return a generated function with its name and docstring."""
+    """Return a generated function, made public, with its name and docstring."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = text
-    return function
+    return public()(function)
 
 
 _FOLD = """Compute :func:`{of}` with NaN treated as {value}.
@@ -90,7 +86,7 @@ def _fold(
         initial: Any = None,
         where: Any = True,
     ) -> ndarray:
-        filled = _filled(name, x, value, out, where)[0]
+        filled = _filled(name, x, value, where)[0]
         return reduce(filled, axis, dtype, out, keepdims, initial, where)
 
     text = _FOLD.format(name=name, of=name.removeprefix("nan"), value=value, result=result)
@@ -105,7 +101,7 @@ def _scan(
     def function(
         x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
     ) -> ndarray:
-        return scan(_filled(name, x, value, out)[0], axis, dtype, out)
+        return scan(_filled(name, x, value)[0], axis, dtype, out)
 
     text = _FOLD.format(name=name, of=name.removeprefix("nan"), value=value, result=result)
     return _named(function, name, text)
@@ -114,7 +110,7 @@ def _scan(
 def _extreme(
     function: str,
     reduce: Callable[..., ndarray],
-    x: Any,
+    x: ndarray,
     axis: Axis,
     out: ndarray | None,
     keepdims: bool,
@@ -122,8 +118,7 @@ def _extreme(
     initial: Any,
     where: Any,
 ) -> ndarray:
-    x = check_array(function, "x", x)
-    filled, is_nan = _filled(function, x, worst, out, where)
+    filled, is_nan = _filled(function, x, worst, where)
     fits = x.dtype.kind == "c" or not np.iscomplexobj(initial)
     if is_nan is None or not (initial is None or (fits and initial != initial)):
         return reduce(filled, axis, out, keepdims, initial, where)
@@ -170,13 +165,13 @@ def _extreme_of(name: str, reduce: Callable[..., ndarray], worst: float) -> Call
 def _extreme_position(
     function: str,
     find: Callable[..., ndarray],
-    x: Any,
+    x: ndarray,
     axis: int | None,
     keepdims: bool,
     worst: float,
     out: ndarray | None,
 ) -> ndarray:
-    filled, is_nan = _filled(function, x, worst, out)
+    filled, is_nan = _filled(function, x, worst)
     if is_nan is not None and bool(any_of(all_of(is_nan, axis))):
         raise ValueError(
             f"{function}: all elements along axis {axis} are NaN; use dp.where to replace them"
@@ -220,10 +215,9 @@ nanargmin = _position_of("nanargmin", argmin, math.inf)
 
 
 def _moments(
-    function: str, x: Any, axis: Axis, dtype: Any, keepdims: bool, where: Any = True
+    function: str, x: ndarray, axis: Axis, dtype: Any, keepdims: bool, where: Any = True
 ) -> tuple[ndarray, ndarray, ndarray]:
     """Return the values with 0 for NaN and masked elements, a mask, and the counts along axes."""
-    x = check_array(function, "x", x)
     if x.dtype.kind not in "fc" and dtype is None:
         dtype = _dtypes.default_float(x.sycl_queue.sycl_device)
     if dtype is not None:
@@ -264,9 +258,6 @@ def nanmean(
         >>> float(dp.nanmean(dp.asarray([1.0, dp.nan, 3.0])))
         2.0
     """
-    check_out(
-        "nanmean", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
-    )
     if _is_half(x, dtype):
         mean = nanmean(_in_single(x), axis, None, None, keepdims, where=where)
         return write_out("nanmean", astype_array(mean, _dtypes.float16), out)
@@ -298,9 +289,6 @@ def nanvar(
     less = taken_off("nanvar", ddof, correction)
     if x.dtype.kind in "biu":  # with no degrees of freedom infinite if they differ
         return var(x, axis, dtype, out, less, keepdims, where=where, mean=mean)
-    check_out(
-        "nanvar", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
-    )
     if _is_half(x, dtype):
         if isinstance(mean, ndarray):
             mean = _in_single(mean)
@@ -349,9 +337,8 @@ def nanstd(
         >>> float(dp.nanstd(dp.asarray([1.0, dp.nan, 3.0])))
         1.0
     """
-    placed = [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])]
-    common_placement("nanstd", placed)
-    check_out("nanstd", placed, out)
+    if isinstance(where, ndarray):
+        common_placement("nanstd", (("x", x), ("where", where)))
     return apply(
         OPS["sqrt"],
         nanvar(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction),

@@ -14,11 +14,11 @@ from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
 from dparray._array.dispatch import compute, compute_at_once
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array
 from dparray._functions.creation import full_like
 from dparray._functions.elementwise import rint
 from dparray._functions.manipulation import moveaxis
 from dparray._functions.moments import mean
+from dparray._functions.public import public
 from dparray._functions.quantiles import median
 from dparray._functions.ranges import linspace
 from dparray._functions.reductions import max as max_of
@@ -80,6 +80,7 @@ def _inside(shape: Sequence[int], widths: Any) -> tuple[slice, ...]:
     return tuple([slice(low, low + size) for size, (low, _) in zip(shape, widths, strict=True)])
 
 
+@public()
 def pad(
     x: Any,
     pad_width: Any,
@@ -122,7 +123,6 @@ def pad(
         >>> dp.pad(dp.asarray([1, 2]), (1, 2)).asnumpy()
         array([0, 1, 2, 0, 0])
     """
-    x = check_array("pad", "x", x)
     if callable(mode):
         return _padded_by(mode, x, pad_width, keywords)
     known = (*_PAD_MODES, *_STATISTICS, "linear_ramp")

@@ -19,8 +19,9 @@ from dparray._functions.creation import ones, zeros
 from dparray._functions.joining import concat, trim_zeros
 from dparray._functions.manipulation import atleast_1d, expand_dims, reshape
 from dparray._functions.matrices import vander
-from dparray._functions.operands import placement_keywords
+from dparray._functions.operands import placement_keywords, vector_of
 from dparray._functions.products import matmul
+from dparray._functions.public import public
 from dparray._functions.ranges import arange
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
@@ -115,6 +116,7 @@ def _array_like(x: Any, p: Any) -> ndarray:
     return asarray(x) if isinstance(x, list | tuple) else check_array("polyval", "x", x)
 
 
+@public(operands=("x", "y"))
 def polyfit(
     x: Any,
     y: Any,
@@ -148,17 +150,14 @@ def polyfit(
         >>> dp.round(dp.polyfit(x, 2 * x + 1, 1), 6).asnumpy()
         array([2., 1.])
     """
-    named = {"x": x, "y": y} if w is None else {"x": x, "y": y, "w": w}
-    arrays = {
-        name: asarray(value) if isinstance(value, list | tuple) else value
-        for name, value in named.items()
-    }
-    arrays = {name: check_array("polyfit", name, value) for name, value in arrays.items()}
-    placement = common_placement("polyfit", list(arrays.items()))
+    named = [("x", x), ("y", y)]
+    if w is not None:
+        w = vector_of("polyfit", x, "w", w)
+        named.append(("w", w))
+    placement = common_placement("polyfit", named)
     order = operator.index(deg)
     if order < 0:
         raise ArgumentError(f"polyfit: deg must be at least 0; got {deg}")
-    x, y = arrays["x"], arrays["y"]
     if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0] or not x.size:
         raise ShapeError(
             f"polyfit: x and y must be vectors of equal length; got shapes {x.shape} and {y.shape}"
@@ -170,7 +169,7 @@ def polyfit(
     matrix = vander(x, order + 1)
     refuse_half("polyfit", "y", y)
     if w is not None:
-        weights = astype_array(arrays["w"], x.dtype, copy=False)
+        weights = astype_array(w, x.dtype, copy=False)
         if weights.shape != x.shape:
             raise ShapeError(f"polyfit: w of shape {weights.shape} for {x.size} points")
         matrix = matrix * expand_dims(weights, 1)
@@ -198,6 +197,7 @@ def polyfit(
     return result, covariance * factor
 
 
+@public()
 def poly(x: Any) -> ndarray:
     """Return the coefficients of the polynomial with given roots, or a matrix's characteristic one.
 
@@ -209,7 +209,6 @@ def poly(x: Any) -> ndarray:
         >>> dp.poly([1.0, 2.0]).asnumpy()
         array([ 1., -3.,  2.])
     """
-    x = asarray(x) if isinstance(x, list | tuple) else check_array("poly", "x", x)
     if x.ndim == 2 and x.shape[0] == x.shape[1] and x.size:
         x = eigvals(x)
     x = atleast_1d(x)

@@ -413,7 +413,6 @@ def geomspace(
         start, stop = check_arrays("geomspace", *given)
         kept = _dtypes.promote([start.dtype, stop.dtype, 0.0])
     kept = _dtypes.fit_device(kept, start.sycl_queue.sycl_device)
-    common_placement("geomspace", (("start", start), ("stop", stop)))
     # Rotated so that the start is a positive real number, which selects one branch of the
     # logarithm.
     start, stop = (astype_array(end, kept, copy=False) for end in (start, stop))

@@ -59,12 +59,10 @@ def searchsorted(
         raise ShapeError(f"searchsorted: x1 must be a sorted vector; it has {x1.ndim} dimensions")
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right'; got {side!r}")
-    if isinstance(x2, np.generic):
-        x2 = check_array("searchsorted", "x2", x2, placement_of(x1))
-    if isinstance(x2, bool | int | float | complex):
+    if isinstance(x2, bool | int | float | complex) and not isinstance(x2, np.generic):
         dtype = np.result_type(x1.dtype, x2 if not isinstance(x2, bool) else np.bool_)
         x2 = full((), x2, dtype, sycl_queue=x1.sycl_queue, usm_type=x1.usm_type)
-    x2 = check_array("searchsorted", "x2", x2)
+    x2 = check_array("searchsorted", "x2", x2, placement_of(x1))
     named = [("x1", x1), ("x2", x2)]
     if sorter is not None:
         sorter = check_array("searchsorted", "sorter", sorter, placement_of(x1))

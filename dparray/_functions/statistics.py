@@ -11,7 +11,6 @@ from dparray import _dtypes
 from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array
 from dparray._functions.manipulation import (
     expand_dims,
     reshape,
@@ -19,6 +18,7 @@ from dparray._functions.manipulation import (
 from dparray._functions.moments import average
 from dparray._functions.operands import vector_of
 from dparray._functions.products import matmul
+from dparray._functions.public import public
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
@@ -33,6 +33,7 @@ __all__ = [
 Axis = int | Sequence[int] | None
 
 
+@public()
 def cov(
     x: Any,
     y: Any = None,
@@ -98,20 +99,18 @@ def _covariance(variables: ndarray, weights: dict[str, ndarray], ddof: float) ->
 
 def _variables(
     function: str,
-    x: Any,
+    x: ndarray,
     y: Any,
     rowvar: bool,
     dtype: Any,
     weights: Sequence[tuple[str, Any]] = (),
 ) -> tuple[ndarray, dict[str, ndarray]]:
     """Return the variables as rows of one matrix, and the given weights of its columns."""
-    named = [("x", check_array(function, "x", x))]
+    named = [("x", x)]
     if y is not None:
-        named.append(("y", check_array(function, "y", y)))
+        named.append(("y", vector_of(function, x, "y", y)))
     weighing = {
-        name: vector_of(function, named[0][1], name, value)
-        for name, value in weights
-        if value is not None
+        name: vector_of(function, x, name, value) for name, value in weights if value is not None
     }
     placement = common_placement(function, [*named, *weighing.items()])
     rows = []
@@ -149,6 +148,7 @@ def _variables(
     return result, weighing
 
 
+@public()
 def corrcoef(
     x: Any,
     y: Any = None,

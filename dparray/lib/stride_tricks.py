@@ -7,8 +7,8 @@ from typing import Any
 
 from dparray import _layout
 from dparray._array.ndarray import materialize, ndarray
-from dparray._array.operands import check_array
 from dparray._functions.manipulation import broadcast_arrays, broadcast_shapes, broadcast_to
+from dparray._functions.public import public
 from dparray.exceptions import ArgumentError, ShapeError
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
 ]
 
 
+@public()
 def sliding_window_view(
     x: Any,
     window_shape: int | Sequence[int],
@@ -49,7 +50,6 @@ def sliding_window_view(
                [1, 2, 3],
                [2, 3, 4]])
     """
-    x = check_array("sliding_window_view", "x", x)
     window = _layout.check_shape(window_shape)
     if axis is None:
         axes: tuple[int, ...] = tuple(range(x.ndim))
@@ -75,6 +75,7 @@ def sliding_window_view(
     return x._view((*shape, *window), strides, x.offset)
 
 
+@public()
 def as_strided(
     x: Any,
     shape: Sequence[int] | None = None,
@@ -102,7 +103,6 @@ def as_strided(
         array([[0, 1, 2],
                [1, 2, 3]])
     """
-    x = check_array("as_strided", "x", x)
     materialize(x)  # what is pending lies nowhere yet
     extents = x.shape if shape is None else _layout.check_view_shape(shape)
     steps = x.strides if strides is None else tuple(strides)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dparray._array.apply import apply, astype_array
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, scalar_value
+from dparray._array.operands import scalar_value
 from dparray._functions import reductions
 from dparray._functions.manipulation import (
     expand_dims,
@@ -106,7 +106,7 @@ def inv(x: Any, /) -> ndarray:
     return compute("inv", np.linalg.inv, later("linalg.inv", dpnp), (("x", x),))
 
 
-@public()
+@public(operands=("x1", "x2"))
 def solve(x1: Any, x2: Any, /) -> ndarray:
     """Return the solutions of `x1 @ x = x2`.
 
@@ -124,8 +124,6 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.linalg.solve(dp.asarray([[2.0, 0.0], [0.0, 4.0]]), dp.asarray([2.0, 2.0])).asnumpy()
         array([1. , 0.5])
     """
-    x2 = check_array("solve", "x2", x2)
-    common_placement("solve", (("x1", x1), ("x2", x2)))
     x1 = matrices("solve", "x1", x1)
     rows = x2.shape[-1] if x2.ndim == 1 else x2.shape[-2] if x2.ndim else -1
     if rows != x1.shape[-1]:
@@ -133,7 +131,7 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     return compute("solve", np.linalg.solve, later("linalg.solve", dpnp), (("x1", x1), ("x2", x2)))
 
 
-@public()
+@public(operands=("x1", "x2"))
 def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
     """Return the least-squares solution of `x1 @ x = x2`.
 
@@ -155,8 +153,6 @@ def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
         >>> dp.linalg.lstsq(a, dp.asarray([1.0, 2.0, 3.0]))[0].asnumpy()
         array([1., 2.])
     """
-    x2 = check_array("lstsq", "x2", x2)
-    common_placement("lstsq", (("x1", x1), ("x2", x2)))
     x1 = matrices("lstsq", "x1", x1, square=False)
     if x1.ndim != 2 or x2.ndim not in (1, 2) or x2.shape[0] != x1.shape[0]:
         raise ShapeError(
@@ -234,7 +230,7 @@ def tensorinv(x: Any, ind: int = 2) -> ndarray:
     return reshape(inv(reshape(x, (rows, rows))), x.shape[ind:] + x.shape[:ind])
 
 
-@public()
+@public(operands=("x1", "x2"))
 def tensorsolve(x1: Any, x2: Any, axes: Sequence[int] | None = None) -> ndarray:
     """Return the solution of `tensordot(x1, x, x.ndim) = x2`.
 
@@ -253,8 +249,6 @@ def tensorsolve(x1: Any, x2: Any, axes: Sequence[int] | None = None) -> ndarray:
         >>> dp.linalg.tensorsolve(dp.eye(4).reshape(2, 2, 4), dp.ones((2, 2))).shape
         (4,)
     """
-    x2 = check_array("tensorsolve", "x2", x2)
-    common_placement("tensorsolve", (("x1", x1), ("x2", x2)))
     if axes is not None:
         x1 = moveaxis(x1, tuple(axes), tuple(range(x1.ndim - len(axes), x1.ndim)))
     shape = x1.shape[x2.ndim :]

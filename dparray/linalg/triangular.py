@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array
+from dparray._array.operands import check_array, check_arrays
 from dparray._functions.manipulation import (
     broadcast_to,
     diagonal,
@@ -17,7 +17,6 @@ from dparray._functions.matrices import eye, triu
 from dparray._functions.operands import conjugate
 from dparray._functions.ranges import arange
 from dparray._layout import broadcast_shapes
-from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.linalg.decompositions import cholesky
 from dparray.linalg.factors import floating, lu_solve
@@ -85,9 +84,8 @@ def _solved(
     check_finite: bool,
 ) -> ndarray:
     """Solve with one triangle of a matrix; ``given`` is the matrix and the right side by name."""
-    x1, x2 = (check_array(function, name, x) for name, x in given)
+    x1, x2 = check_arrays(function, *given)
     (first, _), (second, _) = given
-    common_placement(function, ((first, x1), (second, x2)))
     x1, x2 = floating(matrices(function, first, x1)), floating(x2)
     refuse_half(function, second, x2)
     size = x1.shape[-1]

@@ -13,10 +13,10 @@ from typing import Any
 
 from dparray._array.apply import copy_of
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array
 from dparray._functions.manipulation import permute_dims, reshape
 from dparray._functions.padding import pad
 from dparray._functions.products import matmul
+from dparray._functions.public import public
 from dparray._layout import is_contiguous
 from dparray.exceptions import ShapeError
 from dparray.tilelang.contracting import merged
@@ -39,6 +39,7 @@ _LARGE = 1 << 15
 _SMALL_PRODUCT = 1 << 18
 
 
+@public(operands=("x", "w"))
 def conv(
     x: ndarray,
     w: ndarray,
@@ -86,7 +87,6 @@ def conv(
         >>> dp.tilelang.conv(image, mean, strides=2, padding="same").shape
         (1, 2, 2, 1)
     """
-    x, w = check_array("conv", "x", x), check_array("conv", "w", w)
     count = space_of("conv", x, channels)
     if w.ndim != count + 2:
         raise ShapeError(

@@ -129,3 +129,54 @@ def test_two_operands_must_be_on_one_queue(second_queue: Any) -> None:
     assert both(dp.ones(2), 1.0)[1].tolist() == 1.0
     with pytest.raises(dp.ExecutionPlacementError):
         both(dp.ones(2), dp.ones(2, sycl_queue=second_queue))
+
+
+VALUES = [[2.0, 1.0], [1.0, 3.0]]
+LINE = [1.0, 2.0]
+
+#: Calls with an array, of which other operands are sequences.
+WITH_SEQUENCES: dict[str, Any] = {
+    "array_equal": lambda xp, x: xp.array_equal(x, VALUES),
+    "array_equiv": lambda xp, x: xp.array_equiv(x, [VALUES]),
+    "average": lambda xp, x: xp.average(x, weights=VALUES),
+    "cov": lambda xp, x: xp.cov(x, VALUES),
+    "digitize": lambda xp, x: xp.digitize(x, LINE),
+    "histogram2d": lambda xp, x: xp.histogram2d(x[0], LINE, bins=2)[0],
+    "interp": lambda xp, x: xp.interp(x, LINE, LINE),
+    "linalg.lstsq": lambda xp, x: xp.linalg.lstsq(x, LINE)[0],
+    "linalg.solve": lambda xp, x: xp.linalg.solve(x, LINE),
+    "linalg.tensorsolve": lambda xp, x: xp.linalg.tensorsolve(x, LINE),
+    "polyfit": lambda xp, x: xp.polyfit(x[0], LINE, 1, w=LINE),
+    "searchsorted": lambda xp, x: xp.searchsorted(x[1], LINE),
+    "take_along_axis": lambda xp, x: xp.take_along_axis(
+        x, np.asarray([[1], [0]]) if xp is np else [[1], [0]], 1
+    ),
+    "trapezoid": lambda xp, x: xp.trapezoid(x, LINE),
+}
+
+
+@pytest.mark.parametrize("name", WITH_SEQUENCES)
+def test_a_sequence_is_placed_with_the_array(name: str, second_queue: Any) -> None:
+    call, values = WITH_SEQUENCES[name], np.asarray(VALUES)
+    expected = call(np, values)
+    found = call(dp, dp.asarray(values, sycl_queue=second_queue))
+    if isinstance(expected, bool):
+        assert found is expected
+        return
+    assert found.sycl_queue == second_queue
+    np.testing.assert_allclose(found.asnumpy(), expected)
+
+
+@pytest.mark.parametrize("name", ["put_along_axis", "putmask", "place"])
+def test_a_sequence_is_placed_with_the_array_that_is_written(name: str, second_queue: Any) -> None:
+    values = np.asarray(VALUES)
+    x = dp.asarray(values, sycl_queue=second_queue)
+    arguments: dict[str, Any] = {
+        "put_along_axis": ([[1], [0]], 7.0, 1),
+        "putmask": ([[True, False], [False, True]], 7.0),
+        "place": ([[True, False], [False, True]], 7.0),
+    }
+    getattr(dp, name)(x, *arguments[name])
+    first, *others = arguments[name]
+    getattr(np, name)(values, np.asarray(first), *others)
+    np.testing.assert_array_equal(x.asnumpy(), values)
