@@ -210,8 +210,8 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
         counts = counts.astype(np.int64)
     if counts.dtype.kind not in "iu":
         raise DTypeError(f"repeat: repeats of dtype {counts.dtype} must be integers")
-    if axis is None:
-        x, axis = reshape(x, (x.size,)), 0
+    if axis is None or x.ndim == 0:
+        x, axis = reshape(x, (x.size,)), axis or 0
     axis = _layout.normalize_axis("repeat", axis, x.ndim)
     extent = x.shape[axis]
     if counts.ndim > 1 or (counts.size != 1 and counts.size != extent):

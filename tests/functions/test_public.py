@@ -112,6 +112,9 @@ def test_sequences_with_arrays_of_two_queues_are_refused(second_queue: Any) -> N
 
     with pytest.raises(dp.ExecutionPlacementError):
         both([dp.ones(2)], [dp.ones(2, sycl_queue=second_queue)])
+    with pytest.raises(dp.ExecutionPlacementError):
+        both(dp.ones(2), [dp.ones(2, sycl_queue=second_queue)])
+    assert both([1.0], [dp.ones(2, sycl_queue=second_queue)])[0].sycl_queue == second_queue
 
 
 def test_out_must_be_on_the_queue_of_the_operand(second_queue: Any) -> None:
@@ -180,3 +183,18 @@ def test_a_sequence_is_placed_with_the_array_that_is_written(name: str, second_q
     first, *others = arguments[name]
     getattr(np, name)(values, np.asarray(first), *others)
     np.testing.assert_array_equal(x.asnumpy(), values)
+
+
+@pytest.mark.parametrize("name", ["empty_like", "zeros_like", "ones_like"])
+def test_arrays_are_made_like_a_sequence(name: str) -> None:
+    expected = getattr(np, name)([[1, 2, 3]])
+    found = getattr(dp, name)([[1, 2, 3]])
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_a_number_is_repeated_along_its_only_axis(axis: int | None) -> None:
+    for x in (3.0, dp.asarray(3.0)):
+        for repeats in (2, [3]):
+            found = dp.repeat(x, repeats, axis)
+            np.testing.assert_array_equal(found.asnumpy(), np.repeat(3.0, repeats, axis))
