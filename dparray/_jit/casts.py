@@ -14,7 +14,7 @@ import numpy as np
 
 from dparray import config
 from dparray._jit.inference import DEFAULT_DTYPES, UFUNCS, UNKNOWN, Inference, Value, resolve
-from dparray._jit.shape_checks import fitted_to, mask_of, product_with
+from dparray._jit.shape_checks import fitted_to, mask_of, product_with, selected_by
 from dparray._jit.source import Source, assigned_names
 
 #: The name of NumPy in generated code.
@@ -102,6 +102,10 @@ class Casts(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Check the lengths of masks."""
+        base, index = self.types.of(node.value), self.types.of(node.slice)
+        are_vectors = all(isinstance(each, Value) and each.ndim == 1 for each in (base, index))
+        if are_vectors and index.dtype.kind == "b" and isinstance(node.ctx, ast.Load):
+            return selected_by(self.visit(node.value), self.visit(node.slice))
         entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         masks = [self._may_be_mask(node.value, entry) for entry in entries]
         self.generic_visit(node)

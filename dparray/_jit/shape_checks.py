@@ -1,8 +1,9 @@
-"""Functions that native code calls: checks of shapes, and products with gathered vectors.
+"""Functions that native code calls: checks of shapes, elements at a mask, products with ``x[at]``.
 
 Numba computes ``x += y``, ``np.add(x, y, out)`` and ``x[mask]`` without comparing the shapes, and
-reads and writes outside of arrays that do not fit. It allocates ``x[at]`` for a product, which
-takes longer than the product itself for the short rows of sparse matrices.
+reads and writes outside of arrays that do not fit. It visits the elements of ``x[mask]`` one by
+one, and allocates ``x[at]`` for a product, which takes longer than the product itself for the short
+rows of sparse matrices.
 """
 
 from __future__ import annotations
@@ -14,9 +15,15 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 _FITTED = "__fitted__"
 _MASK = "__mask__"
+_SELECTED = "__selected__"
 _PRODUCT = "__product__"
+_OTHER_LENGTH = "a Boolean index must have the length of the axis it indexes"
+#: How many elements of a mask are read together; those of most masks have no true one.
+_BLOCK = 64
 NO_BROADCAST = "the value does not broadcast to the shape of its target"
 
 
@@ -28,6 +35,11 @@ def fitted_to(target: ast.expr, value: ast.expr) -> ast.expr:
 def mask_of(array: ast.expr, axis: int, mask: ast.expr) -> ast.expr:
     """Return an expression of an index that raises if it is a mask of another length."""
     return _call(mask, _MASK, _read(array), ast.Constant(axis), mask)
+
+
+def selected_by(array: ast.expr, mask: ast.expr) -> ast.expr:
+    """Return an expression of ``array[mask]``, both vectors, that raises if the lengths differ."""
+    return _call(array, _SELECTED, array, mask)
 
 
 def product_with(vector: ast.expr, values: ast.expr, at: ast.expr) -> ast.expr:
@@ -53,6 +65,10 @@ def _fitted(target: Any, value: Any) -> Any:
 
 def _mask(array: Any, axis: int, mask: Any) -> Any:
     return mask
+
+
+def _selected(array: Any, mask: Any) -> Any:
+    return array[mask]
 
 
 def _product(vector: Any, values: Any, at: Any) -> Any:
@@ -99,13 +115,40 @@ def functions() -> dict[str, Callable[..., Any]]:
         def checked(array: Any, axis: int, mask: Any) -> Any:
             for at in range(mask.ndim):
                 if mask.shape[at] != array.shape[axis + at]:
-                    raise IndexError("a Boolean index must have the length of the axis it indexes")
+                    raise IndexError(_OTHER_LENGTH)
             return mask
 
         return checked
+
+    @extending.overload(_selected)
+    def typed_selected(array: Any, mask: Any) -> Any:
+        def selected(array: Any, mask: Any) -> Any:
+            if mask.size != array.size:
+                raise IndexError(_OTHER_LENGTH)
+            count = 0
+            for at in range(mask.size):
+                count += mask[at]
+            # Each element is written, and overwritten by the next one where the mask is false.
+            found = np.empty(count + 1, array.dtype)
+            place = 0
+            whole = mask.size // _BLOCK * _BLOCK
+            for start in range(0, whole, _BLOCK):
+                has_some = np.uint8(0)
+                for at in range(_BLOCK):
+                    has_some |= np.uint8(mask[start + at])
+                if has_some:
+                    for at in range(_BLOCK):
+                        found[place] = array[start + at]
+                        place += mask[start + at]
+            for at in range(whole, mask.size):
+                found[place] = array[at]
+                place += mask[at]
+            return found[:count]
+
+        return selected
 
     @extending.overload(_product)
     def typed_product(vector: Any, values: Any, at: Any) -> Any:
         return _product
 
-    return {_FITTED: _fitted, _MASK: _mask, _PRODUCT: _product}
+    return {_FITTED: _fitted, _MASK: _mask, _SELECTED: _selected, _PRODUCT: _product}

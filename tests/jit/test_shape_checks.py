@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -226,3 +227,53 @@ def test_errors_of_a_product_with_a_gathered_vector() -> None:
         compiled(starts, dp.asarray([0, 1]), dp.ones(1), x, out)
     with dp.config.override(debug=True), pytest.raises(IndexError, match="out of bounds"):
         compiled(starts, dp.asarray([0, 7]), dp.ones(2), x, out)
+
+
+def select(x: Any, mask: Any) -> Any:
+    count = 0
+    for i in range(mask.shape[0]):  # a loop over elements, so that the function is native
+        count += mask[i]
+    return x[mask], count
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 65, 200])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 1.0])
+@pytest.mark.parametrize("dtype", ["float64", "complex64", "int16", "bool"])
+@pytest.mark.parametrize("step", [1, -2])
+def test_a_mask_selects_as_in_numpy(size: int, share: float, dtype: str, step: int) -> None:
+    generator = np.random.default_rng(size)
+    values = (generator.random(2 * size) * 9).astype(dtype)[::step][:size]
+    mask = (generator.random(2 * size) < share)[::step][:size]
+    found, count = dp.jit(select)(dp.asarray(values), dp.asarray(mask))
+    expected = values[mask]
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found.asnumpy(), expected)
+    assert count == mask.sum()
+
+
+def test_a_mask_in_prange_selects_as_in_numpy() -> None:
+    @dp.jit
+    def means(x: Any, out: Any) -> None:
+        for i in dp.prange(out.shape[0]):
+            mask = np.logical_and(i * 10 <= x, x < i * 10 + 5)
+            out[i] = x[mask].mean()
+
+    x, out = dp.arange(1000.0), dp.zeros(100)
+    means(x, out)
+    np.testing.assert_allclose(out.asnumpy(), np.arange(100) * 10 + 2.0)
+
+
+def test_a_cached_region_depends_on_the_code_of_its_helpers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def file_of_region() -> str:
+        compiled = dp.jit(select)
+        compiled(dp.arange(4.0), dp.arange(4) > 1)
+        (plan,) = compiled._plans.values()
+        return str(plan.native.dispatcher.py_func.__code__.co_filename)
+
+    first = file_of_region()
+    assert file_of_region() == first
+    monkeypatch.setattr(inspect, "getsource", lambda module: "other code")
+    assert file_of_region() != first
