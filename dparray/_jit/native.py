@@ -69,6 +69,7 @@ class Native:
         self.source = source
         self.has_lines = has_lines
         self._parts = definition, dict(options), parallel
+        self._lines: list[tuple[np.ndarray, ...]] = []  # those that no call uses
         self.dispatcher = _build(source, *self._parts)
 
     def compile(self, arguments: tuple[Any, ...]) -> None:
@@ -138,7 +139,7 @@ class Native:
         if config.debug:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
         try:
-            return self.dispatcher(*arguments)
+            result = self.dispatcher(*arguments)
         except (IndexError, ValueError) as error:
             if copies is None:
                 raise self.located(error, *line) from None
@@ -154,6 +155,8 @@ class Native:
             if type(error).__module__.startswith("numba"):
                 raise self._refused(error) from error
             raise self.located(error, *line) from None
+        self._lines.append(line)
+        return result
 
     def run_vectorized(self, arguments: tuple[Any, ...], threads: int) -> Any:
         """Call a region with parallel loops on at most some threads."""
@@ -174,7 +177,10 @@ class Native:
             numba.set_num_threads(available)
 
     def _line(self) -> tuple[np.ndarray, ...]:
-        return (np.zeros(1, np.int64),) if self.has_lines else ()
+        try:
+            return self._lines.pop()
+        except IndexError:
+            return (np.zeros(1, np.int64),) if self.has_lines else ()
 
     def located(self, error: Exception, *stored: np.ndarray) -> Exception:
         """Return an exception of the region, with the line of the user's function, if known."""
@@ -274,6 +280,7 @@ def with_lines(definition: ast.FunctionDef, types: Inference) -> bool:
     definition.body = lined(definition.body)
     if has_lines:
         definition.args.args.append(ast.arg(_LINE))
+        definition.body.insert(0, ast.parse(f"{_LINE}[0] = 0").body[0])  # from an earlier call
     ast.fix_missing_locations(definition)
     return has_lines
 
