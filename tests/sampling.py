@@ -5,7 +5,7 @@ By default a function runs cases until every value of every parameter has occurr
 `MAX_CASES`. Among equally useful cases a hash of the name decides, so the choice is the same on
 every machine. ``@pytest.mark.sample(4)`` lowers the limit of a function whose cases take long. The
 fixture ``queue`` is the CPU and one sub-device, and tests marked ``slow`` or ``static`` are left
-out. Property tests use a quarter of their examples (`tests.support.examples`).
+out. Property tests use an eighth of their examples (`tests.support.examples`).
 
 ``--all`` runs every case, ``--all --part 2/3`` one of three disjoint parts. A file named on the
 command line runs with its slow and static tests, a test named there (``file.py::test``) with all of

@@ -32,13 +32,13 @@ from dparray.memory import copies
 def examples(count: int) -> int:
     """Return how many examples hypothesis draws for a test: ``count`` with ``--all``.
 
-    The default is a quarter of the count, but at least 4. ``DPARRAY_TEST_EXAMPLES`` sets the number
+    The default is an eighth of the count, but at least 4. ``DPARRAY_TEST_EXAMPLES`` sets the number
     for all tests.
     """
     chosen = os.environ.get("DPARRAY_TEST_EXAMPLES")
     if chosen:
         return int(chosen)
-    return count if "DPARRAY_TEST_ALL" in os.environ else max(4, count // 4)
+    return count if "DPARRAY_TEST_ALL" in os.environ else max(4, count // 8)
 
 
 def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:

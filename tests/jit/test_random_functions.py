@@ -7,6 +7,7 @@ import pytest
 from tests.jit.random_functions import check
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("seed", range(500))
 def test_a_random_function(seed: int) -> None:
     check(seed)

@@ -464,6 +464,7 @@ def wrong(seed: int) -> str | None:
     return None
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("first", range(0, 600, 100))
 @pytest.mark.filterwarnings("ignore::dparray.tilelang.TileWarning")
 def test_changed_programs_are_refused_or_right(first: int) -> None:

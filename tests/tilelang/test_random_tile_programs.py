@@ -93,6 +93,7 @@ def difference(seed: int) -> str | None:
     return None
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("first", range(0, QUICK, 50))
 def test_random_programs_agree_with_the_interpreter(first: int) -> None:
     assert [found for seed in range(first, first + 50) if (found := difference(seed))] == []
