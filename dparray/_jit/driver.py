@@ -174,7 +174,7 @@ class NativeRegion:
             body.append(ast.Return(ast.Tuple(names, ast.Load())))
         definition, inferred = self._inferred(types, body)
         # What runs on several threads raises nothing.
-        has_lines = self.threads <= 1 and with_lines(definition, inferred)
+        has_lines = not self.threads and with_lines(definition, inferred)
         tree = Casts(inferred).visit(definition)
         native = Native(self.source, tree, self.options, self.threads > 0, has_lines)
         kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in types.items()]
@@ -355,8 +355,8 @@ class _Cutter:
         nest = self._native(copy.deepcopy(node), node, Nest)
         assert isinstance(nest, Nest)
         loops = [each for each in ast.walk(node) if self.source.is_prange(each)]
-        # An exception cannot leave Numba's threads, except that of the caller.
-        nest.threads = 1 if any(_may_raise(each, self.types) for each in loops) else sys.maxsize
+        # An exception is lost if one of Numba's threads runs the iteration.
+        nest.threads = 0 if any(_may_raise(each, self.types) for each in loops) else sys.maxsize
         name = f"__region_{len(self.regions)}"
         self.regions.append(nest)
         self.names[name] = nest

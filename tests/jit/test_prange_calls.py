@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import linecache
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dpctl
@@ -121,6 +125,20 @@ def test_exceptions_in_a_loop_around_prange_loops() -> None:
     matrices[39] = 0
     with pytest.raises(np.linalg.LinAlgError):
         dp.jit(inverses_again)(dp.asarray(matrices), dp.zeros((40, 6, 6)), 2)
+
+
+def test_exceptions_are_raised_with_every_threading_layer_of_numba() -> None:
+    name = test_exceptions_in_a_loop_around_prange_loops.__name__
+    code = f"from tests.jit import {Path(__file__).stem} as tests; tests.{name}()"
+    for layer in ("tbb", "workqueue"):
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "NUMBA_THREADING_LAYER": layer},
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 0, run.stderr
 
 
 def test_a_partial_sum_cannot_be_read() -> None:
