@@ -74,8 +74,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # SYCL stores them by a digest of kernel and driver version, so they may outlive the session.
     os.environ.setdefault("SYCL_CACHE_PERSISTENT", "1")
     os.environ.setdefault("SYCL_CACHE_DIR", str(config.rootpath / "build" / "sycl-cache"))
-    # In memory, 250 kernels take a gigabyte, so SYCL keeps only the last ones there.
-    os.environ.setdefault("SYCL_IN_MEM_CACHE_EVICTION_THRESHOLD", "30000000")
     # With this variable, each process that a test starts would compile dparray's source files
     # again, which takes half of the time of an import.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
