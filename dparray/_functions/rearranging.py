@@ -216,10 +216,10 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
     extent = x.shape[axis]
     if counts.ndim > 1 or (counts.size != 1 and counts.size != extent):
         raise ShapeError(f"repeat: repeats of shape {counts.shape} for an axis of length {extent}")
-    if counts.size and counts.min() < 0:
+    if extent and counts.size and counts.min() < 0:
         raise ShapeError("repeat: repeats must not be negative")
     if counts.size == 1 and placement.usm_type == x.usm_type:
-        count = int(counts.reshape(-1)[0])
+        count = max(int(counts.reshape(-1)[0]), 0)
         before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
         return _copied(
             x,

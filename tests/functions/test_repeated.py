@@ -9,6 +9,7 @@ import pytest
 
 import dparray as dp
 from dparray._evaluate import limits
+from dparray.exceptions import ShapeError
 
 REPEATED = {
     "each twice": ((20_001,), lambda xp, x: xp.repeat(x, 2)),
@@ -97,3 +98,19 @@ def test_a_column_of_an_array_is_written_to_all_of_it(executor: str) -> None:
     with limits.force(executor):
         x[...] = x[::-1, :1]
         np.testing.assert_array_equal(x.asnumpy(), values)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_a_negative_number_of_no_elements_is_accepted_as_in_numpy(
+    shape: tuple[int, ...], axis: int | None
+) -> None:
+    host = np.zeros(shape)
+    for given, x in ((host, dp.asarray(host)), (host.tolist(), host.tolist())):
+        try:
+            expected = np.repeat(given, -1, axis)
+        except ValueError:
+            with pytest.raises(ShapeError, match="negative"):
+                dp.repeat(x, -1, axis)
+        else:
+            assert dp.repeat(x, -1, axis).shape == expected.shape
