@@ -59,7 +59,7 @@ class _Row(NamedTuple):
     Attributes:
         name: of the function, which NumPy and dpnp have too.
         summary: what it is, for the docstring.
-        sample, result: the example in the docstring.
+        sample, shown, result: the example: its array, the part that is printed, and the output.
         takes_complex: it takes complex numbers.
         points: what the number of points is, along one axis.
     """
@@ -68,6 +68,7 @@ class _Row(NamedTuple):
     summary: str
     sample: str
     result: str
+    shown: str = ".asnumpy()"
     takes_complex: bool = True
     points: str = "the number of points; the axis is cut or padded with zeros to it"
 
@@ -81,96 +82,67 @@ _ALONG_AXIS = (
     _Row(
         "fft",
         "The discrete Fourier transform along an axis",
-        "dp.fft.fft(dp.asarray([1.0, 0.0])).asnumpy()",
+        "asarray([1.0, 0.0])",
         "array([1.+0.j, 1.+0.j])",
     ),
-    _Row(
-        "ifft",
-        "The inverse of :func:`fft`",
-        "dp.fft.ifft(dp.asarray([2.0, 0.0])).asnumpy()",
-        "array([1.+0.j, 1.+0.j])",
-    ),
+    _Row("ifft", "The inverse of :func:`fft`", "asarray([2.0, 0.0])", "array([1.+0.j, 1.+0.j])"),
     _Row(
         "rfft",
         "The transform of real numbers: the `n // 2 + 1` frequencies that are not negative",
-        "dp.fft.rfft(dp.asarray([1.0, 0.0, 0.0])).asnumpy()",
+        "asarray([1.0, 0.0, 0.0])",
         "array([1.+0.j, 1.+0.j])",
         takes_complex=False,
     ),
     _Row(
         "irfft",
         "The inverse of :func:`rfft`, a real array",
-        "dp.fft.irfft(dp.asarray([2.0, 0.0])).asnumpy()",
+        "asarray([2.0, 0.0])",
         "array([1., 1.])",
         points=_OF_FREQUENCIES,
     ),
     _Row(
         "hfft",
         "The real transform of a signal with Hermitian symmetry, given its first half",
-        "dp.fft.hfft(dp.asarray([1.0, 0.0])).asnumpy()",
+        "asarray([1.0, 0.0])",
         "array([1., 1.])",
         points=_OF_VALUES,
     ),
     _Row(
         "ihfft",
         "The inverse of :func:`hfft`",
-        "dp.fft.ihfft(dp.asarray([2.0, 0.0])).asnumpy()",
+        "asarray([2.0, 0.0])",
         "array([1.-0.j, 1.-0.j])",
         takes_complex=False,
     ),
 )
 _OVER_AXES = (
-    _Row(
-        "fftn",
-        "The transform over several axes",
-        "dp.fft.fftn(dp.ones((2, 2)))[0, 0].item()",
-        "(4+0j)",
-    ),
-    _Row(
-        "ifftn",
-        "The inverse of :func:`fftn`",
-        "dp.fft.ifftn(dp.ones((2, 2)))[0, 0].item()",
-        "(1+0j)",
-    ),
+    _Row("fftn", "The transform over several axes", "ones((2, 2))", "(4+0j)", "[0, 0].item()"),
+    _Row("ifftn", "The inverse of :func:`fftn`", "ones((2, 2))", "(1+0j)", "[0, 0].item()"),
     _Row(
         "rfftn",
         "The transform of real numbers over several axes; the last one as :func:`rfft`",
-        "dp.fft.rfftn(dp.ones((2, 4))).shape",
+        "ones((2, 4))",
         "(2, 3)",
+        ".shape",
         takes_complex=False,
     ),
     _Row(
-        "irfftn",
-        "The inverse of :func:`rfftn`, a real array",
-        "dp.fft.irfftn(dp.ones((2, 3))).shape",
-        "(2, 4)",
+        "irfftn", "The inverse of :func:`rfftn`, a real array", "ones((2, 3))", "(2, 4)", ".shape"
     ),
 )
 _OVER_TWO_AXES = (
-    _Row(
-        "fft2",
-        "The transform over two axes",
-        "dp.fft.fft2(dp.ones((2, 2)))[0, 0].item()",
-        "(4+0j)",
-    ),
-    _Row(
-        "ifft2",
-        "The inverse of :func:`fft2`",
-        "dp.fft.ifft2(dp.ones((2, 2)))[0, 0].item()",
-        "(1+0j)",
-    ),
+    _Row("fft2", "The transform over two axes", "ones((2, 2))", "(4+0j)", "[0, 0].item()"),
+    _Row("ifft2", "The inverse of :func:`fft2`", "ones((2, 2))", "(1+0j)", "[0, 0].item()"),
     _Row(
         "rfft2",
         "The transform of real numbers over two axes",
-        "dp.fft.rfft2(dp.ones((2, 4))).shape",
+        "ones((2, 4))",
         "(2, 3)",
+        ".shape",
         takes_complex=False,
     ),
     _Row(
-        "irfft2",
-        "The inverse of :func:`rfft2`, a real array",
-        "dp.fft.irfft2(dp.ones((2, 3))).shape",
-        "(2, 4)",
+        "irfft2", "The inverse of :func:`rfft2`, a real array", "ones((2, 3))", "(2, 4)", ".shape"
     ),
 )
 
@@ -195,7 +167,7 @@ _TEMPLATE = """{summary}.
 
     Example:
         >>> import dparray as dp
-        >>> {sample}
+        >>> dp.fft.{name}(dp.{sample}){shown}
         {result}
     """
 
@@ -331,11 +303,9 @@ def _describe(function: Any, row: _Row, *parameters: str) -> None:
     function.__name__ = function.__qualname__ = row.name
     function.__code__ = function.__code__.replace(co_name=row.name)  # by which logs name it
     function.__doc__ = _TEMPLATE.format(
-        summary=row.summary,
         parameters="\n".join(parameters),
         refused="" if row.takes_complex else "``x`` is complex, or ",
-        sample=row.sample,
-        result=row.result,
+        **row._asdict(),
     )
 
 
