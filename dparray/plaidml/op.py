@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod as _product
 from typing import Any
 
 from dparray.plaidml.devices import DType
-from dparray.plaidml.tile import LogicError, Operation, Shape, Value, binary_op, unary_op
+from dparray.plaidml.tile import LogicError, Shape, Value, binary_op, unary_op, value_of
 from dparray.plaidml.windowed import (
     AutoPadding,
     ConvolutionDataFormat,
@@ -33,39 +33,24 @@ __all__ += ["convolution_transpose", "hardmax", "image_patches", "max_pool"]
 # Element-wise.
 
 
-def abs(data: Any) -> Value:
-    """Return the absolute value."""
-    return unary_op(data, "abs(I)")
+def _elementwise(name: str, text: str, summary: str) -> Callable[[Any], Value]:
+    def function(data: Any) -> Value:
+        return unary_op(data, text)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = summary
+    return function
 
 
-def ceiling(data: Any) -> Value:
-    """Return the smallest integer that is not less."""
-    return unary_op(data, "ceil(I)")
-
-
-def floor(data: Any) -> Value:
-    """Return the largest integer that is not greater."""
-    return unary_op(data, "floor(I)")
-
-
-def cos(data: Any) -> Value:
-    """Return the cosine."""
-    return unary_op(data, "cos(I)")
-
-
-def sin(data: Any) -> Value:
-    """Return the sine."""
-    return unary_op(data, "sin(I)")
-
-
-def exp(data: Any) -> Value:
-    """Return the exponential function."""
-    return unary_op(data, "exp(I)")
-
-
-def log(data: Any) -> Value:
-    """Return the natural logarithm."""
-    return unary_op(data, "log(I)")
+abs = _elementwise("abs", "abs(I)", "Return the absolute value.")
+ceiling = _elementwise("ceiling", "ceil(I)", "Return the smallest integer that is not less.")
+floor = _elementwise("floor", "floor(I)", "Return the largest integer that is not greater.")
+cos = _elementwise("cos", "cos(I)", "Return the cosine.")
+sin = _elementwise("sin", "sin(I)", "Return the sine.")
+exp = _elementwise("exp", "exp(I)", "Return the exponential function.")
+log = _elementwise("log", "log(I)", "Return the natural logarithm.")
+tanh = _elementwise("tanh", "tanh(I)", "Return the hyperbolic tangent.")
+sigmoid = _elementwise("sigmoid", "sigmoid(I)", "Return the logistic function.")
 
 
 def sqrt(x: Any) -> Value:
@@ -76,16 +61,6 @@ def sqrt(x: Any) -> Value:
 def square(x: Any) -> Value:
     """Return the square."""
     return unary_op(x, "I * I")
-
-
-def tanh(data: Any) -> Value:
-    """Return the hyperbolic tangent."""
-    return unary_op(data, "tanh(I)")
-
-
-def sigmoid(data: Any) -> Value:
-    """Return the logistic function."""
-    return unary_op(data, "sigmoid(I)")
 
 
 def hard_sigmoid(x: Any, slope: float) -> Value:
@@ -117,7 +92,7 @@ def cast(x: Any, dtype: DType) -> Value:
     kind = {1: "as_int", 2: "as_uint", 3: "as_float"}.get(dtype >> 4)
     if kind is None:
         return not_equal(value, 0)
-    return _made(
+    return value_of(
         f"function (I) -> (O) {{ O = {kind}(I, {8 << (dtype & 3)}); }}",
         [("I", value)],
         Shape(dtype, value.shape.dims),
@@ -218,7 +193,7 @@ def argmax(x: Any, axis: int = -1) -> Value:
     kept = _without(indices, [at]), _without(names, [at])
     head, item = f"{', '.join(kept[0])} : {', '.join(kept[1])}", ", ".join(indices)
     head = head if kept[0] else ""
-    return _made(
+    return value_of(
         # A comparison gives 0 elsewhere, so the largest distance from the end is taken: it is
         # the first position's.
         f"function (I[{', '.join(names)}]) -> (O) {{ M[{head}] = >(I[{item}]); "
@@ -265,7 +240,7 @@ def cumulative_sum(x: Any, axis: int = 0) -> Value:
     (at,) = _axes(x, axis)
     names, indices = _names(x), _indices(x)
     read = [f"{each} - k" if n == at else each for n, each in enumerate(indices)]
-    return _made(
+    return value_of(
         f"function (I[{', '.join(names)}]) -> (O) {{ O[{', '.join(indices)} : {', '.join(names)}] "
         f"= +(I[{', '.join(read)}]), k < {names[at]}; }}",
         [("I", x)],
@@ -326,7 +301,7 @@ def _dot(x: Value, y: Value, batch: int) -> Value:
     dims = (*x.shape.dims[:-1], *(y.shape.dims[axis] for axis in kept))
     head = f"{', '.join(out)} : {', '.join(ends)}" if out else ""
     kind = binary_op(x, 0, "L + R").shape.dtype if x.shape.dtype != y.shape.dtype else x.shape.dtype
-    return _made(
+    return value_of(
         f"function (A[{', '.join(sizes)}], B[{', '.join(other)}]) -> (O) {{ "
         f"O[{head}] = +(A[{', '.join([*left, 'z'])}] * B[{', '.join(right)}]); }}",
         [("A", x), ("B", y)],
@@ -355,7 +330,7 @@ def reshape(x: Any, dims: Sequence[Any]) -> Value:
             f"reshape: {tuple(own)} has {_product(own)} elements, {tuple(wanted)} has "
             f"{_product(wanted)}"
         )
-    return _made(
+    return value_of(
         f"function (I) -> (O) {{ O = reshape(I, {', '.join(map(str, wanted))}); }}",
         [("I", x)],
         Shape(x.shape.dtype, tuple(wanted)),
@@ -392,7 +367,7 @@ def transpose(x: Any, pattern: Sequence[int] | None = None) -> Value:
     order = list(pattern) if pattern is not None else list(range(x.shape.ndims))[::-1]
     names, indices = _names(x), _indices(x)
     out = f"{', '.join(indices[n] for n in order)} : {', '.join(names[n] for n in order)}"
-    return _made(
+    return value_of(
         f"function (I[{', '.join(names)}]) -> (O) {{ O[{out}] = =(I[{', '.join(indices)}]); }}",
         [("I", x)],
         Shape(x.shape.dtype, tuple(x.shape.dims[n] for n in order)),
@@ -433,7 +408,7 @@ def concatenate(tensors: Sequence[Any], axis: int = -1) -> Value:
     total = " + ".join(f"P{number}" for number in range(len(tensors)))
     dims = list(tensors[0].shape.dims)
     dims[at] = before
-    return _made(
+    return value_of(
         f"function ({', '.join(inputs)}) -> (O) {{ {' '.join(lines)} O = {total}; }}",
         [(f"T{number}", each) for number, each in enumerate(tensors)],
         Shape(tensors[0].shape.dtype, tuple(dims)),
@@ -443,7 +418,7 @@ def concatenate(tensors: Sequence[Any], axis: int = -1) -> Value:
 
 def gather(value: Any, indices: Any) -> Value:
     """Return the rows of ``value`` at positions."""
-    return _made(
+    return value_of(
         "function (V, I) -> (O) { O = gather(V, I); }",
         [("V", value), ("I", indices)],
         Shape(value.shape.dtype, (*indices.shape.dims, *value.shape.dims[1:])),
@@ -452,10 +427,6 @@ def gather(value: Any, indices: Any) -> Value:
 
 
 # Texts.
-
-
-def _made(text: str, inputs: list[tuple[str, Any]], shape: Shape, name: str) -> Value:
-    return Operation(text, inputs, [("O", shape)], name).sole_output()
 
 
 def _names(value: Value) -> list[str]:
@@ -512,7 +483,7 @@ def _reduced(
     kind = value.shape.dtype
     if divides and kind >> 4 != 3:
         kind = binary_op(value, 1.0, "L / R").shape.dtype
-    return _made(
+    return value_of(
         f"function (I[{', '.join(names)}]) -> (O) {{ {line} {last} }}",
         [("I", value)],
         Shape(kind, tuple(dims)),

@@ -254,13 +254,17 @@ class Operation:
         return made.sole_output() if len(made.outputs) == 1 else made.output_tuple
 
 
+def value_of(
+    code: str, inputs: Iterable[tuple[str, Any]], shape: Shape, name: str | None = None
+) -> Value:
+    """Return the output ``O`` of a program."""
+    return Operation(code, inputs, [("O", shape)], name).sole_output()
+
+
 def unary_op(value: Any, text: str, name: str | None = None) -> Value:
     """Return an elementwise operation on ``I``: ``unary_op(v, 'exp(I)')``."""
     given = Value.from_python_value(value)
-    made = Operation(
-        f"function (I) -> (O) {{ O = {text}; }}", [("I", given)], [("O", given.shape)], name
-    )
-    return made.sole_output()
+    return value_of(f"function (I) -> (O) {{ O = {text}; }}", [("I", given)], given.shape, name)
 
 
 def binary_op(
@@ -274,13 +278,12 @@ def binary_op(
         for axis, size in enumerate(own, len(dims) - len(own)):
             if dims[axis] == 1 or (dims[axis] is None and size != 1):
                 dims[axis] = size
-    made = Operation(
+    return value_of(
         f"function (L, R) -> (O) {{ O = {text}; }}",
         [("L", a), ("R", b)],
-        [("O", Shape(kind, tuple(dims)))],
+        Shape(kind, tuple(dims)),
         name,
     )
-    return made.sole_output()
 
 
 def _sliced(value: Value, key: tuple[Any, ...]) -> Value:
@@ -306,13 +309,12 @@ def _sliced(value: Value, key: tuple[Any, ...]) -> Value:
             read.append(str(part % size))
     names = ", ".join(f"N{axis}" for axis in range(len(dims)))
     head = f"{', '.join(kept)} : {', '.join(map(str, sizes))}" if kept else ""
-    made = Operation(
+    return value_of(
         f"function (I[{names}]) -> (O) {{ O[{head}] = =(I[{', '.join(read)}]); }}",
         [("I", value)],
-        [("O", Shape(value.shape.dtype, tuple(sizes)))],
+        Shape(value.shape.dtype, tuple(sizes)),
         "slice",
     )
-    return made.sole_output()
 
 
 def compose(

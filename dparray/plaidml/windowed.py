@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from dparray.plaidml.tile import LogicError, Operation, Shape, Value, binary_op
+from dparray.plaidml.tile import LogicError, Shape, Value, binary_op, value_of
 
 __all__ = ["AutoPadding", "ConvolutionDataFormat", "average_pool", "convolution"]
 __all__ += ["convolution_transpose", "image_patches", "max_pool"]
@@ -167,7 +167,7 @@ def convolution(
         out, out_size, size = ("M * c + m", "C * M", kernel.shape.dims[-2] * filters)
     read, used = ("c", "c, m") if channelwise else ("ci", "ci, co")
     source = _joined(["n"], [each.place for each in windows], read, data_format)
-    return _made(
+    return value_of(
         f"function (I[{_text(_joined(['N'], _letters('L', count), names[0], data_format))}], "
         f"K[{_text([*_letters('W', count), *names])}]) -> (O) {{ "
         f"O[{_text(_joined(['n'], at, out, data_format))} : "
@@ -214,7 +214,7 @@ def convolution_transpose(
     at, inside = _letters("x", count), _letters("k", count)
     read = f"X[{_text(_joined(['n'], at, 'co', data_format))}] * K[{_text([*inside, 'ci, co'])}]"
     written = _joined(["n"], [each.place for each in windows], "ci", data_format)
-    return _made(
+    return value_of(
         f"function (X[{_text(_joined(['N'], _letters('L', count), 'CO', data_format))}], "
         f"K[{_text([*_letters('W', count), 'CI', 'CO'])}]) -> (O) {{ "
         f"O[{_text(written)} : {_text(_joined(['N'], space, 'CI', data_format))}] = "
@@ -250,7 +250,7 @@ def max_pool(data: Any, padding: AutoPadding, kernel_shape: Any, pads: Any, stri
     """Return the largest element in each window of ``(batch, channels, *space)``."""
     sizes, head, read = _pooled("max_pool", data, kernel_shape, pads, strides, padding)
     names = _text(["N", "C", *_letters("L", len(sizes))])
-    return _made(
+    return value_of(
         f"function (I[{names}]) -> (O) {{ O[{head}] = >(I[{read}; }}",
         [("I", data)],
         Shape(data.shape.dtype, (*data.shape.dims[:2], *sizes)),
@@ -271,7 +271,7 @@ def average_pool(
     kind = data.shape.dtype
     if kind >> 4 != 3:  # not a float
         kind = binary_op(data, 1.0, "L / R").shape.dtype
-    return _made(
+    return value_of(
         f"function (I[{names}]) -> (O) {{ E = I == I ? 1.0 : 1.0; S[{head}] = +(I[{read}; "
         f"T[{head}] = +(E[{read}; O = S / T; }}",
         [("I", data)],
@@ -306,7 +306,7 @@ def image_patches(
     ]
     sizes = [each.size for each in windows]
     length = lengths[0] * lengths[1] * depth
-    return _made(
+    return value_of(
         f"function (I[N, R, C, D]) -> (O) {{ P[n, x0, x1, k0, k1, d : N, {_text(sizes)}, "
         f"{_text(lengths)}, D] = +(I[n, {windows[0].place}, {windows[1].place}, d]); "
         f"O = reshape(P, N, {_text(sizes)}, {length}); }}",
@@ -314,7 +314,3 @@ def image_patches(
         Shape(images.shape.dtype, (batch, *sizes, length)),
         "image_patches",
     )
-
-
-def _made(text: str, inputs: list[tuple[str, Any]], shape: Shape, name: str) -> Value:
-    return Operation(text, inputs, [("O", shape)], name).sole_output()
