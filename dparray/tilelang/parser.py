@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from dparray.exceptions import TileSyntaxError, TileTypeError
 from dparray.tilelang.failure import failure
 from dparray.tilelang.lexer import RESERVED, Token, tokens
@@ -20,6 +23,8 @@ from dparray.tilelang.syntax import (
     Reference,
     Statement,
 )
+
+T = TypeVar("T")
 
 # Binary operators by increasing precedence; those of a level in _UNCHAINED do not chain.
 _LEVELS: tuple[tuple[str, ...], ...] = (
@@ -80,6 +85,13 @@ class _Parser:
             raise self.refused(f"{wanted} is missing {where}; there is {self.found()}", cure)
         return self.take()
 
+    def separated(self, rule: Callable[[], T]) -> list[T]:
+        """Return one or more parts between commas."""
+        parts = [rule()]
+        while self.accept(","):
+            parts.append(rule())
+        return parts
+
     def found(self) -> str:
         return "the end of the text" if self.token.kind == "end" else repr(self.token.text)
 
@@ -105,17 +117,11 @@ class _Parser:
         form = "a program is: function (A[N], B) -> (C) { C = A + B; }"
         self.expect("function", "at the start", form)
         self.expect("(", "after 'function'", form)
-        inputs: list[Input] = []
-        if not self.is_next(")"):
-            inputs.append(self.input())
-            while self.accept(","):
-                inputs.append(self.input())
+        inputs = [] if self.is_next(")") else self.separated(self.input)
         self.expect(")", "after the inputs", form)
         self.expect("->", "after the inputs", form)
         self.expect("(", "before the outputs", form)
-        outputs = [self.name("among the outputs")]
-        while self.accept(","):
-            outputs.append(self.name("among the outputs"))
+        outputs = self.separated(lambda: self.name("among the outputs"))
         self.expect(")", "after the outputs", "outputs are listed by name only: -> (A, B)")
         self.expect("{", "before the statements", form)
         statements: list[Statement] = []
@@ -132,12 +138,10 @@ class _Parser:
         name = self.name("among the inputs")
         if not self.accept("["):
             return Input(name, None)
-        sizes: list[Name] = []
         cure = "the sizes of an input are names: A[N, M]; check or compute sizes in the body"
+        sizes: list[Name] = []
         if not self.is_next("]"):
-            sizes.append(self.name("among the sizes of an input", cure))
-            while self.accept(","):
-                sizes.append(self.name("among the sizes of an input", cure))
+            sizes = self.separated(lambda: self.name("among the sizes of an input", cure))
         self.expect("]", "after the sizes of an input", cure)
         return Input(name, tuple(sizes))
 
@@ -147,9 +151,7 @@ class _Parser:
             name = self.expect("IDX", "in an attribute", "an attribute is [[name(parameters)]]")
             parameters: list[str] = []
             if self.accept("("):
-                parameters.append(self.attribute_parameter())
-                while self.accept(","):
-                    parameters.append(self.attribute_parameter())
+                parameters = self.separated(self.attribute_parameter)
                 self.expect(")", "after the parameters of an attribute")
             self.expect("]]", "after an attribute", "an attribute is [[name(parameters)]]")
             found.append(Attribute(name.text, tuple(parameters)))
@@ -183,20 +185,11 @@ class _Parser:
     def after_statement(self, made: Statement) -> TileSyntaxError:
         if isinstance(made, Assignment):
             if self.is_next("<", "<=", ">", ">=", "==", "!="):
-                return self.refused(
-                    f"comparisons do not chain: {self.found()} follows a comparison",
-                    "put parentheses around the first: (a < b) < c",
-                )
+                return self.chained_comparison()
             if self.is_next("[") and not isinstance(made.value, Number):
-                return self.refused(
-                    "an elementwise expression has no indices",
-                    "write a contraction: O[i: N] = =(A[i]); or leave the indices out",
-                )
+                return self.indexed_expression()
         elif self.is_next("<=", ">", ">=", "==", "!="):
-            return self.refused(
-                f"a constraint is written with '<' only, not {self.token.text!r}",
-                "turn it round or add 1: i <= N is i < N + 1; its value is at least 0 as well",
-            )
+            return self.other_comparison()
         elif self.is_next(",") and (made.default or made.no_defract):
             return self.refused(
                 "a constraint after the default", "constraints come first: , i < N default D;"
@@ -220,14 +213,9 @@ class _Parser:
         if self.accept(":"):
             sizes = ()
         elif not self.is_next("]"):
-            indices.append(self.index_expression())
-            while self.accept(","):
-                indices.append(self.index_expression())
+            indices = self.separated(self.index_expression)
             if self.accept(":"):
-                listed = [self.expression()]
-                while self.accept(","):
-                    listed.append(self.expression())
-                sizes = tuple(listed)
+                sizes = tuple(self.separated(self.expression))
         self.expect("]", "after the indices", "the output of a contraction is O[i, j: N, M]")
         form = "a contraction is O[i: N] = +(A[i, j] * B[j]); with one of + * > < = before '('"
         self.expect("=", f"after {name.name}[...]", form)
@@ -289,11 +277,7 @@ class _Parser:
         if self.is_next("ID"):
             name = self.name("")
             if self.accept("["):
-                indices: list[Expression] = []
-                if not self.is_next("]"):
-                    indices.append(self.index_expression())
-                    while self.accept(","):
-                        indices.append(self.index_expression())
+                indices = [] if self.is_next("]") else self.separated(self.index_expression)
                 self.expect("]", "after the indices", "an operand is A[i, j]")
                 return Reference(name, tuple(indices))
             raise self.refused(
@@ -311,10 +295,7 @@ class _Parser:
         value = self.index_expression()
         if not self.is_next("<"):
             if self.is_next("<=", ">", ">=", "==", "!=", "="):
-                raise self.refused(
-                    f"a constraint is written with '<' only, not {self.token.text!r}",
-                    "turn it round or add 1: i <= N is i < N + 1; its value is at least 0 as well",
-                )
+                raise self.other_comparison()
             raise self.refused(
                 f"'<' is missing in a constraint; there is {self.found()}",
                 "a constraint is: , i - k < N",
@@ -322,20 +303,23 @@ class _Parser:
         position = self.take().position
         return Constraint(value, self.expression(), position)
 
+    def other_comparison(self) -> TileSyntaxError:
+        return self.refused(
+            f"a constraint is written with '<' only, not {self.token.text!r}",
+            "turn it round or add 1: i <= N is i < N + 1; its value is at least 0 as well",
+        )
+
     # -- index expressions -------------------------------------------------------------------
 
     def index_expression(self) -> Expression:
-        left = self.index_product()
-        while self.is_next("+", "-"):
-            sign = self.take()
-            left = self.made(sign.kind, (left, self.index_product()), sign.position)
-        return left
+        return self.chain(lambda: self.chain(self.index_unary, "*", "/"), "+", "-")
 
-    def index_product(self) -> Expression:
-        left = self.index_unary()
-        while self.is_next("*", "/"):
+    def chain(self, operand: Callable[[], Expression], *signs: str) -> Expression:
+        """Return operands joined by operators of one level, from left to right."""
+        left = operand()
+        while self.is_next(*signs):
             sign = self.take()
-            left = self.made(sign.kind, (left, self.index_unary()), sign.position)
+            left = self.made(sign.kind, (left, operand()), sign.position)
         return left
 
     def index_unary(self) -> Expression:
@@ -439,14 +423,23 @@ class _Parser:
         count = 0
         while self.is_next(*_LEVELS[level]):
             if count and level in _UNCHAINED:
-                raise self.refused(
-                    f"comparisons do not chain: {self.found()} follows a comparison",
-                    "put parentheses around the first: (a < b) < c",
-                )
+                raise self.chained_comparison()
             sign = self.take()
             left = self.made(sign.kind, (left, self.binary(level + 1)), sign.position)
             count += 1
         return left
+
+    def chained_comparison(self) -> TileSyntaxError:
+        return self.refused(
+            f"comparisons do not chain: {self.found()} follows a comparison",
+            "put parentheses around the first: (a < b) < c",
+        )
+
+    def indexed_expression(self) -> TileSyntaxError:
+        return self.refused(
+            "an elementwise expression has no indices",
+            "write a contraction: O[i: N] = =(A[i]); or leave the indices out",
+        )
 
     def unary(self) -> Expression:
         token = self.token
@@ -470,10 +463,7 @@ class _Parser:
             if self.is_next("("):
                 return self.call(token)
             if self.is_next("["):
-                raise self.refused(
-                    "an elementwise expression has no indices",
-                    "write a contraction: O[i: N] = =(A[i]); or leave the indices out",
-                )
+                raise self.indexed_expression()
             if token.kind == "ID":
                 return Name(token.text, token.position)
             return Index(token.text, token.position)
@@ -492,8 +482,6 @@ class _Parser:
             raise self.refused(
                 f"{name.text}() has no argument", "a function has at least one argument"
             )
-        operands = [self.nested(self.expression)]
-        while self.accept(","):
-            operands.append(self.nested(self.expression))
+        operands = self.separated(lambda: self.nested(self.expression))
         self.expect(")", f"after the arguments of {name.text}")
         return self.made(name.text, tuple(operands), name.position)
