@@ -11,7 +11,7 @@ from dparray.tilelang.elementwise import (
     FUNCTIONS,
     PRNG_COLUMNS,
     Function,
-    arithmetic,
+    binary,
     integer,
     mathematics,
     shape_of,
@@ -269,7 +269,7 @@ def cross_entropy(builder: Builder, call: Call, operands: Sequence[Any]) -> Valu
     one = Constant(1, False)
 
     def of(function: str, *values: Any) -> Any:
-        rule = mathematics if function == "log" else arithmetic
+        rule = mathematics if function == "log" else binary
         return rule(builder, Call(function, call.operands, call.position), values)
 
     def minus(value: Any) -> Any:

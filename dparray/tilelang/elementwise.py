@@ -36,7 +36,6 @@ from dparray.tilelang.values import (
 Plain = Constant | Tensor
 Rule = Callable[[Builder, Call, Sequence[Any]], Value]
 
-_ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
 _COMPARED = {
     "==": "equal",
     "!=": "not_equal",
@@ -52,6 +51,8 @@ _BITWISE = {
     "<<": "left_shift",
     ">>": "right_shift",
 }
+_ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
+_BINARY = _ARITHMETIC | _COMPARED | _BITWISE
 _MATHEMATICS = (
     *("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan"),
     *("floor", "ceil", "round"),
@@ -60,33 +61,20 @@ _WIDTHS = {"as_float": (16, 32, 64), "as_int": (8, 16, 32, 64), "as_uint": (8, 1
 PRNG_COLUMNS = 2048
 
 
-def arithmetic(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
-    """Apply ``+ - * /`` in the common dtype."""
+def binary(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
+    """Apply an operator in the common dtype; comparisons return Booleans.
+
+    Raises:
+        TileTypeError: an operand of a bitwise operator is a float.
+    """
     given = [builder.operand(each, call.position) for each in operands]
     dtype = builder.common([each.dtype for each in given], call.position)
-    shape = builder.broadcast([shape_of(each) for each in given], call.position)
-    given = [builder.cast(each, dtype) for each in given]
-    return builder.emit(_ARITHMETIC[call.function], given, shape, dtype)
-
-
-def comparison(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
-    """Compare in the common dtype, with a Boolean result."""
-    given = [builder.operand(each, call.position) for each in operands]
-    dtype = builder.common([each.dtype for each in given], call.position)
-    shape = builder.broadcast([shape_of(each) for each in given], call.position)
-    given = [builder.cast(each, dtype) for each in given]
-    return builder.emit(_COMPARED[call.function], given, shape, BOOL)
-
-
-def bitwise(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
-    """Apply ``& | ^ << >>`` to integers and Booleans."""
-    given = [builder.operand(each, call.position) for each in operands]
-    dtype = builder.common([each.dtype for each in given], call.position)
-    if dtype is not None and dtype.kind == "f":
+    if call.function in _BITWISE and dtype is not None and dtype.kind == "f":
         raise _no_float(builder, call, dtype)
     shape = builder.broadcast([shape_of(each) for each in given], call.position)
     given = [builder.cast(each, dtype) for each in given]
-    return builder.emit(_BITWISE[call.function], given, shape, dtype)
+    result = BOOL if call.function in _COMPARED else dtype
+    return builder.emit(_BINARY[call.function], given, shape, result)
 
 
 def _no_float(builder: Builder, call: Call, dtype: DType) -> TileTypeError:
@@ -144,18 +132,11 @@ def stretched(
     return builder.emit("broadcast_to", [value], shape, dtype)
 
 
-def maximum(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """Return ``max(a, b)``: ``a < b ? b : a``."""
+def extreme(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
+    """Return ``max(a, b)``, which is ``a < b ? b : a``, or ``min(a, b)``, ``a < b ? a : b``."""
     a, b = operands
-    less = comparison(builder, _as(call, "<"), (a, b))
-    return choice(builder, call, (less, b, a))
-
-
-def minimum(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
-    """Return ``min(a, b)``: ``a < b ? a : b``."""
-    a, b = operands
-    less = comparison(builder, _as(call, "<"), (a, b))
-    return choice(builder, call, (less, a, b))
+    less = binary(builder, _as(call, "<"), (a, b))
+    return choice(builder, call, (less, b, a) if call.function == "max" else (less, a, b))
 
 
 def _as(call: Call, function: str) -> Call:
@@ -173,7 +154,7 @@ def absolute(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
 def relu(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
     """Return ``relu(x)``: ``x < 0.0 ? 0.0 : x``."""
     (x,) = operands
-    less = comparison(builder, _as(call, "<"), (x, Constant(0.0, True)))
+    less = binary(builder, _as(call, "<"), (x, Constant(0.0, True)))
     return choice(builder, call, (less, Constant(0.0, True), x))
 
 
@@ -182,14 +163,12 @@ def sigmoid(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
     one = Constant(1.0, True)
     opposite = negative(builder, call, operands)
     power = mathematics(builder, _as(call, "exp"), (opposite,))
-    return arithmetic(
-        builder, _as(call, "/"), (one, arithmetic(builder, _as(call, "+"), (one, power)))
-    )
+    return binary(builder, _as(call, "/"), (one, binary(builder, _as(call, "+"), (one, power))))
 
 
 def reciprocal(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
     """Return ``recip(x)``: ``1 / x``."""
-    return arithmetic(builder, _as(call, "/"), (Constant(1, False), operands[0]))
+    return binary(builder, _as(call, "/"), (Constant(1, False), operands[0]))
 
 
 def mathematics(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
@@ -292,9 +271,7 @@ class Function(NamedTuple):
 
 
 FUNCTIONS: dict[str, Function] = {
-    **{sign: Function(2, 2, arithmetic) for sign in _ARITHMETIC},
-    **{sign: Function(2, 2, comparison) for sign in _COMPARED},
-    **{sign: Function(2, 2, bitwise) for sign in _BITWISE},
+    **{sign: Function(2, 2, binary) for sign in _BINARY},
     **{name: Function(1, 1, mathematics) for name in _MATHEMATICS},
     "~": Function(1, 1, invert),
     "?": Function(3, 3, choice),
@@ -302,8 +279,8 @@ FUNCTIONS: dict[str, Function] = {
     "neg": Function(1, 1, negative),
     "pow": Function(2, 2, mathematics),
     "abs": Function(1, 1, absolute),
-    "max": Function(2, 2, maximum),
-    "min": Function(2, 2, minimum),
+    "max": Function(2, 2, extreme),
+    "min": Function(2, 2, extreme),
     "relu": Function(1, 1, relu),
     "sigmoid": Function(1, 1, sigmoid),
     "recip": Function(1, 1, reciprocal),
