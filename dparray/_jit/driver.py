@@ -8,6 +8,7 @@ regions. Everything else runs as in the uncompiled function.
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 import sys
 from collections.abc import Iterator, Mapping
@@ -105,8 +106,6 @@ class NativeRegion:
         self.inputs = inputs
         self.outputs = outputs
         self.options = options
-        #: The maximum number of Numba's threads, or 0 for code without parallel loops.
-        self.threads = 0
         self._compiled: dict[Any, tuple[Native, dict[str, Any]]] = {}
         self._tasks: dict[Any, tuple[KernelFunction, dict[str, Any]]] = {}
 
@@ -132,11 +131,9 @@ class NativeRegion:
         if placement is not None and not device_facts.is_cpu(placement.queue):
             return self._run_task(types, values, placement.queue)
         host, pairs = host_arguments(values)
-        native, kinds = self._compiled.get(tuple(types.values())) or self._compile(types, {})
-        if self.threads:
-            result = native.run_vectorized(tuple(host), self.threads)
-        else:
-            result = native.run(tuple(host))
+        key = tuple(types.values()), self.is_parallel(values)
+        native, kinds = self._compiled.get(key) or self._compile(types, {}, key[1])
+        result = (native.run_vectorized if key[1] else native.run)(tuple(host))
         if not self.outputs:
             return None
         queue = placement.queue if placement else None
@@ -144,6 +141,10 @@ class NativeRegion:
             result_of(item, kinds.get(name), queue, pairs)
             for name, item in zip(self.outputs, result, strict=True)
         )
+
+    def is_parallel(self, values: tuple[Any, ...]) -> bool:
+        """Return whether a call with these values runs on all of Numba's threads."""
+        return False
 
     def prepare(self, types: Inference, orders: Mapping[str, str], queue: Any) -> None:
         """Compile the loop for inferred types, as :meth:`ParallelRegion.prepare` does."""
@@ -154,7 +155,7 @@ class NativeRegion:
         values = {name: kind for name, kind in given.items() if isinstance(kind, Value)}
         has_arrays = any(kind.ndim for kind in values.values())
         if device_facts.is_cpu(queue) or not has_arrays:
-            self._compile(given, orders)
+            self._compile(given, orders, False)
             return
         kernel, kinds = self._task(given)
         keys = [type_key(kind, orders.get(name, "C")) for name, kind in values.items()]
@@ -165,7 +166,7 @@ class NativeRegion:
             raise about_loop(self, error) from None
 
     def _compile(
-        self, types: Mapping[str, Any], orders: Mapping[str, str]
+        self, types: Mapping[str, Any], orders: Mapping[str, str], is_parallel: bool
     ) -> tuple[Native, dict[str, Any]]:
         functions = local_functions(self.source, [self.node]).values()
         body: list[ast.stmt] = copy.deepcopy([*functions, self.node])
@@ -174,13 +175,13 @@ class NativeRegion:
             body.append(ast.Return(ast.Tuple(names, ast.Load())))
         definition, inferred = self._inferred(types, body)
         # What runs on several threads raises nothing.
-        has_lines = not self.threads and with_lines(definition, inferred)
+        has_lines = not is_parallel and with_lines(definition, inferred)
         tree = Casts(inferred).visit(definition)
-        native = Native(self.source, tree, self.options, self.threads > 0, has_lines)
+        native = Native(self.source, tree, self.options, is_parallel, has_lines)
         kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in types.items()]
         if None not in kinds:
             native.compile_types(tuple(kinds))
-        self._compiled[tuple(types.values())] = found = native, inferred.variables
+        self._compiled[tuple(types.values()), is_parallel] = found = native, inferred.variables
         return found
 
     def _inferred(
@@ -248,6 +249,9 @@ class Nest(NativeRegion):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        #: Groups of axes that must have one length, so that no iteration raises; ``None`` if one
+        #: may raise anyway.
+        self.equal_axes: list[set[tuple[str, int]]] | None = []
         self._is_refused = False
 
     def choice(self, name: str, otherwise: ast.stmt) -> ast.stmt:
@@ -269,15 +273,24 @@ class Nest(NativeRegion):
         if may_overlap(arrays):
             return False
         types = dict(zip(self.inputs, map(type_of, values), strict=True))
-        return tuple(types.values()) in self._compiled or self._compiles(types, {})
+        key = tuple(types.values()), self.is_parallel(values)
+        return key in self._compiled or self._compiles(types, key[1])
 
-    def _compiles(self, types: Mapping[str, Any], orders: Mapping[str, str]) -> bool:
+    def is_parallel(self, values: tuple[Any, ...]) -> bool:
+        """Return whether no iteration can raise: from one of Numba's threads it would be lost."""
+        if self.equal_axes is None:
+            return False
+        given = dict(zip(self.inputs, values, strict=True))
+        groups = ({given[name].shape[axis] for name, axis in each} for each in self.equal_axes)
+        return all(len(lengths) == 1 for lengths in groups)
+
+    def _compiles(self, types: Mapping[str, Any], is_parallel: bool) -> bool:
         tree, inferred = self._inferred(types, [copy.deepcopy(self.node)])
         casts = Casts(inferred)
         casts.visit(tree)
         try:
             if not casts.doubts:
-                self._compile(types, orders)
+                self._compile(types, {}, is_parallel)
                 return True
         except KernelCompileError:  # the regions inside have their own errors
             pass
@@ -354,9 +367,12 @@ class _Cutter:
     def _nest(self, node: ast.For | ast.While) -> ast.stmt:
         nest = self._native(copy.deepcopy(node), node, Nest)
         assert isinstance(nest, Nest)
-        loops = [each for each in ast.walk(node) if self.source.is_prange(each)]
-        # An exception is lost if one of Numba's threads runs the iteration.
-        nest.threads = 0 if any(_may_raise(each, self.types) for each in loops) else sys.maxsize
+        loops = (each for each in ast.walk(node) if self.source.is_prange(each))
+        found = [_equal_axes(self.source, each, self.types) for each in loops]
+        groups = [group for each in found for group in each or () if len(group) > 1]
+        names = {name for each in groups for name, _ in each}
+        is_fixed = names <= set(nest.inputs) - assigned_names([node])
+        nest.equal_axes = groups if is_fixed and None not in found else None
         name = f"__region_{len(self.regions)}"
         self.regions.append(nest)
         self.names[name] = nest
@@ -452,15 +468,11 @@ def _is_array(node: ast.expr, types: Inference) -> bool:
     return isinstance(kind, Value) and kind.ndim > 0
 
 
-def _statements(tree: ast.AST) -> Iterator[ast.Assign | ast.AugAssign]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign | ast.AugAssign):
-            yield node
-
-
 def _reduces_arrays(loop: ast.AST, types: Inference) -> bool:
     """Return whether iterations update the same array, as reductions do."""
-    for statement in _statements(loop):
+    for statement in ast.walk(loop):
+        if not isinstance(statement, ast.Assign | ast.AugAssign):
+            continue
         targets = [statement.target] if isinstance(statement, ast.AugAssign) else statement.targets
         for each in targets:
             is_update = isinstance(statement, ast.AugAssign) or (
@@ -471,27 +483,74 @@ def _reduces_arrays(loop: ast.AST, types: Inference) -> bool:
     return False
 
 
-def _may_raise(loop: ast.AST, types: Inference) -> bool:
-    """Return whether shapes may differ in an array statement, or a library function may raise."""
-    shapes = ({*_shapes(statement, types)} for statement in _statements(loop))
-    return any(None in each or len(each) > 1 for each in shapes)
+def _equal_axes(
+    source: Source, loop: ast.AST, types: Inference
+) -> list[set[tuple[str, int]]] | None:
+    """Return groups of axes, each the text of an array and a position.
+
+    A loop raises nothing where the axes of each group have one length. Return ``None`` if it may
+    raise anyway.
+    """
+    groups: list[set[tuple[str, int]]] = []
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Call) and not _raises_nothing(source, node, types):
+            return None
+        if not isinstance(node, ast.stmt):
+            continue
+        if isinstance(node, ast.Assert | ast.Raise | ast.Try | ast.With):
+            return None
+        parts = (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+        shapes = [shape for each in parts for shape in _shapes(each, types)]
+        texts = {None if each is None else tuple(text for *_, text in each) for each in shapes}
+        if None in texts or len(texts) > 1:
+            return None
+        groups += ({(name, axis) for name, axis, _ in axes} for axes in zip(*shapes, strict=True))
+    return groups
 
 
-def _shapes(node: ast.AST, types: Inference) -> Iterator[str | None]:
-    """Yield a text for the shape of each array in a statement, or ``None``."""
-    if isinstance(node, ast.Subscript) and not isinstance(node.value, ast.Subscript):
+def _raises_nothing(source: Source, call: ast.Call, types: Inference) -> bool:
+    """Return whether a call raises nothing for arrays of equal shapes."""
+    function, name = source.resolve(call.func), types.called(call)
+    if function is None and isinstance(call.func, ast.Name):
+        function = getattr(builtins, name, None)
+    if function is range or is_prange_function(function):
+        # A step must be a number other than 0.
+        return len(call.args) < 3 or ast.unparse(call.args[2]).strip("-0").isdigit()
+    kinds = [types.of(each) for each in call.args]
+    if function in (len, int, float, bool, complex, abs, min, max, round):
+        return all(isinstance(kind, Value) for kind in kinds)
+    home = (getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]
+    known = vars(np).get(name) if home in ("numpy", "dparray", "dpnp") else None
+    if isinstance(known, np.ufunc):
+        return len(kinds) == known.nin and not call.keywords
+    if name == "dot" and known is not None:
+        return all(isinstance(kind, Value) and kind.ndim == 1 for kind in kinds)
+    return home == "math" or (isinstance(known, type) and issubclass(known, np.generic))
+
+
+def _shapes(node: ast.AST, types: Inference) -> Iterator[tuple[tuple[str, int, str], ...] | None]:
+    """Yield the axes of each array that an expression reads, or ``None`` if they are not known.
+
+    An axis is the text of the array, a position, and the text of the slice.
+    """
+    base = node.value if isinstance(node, ast.Subscript) else node
+    if isinstance(node, ast.expr) and isinstance(base, ast.Name | ast.Attribute):
         if _is_array(node, types):
-            entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            slices = (ast.unparse(each) if isinstance(each, ast.Slice) else "" for each in entries)
-            yield f"{ast.unparse(node.value)}[{','.join(slices)}]"
+            index = node.slice if isinstance(node, ast.Subscript) else ast.Tuple([])
+            entries = index.elts if isinstance(index, ast.Tuple) else [index]
+            others = [types.of(each) for each in entries if not isinstance(each, ast.Slice)]
+            is_known = all(isinstance(kind, Value) and not kind.ndim for kind in others)
+            entries = [*entries, *[ast.Slice()] * (types.of(base).ndim - len(entries))]
+            axes = (pair for pair in enumerate(entries) if isinstance(pair[1], ast.Slice))
+            text = ast.unparse(base)
+            yield tuple((text, at, ast.unparse(each)) for at, each in axes) if is_known else None
         return
-    is_elementwise = isinstance(node, ast.BinOp) or (
-        isinstance(node, ast.Call) and isinstance(vars(np).get(types.called(node)), np.ufunc)
-    )
+    is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
+    is_elementwise = isinstance(node, ast.BinOp | ast.UnaryOp | ast.Call) and not is_product
     if isinstance(node, ast.expr) and not is_elementwise and _is_array(node, types):
         yield None
     for each in ast.iter_child_nodes(node):
-        if not isinstance(node, ast.Attribute):
+        if not (isinstance(node, ast.Call) and (each is node.func or types.called(node) == "len")):
             yield from _shapes(each, types)
 
 

@@ -41,7 +41,8 @@ from dparray.exceptions import KernelCompileError, ShapeError
 _PRANGE = "__prange__"
 _LINE = "__line__"
 #: How Numba's errors about shapes begin. They have no line.
-_ABOUT_SHAPES = (NO_BROADCAST, "unable to broadcast", "cannot assign slice", "incompatible array")
+_ABOUT_SHAPES = (NO_BROADCAST, "unable to broadcast", "shape mismatch", "cannot assign slice",
+                 "incompatible array")  # fmt: skip
 _PLACEMENT_KEYWORDS = frozenset({"device", "sycl_queue", "usm_type"})
 _lock = threading.RLock()
 _callees: dict[tuple[Any, ...], Any] = {}
@@ -158,7 +159,7 @@ class Native:
         self._lines.append(line)
         return result
 
-    def run_vectorized(self, arguments: tuple[Any, ...], threads: int) -> Any:
+    def run_vectorized(self, arguments: tuple[Any, ...], threads: int = sys.maxsize) -> Any:
         """Call a region with parallel loops on at most some threads."""
         numba = importlib.import_module("numba")
         available, line = numba.get_num_threads(), self._line()

@@ -118,13 +118,91 @@ def inverses_again(x: Any, out: Any, n: int) -> None:
             out[i] = np.linalg.inv(x[i])
 
 
+def limited(value: float) -> float:
+    if value > 2:
+        raise ValueError("too large")
+    return value
+
+
+def calls_what_raises(a: Any, b: Any, n: int) -> None:
+    for _ in range(n):
+        for i in dp.prange(a.shape[0]):
+            a[i, 0] = limited(b[i, 0] + n)
+
+
+def asserts(a: Any, b: Any, n: int) -> None:
+    for _ in range(n):
+        for i in dp.prange(a.shape[0]):
+            assert a[i, 0] < 1
+            a[i, 0] += b[i, 0]
+
+
+def has_the_maximum_of_nothing(a: Any, b: Any, n: int) -> None:
+    for _ in range(n):
+        for i in dp.prange(a.shape[0]):
+            a[i, 0] += np.max(b[i, n:2])
+
+
+def adds_chosen_elements(a: Any, b: Any, n: int) -> None:
+    some, others = np.arange(2), np.arange(3)
+    for _ in range(n):
+        for i in dp.prange(a.shape[0]):
+            a[i, 0] += np.sum(b[i][some] + b[i][others])
+
+
+def multiplies_matrices(a: Any, b: Any, n: int) -> None:
+    for _ in range(n):
+        for i in dp.prange(a.shape[0]):
+            a[i, 0] += np.sum(b[:, 1:] @ b[:, 1:])
+
+
+def steps_by_zero(a: Any, b: Any, n: int) -> None:
+    for _ in range(n):
+        for i in dp.prange(a.shape[0]):
+            for j in range(0, 3, n - 2):
+                a[i, j] += b[i, j]
+
+
+def multiplies_columns_and_rows(a: Any, b: Any, n: int) -> None:
+    for t in range(n):
+        for i in dp.prange(a.shape[1]):
+            a[0, i] += np.dot(a[t:, i], b[i, t:])
+
+
+RAISING = (unequal, calls_what_raises, asserts, has_the_maximum_of_nothing, adds_chosen_elements,
+           multiplies_matrices, steps_by_zero, multiplies_columns_and_rows)  # fmt: skip
+
+
 def test_exceptions_in_a_loop_around_prange_loops() -> None:
-    with pytest.raises(dp.exceptions.ShapeError, match="does not broadcast"):
-        dp.jit(unequal)(dp.zeros((6, 6)), dp.ones((6, 6)), 2)
+    for function in RAISING:
+        compiled = dp.jit(function)
+        for _ in range(3):
+            with pytest.raises((ValueError, AssertionError)):
+                compiled(dp.zeros((6, 7)), dp.ones((7, 6))[:, :5], 2)
     matrices = MATRICES[:40].copy()
     matrices[39] = 0
     with pytest.raises(np.linalg.LinAlgError):
         dp.jit(inverses_again)(dp.asarray(matrices), dp.zeros((40, 6, 6)), 2)
+
+
+def symmetric_product(c: Any, a: Any, b: Any) -> None:
+    for i in range(c.shape[0]):
+        for j in dp.prange(c.shape[1]):
+            c[:i, j] += 2 * b[i, j] * a[i, :i]
+            c[i, j] += b[:i, j] @ a[i, :i]
+
+
+def test_slices_of_axes_of_equal_and_unequal_lengths() -> None:
+    rng = np.random.default_rng(0)
+    compiled = dp.jit(symmetric_product)
+    for extra in (0, 2, 0):  # the slices are equal, though the axes are not
+        c, a, b = rng.random((5, 9)), rng.random((5 + extra, 5 + extra)), rng.random((5 + extra, 9))
+        given = dp.asarray(c)
+        compiled(given, dp.asarray(a), dp.asarray(b))
+        symmetric_product(c, a, b)
+        np.testing.assert_allclose(given.asnumpy(), c)
+    with pytest.raises(ValueError, match=r"broadcast|sizes"):
+        compiled(dp.ones((5, 9)), dp.ones((5, 2)), dp.ones((5, 9)))
 
 
 def test_exceptions_are_raised_with_every_threading_layer_of_numba() -> None:
