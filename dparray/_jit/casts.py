@@ -13,8 +13,22 @@ from typing import Any
 import numpy as np
 
 from dparray import config
-from dparray._jit.inference import DEFAULT_DTYPES, UFUNCS, UNKNOWN, Inference, Value, resolve
-from dparray._jit.shape_checks import fitted_to, mask_of, product_with, selected_by
+from dparray._jit.inference import (
+    DEFAULT_DTYPES,
+    UFUNCS,
+    UNKNOWN,
+    Inference,
+    Known,
+    Value,
+    resolve,
+)
+from dparray._jit.shape_checks import (
+    fitted_to,
+    mask_of,
+    product_with,
+    selected_by,
+    sum_of_product,
+)
 from dparray._jit.source import Source, assigned_names
 
 #: The name of NumPy in generated code.
@@ -81,6 +95,11 @@ class Casts(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Convert the Python numbers among the arguments of an element-wise function."""
+        product, axes = self._summed(node)
+        if axes and isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult):
+            product = self.visit(product)
+            if isinstance(product, ast.BinOp):
+                return sum_of_product(product.left, product.right, axes)
         result = self.types.of(node)
         values = [self.types.of(argument) for argument in node.args]
         ufunc = vars(np).get(self.types.called(node))
@@ -99,6 +118,21 @@ class Casts(ast.NodeTransformer):
                 if value.dtype != found[position]:
                     node.args[position] = _as(node.args[position], value, found[position])
         return node
+
+    def _summed(self, node: ast.expr) -> tuple[ast.expr, list[int]]:
+        """Return what nested calls of ``np.sum`` sum, and the axes, from the inside out."""
+        if not isinstance(node, ast.Call) or self.types.called(node) != "sum":
+            return node, []
+        function, parts = node.func, [*node.args, *(each.value for each in node.keywords)]
+        if isinstance(function, ast.Attribute) and not isinstance(
+            self.types.of(function.value), Known
+        ):
+            parts.insert(0, function.value)
+        axis = _integer(parts[1]) if len(parts) == 2 else None
+        if axis is None or not {each.arg for each in node.keywords} <= {"axis"}:
+            return node, []
+        summed, axes = self._summed(parts[0])
+        return summed, [*axes, axis]
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Check the lengths of masks."""

@@ -1,9 +1,9 @@
-"""Functions that native code calls: checks of shapes, elements at a mask, products with ``x[at]``.
+"""Functions that native code calls: checks of shapes, elements at a mask, sums of products.
 
 Numba computes ``x += y``, ``np.add(x, y, out)`` and ``x[mask]`` without comparing the shapes, and
 reads and writes outside of arrays that do not fit. It visits the elements of ``x[mask]`` one by
-one, and allocates ``x[at]`` for a product, which takes longer than the product itself for the short
-rows of sparse matrices.
+one. It allocates ``x[at]`` for a product, which takes longer than the product itself for the short
+rows of sparse matrices, and the product of which ``np.sum(x * y, axis=1)`` is the sum.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _FITTED = "__fitted__"
 _MASK = "__mask__"
 _SELECTED = "__selected__"
 _PRODUCT = "__product__"
+_SUM_OF_PRODUCT = "__sum_of_product__"
 _OTHER_LENGTH = "a Boolean index must have the length of the axis it indexes"
+#: Numba compares the annotations with those of the function that is replaced.
+_HEAD = "def sum_of_product(left: Any, right: Any, axes: Any) -> Any:\n "
 #: How many elements of a mask are read together; those of most masks have no true one.
 _BLOCK = 64
 NO_BROADCAST = "the value does not broadcast to the shape of its target"
@@ -45,6 +48,11 @@ def selected_by(array: ast.expr, mask: ast.expr) -> ast.expr:
 def product_with(vector: ast.expr, values: ast.expr, at: ast.expr) -> ast.expr:
     """Return an expression of ``vector @ values[at]`` without an array for ``values[at]``."""
     return _call(vector, _PRODUCT, vector, values, at)
+
+
+def sum_of_product(left: ast.expr, right: ast.expr, axes: list[int]) -> ast.expr:
+    """Return an expression of ``left * right``, summed along one axis after the other."""
+    return _call(left, _SUM_OF_PRODUCT, left, right, ast.Constant(str(axes)))
 
 
 def _read(node: ast.expr) -> ast.expr:
@@ -78,6 +86,69 @@ def _product(vector: Any, values: Any, at: Any) -> Any:
     for position in range(at.size):
         total += vector[position] * values[at[position]]
     return total
+
+
+def _sum_of_product(left: Any, right: Any, axes: str) -> Any:
+    found = left * right
+    for axis in ast.literal_eval(axes):
+        found = np.sum(found, axis=axis)
+    return found
+
+
+def _code_of_sum(left: int, right: int, axes: list[int]) -> str:
+    """Return the code of ``_sum_of_product`` without an array for the product, by dimensions.
+
+    It adds in the order of the separate sums. Each sum is a vector along the last axis, unless that
+    is summed, too. The code is empty if an axis does not exist.
+    """
+    ndim, top = max(left, right), len(axes) - 1
+    kept = list(range(ndim))
+    summed = [kept.pop(axis) for axis in axes if -len(kept) <= axis < len(kept)]
+    if len(summed) < len(axes):
+        return ""
+    has_vectors = ndim - 1 in kept
+    outer = kept[: len(kept) - has_vectors]
+    place = f"found[{''.join(f'i{axis}, ' for axis in outer)}{':' * has_vectors}]"
+    each, k = (f"for k in range(shape[{ndim - 1}]): ", "[k]") if has_vectors else ("", "")
+    lines = [
+        "shape = np.broadcast_shapes(left.shape, right.shape)",
+        f"found = np.zeros(({''.join(f'shape[{axis}], ' for axis in kept)}), left.dtype)",
+        "zero = left.dtype.type(0)",
+    ]
+    if has_vectors:
+        lines += [f"sum{at} = np.empty(shape[{ndim - 1}], left.dtype)" for at in range(top)]
+    loops = [*outer, *reversed(summed)]
+    for depth, axis in enumerate(loops):
+        pad, at = " " * depth, len(loops) - 1 - depth
+        if at <= top:
+            is_part = at == top and has_vectors
+            lines.append(pad + (f"sum{at} = {place}" if is_part else f"{each}sum{at}{k} = zero"))
+        lines.append(f"{pad}for i{axis} in range(shape[{axis}]):")
+    pad = " " * len(loops)
+    elements = []
+    for name, start in (("left", ndim - left), ("right", ndim - right)):
+        index = [
+            f"i{axis} if {name}.shape[{axis - start}] > 1 else 0, "
+            for axis in range(start, ndim - has_vectors)
+        ]
+        elements.append(f"{name}[{''.join(index)}")
+    x, y = elements
+    if has_vectors:  # compilers vectorize a loop only if it does not choose the index
+        lines += [
+            f"{pad}if left.shape[-1] == right.shape[-1]:",
+            f"{pad} {each}sum0[k] += {x}k] * {y}k]",
+            f"{pad}elif left.shape[-1] == 1:",
+            f"{pad} {each}sum0[k] += {x}0] * {y}k]",
+            f"{pad}else:",
+            f"{pad} {each}sum0[k] += {x}k] * {y}0]",
+        ]
+    else:
+        lines.append(f"{pad}sum0 += {x}] * {y}]")
+    for at in range(top):
+        lines.append(f"{' ' * (len(loops) - at - 1)}{each}sum{at + 1}{k} += sum{at}{k}")
+    if not has_vectors and kept:
+        lines.append(f"{' ' * len(outer)}{place} = sum{top}")
+    return _HEAD + "\n ".join([*lines, "return found" if kept else f"return sum{top}"])
 
 
 @functools.cache
@@ -151,4 +222,24 @@ def functions() -> dict[str, Callable[..., Any]]:
     def typed_product(vector: Any, values: Any, at: Any) -> Any:
         return _product
 
-    return {_FITTED: _fitted, _MASK: _mask, _SELECTED: _selected, _PRODUCT: _product}
+    @extending.overload(_sum_of_product, prefer_literal=True)
+    def typed_sum_of_product(left: Any, right: Any, axes: Any) -> Any:
+        found = ast.literal_eval(axes.literal_value)
+        code = "left * right"
+        for axis in found:
+            code = f"np.sum({code}, axis={axis})"
+        code = f"{_HEAD}return {code}"
+        are_arrays = isinstance(left, array_type) and isinstance(right, array_type)
+        if are_arrays and left.dtype == right.dtype and isinstance(left.dtype, numba.types.Float):
+            code = _code_of_sum(left.ndim, right.ndim, found) or code
+        names = {"np": np}
+        exec(code, names)
+        return names["sum_of_product"]
+
+    return {
+        _FITTED: _fitted,
+        _MASK: _mask,
+        _SELECTED: _selected,
+        _PRODUCT: _product,
+        _SUM_OF_PRODUCT: _sum_of_product,
+    }

@@ -264,6 +264,70 @@ def test_a_mask_in_prange_selects_as_in_numpy() -> None:
     np.testing.assert_allclose(out.asnumpy(), np.arange(100) * 10 + 2.0)
 
 
+def sums(x: Any, y: Any) -> Any:
+    first = x[0, 0] * 0  # so that all are of one dtype
+    for i in range(2):  # a loop over elements, so that the function is native
+        first += x[i, 0] * 0
+    return (
+        np.sum(x * y, axis=0),
+        np.sum(x * y, axis=-1),
+        np.sum(np.sum(x * y, 0), axis=1),
+        np.sum(np.sum(np.sum(x * y, axis=0), axis=0), axis=0) + first,
+        (x * y).sum(axis=1).sum(axis=0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (((3, 4, 5), "float64"), ((3, 4, 5), "float64")),
+        (((3, 4, 1), "float32"), ((1, 1, 5), "float32")),
+        (((3, 1, 5), "float32"), ((4, 1), "int32")),
+        (((2, 3), "float64"), ((0, 2, 1), "float64")),
+    ],
+)
+def test_sums_of_products_of_arrays_that_broadcast(x: Any, y: Any) -> None:
+    rng = np.random.default_rng(0)
+    hosts = [(rng.random(shape) * 9).astype(dtype) for shape, dtype in (x, y)]
+    found = dp.jit(sums)(*map(dp.asarray, hosts))
+    for one, other in zip(found, sums(*hosts), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_allclose(one.asnumpy(), other, rtol=1e-6)
+
+
+def test_sums_of_products_add_in_the_order_of_numpy() -> None:
+    @dp.jit
+    def sums_of_rows(x: Any, y: Any, out: Any) -> None:
+        for i in range(out.shape[0]):
+            out[i] = np.sum(np.sum(x[i] * y, axis=0), axis=0)
+
+    x, y = np.random.default_rng(0).random((2, 40, 30, 20, 10), dtype=np.float32)
+    out = dp.zeros((40, 10), "float32")
+    sums_of_rows(dp.asarray(x), dp.asarray(y[0, :, :, :1]), out)
+    expected = (x * y[0, :, :, :1]).sum(axis=1).sum(axis=1)
+    np.testing.assert_array_equal(out.asnumpy(), expected)
+
+
+def test_sums_of_products_of_other_shapes_raise() -> None:
+    @dp.jit
+    def summed(x: Any, y: Any) -> Any:
+        for i in range(x.shape[0]):
+            x[i, 0] = 1
+        return np.sum(x * y, axis=0)  # the line
+
+    @dp.jit
+    def no_axis(x: Any) -> Any:
+        for i in range(x.shape[0]):
+            x[i, 0] = 1
+        return np.sum(x * x, axis=2)
+
+    with pytest.raises(dp.exceptions.ShapeError, match="broadcast") as caught:
+        summed(dp.ones((3, 4)), dp.ones((3, 3)))
+    assert "# the line" in str(caught.traceback[-1].statement)
+    with pytest.raises(ValueError, match="axis"):
+        no_axis(dp.ones((3, 4)))
+
+
 def test_a_cached_region_depends_on_the_code_of_its_helpers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

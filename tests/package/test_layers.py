@@ -54,7 +54,7 @@ BUDGETS = {
     "array": 6_030,
     "kernels": 4_650,
     "functions": 32_495,
-    "compiled": 4_910,
+    "compiled": 5_030,
     "models": 4_685,
     "shards": 2_700,
     "tools": 9_600,
