@@ -22,7 +22,7 @@ from dparray._jit.inference import (
     Value,
     resolve,
 )
-from dparray._jit.shape_checks import (
+from dparray._jit.native_functions import (
     fitted_to,
     mask_of,
     product_with,

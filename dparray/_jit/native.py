@@ -30,11 +30,11 @@ import numpy as np
 from dparray import config
 from dparray._compiler import cache
 from dparray._compiler.device_function import DeviceFunction
-from dparray._jit import shape_checks
+from dparray._jit import native_functions
 from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.checks import checked_source, meaning_of
 from dparray._jit.inference import UNKNOWN, Inference, Known, Value
-from dparray._jit.shape_checks import NO_BROADCAST, functions
+from dparray._jit.native_functions import NO_BROADCAST, functions
 from dparray._jit.source import Source, is_prange_function, source_of, used_names
 from dparray.exceptions import KernelCompileError, ShapeError
 
@@ -396,7 +396,9 @@ def _build(
         chosen["boundscheck"] = True
         chosen.pop("parallel", None)  # exceptions cannot leave Numba's threads
     described.append(repr((sorted(chosen.items()), numba.__version__, np.__version__, sys.version)))
-    described.append(inspect.getsource(shape_checks))  # Numba's cache does not notice changes there
+    described.append(
+        inspect.getsource(native_functions)
+    )  # Numba's cache does not notice changes there
     # Numba cannot load a function that calls itself.
     file = _file_of(described, ast.unparse(tree)) if use_cache and not itself else None
     filename = source.file if file is None else str(file)
