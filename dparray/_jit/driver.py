@@ -11,7 +11,7 @@ import ast
 import builtins
 import copy
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -42,7 +42,7 @@ from dparray._jit.source import (
     upward_exposed,
     used_names,
 )
-from dparray._jit.views import host_arguments, may_overlap, result_of
+from dparray._jit.views import host_arguments, may_overlap, orders_of, result_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
@@ -132,7 +132,8 @@ class NativeRegion:
             return self._run_task(types, values, placement.queue)
         host, pairs = host_arguments(values)
         key = tuple(types.values()), self.is_parallel(values)
-        native, kinds = self._compiled.get(key) or self._compile(types, {}, key[1])
+        found = self._compiled.get(key)
+        native, kinds = found or self._compile(types, orders_of(self.inputs, values), key[1])
         result = (native.run_vectorized if key[1] else native.run)(tuple(host))
         if not self.outputs:
             return None
@@ -274,7 +275,7 @@ class Nest(NativeRegion):
             return False
         types = dict(zip(self.inputs, map(type_of, values), strict=True))
         key = tuple(types.values()), self.is_parallel(values)
-        return key in self._compiled or self._compiles(types, key[1])
+        return key in self._compiled or self._compiles(types, values, key[1])
 
     def is_parallel(self, values: tuple[Any, ...]) -> bool:
         """Return whether no iteration can raise: from one of Numba's threads it would be lost."""
@@ -284,13 +285,13 @@ class Nest(NativeRegion):
         groups = ({given[name].shape[axis] for name, axis in each} for each in self.equal_axes)
         return all(len(lengths) == 1 for lengths in groups)
 
-    def _compiles(self, types: Mapping[str, Any], is_parallel: bool) -> bool:
+    def _compiles(self, types: dict[str, Any], values: Sequence[Any], is_parallel: bool) -> bool:
         tree, inferred = self._inferred(types, [copy.deepcopy(self.node)])
         casts = Casts(inferred)
         casts.visit(tree)
         try:
             if not casts.doubts:
-                self._compile(types, {}, is_parallel)
+                self._compile(types, orders_of(self.inputs, values), is_parallel)
                 return True
         except KernelCompileError:  # the regions inside have their own errors
             pass

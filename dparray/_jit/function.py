@@ -46,8 +46,7 @@ from dparray._jit.native import (
 )
 from dparray._jit.regions import ParallelRegion, launcher
 from dparray._jit.source import Source, prange
-from dparray._jit.views import host_view, may_overlap, result_of
-from dparray._layout import order_of
+from dparray._jit.views import host_view, may_overlap, orders_of, result_of
 from dparray._placement import common_placement
 from dparray._runtime import device_facts, fallback
 from dparray.device import Device, describe_queue, queue_of, use_device
@@ -97,11 +96,7 @@ class Plan:
         self.labels = tuple(map(_label, arguments))
         parameters = dict(zip(function._parameters, map(type_of, arguments), strict=True))
         self.types = Inference(source.definition, parameters, source.names)
-        self.orders = {
-            name: order_of(x.shape, x.strides, x.itemsize)
-            for name, x in zip(function._parameters, arguments, strict=True)
-            if isinstance(x, ndarray)
-        }
+        self.orders = orders_of(function._parameters, arguments)
         self.queue = queue
         self.native: Native | None = None
         self.vectorized: Native | None = None

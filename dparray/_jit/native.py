@@ -70,7 +70,8 @@ class Native:
         self.source = source
         self.has_lines = has_lines
         self._parts = definition, dict(options), parallel
-        self._lines: list[tuple[np.ndarray, ...]] = []  # those that no call uses
+        #: Arrays for lines that no call uses now.
+        self._lines: list[tuple[np.ndarray, ...]] = []
         self.dispatcher = _build(source, *self._parts)
 
     def compile(self, arguments: tuple[Any, ...]) -> None:
@@ -281,7 +282,8 @@ def with_lines(definition: ast.FunctionDef, types: Inference) -> bool:
     definition.body = lined(definition.body)
     if has_lines:
         definition.args.args.append(ast.arg(_LINE))
-        definition.body.insert(0, ast.parse(f"{_LINE}[0] = 0").body[0])  # from an earlier call
+        # An earlier call may have left its line.
+        definition.body.insert(0, ast.parse(f"{_LINE}[0] = 0").body[0])
     ast.fix_missing_locations(definition)
     return has_lines
 
@@ -396,9 +398,8 @@ def _build(
         chosen["boundscheck"] = True
         chosen.pop("parallel", None)  # exceptions cannot leave Numba's threads
     described.append(repr((sorted(chosen.items()), numba.__version__, np.__version__, sys.version)))
-    described.append(
-        inspect.getsource(native_functions)
-    )  # Numba's cache does not notice changes there
+    # Numba's cache does not notice changes of the functions that a region calls.
+    described.append(inspect.getsource(native_functions))
     # Numba cannot load a function that calls itself.
     file = _file_of(described, ast.unparse(tree)) if use_cache and not itself else None
     filename = source.file if file is None else str(file)

@@ -5,7 +5,7 @@ The only module of :mod:`dparray._jit` that accesses the internals of arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -17,7 +17,7 @@ from dparray._array.ndarray import host_view as idle_host_view
 from dparray._array.ndarray import materialize, ndarray
 from dparray._evaluate.writes import settle_blocks
 from dparray._jit.inference import Items, Value
-from dparray._layout import shows_elements_twice
+from dparray._layout import order_of, shows_elements_twice
 from dparray._placement import coerced_usm_type
 from dparray._runtime import host_maps, queues
 from dparray.memory import copies
@@ -75,6 +75,15 @@ def host_arguments(values: Iterable[Any]) -> tuple[list[Any], list[tuple[ndarray
         else:
             host.append(value)
     return host, pairs
+
+
+def orders_of(names: Sequence[str], values: Sequence[Any]) -> dict[str, str]:
+    """Return the memory order of each array among some values, as in type keys, by name."""
+    return {
+        name: order_of(x.shape, x.strides, x.itemsize)
+        for name, x in zip(names, values, strict=True)
+        if isinstance(x, ndarray)
+    }
 
 
 def may_overlap(arrays: Iterable[ndarray]) -> bool:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,17 @@ def test_slices_of_axes_of_equal_and_unequal_lengths() -> None:
         np.testing.assert_allclose(given.asnumpy(), c)
     with pytest.raises(ValueError, match=r"broadcast|sizes"):
         compiled(dp.ones((5, 9)), dp.ones((5, 2)), dp.ones((5, 9)))
+
+
+def test_a_loop_on_views_is_compiled_once() -> None:
+    compiled = dp.jit(symmetric_product)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # Numba warns of products of views where it compiles again
+        compiled(dp.zeros((5, 9)), dp.ones((5, 9))[:, :5], dp.ones((5, 9))[:, ::-1])
+    (plan,) = compiled._plans.values()
+    (nest,) = (region for region in plan.driver.regions if hasattr(region, "equal_axes"))
+    ((native, _),) = nest._compiled.values()
+    assert len(native.dispatcher.signatures) == 1
 
 
 def test_exceptions_are_raised_with_every_threading_layer_of_numba() -> None:
