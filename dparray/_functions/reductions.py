@@ -429,7 +429,12 @@ def _position_of_complex(
     return argmax(rank, axis, out, keepdims=keepdims)
 
 
-def _truth(name: str, x: ndarray, axis: Axis, out: ndarray | None, keepdims: bool) -> ndarray:
+def _truth(
+    name: str, x: ndarray, axis: Axis, out: ndarray | None, keepdims: bool, where: Any
+) -> ndarray:
+    if where is not True:
+        truth = apply(OPS["not_equal"], x, 0)
+        x = choose_elements(name, mask_of(name, x, where, out), truth, name == "all")
     if not axes_of(name, x, axis) and x.ndim:
         check_out(name, (("a", x),), out)
         return write_out(name, apply(OPS["not_equal"], x, 0), out)
@@ -464,10 +469,7 @@ def any(
         >>> bool(dp.any(dp.asarray([0, 3, 0])))
         True
     """
-    if where is not True:
-        truth = apply(OPS["not_equal"], a, 0)
-        a = choose_elements("any", mask_of("any", a, where, out), truth, False)
-    return _truth("any", a, axis, out, keepdims)
+    return _truth("any", a, axis, out, keepdims, where)
 
 
 @as_method
@@ -487,10 +489,7 @@ def all(
         >>> bool(dp.all(dp.asarray([2, 3, 0])))
         False
     """
-    if where is not True:
-        truth = apply(OPS["not_equal"], a, 0)
-        a = choose_elements("all", mask_of("all", a, where, out), truth, True)
-    return _truth("all", a, axis, out, keepdims)
+    return _truth("all", a, axis, out, keepdims, where)
 
 
 @public()
