@@ -14,7 +14,7 @@ from dparray._functions.manipulation import (
     squeeze,
 )
 from dparray._functions.matrices import eye, triu
-from dparray._functions.operands import conjugate
+from dparray._functions.operands import conjugate, placement_keywords
 from dparray._functions.ranges import arange
 from dparray._layout import broadcast_shapes
 from dparray.exceptions import ArgumentError, ShapeError
@@ -111,19 +111,15 @@ def _solved(
             "dp.linalg.lstsq gives the solution of least norm"
         )
     stack = broadcast_shapes(function, [x1.shape[:-2], x2.shape[:-2]])
-    exchanges = broadcast_to(arange(size, **_placed(x1)), (*stack, size))
+    exchanges = broadcast_to(arange(size, **placement_keywords(x1)), (*stack, size))
     factors = broadcast_to(factors, (*stack, size, size))
     if x2.ndim > 1:
         x2 = broadcast_to(x2, (*stack, *x2.shape[-2:]))
     return lu_solve((factors, exchanges), x2, trans, check_finite=False)
 
 
-def _placed(x: ndarray) -> dict[str, Any]:
-    return {"usm_type": x.usm_type, "sycl_queue": x.sycl_queue}
-
-
 def _unit(x: ndarray, size: int) -> ndarray:
-    return eye(size, dtype=x.dtype, **_placed(x))
+    return eye(size, dtype=x.dtype, **placement_keywords(x))
 
 
 def cho_factor(
