@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -127,9 +127,9 @@ class Lowered:
                 for x, axes in zip(arrays, each.axes, strict=False)
             ]
             if each.kind == "map":
-                result = self.mapped(lined)
+                result = _combined(ew, _as_array, contracted, lined)
                 if ignores_nan(contracted):
-                    result = without_nan(contracted.aggregation, result)
+                    result = _without_nan(ew, contracted.aggregation, result)
             else:
                 result = self.reduced_in_memory_order(lined, each.kept)
         return result if result.shape == self.shape else reshape(result, self.shape)
@@ -145,7 +145,7 @@ class Lowered:
         contracted = self.contracted
         result = reduced(
             contracted.aggregation,
-            self.mapped(lined),
+            _combined(ew, _as_array, contracted, lined),
             inner,
             contracted.dtype,
             contracted.propagates_nan,
@@ -154,25 +154,6 @@ class Lowered:
         if now != sorted(now):
             result = copy_of(permute_dims(result, [now.index(axis) for axis in range(kept)]))
         return result
-
-    def mapped(self, arrays: Sequence[ndarray]) -> ndarray:
-        """Return the combination of operands that broadcast."""
-        contracted = self.contracted
-        dtype, compared = contracted.dtype, contracted.compared
-        if contracted.combination in ("==", "?"):
-            first, second = (astype_array(x, compared, copy=False) for x in arrays[:2])
-            equal = ew.equal(first, second)
-            if contracted.combination == "==":
-                return equal
-            third = astype_array(arrays[2], dtype, copy=False)
-            return astype_array(ew.where(equal, third, 0), dtype, copy=False)
-        cast = [astype_array(x, dtype, copy=False) for x in arrays]
-        if not contracted.combination:
-            return cast[0]
-        if dtype == BOOL:
-            both = ew.logical_and if contracted.combination == "*" else ew.logical_or
-            return both(*cast)
-        return (ew.multiply if contracted.combination == "*" else ew.add)(*cast)
 
     # -- the general case --------------------------------------------------------------------
 
@@ -368,9 +349,9 @@ class _HostPlan:
                 view.reshape(-1)[position]
                 for view, position in zip(views, self.positions, strict=False)
             ]
-            values = _combined(contracted, parts)
+            values = _combined(np, _as_host_array, contracted, parts)
             if ignores_nan(contracted):
-                values = _without_nan(contracted.aggregation, values)
+                values = _without_nan(np, contracted.aggregation, values)
             if not self.is_single:
                 values = _folded(contracted.aggregation, values, self.starts, contracted.dtype)
         if len(self.written) == self.elements:
@@ -383,20 +364,27 @@ class _HostPlan:
         return result
 
 
-def _combined(contracted: Contracted, parts: list[np.ndarray]) -> np.ndarray:
-    dtype, compared = contracted.dtype, contracted.compared
-    if contracted.combination in ("==", "?"):
-        first, second = (part.astype(compared, copy=False) for part in parts[:2])
-        equal = first == second
-        if contracted.combination == "==":
+#: The conversions of values to a dtype, for arrays and on the host.
+_as_array = partial(astype_array, copy=False)
+_as_host_array = partial(np.ndarray.astype, copy=False)
+
+
+def _combined(
+    xp: Any, cast: Callable[..., Any], contracted: Contracted, operands: Sequence[Any]
+) -> Any:
+    """Return the combination of operands that broadcast, by the functions of ``xp``."""
+    dtype, combination = contracted.dtype, contracted.combination
+    if combination in ("==", "?"):
+        equal = xp.equal(*(cast(x, contracted.compared) for x in operands[:2]))
+        if combination == "==":
             return equal
-        return np.where(equal, parts[2].astype(dtype, copy=False), dtype.type(0))
-    cast = [part.astype(dtype, copy=False) for part in parts]
-    if not contracted.combination:
-        return cast[0]
+        return cast(xp.where(equal, cast(operands[2], dtype), 0), dtype)
+    values = [cast(x, dtype) for x in operands]
+    if not combination:
+        return values[0]
     if dtype == BOOL:
-        return (np.logical_and if contracted.combination == "*" else np.logical_or)(*cast)
-    return (np.multiply if contracted.combination == "*" else np.add)(*cast)
+        return (xp.logical_and if combination == "*" else xp.logical_or)(*values)
+    return (xp.multiply if combination == "*" else xp.add)(*values)
 
 
 def _folded(aggregation: str, values: np.ndarray, starts: np.ndarray, dtype: DType) -> np.ndarray:
@@ -416,9 +404,10 @@ def ignores_nan(contracted: Contracted) -> bool:
     return is_extreme and not contracted.propagates_nan
 
 
-def _without_nan(aggregation: str, values: np.ndarray) -> np.ndarray:
-    worst = -np.inf if aggregation == ">" else np.inf
-    return np.where(values == values, values, values.dtype.type(worst))
+def _without_nan(xp: Any, aggregation: str, x: Any) -> Any:
+    """Return values with NaN replaced by the initial value of a maximum or minimum."""
+    worst = -math.inf if aggregation == ">" else math.inf
+    return xp.where(xp.equal(x, x), x, worst)
 
 
 def reduced(
@@ -441,13 +430,8 @@ def reduced(
         name = "fmax" if aggregation == ">" else "fmin"
         return reductions.reduce_over(name, x, axes, dtype, None, False)
     if dtype.kind == "f":
-        x = without_nan(aggregation, x)
+        x = _without_nan(ew, aggregation, x)
     return (reductions.max if aggregation == ">" else reductions.min)(x, axis=axes)
-
-
-def without_nan(aggregation: str, x: ndarray) -> ndarray:
-    """Return an array with NaN replaced by the initial value of a maximum or minimum."""
-    return ew.where(ew.equal(x, x), x, -math.inf if aggregation == ">" else math.inf)
 
 
 __all__ = ["FLOAT16", "Lowered", "lowered", "merged", "reduced"]
