@@ -239,28 +239,21 @@ def _convolution(
     results = ", ".join(
         f"(X{a} + {sum(borders[a])} - {apart[a]} * (K{a} - 1) - 1) / {steps[a]} + 1" for a in axes
     )
-    if kind == "dense":
-        return function(
-            f"""function (I[N, {sizes}, C], K[{window}, C, F]) -> (O) {{
-                O[n, {points}, f: N, {results}, F] = +(I[n, {read}, c] * K[{moved}, c, f]);
-            }}"""
-        )
-    if kind == "packed":
-        return function(
-            f"""function (I[N, {sizes}, C], K[G, {window}, C, V]) -> (O) {{
-                O[n, {points}, g, v: N, {results}, G, V] = +(I[n, {read}, c] * K[g, {moved}, c, v]);
-            }}"""
-        )
-    if kind == "depthwise":
-        return function(
-            f"""function (I[N, {sizes}, G], K[{window}, G]) -> (O) {{
-                O[n, {points}, g: N, {results}, G] = +(I[n, {read}, g] * K[{moved}, g]);
-            }}"""
-        )
+    # The indices of the image, of the filters and of the result, each with its sizes.
+    image, filters, result = {
+        "dense": (("c", "C"), (f"{moved}, c, f", f"{window}, C, F"), ("f", "F")),
+        "packed": (("c", "C"), (f"g, {moved}, c, v", f"G, {window}, C, V"), ("g, v", "G, V")),
+        "depthwise": (("g", "G"), (f"{moved}, g", f"{window}, G"), ("g", "G")),
+        "grouped": (
+            ("g, c", "G, C"),
+            (f"{moved}, c, g, f", f"{window}, C, G, F"),
+            ("g, f", "G, F"),
+        ),
+    }[kind]
     return function(
-        f"""function (I[N, {sizes}, G, C], K[{window}, C, G, F]) -> (O) {{
-            O[n, {points}, g, f: N, {results}, G, F] =
-                +(I[n, {read}, g, c] * K[{moved}, c, g, f]);
+        f"""function (I[N, {sizes}, {image[1]}], K[{filters[1]}]) -> (O) {{
+            O[n, {points}, {result[0]}: N, {results}, {result[1]}] =
+                +(I[n, {read}, {image[0]}] * K[{filters[0]}]);
         }}"""
     )
 
