@@ -16,7 +16,7 @@ from dparray._functions.sorting import argsort, sort
 from dparray._graph.ops import OPS
 from dparray._runtime import device_facts, fallback
 from dparray.exceptions import ArgumentError
-from dparray.linalg.operands import compute, matrices
+from dparray.linalg.operands import compute, compute_by_name, matrices
 from dparray.memory.exchange import dpnp
 
 __all__ = [
@@ -106,12 +106,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
                [0., 3.]])
     """
     x = matrices("cholesky", "x", x)
-    return compute(
-        "cholesky",
-        lambda a: np.linalg.cholesky(a, upper=upper),
-        lambda a: dpnp.linalg.cholesky(a, upper=upper),
-        (("x", x),),
-    )
+    return compute_by_name("cholesky", (("x", x),), upper=upper)
 
 
 def qr(x: Any, /, mode: str = "reduced") -> Any:
@@ -134,12 +129,7 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
     x = matrices("qr", "x", x, square=False)
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ArgumentError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw'; got {mode!r}")
-    found = compute(
-        "qr",
-        lambda a: np.linalg.qr(a, mode=mode),  # type: ignore[call-overload]
-        lambda a: dpnp.linalg.qr(a, mode=mode),
-        (("x", x),),
-    )
+    found = compute_by_name("qr", (("x", x),), mode=mode)
     return QRResult(*found) if isinstance(found, tuple) and mode != "raw" else found
 
 
@@ -166,12 +156,8 @@ def svd(
     x = matrices("svd", "x", x, square=hermitian)
     if hermitian:
         return _svd_of_hermitian(x, compute_uv)
-    found = compute(
-        "svd",
-        lambda a: np.linalg.svd(a, full_matrices, compute_uv),  # type: ignore[call-overload]
-        lambda a: dpnp.linalg.svd(a, full_matrices, compute_uv),
-        (("x", x),),
-    )
+    options = {"full_matrices": full_matrices, "compute_uv": compute_uv}
+    found = compute_by_name("svd", (("x", x),), **options)
     return SVDResult(*found) if isinstance(found, tuple) else found
 
 
@@ -220,14 +206,7 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
         array([1., 2.])
     """
     x = matrices("eigh", "x", x)
-    return EighResult(
-        *compute(
-            "eigh",
-            lambda a: np.linalg.eigh(a, UPLO),  # type: ignore[call-overload]
-            lambda a: dpnp.linalg.eigh(a, UPLO),
-            (("x", x),),
-        )
-    )
+    return EighResult(*compute_by_name("eigh", (("x", x),), UPLO=UPLO))
 
 
 def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:

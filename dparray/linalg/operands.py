@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dparray._array.operands import check_array
 from dparray._functions.elementwise import isfinite
 from dparray._placement import common_placement
 from dparray.exceptions import DTypeError, ShapeError
+from dparray.memory.exchange import dpnp
 
 __all__ = [
     "LinAlgError",
@@ -83,6 +85,16 @@ def compute(
         return x.copy() if _layout.shows_elements_twice(x.shape, x.strides) else x
 
     return dispatch.compute(function, arrays, host=host, dpnp=on_floats)
+
+
+def compute_by_name(function: str, arrays: Sequence[tuple[str, ndarray]], **options: Any) -> Any:
+    """Return the results of the function that NumPy and dpnp have by the same name."""
+    return compute(
+        function,
+        partial(getattr(np.linalg, function), **options),
+        lambda *operands: getattr(dpnp.linalg, function)(*operands, **options),
+        arrays,
+    )
 
 
 def default_float(x: ndarray) -> np.dtype[Any]:

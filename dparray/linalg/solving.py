@@ -24,7 +24,7 @@ from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
 from dparray.linalg.decompositions import svd
-from dparray.linalg.operands import compute, default_float, matrices
+from dparray.linalg.operands import compute, compute_by_name, default_float, matrices
 from dparray.memory.exchange import dpnp, later
 
 __all__ = [
@@ -158,13 +158,7 @@ def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
         raise ShapeError(
             f"lstsq: shapes {x1.shape} and {x2.shape} do not fit; (M, N) and (M, K) do"
         )
-    found = compute(
-        "lstsq",
-        lambda a, b: np.linalg.lstsq(a, b, rcond=rcond),
-        lambda a, b: dpnp.linalg.lstsq(a, b, rcond=rcond),
-        (("x1", x1), ("x2", x2)),
-    )
-    return tuple(found)
+    return tuple(compute_by_name("lstsq", (("x1", x1), ("x2", x2)), rcond=rcond))
 
 
 @public()
