@@ -25,7 +25,7 @@ from dparray._array.operands import (
 )
 from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
-from dparray._functions.public import public
+from dparray._functions.public import array_method, public
 from dparray._functions.reductions import all as all_of
 from dparray._graph.ops import OPS
 from dparray._placement import check_usm_type, common_placement, placement_of
@@ -335,6 +335,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     return rearranged(found, None, None, copy, device, None, None)
 
 
+@array_method("__dlpack__")
 def _dlpack(
     self: ndarray,
     /,
@@ -417,6 +418,7 @@ def _is_read_only(x: ndarray) -> bool:
     return _layout.shows_elements_twice(x.shape, x.strides)
 
 
+@array_method("__dlpack_device__")
 def _dlpack_device(self: ndarray) -> tuple[int, int]:
     """Return the DLPack device: the host for CPU devices, whose memory every library can read.
 
@@ -434,16 +436,6 @@ def _dlpack_device(self: ndarray) -> tuple[int, int]:
 def _oneapi_device(tensor: Any) -> tuple[int, int]:
     kind, number = tensor.__dlpack_device__()
     return int(kind), int(number)
-
-
-def _attach_dlpack() -> None:
-    for name, method in (("__dlpack__", _dlpack), ("__dlpack_device__", _dlpack_device)):
-        method.__name__ = name
-        method.__qualname__ = f"ndarray.{name}"
-        setattr(ndarray, name, method)
-
-
-_attach_dlpack()
 
 
 def asnumpy(x: ndarray) -> np.ndarray:
@@ -550,6 +542,7 @@ def copy(
     return rearranged(x, None, order, True, None, None, None)
 
 
+@array_method("copy")
 def _copy(
     self: ndarray,
     order: str = "C",
@@ -560,10 +553,6 @@ def _copy(
 ) -> ndarray:
     """Copy like :func:`dparray.copy`, but keep the order of the axes; the method uses C order."""
     return copy(self, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
-
-
-_copy.__name__, _copy.__qualname__ = "copy", "ndarray.copy"
-as_method(_copy)
 
 
 def array(

@@ -22,7 +22,7 @@ from dparray._array.operands import (
 from dparray._functions.creation import zeros_like
 from dparray._functions.inspection import result_type
 from dparray._functions.operands import converted
-from dparray._functions.public import public
+from dparray._functions.public import array_method, public
 from dparray._functions.ufunc_options import (
     DEFAULT_CASTING,
     DEFAULT_ORDER,
@@ -143,6 +143,7 @@ __all__ = [
 ]
 
 
+@array_method("conj")
 def _conjugated(self: ndarray, out: ndarray | None = None) -> ndarray:
     """Return the complex conjugate, element-wise; a real array is returned unchanged, as in NumPy.
 
@@ -154,8 +155,6 @@ def _conjugated(self: ndarray, out: ndarray | None = None) -> ndarray:
     return self if self.dtype.kind != "c" and out is None else FUNCTIONS["conj"](self, out)
 
 
-_conjugated.__name__, _conjugated.__qualname__ = "conj", "ndarray.conj"
-as_method(_conjugated)
 ndarray.conjugate = _conjugated  # type: ignore[attr-defined]
 
 

@@ -12,7 +12,7 @@ from dparray._array.apply import copy_of, with_axes
 from dparray._array.host_fastpath import compute_small, view_small
 from dparray._array.ndarray import as_method, ndarray, take_layout_of
 from dparray._array.operands import check_arrays, foreign_operand
-from dparray._functions.public import public
+from dparray._functions.public import array_method, public
 from dparray._placement import common_placement
 from dparray.algorithms.tiled_transpose import contiguous_copy
 from dparray.exceptions import ArgumentError, AxisError, ShapeError
@@ -96,6 +96,7 @@ def _reversed(x: ndarray) -> ndarray:
     return with_axes(x, range(x.ndim)[::-1]) if view is None else view
 
 
+@array_method("reshape")
 def _reshape_method(
     self: ndarray, *shape: Any, order: str = "C", copy: bool | None = None
 ) -> ndarray:
@@ -171,6 +172,7 @@ def _is_by_columns(x: ndarray, order: str) -> bool:
     return _layout.is_contiguous(*layout, "F") and not _layout.is_contiguous(*layout)
 
 
+@array_method("flatten")
 @public(small=np.ndarray.flatten)
 def _flatten(self: ndarray, order: str = "C") -> ndarray:
     """Return the elements as a vector, always a copy."""
@@ -220,6 +222,7 @@ def transpose(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
     return _reversed(x) if axes is None else permute_dims(x, axes)
 
 
+@array_method("transpose")
 def _transpose_method(self: ndarray, *axes: Any) -> ndarray:
     """Return a view with permuted axes: ``x.transpose(1, 0)`` or ``x.transpose((1, 0))``."""
     if not axes or axes == (None,):
@@ -529,15 +532,7 @@ def _transposed(self: ndarray) -> ndarray:
 
 
 def _attach() -> None:
-    """Attach the methods whose signature differs from the function's, and the properties."""
-    for name, method in (
-        ("reshape", _reshape_method),
-        ("flatten", _flatten),
-        ("transpose", _transpose_method),
-    ):
-        method.__name__ = name
-        method.__qualname__ = f"ndarray.{name}"
-        setattr(ndarray, name, method)
+    """Attach the properties."""
     for name, getter, summary in (
         ("T", _transposed, "A view with the axes reversed."),
         ("mT", _matrix_transposed, "A view of each matrix (the last two axes) transposed."),

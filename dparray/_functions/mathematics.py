@@ -17,7 +17,7 @@ from dparray._array.ndarray import as_method, ndarray
 from dparray._functions.creation import full
 from dparray._functions.elementwise import where
 from dparray._functions.operands import arrays_of, as_float, in_loop, placement_keywords
-from dparray._functions.public import public
+from dparray._functions.public import array_method, public
 from dparray._functions.ufunc_options import with_options, with_options_of_two
 from dparray._graph.ops import OPS
 from dparray.exceptions import DTypeError, HostConversionError
@@ -98,6 +98,7 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
 around = round
 
 
+@array_method("__round__")
 def _round_element(self: ndarray, ndigits: int | None = None) -> Any:
     """Implement Python's ``round``: an integer, or with ``ndigits`` a 0-d array.
 
@@ -109,10 +110,6 @@ def _round_element(self: ndarray, ndigits: int | None = None) -> Any:
             f"round(x): x has shape {self.shape}; write dp.round(x, decimals)"
         )
     return builtins.round(self.item()) if ndigits is None else round(self, ndigits)
-
-
-_round_element.__name__, _round_element.__qualname__ = "__round__", "ndarray.__round__"
-as_method(_round_element)
 
 
 @with_options

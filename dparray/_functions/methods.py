@@ -13,6 +13,7 @@ from dparray._functions import missing_names
 from dparray._functions.creation import zeros
 from dparray._functions.indexing import compress, put
 from dparray._functions.manipulation import ravel
+from dparray._functions.public import array_method
 from dparray._functions.sorting import argpartition, partition
 from dparray.exceptions import ShapeError
 
@@ -38,6 +39,7 @@ def shares_memory(x1: ndarray, x2: ndarray, /) -> bool:
 may_share_memory = shares_memory
 
 
+@array_method("view")
 def _view(self: ndarray, dtype: Any = None) -> ndarray:
     """Reinterpret the memory as another dtype; without one, return another view.
 
@@ -88,6 +90,7 @@ def _set_strides(self: ndarray, strides: Any) -> None:
     )
 
 
+@array_method("resize")
 def _resize_in_place(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
     """Resize the array in place, truncated or padded with zeros; views keep the old memory.
 
@@ -115,6 +118,7 @@ def _absent_attribute(name: str, reason: str) -> property:
     return property(refuse, doc=f"Not available: {reason}.")
 
 
+@array_method("partition")
 def _partition_in_place(
     self: ndarray, kth: int | Sequence[int], axis: int = -1, kind: str = "introselect"
 ) -> None:
@@ -122,6 +126,7 @@ def _partition_in_place(
     assign(self, partition(self, kth, axis, kind), "partition")
 
 
+@array_method("argpartition")
 def _argpartition(
     self: ndarray, kth: int | Sequence[int], axis: int = -1, kind: str = "introselect"
 ) -> ndarray:
@@ -129,6 +134,7 @@ def _argpartition(
     return argpartition(self, kth, axis, kind)
 
 
+@array_method("compress")
 def _compress(
     self: ndarray, condition: ndarray, axis: int | None = None, out: ndarray | None = None
 ) -> ndarray:
@@ -136,23 +142,13 @@ def _compress(
     return compress(condition, self, axis, out)
 
 
+@array_method("put")
 def _put(self: ndarray, indices: Any, values: Any, mode: str = "raise") -> None:
     """Write to elements of the flattened array; see :func:`dparray.put`."""
     put(self, indices, values, mode)
 
 
 def _attach() -> None:
-    for name, method in {
-        "view": _view,
-        "partition": _partition_in_place,
-        "argpartition": _argpartition,
-        "compress": _compress,
-        "put": _put,
-        "resize": _resize_in_place,
-    }.items():
-        method.__name__ = name
-        method.__qualname__ = f"ndarray.{name}"
-        setattr(ndarray, name, method)
     for name, set_it in (("dtype", _set_dtype), ("strides", _set_strides)):
         setattr(ndarray, name, vars(ndarray)[name].setter(set_it))
     for name, reason in missing_names.ATTRIBUTES.items():

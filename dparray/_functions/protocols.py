@@ -29,6 +29,7 @@ from dparray._array.operands import (
     warn_of_host_copy,
 )
 from dparray._functions.operands import placement_keywords
+from dparray._functions.public import array_method
 from dparray.device import Device, default_device, sub_device_path
 from dparray.exceptions import DeviceError, HostConversionError
 
@@ -60,6 +61,7 @@ def _missing(name: str) -> TypeError:
     )
 
 
+@array_method("__array_ufunc__")
 def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     """Call the dparray function that corresponds to a NumPy ufunc.
 
@@ -133,6 +135,7 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
     return host_out
 
 
+@array_method("__array_function__")
 def _array_function(
     self: ndarray, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
 ) -> Any:
@@ -213,6 +216,7 @@ def unpickled_device(what: str, filter_string: str, path: tuple[Any, ...] | None
     return device
 
 
+@array_method("__reduce__")
 def __reduce__(self: ndarray) -> tuple[Any, ...]:
     """Return a host copy with the names of the device, the sub-device and the USM type."""
     path = sub_device_path(self.sycl_device)
@@ -220,36 +224,43 @@ def __reduce__(self: ndarray) -> tuple[Any, ...]:
     return _unpickled, (values, self.device.filter_string, self.usm_type, path)
 
 
+@array_method("__copy__")
 def _copy(self: ndarray) -> ndarray:
     """Return a copy with the same queue, USM type and memory order."""
     return copy_of(self, "K")
 
 
+@array_method("__deepcopy__")
 def _deepcopy(self: ndarray, memo: dict[int, Any]) -> ndarray:
     """Return a copy with the same queue, USM type and memory order."""
     return copy_of(self, "K")
 
 
+@array_method("__divmod__")
 def _divmod(self: ndarray, other: Any) -> tuple[ndarray, ndarray]:
     """Return quotient and remainder, ``x // y`` and ``x % y``."""
     return self // other, self % other
 
 
+@array_method("__rdivmod__")
 def _rdivmod(self: ndarray, other: Any) -> tuple[ndarray, ndarray]:
     """Return quotient and remainder, ``y // x`` and ``y % x``."""
     return other // self, other % self
 
 
+@array_method("__contains__")
 def _contains(self: ndarray, value: Any) -> bool:
     """Return whether an element equals ``value``; waits for the result."""
     return bool((self == value).any())
 
 
+@array_method("fill")
 def _fill(self: ndarray, value: Any) -> None:
     """Assign one value to all elements."""
     assign(self, value, "fill")
 
 
+@array_method("tobytes")
 def _tobytes(self: ndarray, order: str = "C") -> bytes:
     """Return the values as bytes in C order; waits for pending work on the array.
 
@@ -258,24 +269,3 @@ def _tobytes(self: ndarray, order: str = "C") -> bytes:
     if order == "A":
         order = "F" if self.flags.fnc else "C"
     return self.asnumpy().tobytes(order)  # type: ignore[arg-type]
-
-
-def _attach() -> None:
-    for name, method in {
-        "__array_ufunc__": array_ufunc,
-        "__array_function__": _array_function,
-        "__reduce__": __reduce__,
-        "__copy__": _copy,
-        "__deepcopy__": _deepcopy,
-        "__divmod__": _divmod,
-        "__rdivmod__": _rdivmod,
-        "__contains__": _contains,
-        "fill": _fill,
-        "tobytes": _tobytes,
-    }.items():
-        method.__name__ = name
-        method.__qualname__ = f"ndarray.{name}"
-        setattr(ndarray, name, method)
-
-
-_attach()

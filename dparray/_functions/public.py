@@ -29,6 +29,7 @@ from dparray._array.operands import check_array, check_arrays, check_out, dispat
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 Parameters = Mapping[str, inspect.Parameter]
 
 _METHOD = "__dparray_function__"
@@ -95,6 +96,18 @@ def public(
         return functools.update_wrapper(made, function)
 
     return decorate
+
+
+def array_method(name: str) -> Callable[[F], F]:
+    """Make a function the array method of a name; the array is its first parameter."""
+
+    def attach(function: F) -> F:
+        method: Any = function
+        method.__name__, method.__qualname__ = name, f"ndarray.{name}"
+        setattr(ndarray, name, method)
+        return function
+
+    return attach
 
 
 def _fast_path(

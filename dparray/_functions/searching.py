@@ -9,13 +9,13 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.allocation import empty_on
 from dparray._array.dispatch import compute
-from dparray._array.ndarray import as_method, ndarray
+from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.creation import full
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import ravel
-from dparray._functions.public import public
+from dparray._functions.public import array_method, public
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ShapeError
 from dparray.memory.exchange import dpt
@@ -92,18 +92,12 @@ def searchsorted(
     return result
 
 
+@array_method("searchsorted")
 def _searchsorted_method(
     self: ndarray, v: Any, side: str = "left", sorter: ndarray | None = None
 ) -> ndarray:
     """Return insertion points in a sorted vector; see :func:`dparray.searchsorted`."""
     return searchsorted(self, v, side, sorter)
-
-
-_searchsorted_method.__name__, _searchsorted_method.__qualname__ = (
-    "searchsorted",
-    "ndarray.searchsorted",
-)
-as_method(_searchsorted_method)
 
 
 @public(small=np.argwhere)

@@ -29,7 +29,7 @@ from dparray._functions.line_sorts import (
     sort_lines,
 )
 from dparray._functions.manipulation import moveaxis, ravel, reshape
-from dparray._functions.public import public
+from dparray._functions.public import array_method, public
 from dparray._functions.rearranging import flip
 from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
@@ -289,6 +289,7 @@ def argsort(
     return result
 
 
+@array_method("sort")
 def _sort_in_place(
     self: ndarray,
     axis: int = -1,
@@ -312,6 +313,7 @@ def _sort_in_place(
     _hooks.note_call("sort", mark, self)
 
 
+@array_method("argsort")
 def _argsort_method(
     self: ndarray,
     axis: int | None = -1,
@@ -322,16 +324,6 @@ def _argsort_method(
 ) -> ndarray:
     """Return the indices that sort the array; see :func:`dparray.argsort`."""
     return argsort(self, axis, kind, descending=descending, stable=stable)
-
-
-def _attach() -> None:
-    for name, method in (("sort", _sort_in_place), ("argsort", _argsort_method)):
-        method.__name__ = name
-        method.__qualname__ = f"ndarray.{name}"
-        setattr(ndarray, name, method)
-
-
-_attach()
 
 
 def _is_plain_selection(x: ndarray, kth: Any, axis: Any) -> bool:
