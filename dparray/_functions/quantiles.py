@@ -488,39 +488,46 @@ def median(
     return _quantiles("median", x, 0.5, axis, out, "linear", keepdims, 1, False)
 
 
-_WITHOUT_NAN = """Compute :func:`{of}` of the elements that are not NaN.
+def nanquantile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> ndarray:
+    """Compute :func:`quantile` of the elements that are not NaN.
 
     Example:
         >>> import dparray as dp
-        >>> float(dp.{name}(dp.asarray([1.0, dp.nan, 3.0]), {middle}))
+        >>> float(dp.nanquantile(dp.asarray([1.0, dp.nan, 3.0]), 0.5))
         2.0
     """
+    return _quantiles("nanquantile", x, q, axis, out, method, keepdims, 1, True, weights)
 
 
-def _without_nan(name: str, whole: float) -> Callable[..., ndarray]:
-    """Create a quantile function that ignores NaN; ``whole`` is the largest fraction."""
+def nanpercentile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> ndarray:
+    """Compute :func:`percentile` of the elements that are not NaN.
 
-    def function(
-        x: Any,
-        q: Any,
-        axis: Axis = None,
-        out: ndarray | None = None,
-        overwrite_input: bool = False,
-        method: str = "linear",
-        keepdims: bool = False,
-        *,
-        weights: Any = None,
-    ) -> ndarray:
-        return _quantiles(name, x, q, axis, out, method, keepdims, whole, True, weights)
-
-    function.__name__ = function.__qualname__ = name
-    of, middle = name.removeprefix("nan"), f"{whole / 2:g}"
-    function.__doc__ = _WITHOUT_NAN.format(name=name, of=of, middle=middle)
-    return function
-
-
-nanquantile = _without_nan("nanquantile", 1)
-nanpercentile = _without_nan("nanpercentile", 100)
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanpercentile(dp.asarray([1.0, dp.nan, 3.0]), 50))
+        2.0
+    """
+    return _quantiles("nanpercentile", x, q, axis, out, method, keepdims, 100, True, weights)
 
 
 def nanmedian(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,40 +20,53 @@ __all__ = [
 ]
 
 
-_TEMPLATE = """Return the {title} window of ``m`` points; for ``device=`` see :func:`asarray`.
-
-    Example:
-        >>> import dparray as dp
-        >>> {sample}
-        {result}
-    """
-
-
 def _window(values: np.ndarray, place: dict[str, Any]) -> ndarray:
     queue = queue_of(place.get("device"), place.get("sycl_queue"))
     return asarray(values, **{"dtype": default_float(queue.sycl_device), **place})
 
 
-def _window_by_numpy(title: str, name: str, sample: str, result: str) -> Callable[..., ndarray]:
-    """Create a window function from NumPy's; the rest is for its docstring."""
-    by_numpy = getattr(np, name)
+def hanning(m: int, **place: Any) -> ndarray:
+    """Return the Hann window of ``m`` points; for ``device=`` see :func:`asarray`.
 
-    def function(m: int, **place: Any) -> ndarray:
-        return _window(by_numpy(m), place)
+    Example:
+        >>> import dparray as dp
+        >>> dp.hanning(3).asnumpy()
+        array([0., 1., 0.])
+    """
+    return _window(np.hanning(m), place)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = _TEMPLATE.format(title=title, sample=sample, result=result)
-    return function
+
+def hamming(m: int, **place: Any) -> ndarray:
+    """Return the Hamming window of ``m`` points; for ``device=`` see :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.hamming(3).asnumpy()
+        array([0.08, 1.  , 0.08])
+    """
+    return _window(np.hamming(m), place)
 
 
-hanning = _window_by_numpy("Hann", "hanning", "dp.hanning(3).asnumpy()", "array([0., 1., 0.])")
-hamming = _window_by_numpy(
-    "Hamming", "hamming", "dp.hamming(3).asnumpy()", "array([0.08, 1.  , 0.08])"
-)
-blackman = _window_by_numpy("Blackman", "blackman", "round(float(dp.blackman(3)[1]), 6)", "1.0")
-bartlett = _window_by_numpy(
-    "Bartlett", "bartlett", "dp.bartlett(3).asnumpy()", "array([0., 1., 0.])"
-)
+def blackman(m: int, **place: Any) -> ndarray:
+    """Return the Blackman window of ``m`` points; for ``device=`` see :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> round(float(dp.blackman(3)[1]), 6)
+        1.0
+    """
+    return _window(np.blackman(m), place)
+
+
+def bartlett(m: int, **place: Any) -> ndarray:
+    """Return the Bartlett window of ``m`` points; for ``device=`` see :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.bartlett(3).asnumpy()
+        array([0., 1., 0.])
+    """
+    return _window(np.bartlett(m), place)
 
 
 def kaiser(m: int, beta: float, **place: Any) -> ndarray:

@@ -53,7 +53,7 @@ BUDGETS = {
     "evaluate": 7_700,
     "array": 6_030,
     "kernels": 4_650,
-    "functions": 32_396,
+    "functions": 32_415,
     "compiled": 5_030,
     "models": 4_685,
     "shards": 2_700,
