@@ -99,12 +99,12 @@ def _code_of_sum(left: int, right: int, axes: list[int]) -> str:
     """Return the code of ``_sum_of_product`` without an array for the product, by dimensions.
 
     It adds in the order of the separate sums. Each sum is a vector along the last axis, unless that
-    is summed, too. The code is empty if an axis does not exist.
+    is summed, too. The code is empty if an axis does not exist, or an operand has none.
     """
     ndim, top = max(left, right), len(axes) - 1
     kept = list(range(ndim))
     summed = [kept.pop(axis) for axis in axes if -len(kept) <= axis < len(kept)]
-    if len(summed) < len(axes):
+    if len(summed) < len(axes) or not left or not right:
         return ""
     has_vectors = ndim - 1 in kept
     outer = kept[: len(kept) - has_vectors]

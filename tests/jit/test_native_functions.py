@@ -284,6 +284,7 @@ def sums(x: Any, y: Any) -> Any:
         (((3, 4, 1), "float32"), ((1, 1, 5), "float32")),
         (((3, 1, 5), "float32"), ((4, 1), "int32")),
         (((2, 3), "float64"), ((0, 2, 1), "float64")),
+        (((2, 3, 4), "float64"), ((), "float64")),
     ],
 )
 def test_sums_of_products_of_arrays_that_broadcast(x: Any, y: Any) -> None:
