@@ -144,7 +144,8 @@ def sort_in_group(item: dp.NdItem, x: Any, out: Any) -> None:
     buffer[i] = x[row, i]
     again = True
     while again:
-        changed[0] = 0 if group.leader else changed[0]
+        if group.leader:
+            changed[0] = 0
         dp.group_barrier(group)
         for k in range(2 * i, 2 * i + 2):
             if k + 1 < 24 and buffer[k] > buffer[k + 1]:
