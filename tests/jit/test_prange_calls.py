@@ -175,6 +175,8 @@ RAISING = (unequal, calls_what_raises, asserts, has_the_maximum_of_nothing, adds
 
 
 def test_exceptions_in_a_loop_around_prange_loops() -> None:
+    with pytest.raises(dp.exceptions.ShapeError, match="does not broadcast"):
+        dp.jit(unequal)(dp.zeros((6, 6)), dp.ones((6, 6)), 2)
     for function in RAISING:
         compiled = dp.jit(function)
         for _ in range(3):
