@@ -2,8 +2,8 @@
 
 Numba computes ``x += y``, ``np.add(x, y, out)`` and ``x[mask]`` without comparing the shapes, and
 reads and writes outside of arrays that do not fit. It visits the elements of ``x[mask]`` one by
-one. It allocates ``x[at]`` for a product, which takes longer than the product itself for the short
-rows of sparse matrices, and the product of which ``np.sum(x * y, axis=1)`` is the sum.
+one. It allocates an array for ``x[at]`` in ``v @ x[at]``, which takes longer than the product for
+the short rows of sparse matrices, and an array for ``x * y`` in ``np.sum(x * y, axis=1)``.
 """
 
 from __future__ import annotations
