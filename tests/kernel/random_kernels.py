@@ -39,6 +39,7 @@ _IN_A_PROCESS = 250
 _IS_CHILD = "DPARRAY_TEST_RANDOM_CHILD"
 _SECONDS_OF_A_KERNEL = 120  # of CPU time, so that a loaded machine ends no process
 _PLAIN = ((1,), (17,), (40,), (5, 6), (3, 2, 4))
+_OUT = 5  # where "out" stands among the arguments
 
 
 class Case(NamedTuple):
@@ -350,13 +351,15 @@ def make_case(seed: int) -> Case:
     writer.statements(1, choice.randint(3, 9), uniform=grouped)
     for column in range(3):
         writer.line(1, f"out[{column}, linear] = {writer.integer(1)}")
+    if grouped:
+        writer.line(1, "out[3, linear] = item.get_sub_group().get_max_local_range()")
     writer.line(1, f"real[linear] = {writer.float(1)}")
     scalar = writer.pick((3, np.int8(-5), np.uint32(7), np.uint64(9)))
     arguments: list[Any] = [
         *arrays,
         scalar,
         np.zeros((5, 4), writer.pick(_ATOMIC)),
-        np.zeros((3, total), writer.pick(INTEGERS)),
+        np.zeros((3 + grouped, total), writer.pick(INTEGERS)),
         np.zeros(total, writer.pick(FLOATS[1:])),
     ]
     index_space: Any = dp.Range(*size)
@@ -380,7 +383,10 @@ def compare(case: Case, queue: Any = None) -> None:
         for one in case.arguments
     ]
     dp.call_kernel(kernel, case.index_space, *given)
-    dp.simulate(kernel, case.index_space, *wanted)
+    # The device chooses how long its sub-groups are; the kernel has written it into a row.
+    is_grouped = isinstance(case.index_space, dp.NdRange)
+    length = int(given[_OUT].asnumpy()[-1, 0]) if is_grouped else 16
+    dp.simulate(kernel, case.index_space, *wanted, sub_group_size=length)
     for at, (found, expected) in enumerate(zip(given, wanted, strict=True)):
         if not isinstance(expected, np.ndarray):
             continue
