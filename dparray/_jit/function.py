@@ -82,6 +82,7 @@ class Plan:
     Attributes:
         labels: the types, as strings.
         reason: the reason for the way in which the function, or part of it, runs.
+        returns_number: whether the result is a Python number.
         native: the function as one native region, after it was compiled.
         vectorized: the same with vectorized loops, for arrays of medium size.
         driver: the function split into regions, after it was needed.
@@ -96,6 +97,8 @@ class Plan:
         self.labels = tuple(map(_label, arguments))
         parameters = dict(zip(function._parameters, map(type_of, arguments), strict=True))
         self.types = Inference(source.definition, parameters, source.names)
+        result = self.types.result
+        self.returns_number = isinstance(result, Value) and result.is_weak
         self.orders = orders_of(function._parameters, arguments)
         self.queue = queue
         self.native: Native | None = None
@@ -370,33 +373,22 @@ class JitFunction:
             key = (*key, omitted)
         if queue is None:
             queue = queue_of(None)
-            key = (*key, queue)
-        elif not device_facts.is_cpu(queue):
-            key = (*key, queue)
-        if config.debug:
-            key = (*key, "debug")
         plan = self._plans.get(key)
-        if plan is None:
+        if plan is None or plan.queue is not queue or config.debug:
             plan = self._plan(key, queue, arguments, omitted)
         for position, node, dtype in plan.bounds:
             check_fit(plan.source, node, arguments[position], dtype)
-        threads = plan.vector_threads(size, arguments)
-        if threads or plan.runs_native(size, arguments):
-            pairs = [(x, host_view(x)) for x in arguments if type(x) is ndarray]
-            if len(pairs) == len(arguments):
-                host = tuple([view for _, view in pairs])
-            else:
-                views = iter(pairs)
-                host = tuple([next(views)[1] if type(x) is ndarray else x for x in arguments])
+        threads = plan.may_vectorize and plan.vector_threads(size, arguments)
+        if threads or plan.is_native or plan.runs_native(size, arguments):
+            host = tuple([host_view(x) if type(x) is ndarray else x for x in arguments])
             vectorized = (plan.vectorized or plan.ready_vectorized(host)) if threads else None
             native = vectorized or plan.native or plan.ready_native(host)
             if native is not None:
-                if vectorized is not None:
-                    value = vectorized.run_vectorized(host, threads)
-                else:
-                    value = native.run(host)
-                if value is None:
-                    return None
+                value = vectorized.run_vectorized(host, threads) if vectorized else native.run(host)
+                if value is None or plan.returns_number:
+                    return value
+                both = zip(arguments, host, strict=True)
+                pairs = [pair for pair in both if type(pair[0]) is ndarray]
                 return result_of(value, plan.types.result, queue, pairs)
         return self._drive(plan, queue, arguments)
 
@@ -416,7 +408,7 @@ class JitFunction:
         queue = common_placement(self.__name__, arrays).queue if arrays else queue_of(None)
         plan_key = tuple(map(_key, converted))
         if any(_needs_driver(x) for x in converted):
-            plan = self._plans.get(plan_key) or self._plan(plan_key, queue, converted)
+            plan = self._plan(plan_key, queue, converted)
             result = self._drive(plan, queue, converted)
         else:
             size = sum(x.size for _, x in arrays)
@@ -427,6 +419,13 @@ class JitFunction:
     def _plan(
         self, key: tuple[Any, ...], queue: Any, arguments: Sequence[Any], omitted: int = 0
     ) -> Plan:
+        """Return the plan of a call; queues of CPU devices share it."""
+        if not device_facts.is_cpu(queue):
+            key = (*key, queue)
+        if config.debug:
+            key = (*key, "debug")
+        if (found := self._plans.get(key)) is not None:
+            return found
         for name, x in zip(self._parameters, arguments, strict=True):
             if isinstance(x, ndarray) and is_bfloat16(x.dtype):
                 raise DTypeError(

@@ -136,7 +136,7 @@ class Native:
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Call the region; an exception shows the line of the user's function."""
-        copies, line = None, self._line()
+        copies, line = None, self._line() if self.has_lines else ()
         arguments += line
         if config.debug:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
@@ -157,7 +157,8 @@ class Native:
             if type(error).__module__.startswith("numba"):
                 raise self._refused(error) from error
             raise self.located(error, *line) from None
-        self._lines.append(line)
+        if line:
+            self._lines.append(line)
         return result
 
     def run_vectorized(self, arguments: tuple[Any, ...], threads: int = sys.maxsize) -> Any:

@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -694,6 +695,27 @@ def test_a_loop_over_elements_runs_as_one_work_item(dtype: str) -> None:
     assert int(count) == wanted_count
     np.testing.assert_array_equal(x.asnumpy(), host)
     assert "kernel of one work-item" in str(dp.explain(compiled, x, 7))
+
+
+@pytest.mark.parametrize("given", ["array", "tuple", "dtype", "default"])
+def test_each_kind_of_device_has_its_own_plan(given: str, monkeypatch: Any) -> None:
+    @dp.jit
+    def cumulate(x: Any, other: Any = 1) -> None:
+        y = other[0] if isinstance(other, tuple) else x
+        for i in range(1, x.shape[0]):
+            y[i] += x[i - 1]
+
+    on_cpu, elsewhere = dpctl.SyclQueue("cpu"), dpctl.SyclQueue("cpu")
+    monkeypatch.setattr("dparray._runtime.device_facts.is_cpu", lambda queue: queue == on_cpu)
+    monkeypatch.setattr("dparray._runtime.fallback._told", set())
+    for queue in (on_cpu, elsewhere, on_cpu):
+        x = dp.ones(3, sycl_queue=queue)
+        others = {"array": (x,), "tuple": ((x,),), "dtype": (np.float32,), "default": ()}
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            cumulate(x, *others[given])
+        assert x.tolist() == [1, 2, 3]
+        assert bool(told) is (queue is elsewhere)
 
 
 @pytest.mark.usefixtures("no_cpu")
