@@ -378,7 +378,7 @@ class JitFunction:
             plan = self._plan(key, queue, arguments, omitted)
         for position, node, dtype in plan.bounds:
             check_fit(plan.source, node, arguments[position], dtype)
-        threads = plan.may_vectorize and plan.vector_threads(size, arguments)
+        threads = size > MIN_VECTORIZED_ELEMENTS and plan.vector_threads(size, arguments)
         if threads or plan.is_native or plan.runs_native(size, arguments):
             host = tuple([host_view(x) if type(x) is ndarray else x for x in arguments])
             vectorized = (plan.vectorized or plan.ready_vectorized(host)) if threads else None

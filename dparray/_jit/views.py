@@ -106,7 +106,9 @@ def result_of(
         arrays: the arguments and their host views, whose memory a result may share.
     """
     if type(value) is np.ndarray:
-        for x, view in arrays:
+        # Numba names the argument whose memory a result shows. Where it does not, addresses tell.
+        is_new = getattr(value.base, "parent", value) is None
+        for x, view in () if is_new else arrays:
             if value is view or _lies_in(value, view, x):
                 if _is_all_of(value, view):
                     return x
@@ -129,11 +131,9 @@ def result_of(
 
 def _usm_type(arrays: list[tuple[ndarray, np.ndarray]]) -> str:
     """Return the USM type of a new array, coerced from the arguments."""
-    found = "device"
-    for position, (x, _) in enumerate(arrays):
-        if not position:
-            found = x.usm_type
-        elif x.usm_type != found:
+    found = arrays[0][0].usm_type if arrays else "device"
+    for x, _ in arrays:
+        if x.usm_type != found:
             found = coerced_usm_type(found, x.usm_type)
     return found
 
