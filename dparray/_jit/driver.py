@@ -130,7 +130,7 @@ class NativeRegion:
         types = dict(zip(self.inputs, map(type_of, values), strict=True))
         if placement is not None and not device_facts.is_cpu(placement.queue):
             return self._run_task(types, values, placement.queue)
-        host, pairs = host_arguments(values)
+        host = host_arguments(values)
         key = tuple(types.values()), self.is_parallel(values)
         found = self._compiled.get(key)
         native, kinds = found or self._compile(types, orders_of(self.inputs, values), key[1])
@@ -139,7 +139,7 @@ class NativeRegion:
             return None
         queue = placement.queue if placement else None
         return tuple(
-            result_of(item, kinds.get(name), queue, pairs)
+            result_of(item, kinds.get(name), queue, [x for _, x in arrays])
             for name, item in zip(self.outputs, result, strict=True)
         )
 

@@ -387,9 +387,8 @@ class JitFunction:
                 value = vectorized.run_vectorized(host, threads) if vectorized else native.run(host)
                 if value is None or plan.returns_number:
                     return value
-                both = zip(arguments, host, strict=True)
-                pairs = [pair for pair in both if type(pair[0]) is ndarray]
-                return result_of(value, plan.types.result, queue, pairs)
+                arrays = [x for x in arguments if type(x) is ndarray]
+                return result_of(value, plan.types.result, queue, arrays)
         return self._drive(plan, queue, arguments)
 
     def _drive(self, plan: Plan, queue: Any, arguments: tuple[Any, ...]) -> Any:

@@ -476,8 +476,7 @@ class ParallelRegion:
         queue: Any,
     ) -> Any:
         """Run parts of the loop on the cores of the device, each with its own reductions."""
-        views, pairs = host_arguments(given.values())
-        host = dict(zip(given, views, strict=True))
+        host = dict(zip(given, host_arguments(given.values()), strict=True))
         accumulators = self._accumulators(types)
         for name, kind in accumulators.items():
             if not kind.ndim:
@@ -517,7 +516,7 @@ class ParallelRegion:
                 each.combined([values[each.name] for values in own], host[each.name], kind),
                 kind,
                 queue,
-                pairs,
+                [x for x in given.values() if isinstance(x, ndarray)],
             )
             for each, kind in ((each, accumulators[each.name]) for each in self.reductions)
         )

@@ -63,18 +63,16 @@ def _slow_view(x: ndarray) -> np.ndarray:
     return view
 
 
-def host_arguments(values: Iterable[Any]) -> tuple[list[Any], list[tuple[ndarray, np.ndarray]]]:
-    """Return the arguments of a region, with views of arrays, and the arrays with their views."""
+def host_arguments(values: Iterable[Any]) -> list[Any]:
+    """Return the arguments of a region, with views of arrays."""
     host: list[Any] = []
-    pairs = []
     for value in values:
         if isinstance(value, ndarray):
             view = host_view(value)
-            pairs.append((value, view))
             host.append(view if value.ndim else view[()])
         else:
             host.append(value)
-    return host, pairs
+    return host
 
 
 def orders_of(names: Sequence[str], values: Sequence[Any]) -> dict[str, str]:
@@ -95,7 +93,7 @@ def result_of(
     value: Any,
     expected: Any,
     queue: dpctl.SyclQueue,
-    arrays: list[tuple[ndarray, np.ndarray]],
+    arrays: Sequence[ndarray],
 ) -> Any:
     """Convert the result of a native region to that of the uncompiled function.
 
@@ -103,12 +101,13 @@ def result_of(
         value: the result.
         expected: its inferred type.
         queue: the queue for new arrays.
-        arrays: the arguments and their host views, whose memory a result may share.
+        arrays: the arguments, whose memory a result may share.
     """
     if type(value) is np.ndarray:
         # Numba names the argument whose memory a result shows. Where it does not, addresses tell.
         is_new = getattr(value.base, "parent", value) is None
-        for x, view in () if is_new else arrays:
+        for x in () if is_new else arrays:
+            view = host_view(x)
             if value is view or _lies_in(value, view, x):
                 if _is_all_of(value, view):
                     return x
@@ -129,10 +128,10 @@ def result_of(
     return value
 
 
-def _usm_type(arrays: list[tuple[ndarray, np.ndarray]]) -> str:
+def _usm_type(arrays: Sequence[ndarray]) -> str:
     """Return the USM type of a new array, coerced from the arguments."""
-    found = arrays[0][0].usm_type if arrays else "device"
-    for x, _ in arrays:
+    found = arrays[0].usm_type if arrays else "device"
+    for x in arrays:
         if x.usm_type != found:
             found = coerced_usm_type(found, x.usm_type)
     return found

@@ -54,7 +54,7 @@ BUDGETS = {
     "array": 6_030,
     "kernels": 4_650,
     "functions": 32_415,
-    "compiled": 5_030,
+    "compiled": 5_027,
     "models": 4_685,
     "shards": 2_700,
     "tools": 9_600,
