@@ -495,7 +495,7 @@ def _file_of(described: list[str], text: str) -> Path | None:
             part = folder / f"region.{os.getpid()}.{threading.get_ident()}.part"
             part.write_text(text + "\n")
             part.replace(file)
-            cache.trim_regions()
+            cache.trim_regions(digest)
     except OSError:
         return None
     return file

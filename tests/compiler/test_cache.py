@@ -143,6 +143,33 @@ def test_the_size_is_bounded_and_the_longest_unused_go_first(place: Path) -> Non
     assert cache.load(key(0)) is None
 
 
+def test_processes_that_save_little_keep_to_the_limit_together(place: Path) -> None:
+    cache.set_limit(20_000)
+    for number in range(200):
+        cache._state.unchecked = 0  # as in a new process
+        cache.save(key(number), bytes(1000))
+    assert cache.stats().nbytes <= 20_000 + 100 * 1200
+
+
+def test_native_regions_are_bounded_and_the_oldest_go_first(place: Path) -> None:
+    cache.set_limit(20_000)
+    base = cache.base_directory()
+    assert base is not None
+    for number in range(40):
+        folder = base / cache.REGIONS / f"{number:032x}"
+        folder.mkdir(parents=True)
+        (folder / "region.py").write_bytes(bytes(1000))
+        os.utime(folder / "region.py", (number, number))
+    cache.trim_regions(f"{1:032x}")
+    assert cache.stats().regions == 40
+    cache.trim_regions(f"{64:032x}")
+    assert cache.stats().region_bytes <= 20_000
+    assert [(base / cache.REGIONS / f"{number:032x}").exists() for number in (0, 39)] == [
+        False,
+        True,
+    ]
+
+
 def test_recently_read_entries_stay(place: Path) -> None:
     cache.set_limit(20_000)
     for number in range(12):
@@ -209,6 +236,7 @@ def test_files_of_a_dead_process_are_removed_after_a_while(place: Path) -> None:
     old.write_bytes(b"half")
     young.write_bytes(b"half")
     os.utime(old, (1, 1))
+    cache.set_limit(cache.set_limit(0))  # the next save scans the directory
     cache.save(key(1), b"x")
     assert not old.exists()
     assert young.exists()
