@@ -34,7 +34,12 @@ from dparray._jit import native_functions
 from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.checks import checked_source, meaning_of
 from dparray._jit.inference import UNKNOWN, Inference, Known, Value
-from dparray._jit.native_functions import NO_BROADCAST, functions
+from dparray._jit.native_functions import (
+    NO_BROADCAST,
+    REORDERED_SUM,
+    SUM_OF_PRODUCT,
+    functions,
+)
 from dparray._jit.source import Source, is_prange_function, source_of, used_names
 from dparray.exceptions import KernelCompileError, ShapeError
 
@@ -379,6 +384,8 @@ def _build(
     tree = _ForNumba(source).visit(copy.deepcopy(definition))
     ast.fix_missing_locations(tree)
     names = {NUMPY: np, _PRANGE: numba.prange if parallel else range, **functions()}
+    if options.get("fastmath"):
+        names[SUM_OF_PRODUCT] = names[REORDERED_SUM]
     described = [ast.unparse(tree), str(tree.lineno), str(parallel), repr(sorted(options.items()))]
     local = {argument.arg for argument in tree.args.args}
     itself: list[str] = []

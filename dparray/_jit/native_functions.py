@@ -21,7 +21,9 @@ _FITTED = "__fitted__"
 _MASK = "__mask__"
 _SELECTED = "__selected__"
 _PRODUCT = "__product__"
-_SUM_OF_PRODUCT = "__sum_of_product__"
+SUM_OF_PRODUCT = "__sum_of_product__"
+#: The same in any order of the additions, for ``fastmath=True``.
+REORDERED_SUM = "__reordered_sum__"
 _OTHER_LENGTH = "a Boolean index must have the length of the axis it indexes"
 #: Numba compares the annotations with those of the function that is replaced.
 _HEAD = "def sum_of_product(left: Any, right: Any, axes: Any) -> Any:\n "
@@ -52,7 +54,7 @@ def product_with(vector: ast.expr, values: ast.expr, at: ast.expr) -> ast.expr:
 
 def sum_of_product(left: ast.expr, right: ast.expr, axes: list[int]) -> ast.expr:
     """Return an expression of ``left * right``, summed along one axis after the other."""
-    return _call(left, _SUM_OF_PRODUCT, left, right, ast.Constant(str(axes)))
+    return _call(left, SUM_OF_PRODUCT, left, right, ast.Constant(str(axes)))
 
 
 def _read(node: ast.expr) -> ast.expr:
@@ -95,13 +97,18 @@ def _sum_of_product(left: Any, right: Any, axes: str) -> Any:
     return found
 
 
-def _code_of_sum(left: int, right: int, axes: list[int]) -> str:
+def _reordered_sum(left: Any, right: Any, axes: str) -> Any:
+    return _sum_of_product(left, right, axes)
+
+
+def _code_of_sum(left: int, right: int, axes: list[int], in_order: bool) -> str:
     """Return the code of ``_sum_of_product`` without an array for the product, by dimensions.
 
-    It adds in the order of the separate sums. Each sum is a vector along the last axis, unless that
-    is summed, too. The code is empty if an axis does not exist, or an operand has none.
+    It adds in the order of the separate sums, or else in that of the memory. Each sum is a vector
+    along the last axis, unless that is summed, too. The code is empty if an axis does not exist, or
+    an operand has none.
     """
-    ndim, top = max(left, right), len(axes) - 1
+    ndim, top = max(left, right), len(axes) - 1 if in_order else 0
     kept = list(range(ndim))
     summed = [kept.pop(axis) for axis in axes if -len(kept) <= axis < len(kept)]
     if len(summed) < len(axes) or not left or not right:
@@ -117,10 +124,10 @@ def _code_of_sum(left: int, right: int, axes: list[int]) -> str:
     ]
     if has_vectors:
         lines += [f"sum{at} = np.empty(shape[{ndim - 1}], left.dtype)" for at in range(top)]
-    loops = [*outer, *reversed(summed)]
+    loops = [*outer, *(reversed(summed) if in_order else sorted(summed))]
     for depth, axis in enumerate(loops):
-        pad, at = " " * depth, len(loops) - 1 - depth
-        if at <= top:
+        pad, at = " " * depth, top - (depth - len(outer))
+        if 0 <= at <= top:
             is_part = at == top and has_vectors
             lines.append(pad + (f"sum{at} = {place}" if is_part else f"{each}sum{at}{k} = zero"))
         lines.append(f"{pad}for i{axis} in range(shape[{axis}]):")
@@ -222,8 +229,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     def typed_product(vector: Any, values: Any, at: Any) -> Any:
         return _product
 
-    @extending.overload(_sum_of_product, prefer_literal=True)
-    def typed_sum_of_product(left: Any, right: Any, axes: Any) -> Any:
+    def summing(left: Any, right: Any, axes: Any, in_order: bool) -> Any:
         found = ast.literal_eval(axes.literal_value)
         code = "left * right"
         for axis in found:
@@ -231,15 +237,24 @@ def functions() -> dict[str, Callable[..., Any]]:
         code = f"{_HEAD}return {code}"
         are_arrays = isinstance(left, array_type) and isinstance(right, array_type)
         if are_arrays and left.dtype == right.dtype and isinstance(left.dtype, numba.types.Float):
-            code = _code_of_sum(left.ndim, right.ndim, found) or code
+            code = _code_of_sum(left.ndim, right.ndim, found, in_order) or code
         names = {"np": np}
         exec(code, names)
         return names["sum_of_product"]
+
+    @extending.overload(_sum_of_product, prefer_literal=True)
+    def typed_sum_of_product(left: Any, right: Any, axes: Any) -> Any:
+        return summing(left, right, axes, True)
+
+    @extending.overload(_reordered_sum, prefer_literal=True)
+    def typed_reordered_sum(left: Any, right: Any, axes: Any) -> Any:
+        return summing(left, right, axes, False)
 
     return {
         _FITTED: _fitted,
         _MASK: _mask,
         _SELECTED: _selected,
         _PRODUCT: _product,
-        _SUM_OF_PRODUCT: _sum_of_product,
+        SUM_OF_PRODUCT: _sum_of_product,
+        REORDERED_SUM: _reordered_sum,
     }

@@ -287,10 +287,11 @@ def sums(x: Any, y: Any) -> Any:
         (((2, 3, 4), "float64"), ((), "float64")),
     ],
 )
-def test_sums_of_products_of_arrays_that_broadcast(x: Any, y: Any) -> None:
+@pytest.mark.parametrize("fastmath", [False, True])
+def test_sums_of_products_of_arrays_that_broadcast(x: Any, y: Any, fastmath: bool) -> None:
     rng = np.random.default_rng(0)
     hosts = [(rng.random(shape) * 9).astype(dtype) for shape, dtype in (x, y)]
-    found = dp.jit(sums)(*map(dp.asarray, hosts))
+    found = dp.jit(fastmath=fastmath)(sums)(*map(dp.asarray, hosts))
     for one, other in zip(found, sums(*hosts), strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_allclose(one.asnumpy(), other, rtol=1e-6)
