@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import FunctionType, ModuleType
@@ -35,6 +34,7 @@ from dparray._jit.regions import (
 from dparray._jit.source import (
     Source,
     assigned_names,
+    copied,
     definition_of,
     is_prange_function,
     local_functions,
@@ -67,7 +67,7 @@ class Driver:
     """
 
     def __init__(self, source: Source, types: Inference, options: dict[str, Any]) -> None:
-        tree = copy.deepcopy(source.definition)
+        tree = copied(source.definition)
         parameters = [argument.arg for argument in tree.args.args]
         local = set(parameters) | assigned_names(tree.body)
         cutter = _Cutter(source, types, options, local, tree.body)
@@ -170,7 +170,7 @@ class NativeRegion:
         self, types: Mapping[str, Any], orders: Mapping[str, str], is_parallel: bool
     ) -> tuple[Native, dict[str, Any]]:
         functions = local_functions(self.source, [self.node]).values()
-        body: list[ast.stmt] = copy.deepcopy([*functions, self.node])
+        body: list[ast.stmt] = copied([*functions, self.node])
         if self.outputs:
             names: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.outputs]
             body.append(ast.Return(ast.Tuple(names, ast.Load())))
@@ -199,7 +199,7 @@ class NativeRegion:
         found = self._tasks.get(tuple(types.values()))
         if found is not None:
             return found
-        inferred = self._inferred(types, [copy.deepcopy(self.node)])[1]
+        inferred = self._inferred(types, [copied(self.node)])[1]
         kinds = inferred.variables
         for name in self.outputs:
             if not isinstance(kinds.get(name), Value) or kinds[name].ndim:
@@ -286,7 +286,7 @@ class Nest(NativeRegion):
         return all(len(lengths) == 1 for lengths in groups)
 
     def _compiles(self, types: dict[str, Any], values: Sequence[Any], is_parallel: bool) -> bool:
-        tree, inferred = self._inferred(types, [copy.deepcopy(self.node)])
+        tree, inferred = self._inferred(types, [copied(self.node)])
         casts = Casts(inferred)
         casts.visit(tree)
         try:
@@ -366,7 +366,7 @@ class _Cutter:
         return True
 
     def _nest(self, node: ast.For | ast.While) -> ast.stmt:
-        nest = self._native(copy.deepcopy(node), node, Nest)
+        nest = self._native(copied(node), node, Nest)
         assert isinstance(nest, Nest)
         loops = (each for each in ast.walk(node) if self.source.is_prange(each))
         found = [_equal_axes(self.source, each, self.types) for each in loops]

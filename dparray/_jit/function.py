@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import inspect
 import math
 import sys
@@ -45,7 +44,7 @@ from dparray._jit.native import (
     with_lines,
 )
 from dparray._jit.regions import ParallelRegion, launcher
-from dparray._jit.source import Source, prange
+from dparray._jit.source import Source, copied, prange
 from dparray._jit.views import host_view, may_overlap, orders_of, result_of
 from dparray._placement import common_placement
 from dparray._runtime import device_facts, fallback
@@ -106,7 +105,7 @@ class Plan:
         self.driver: Driver | None = None
         self.refusal: KernelCompileError | None = None
         self._lock = threading.RLock()
-        tree = copy.deepcopy(source.definition)
+        tree = copied(source.definition)
         tree.args.defaults = []
         self.has_lines = with_lines(tree, self.types)
         casts = Casts(self.types)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import copy
 import hashlib
 import importlib
 import inspect
@@ -40,7 +39,7 @@ from dparray._jit.native_functions import (
     SUM_OF_PRODUCT,
     functions,
 )
-from dparray._jit.source import Source, is_prange_function, source_of, used_names
+from dparray._jit.source import Source, copied, is_prange_function, source_of, used_names
 from dparray.exceptions import KernelCompileError, ShapeError
 
 _PRANGE = "__prange__"
@@ -381,7 +380,7 @@ def _build(
 ) -> Any:
     numba = importlib.import_module("numba")
     options = dict(options)
-    tree = _ForNumba(source).visit(copy.deepcopy(definition))
+    tree = _ForNumba(source).visit(copied(definition))
     ast.fix_missing_locations(tree)
     names = {NUMPY: np, _PRANGE: numba.prange if parallel else range, **functions()}
     if options.get("fastmath"):
@@ -459,7 +458,7 @@ def _callee(function: FunctionType, options: dict[str, Any]) -> Any:
         inner = checked_source(function)
         given = {each.arg: UNKNOWN for each in inner.definition.args.args}
         casts = Casts(Inference(inner.definition, given, inner.names))
-        tree = casts.visit(copy.deepcopy(inner.definition))
+        tree = casts.visit(copied(inner.definition))
         _callees[key] = _build(inner, tree, dict(options), False)
     return _callees[key]
 

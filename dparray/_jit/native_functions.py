@@ -9,13 +9,14 @@ the short rows of sparse matrices, and an array for ``x * y`` in ``np.sum(x * y,
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from dparray._jit.source import copied
 
 _FITTED = "__fitted__"
 _MASK = "__mask__"
@@ -58,7 +59,7 @@ def sum_of_product(left: ast.expr, right: ast.expr, axes: list[int]) -> ast.expr
 
 
 def _read(node: ast.expr) -> ast.expr:
-    node = copy.deepcopy(node)
+    node = copied(node)
     if isinstance(node, ast.Name | ast.Subscript | ast.Attribute):
         node.ctx = ast.Load()
     return node

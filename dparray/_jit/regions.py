@@ -7,7 +7,6 @@ number of work-items each run every n-th iteration and write a partial result.
 from __future__ import annotations
 
 import ast
-import copy
 import math
 import re
 import sys
@@ -30,6 +29,7 @@ from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
     Source,
     assigned_names,
+    copied,
     definition_of,
     function_of,
     is_prange_function,
@@ -440,10 +440,10 @@ class ParallelRegion:
             text += f"    {self.loops[axis][0]} = __start{axis} + {at} * __step{axis}\n"
             rest = f"{rest} // __count{axis}"
         statements = _at_line(ast.parse(text).body, self.line)
-        cast("ast.For", statements[0]).body += copy.deepcopy(self.body)
+        cast("ast.For", statements[0]).body += copied(self.body)
         names: list[ast.expr] = [ast.Name(each.name, ast.Load()) for each in self.reductions]
         statements.append(ast.Return(ast.Tuple(names, ast.Load())))
-        statements = copy.deepcopy([*self.functions.values()]) + statements
+        statements = copied([*self.functions.values()]) + statements
         name = f"{self.source.function.__name__}_line_{self.line}"
         definition = definition_of(name, [*numbers, *self.captured], statements)
         given = {**types, **self._accumulators(types)}
@@ -541,7 +541,7 @@ def scalarized(
         KernelCompileError: an array statement that kernels cannot have.
     """
     scalarizer = Scalarizer(source, types, body)
-    made = scalarizer.block([copy.deepcopy(each) for each in body])
+    made = scalarizer.block([copied(each) for each in body])
     return made, scalarizer.has_loops
 
 

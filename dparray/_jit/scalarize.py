@@ -8,7 +8,6 @@ kernels have them. NumPy functions of numbers become those of :mod:`math`.
 from __future__ import annotations
 
 import ast
-import copy
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
@@ -18,7 +17,7 @@ import numpy as np
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import cast_to
 from dparray._jit.inference import UFUNCS, Inference, Value, resolve
-from dparray._jit.source import Source
+from dparray._jit.source import Source, copied
 from dparray.exceptions import KernelCompileError
 
 _MATH_NAMES = {
@@ -208,7 +207,7 @@ class Scalarizer:
     ) -> list[ast.stmt]:
         self.has_loops = True
         for name, length in zip(reversed(index), reversed(lengths), strict=True):
-            iterated = ast.Call(ast.Name("range", ast.Load()), [copy.deepcopy(length)], [])
+            iterated = ast.Call(ast.Name("range", ast.Load()), [copied(length)], [])
             body = [ast.For(ast.Name(name, ast.Store()), iterated, body, [])]
         return body
 
@@ -230,7 +229,7 @@ class Scalarizer:
             value = self._scalar(node, before)
             if not isinstance(value, ast.Name | ast.Constant):
                 value = self._assigned(value, before)
-            return _Elements(kind, lambda index: copy.deepcopy(value))
+            return _Elements(kind, lambda index: copied(value))
         if _is_view(node):
             if _root(node) in self._elements:
                 raise self._no_memory(node, _root(node))
@@ -299,10 +298,8 @@ class Scalarizer:
                     raise self._refusal(node, "... beside None is not available in a kernel", "")
                 index = ast.Tuple(kept, ast.Load()) if kept else ast.Slice()
                 node = ast.copy_location(ast.Subscript(node.value, index, ast.Load()), node)
-            node = copy.deepcopy(node)
-            node.ctx = ast.Load()
-            node.slice = self._scalar(node.slice, before)
-            name = self._assigned(node, before)
+            read = ast.Subscript(node.value, self._scalar(copied(node.slice), before), ast.Load())
+            name = self._assigned(ast.copy_location(read, node), before)
         assert isinstance(name, ast.Name)
         lengths = [_length(name.id, axis) for axis in range(sum(axes))]
         # A number that an index is multiplied by, so that axes of one element are broadcast.
@@ -318,7 +315,7 @@ class Scalarizer:
         def at(index: Sequence[str]) -> ast.expr:
             own = index[len(index) - len(axes) :]
             parts: list[ast.expr] = [
-                ast.BinOp(ast.Name(own[position], ast.Load()), ast.Mult(), copy.deepcopy(factor))
+                ast.BinOp(ast.Name(own[position], ast.Load()), ast.Mult(), copied(factor))
                 for position, factor in zip(positions, factors, strict=True)
             ]
             place = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
@@ -535,9 +532,9 @@ class Scalarizer:
         store = _assignment(total, cast_to(combined, dtype))
         before += self._loops(index, value.lengths, [store])
         if fold == "mean":
-            count: ast.expr = copy.deepcopy(value.lengths[0])
+            count: ast.expr = copied(value.lengths[0])
             for length in value.lengths[1:]:
-                count = ast.BinOp(count, ast.Mult(), copy.deepcopy(length))
+                count = ast.BinOp(count, ast.Mult(), copied(length))
             quotient = ast.BinOp(ast.Name(total, ast.Load()), ast.Div(), cast_to(count, dtype))
             before.append(_assignment(total, cast_to(quotient, dtype)))
         return ast.Name(total, ast.Load())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import pickle
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -156,6 +157,11 @@ def _names_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
             yield name, cell.cell_contents
         except ValueError:  # the variable is not assigned yet
             continue
+
+
+def copied(tree: Any) -> Any:
+    """Return a copy of a syntax tree; pickle takes a third of the time of :mod:`copy`."""
+    return pickle.loads(pickle.dumps(tree, pickle.HIGHEST_PROTOCOL))
 
 
 def used_names(node: ast.AST | list[ast.stmt]) -> set[str]:

@@ -54,9 +54,9 @@ BUDGETS = {
     "array": 6_030,
     "kernels": 4_650,
     "functions": 32_405,
-    "compiled": 5_049,
+    "compiled": 5_052,
     "models": 4_685,
-    "shards": 2_698,
+    "shards": 2_695,
     "tools": 9_600,
 }
 
