@@ -39,8 +39,8 @@ from dparray._jit.inference import (
 from dparray._jit.native import (
     Native,
     has_placement,
+    longest_that_broadcasts,
     names_in_array_statements,
-    never_broadcasts,
     with_lines,
 )
 from dparray._jit.regions import ParallelRegion, launcher
@@ -123,9 +123,8 @@ class Plan:
         loop = walks_elements(source, source.definition, self.types)
         self.walks = loop is not None
         self.line_arrays = names_in_array_statements(source.definition, self.types)
-        self.may_vectorize = bool(self.line_arrays) and never_broadcasts(
-            source.definition, self.types
-        )
+        self.too_short = longest_that_broadcasts(source.definition, self.types)
+        self.may_vectorize = bool(self.line_arrays) and self.too_short < math.inf
         exact = not casts.doubts or _is_default(self.types)
         self.lines = walked_lines(source, source.definition, self.types) if exact else None
         check_literals(source, self.types)
@@ -232,7 +231,8 @@ class Plan:
             return 0
         line = self._line_size(arguments, self.line_arrays)
         arrays = [x for x in arguments if isinstance(x, ndarray)]
-        if line <= MIN_VECTORIZED_ELEMENTS or any(1 in x.shape for x in arrays):
+        may_broadcast = any(length <= self.too_short for x in arrays for length in x.shape)
+        if line <= MIN_VECTORIZED_ELEMENTS or may_broadcast:
             return 0
         return 0 if may_overlap(arrays) else max(line // ELEMENTS_PER_THREAD, 1)
 

@@ -256,7 +256,7 @@ class Inference:
             return UNKNOWN if value is None else value
         value = self.names.get(node.id, _MISSING)
         if value is _MISSING or value is vars(builtins).get(node.id, UNKNOWN):
-            return Known(_Builtin(node.id))
+            return Known(Builtin(node.id))
         return type_of(value)
 
     def _of_Tuple(self, node: ast.Tuple) -> Any:
@@ -403,7 +403,7 @@ class Inference:
         if not isinstance(function, Known):
             return UNKNOWN
         value = function.value
-        if isinstance(value, _Builtin):
+        if isinstance(value, Builtin):
             return self._builtin(value.name, node)
         if isinstance(value, type) and issubclass(value, np.generic):
             return self._converted(np.dtype(value), node)
@@ -534,7 +534,7 @@ class Inference:
         if value.value is None:
             return None
         wanted = value.value
-        if isinstance(wanted, _Builtin):
+        if isinstance(wanted, Builtin):
             wanted = wanted.name
         try:
             return np.dtype(wanted)
@@ -542,7 +542,7 @@ class Inference:
             return UNKNOWN
 
 
-class _Builtin(NamedTuple):
+class Builtin(NamedTuple):
     """Return the type of a name that is neither assigned nor captured: a Python builtin."""
 
     name: str

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import importlib
 import inspect
+import math
 import os
 import re
 import shutil
@@ -32,7 +33,7 @@ from dparray._compiler.device_function import DeviceFunction
 from dparray._jit import native_functions
 from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.checks import checked_source, meaning_of
-from dparray._jit.inference import UNKNOWN, Inference, Known, Value
+from dparray._jit.inference import UNKNOWN, Builtin, Inference, Known, Value
 from dparray._jit.native_functions import (
     NO_BROADCAST,
     REORDERED_SUM,
@@ -324,29 +325,64 @@ def has_placement(tree: ast.AST) -> bool:
     )
 
 
-def never_broadcasts(tree: ast.FunctionDef, types: Inference) -> bool:
-    """Return whether no array in a function can have an axis of one element that its arguments do
-    not have.
+def longest_that_broadcasts(tree: ast.FunctionDef, types: Inference) -> float:
+    """Return the greatest length of an argument's axis that may become one element in a function.
 
-    Only arithmetic, element-wise functions, and slices with constant ends are known to make none.
+    With longer axes only, no array broadcasts along an axis of one element: a function may compute
+    element by element, and take slices that leave out a fixed number of elements. The length is
+    infinite for other functions.
     """
-    for node in ast.walk(tree):
+    left_out: dict[str, float] = {}  # by variable
+
+    def shrinks(node: ast.AST) -> float:
+        if isinstance(node, ast.Name):
+            return left_out.get(node.id, 0)
         if isinstance(node, ast.Slice):
-            ends = (node.lower, node.upper, node.step)
-            if not all(end is None or _is_number(end) for end in ends):
-                return False
-        elif isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis):
-            return False
-        elif isinstance(node, ast.Call):
-            name = types.called(node)
-            is_method = isinstance(node.func, ast.Attribute) and isinstance(
-                types.of(node.func.value), Value
-            )
-            if name in ("range", "len", "copy", "zeros_like", "empty_like"):
-                continue
-            if is_method or not isinstance(vars(np).get(name), np.ufunc):
-                return False
-    return True
+            return _left_out(node)
+        is_axis = isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis)
+        if is_axis or (isinstance(node, ast.Call) and not _keeps_shape(node, types)):
+            return math.inf
+        inner = list(map(shrinks, ast.iter_child_nodes(node)))
+        return sum(inner) if isinstance(node, ast.Subscript) else max(inner, default=0)
+
+    assigned: list[Any] = [
+        each for each in ast.walk(tree) if hasattr(each, "target") or hasattr(each, "targets")
+    ]
+    for _ in range(4):  # one assignment may read what a later one in a loop has written
+        before = dict(left_out)
+        for node in assigned:
+            value = node.iter if hasattr(node, "iter") else node.value
+            count = 0 if value is None else shrinks(value)
+            targets = node.targets if hasattr(node, "targets") else [node.target]
+            for each in (name for target in targets for name in ast.walk(target)):
+                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                    left_out[each.id] = max(count, left_out.get(each.id, 0))
+        if left_out == before:
+            return 1 + max(map(shrinks, tree.body))
+    return math.inf
+
+
+def _left_out(node: ast.Slice) -> float:
+    """Return how many elements a slice leaves out at both ends; infinite if that may be most."""
+    ends: list[Any] = [node.lower, node.upper, node.step]
+    given = [each and ast.unparse(each) for each in ends]
+    if not all(each is None or re.fullmatch(r"-?\d+", each) for each in given):
+        return math.inf
+    lower, upper, step = (None if each is None else int(each) for each in given)
+    if step not in (None, 1):
+        return 0 if step == -1 and lower is None and upper is None else math.inf
+    is_end = (lower or 0) < 0 or (upper is not None and upper >= 0)
+    return math.inf if is_end else (lower or 0) - (upper or 0)
+
+
+def _keeps_shape(node: ast.Call, types: Inference) -> bool:
+    """Return whether a call computes element by element, copies an array or counts."""
+    name, function = types.called(node), types.of(node.func)
+    if isinstance(node.func, ast.Attribute) and isinstance(types.of(node.func.value), Value):
+        return name == "copy"
+    value = function.value if isinstance(function, Known) else None
+    is_known = value in (np.copy, np.zeros_like, np.empty_like, Builtin("range"), Builtin("len"))
+    return is_known or isinstance(value, np.ufunc) or getattr(value, "__module__", "") == "math"
 
 
 def names_in_array_statements(tree: ast.FunctionDef, types: Inference) -> set[str]:
@@ -367,12 +403,6 @@ def names_in_array_statements(tree: ast.FunctionDef, types: Inference) -> set[st
         names = (each for part in inner for each in ast.walk(part) if isinstance(each, ast.Name))
         found |= {each.id for each in names if is_array(each) and each.id in types.parameters}
     return found
-
-
-def _is_number(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
-    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 def _build(

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import dpctl
 import dpnp
@@ -1271,6 +1272,69 @@ def test_arguments_that_overlap_or_broadcast_are_not_vectorized(
     matrix = dp.ones((2, 3000))
     compiled(matrix, dp.ones((1, 3000)))
     assert matrix.sum().item() == 3 * 6000
+    assert not vectorized_calls
+
+
+@dp.jit
+def square(x: Any) -> Any:
+    return x[:2:2] * 2.0
+
+
+def first_element(x: Any, y: Any) -> Any:
+    return x * y[:1] + x
+
+
+def last_element(x: Any, y: Any) -> Any:
+    return x - y[-1:]
+
+
+def one_of_a_slice(x: Any, y: Any) -> Any:
+    middle = y[2:20]
+    return x * middle[17:] + y
+
+
+def shrinking(x: Any, y: Any) -> Any:
+    rest = y[1:]
+    for _ in range(2998):
+        rest = rest[1:]
+    return x + rest * x
+
+
+def annotated(x: Any, y: Any) -> Any:
+    first: Any = y[0:1]
+    return x + first * y
+
+
+def named_like_a_function_of_numpy(x: Any, y: Any) -> Any:
+    total = x + y
+    return x * square(y) + total
+
+
+BROADCASTING = [first_element, last_element, one_of_a_slice, shrinking, annotated]
+
+
+@pytest.mark.parametrize("function", [*BROADCASTING, named_like_a_function_of_numpy])
+def test_slices_of_one_element_broadcast(function: Any) -> None:
+    hosts = [RNG.random(3000) for _ in range(2)]
+    found = dp.jit(function)(*map(dp.asarray, hosts))
+    square_of_host = mock.patch.dict(function.__globals__, square=square.py_func)
+    with square_of_host:
+        wanted = function(*hosts)
+    np.testing.assert_allclose(found.asnumpy(), wanted, 1e-12)
+
+
+def test_axes_that_a_slice_cuts_to_one_element_broadcast(vectorized_calls: list[int]) -> None:
+    @dp.jit
+    def flux(x: Any, y: Any) -> Any:
+        inner = x[:, 1:-1] * 2.0
+        return y[:, 1:-1] * 3.0 + inner[:, 1:] * inner[:, :-1]
+
+    for columns in (4, 5):
+        hosts = [RNG.random((2000, columns)), RNG.random((2000, 3))]
+        found = flux(*map(dp.asarray, hosts))
+        inner = hosts[0][:, 1:-1] * 2.0
+        wanted = hosts[1][:, 1:-1] * 3.0 + inner[:, 1:] * inner[:, :-1]
+        np.testing.assert_allclose(found.asnumpy(), wanted, 1e-12)
     assert not vectorized_calls
 
 

@@ -44,20 +44,20 @@ ROWS: tuple[tuple[str, str], ...] = (
 # The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
-    "ground": 3_100,
+    "ground": 3_091,
     "runtime": 2_750,
     "memory": 2_600,
-    "graph": 1_940,
+    "graph": 1_931,
     "codegen": 3_300,
     "compiler": 20_603,
-    "evaluate": 7_700,
+    "evaluate": 7_696,
     "array": 6_030,
     "kernels": 4_650,
     "functions": 32_405,
-    "compiled": 5_052,
+    "compiled": 5_081,
     "models": 4_685,
     "shards": 2_695,
-    "tools": 9_600,
+    "tools": 9_593,
 }
 
 # Folders that may import an external package at run time.
