@@ -81,7 +81,7 @@ class _State:
     def __init__(self) -> None:
         self.limit = 256 * 2**20
         self.hits = self.misses = self.saves = 0
-        self.unchecked: int | None = 0  # bytes saved since the last check of the size
+        self.unchecked: int | None = 0  # bytes saved since the last check; None forces a check
         self.warned = False
         self.writes = True
 
@@ -276,15 +276,15 @@ def save(key: str, payload: bytes) -> None:
         return
     _state.saves += 1
     unchecked = _state.unchecked
-    if unchecked is None or unchecked + len(text) > _state.limit // 16 or _has_turn(key):
+    if unchecked is None or unchecked + len(text) > _state.limit // 16 or _is_sampled(key):
         _state.unchecked = 0
         _trim(directory)
     else:
         _state.unchecked = unchecked + len(text)
 
 
-def _has_turn(name: str) -> bool:
-    """Return whether the size is checked after saving a name: reading it takes too long for all."""
+def _is_sampled(name: str) -> bool:
+    """Return whether to check the cache's size after this entry: reading all sizes takes long."""
     return int(name, 16) % 64 == 0
 
 
@@ -397,8 +397,8 @@ def _region_folders() -> list[tuple[float, int, Path]]:
 
 
 def trim_regions(name: str) -> None:
-    """Remove the oldest native regions above the limit after some have been saved."""
-    if not _has_turn(name):
+    """Remove the oldest native regions above the limit, if the new region ``name`` is sampled."""
+    if not _is_sampled(name):
         return
     folders = sorted(_region_folders())
     total = sum(size for _, size, _ in folders)

@@ -138,8 +138,9 @@ class NativeRegion:
         if not self.outputs:
             return None
         queue = placement.queue if placement else None
+        own = [x for _, x in arrays]
         return tuple(
-            result_of(item, kinds.get(name), queue, [x for _, x in arrays])
+            result_of(item, kinds.get(name), queue, own)
             for name, item in zip(self.outputs, result, strict=True)
         )
 

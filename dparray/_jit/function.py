@@ -82,6 +82,7 @@ class Plan:
         labels: the types, as strings.
         reason: the reason for the way in which the function, or part of it, runs.
         returns_number: whether the result is a Python number.
+        too_short: the length up to which an axis of an argument may broadcast after slicing.
         native: the function as one native region, after it was compiled.
         vectorized: the same with vectorized loops, for arrays of medium size.
         driver: the function split into regions, after it was needed.
@@ -223,11 +224,11 @@ class Plan:
         """Return the most threads of a call with vectorized loops, or 0 for another call.
 
         Its statements compute element by element, so no argument may show another's memory, and
-        Numba takes no axis of one element for another length.
+        Numba's parallel loops broadcast no axis of one element.
         """
         limit = math.inf if self.is_native else MAX_VECTORIZED_ELEMENTS
-        is_possible = self.may_vectorize and self.may_be_native and not config.debug
-        if not (is_possible and MIN_VECTORIZED_ELEMENTS < size <= limit):
+        is_possible = MIN_VECTORIZED_ELEMENTS < size <= limit and self.may_vectorize
+        if not is_possible or not self.may_be_native or config.debug:
             return 0
         line = self._line_size(arguments, self.line_arrays)
         arrays = [x for x in arguments if isinstance(x, ndarray)]
@@ -373,12 +374,13 @@ class JitFunction:
         if queue is None:
             queue = queue_of(None)
         plan = self._plans.get(key)
+        # Another queue may be one of another kind of device.
         if plan is None or plan.queue is not queue or config.debug:
             plan = self._plan(key, queue, arguments, omitted)
         for position, node, dtype in plan.bounds:
             check_fit(plan.source, node, arguments[position], dtype)
-        threads = size > MIN_VECTORIZED_ELEMENTS and plan.vector_threads(size, arguments)
-        if threads or plan.is_native or plan.runs_native(size, arguments):
+        threads = plan.vector_threads(size, arguments)
+        if threads or plan.runs_native(size, arguments):
             host = tuple([host_view(x) if type(x) is ndarray else x for x in arguments])
             vectorized = (plan.vectorized or plan.ready_vectorized(host)) if threads else None
             native = vectorized or plan.native or plan.ready_native(host)

@@ -340,11 +340,11 @@ class Inference:
         value = self.of(node.value)
         entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(value, Items):
-            at = _constant(node.slice)
+            at = constant(node.slice)
             if isinstance(at, int) and -len(value.items) <= at < len(value.items):
                 return value.items[at]
             if isinstance(node.slice, ast.Slice):
-                parts = [_constant(part) for part in _parts(node.slice)]
+                parts = [constant(part) for part in _parts(node.slice)]
                 if all(part is None or isinstance(part, int) for part in parts):
                     return Items(value.items[slice(*parts)])
             result = None
@@ -515,8 +515,8 @@ class Inference:
         if set(named) - {"axis"}:
             return UNKNOWN
         ndim = 0
-        if axis is not None and _constant(axis) is not None:
-            if not isinstance(_constant(axis), int):
+        if axis is not None and constant(axis) is not None:
+            if not isinstance(constant(axis), int):
                 return UNKNOWN
             ndim = first.ndim - 1
         dtype = getattr(np, name)(np.ones(1, first.dtype)).dtype
@@ -543,7 +543,7 @@ class Inference:
 
 
 class Builtin(NamedTuple):
-    """Return the type of a name that is neither assigned nor captured: a Python builtin."""
+    """A Python builtin, the value of a name that is neither assigned nor captured."""
 
     name: str
 
@@ -560,7 +560,8 @@ def _product(left: Value, right: Value) -> Any:
     return UNKNOWN if ndim is None else Value(np.result_type(left.dtype, right.dtype), ndim)
 
 
-def _constant(node: ast.expr | None) -> Any:
+def constant(node: ast.expr | None) -> Any:
+    """Return the value of a literal, ``None`` for no expression, or ``UNKNOWN``."""
     if node is None:
         return None
     try:

@@ -33,14 +33,16 @@ from dparray._compiler.device_function import DeviceFunction
 from dparray._jit import native_functions
 from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.checks import checked_source, meaning_of
-from dparray._jit.inference import UNKNOWN, Builtin, Inference, Known, Value
-from dparray._jit.native_functions import (
-    NO_BROADCAST,
-    REORDERED_SUM,
-    SUM_OF_PRODUCT,
-    functions,
+from dparray._jit.inference import UNKNOWN, Builtin, Inference, Known, Value, constant
+from dparray._jit.native_functions import NO_BROADCAST, functions
+from dparray._jit.source import (
+    Source,
+    assigned_names,
+    copied,
+    is_prange_function,
+    source_of,
+    used_names,
 )
-from dparray._jit.source import Source, copied, is_prange_function, source_of, used_names
 from dparray.exceptions import KernelCompileError, ShapeError
 
 _PRANGE = "__prange__"
@@ -141,7 +143,7 @@ class Native:
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Call the region; an exception shows the line of the user's function."""
-        copies, line = None, self._line() if self.has_lines else ()
+        copies, line = None, self._line()
         arguments += line
         if config.debug:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
@@ -185,10 +187,12 @@ class Native:
             numba.set_num_threads(available)
 
     def _line(self) -> tuple[np.ndarray, ...]:
+        if not self.has_lines:
+            return ()
         try:
             return self._lines.pop()
         except IndexError:
-            return (np.zeros(1, np.int64),) if self.has_lines else ()
+            return (np.zeros(1, np.int64),)
 
     def located(self, error: Exception, *stored: np.ndarray) -> Exception:
         """Return an exception of the region, with the line of the user's function, if known."""
@@ -326,57 +330,53 @@ def has_placement(tree: ast.AST) -> bool:
 
 
 def longest_that_broadcasts(tree: ast.FunctionDef, types: Inference) -> float:
-    """Return the greatest length of an argument's axis that may become one element in a function.
+    """Return the greatest length of an argument's axis that slices may cut to one element.
 
-    With longer axes only, no array broadcasts along an axis of one element: a function may compute
-    element by element, and take slices that leave out a fixed number of elements. The length is
-    infinite for other functions.
+    Such an axis broadcasts. The length is infinite unless the function only computes element by
+    element and takes slices that leave out a fixed number of elements.
     """
-    left_out: dict[str, float] = {}  # by variable
+    shortened: dict[str, float] = {}  # the most elements left out of an axis, by variable
 
-    def shrinks(node: ast.AST) -> float:
+    def most_left_out(node: ast.AST) -> float:
         if isinstance(node, ast.Name):
-            return left_out.get(node.id, 0)
+            return shortened.get(node.id, 0)
         if isinstance(node, ast.Slice):
-            return _left_out(node)
-        is_axis = isinstance(node, ast.Constant) and (node.value is None or node.value is Ellipsis)
-        if is_axis or (isinstance(node, ast.Call) and not _keeps_shape(node, types)):
+            return _elements_left_out(node)
+        adds_axes = isinstance(node, ast.Constant) and node.value in (None, Ellipsis)
+        if adds_axes or (isinstance(node, ast.Call) and not _keeps_shape(node, types)):
             return math.inf
-        inner = list(map(shrinks, ast.iter_child_nodes(node)))
+        inner = list(map(most_left_out, ast.iter_child_nodes(node)))
         return sum(inner) if isinstance(node, ast.Subscript) else max(inner, default=0)
 
     assigned: list[Any] = [
-        each for each in ast.walk(tree) if hasattr(each, "target") or hasattr(each, "targets")
+        each for each in ast.walk(tree) if {"target", "targets"} & {*each._fields}
     ]
-    for _ in range(4):  # one assignment may read what a later one in a loop has written
-        before = dict(left_out)
+    for _ in range(4):  # in a loop, a statement may read what a later statement assigns
+        before = dict(shortened)
         for node in assigned:
             value = node.iter if hasattr(node, "iter") else node.value
-            count = 0 if value is None else shrinks(value)
-            targets = node.targets if hasattr(node, "targets") else [node.target]
-            for each in (name for target in targets for name in ast.walk(target)):
-                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-                    left_out[each.id] = max(count, left_out.get(each.id, 0))
-        if left_out == before:
-            return 1 + max(map(shrinks, tree.body))
+            count = 0 if value is None else most_left_out(value)
+            for target in node.targets if hasattr(node, "targets") else [node.target]:
+                for name in assigned_names(target):
+                    shortened[name] = max(count, shortened.get(name, 0))
+        if shortened == before:
+            return 1 + max(map(most_left_out, tree.body))
     return math.inf
 
 
-def _left_out(node: ast.Slice) -> float:
-    """Return how many elements a slice leaves out at both ends; infinite if that may be most."""
-    ends: list[Any] = [node.lower, node.upper, node.step]
-    given = [each and ast.unparse(each) for each in ends]
-    if not all(each is None or re.fullmatch(r"-?\d+", each) for each in given):
+def _elements_left_out(node: ast.Slice) -> float:
+    """Return how many elements a slice leaves out; infinite unless it is a fixed number."""
+    lower, upper, step = map(constant, (node.lower, node.upper, node.step))
+    if not all(each is None or type(each) is int for each in (lower, upper, step)):
         return math.inf
-    lower, upper, step = (None if each is None else int(each) for each in given)
     if step not in (None, 1):
         return 0 if step == -1 and lower is None and upper is None else math.inf
-    is_end = (lower or 0) < 0 or (upper is not None and upper >= 0)
-    return math.inf if is_end else (lower or 0) - (upper or 0)
+    keeps_fixed_number = (lower or 0) < 0 or (upper is not None and upper >= 0)
+    return math.inf if keeps_fixed_number else (lower or 0) - (upper or 0)
 
 
 def _keeps_shape(node: ast.Call, types: Inference) -> bool:
-    """Return whether a call computes element by element, copies an array or counts."""
+    """Return whether a call computes element by element, copies an array, or is range or len."""
     name, function = types.called(node), types.of(node.func)
     if isinstance(node.func, ast.Attribute) and isinstance(types.of(node.func.value), Value):
         return name == "copy"
@@ -414,7 +414,7 @@ def _build(
     ast.fix_missing_locations(tree)
     names = {NUMPY: np, _PRANGE: numba.prange if parallel else range, **functions()}
     if options.get("fastmath"):
-        names[SUM_OF_PRODUCT] = names[REORDERED_SUM]
+        names[native_functions.SUM_OF_PRODUCT] = names[native_functions.REORDERED_SUM]
     described = [ast.unparse(tree), str(tree.lineno), str(parallel), repr(sorted(options.items()))]
     local = {argument.arg for argument in tree.args.args}
     itself: list[str] = []

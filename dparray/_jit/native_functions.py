@@ -23,7 +23,7 @@ _MASK = "__mask__"
 _SELECTED = "__selected__"
 _PRODUCT = "__product__"
 SUM_OF_PRODUCT = "__sum_of_product__"
-#: The same in any order of the additions, for ``fastmath=True``.
+#: Replaces ``SUM_OF_PRODUCT`` with ``fastmath=True``, which allows any order of the additions.
 REORDERED_SUM = "__reordered_sum__"
 _OTHER_LENGTH = "a Boolean index must have the length of the axis it indexes"
 #: Numba compares the annotations with those of the function that is replaced.
@@ -105,11 +105,11 @@ def _reordered_sum(left: Any, right: Any, axes: str) -> Any:
 def _code_of_sum(left: int, right: int, axes: list[int], in_order: bool) -> str:
     """Return the code of ``_sum_of_product`` without an array for the product, by dimensions.
 
-    It adds in the order of the separate sums, or else in that of the memory. Each sum is a vector
-    along the last axis, unless that is summed, too. The code is empty if an axis does not exist, or
-    an operand has none.
+    The code adds in the order of the separate sums if ``in_order``, otherwise in memory order. Each
+    sum is a vector along the last axis, unless that is summed, too. The code is empty if an axis
+    does not exist, or an operand has none.
     """
-    ndim, top = max(left, right), len(axes) - 1 if in_order else 0
+    ndim, top = max(left, right), (len(axes) - 1 if in_order else 0)
     kept = list(range(ndim))
     summed = [kept.pop(axis) for axis in axes if -len(kept) <= axis < len(kept)]
     if len(summed) < len(axes) or not left or not right:
@@ -230,7 +230,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     def typed_product(vector: Any, values: Any, at: Any) -> Any:
         return _product
 
-    def summing(left: Any, right: Any, axes: Any, in_order: bool) -> Any:
+    def sum_for(left: Any, right: Any, axes: Any, in_order: bool) -> Any:
         found = ast.literal_eval(axes.literal_value)
         code = "left * right"
         for axis in found:
@@ -245,11 +245,11 @@ def functions() -> dict[str, Callable[..., Any]]:
 
     @extending.overload(_sum_of_product, prefer_literal=True)
     def typed_sum_of_product(left: Any, right: Any, axes: Any) -> Any:
-        return summing(left, right, axes, True)
+        return sum_for(left, right, axes, True)
 
     @extending.overload(_reordered_sum, prefer_literal=True)
     def typed_reordered_sum(left: Any, right: Any, axes: Any) -> Any:
-        return summing(left, right, axes, False)
+        return sum_for(left, right, axes, False)
 
     return {
         _FITTED: _fitted,

@@ -511,12 +511,13 @@ class ParallelRegion:
         pieces += [(part, ends[part], ends[part + 1]) for part in range(1, threads)]
         share_out(run, pieces, run_on)
         self.ran_as = "native"
+        arrays = [x for x in given.values() if isinstance(x, ndarray)]
         return tuple(
             result_of(
                 each.combined([values[each.name] for values in own], host[each.name], kind),
                 kind,
                 queue,
-                [x for x in given.values() if isinstance(x, ndarray)],
+                arrays,
             )
             for each, kind in ((each, accumulators[each.name]) for each in self.reductions)
         )
@@ -541,8 +542,7 @@ def scalarized(
         KernelCompileError: an array statement that kernels cannot have.
     """
     scalarizer = Scalarizer(source, types, body)
-    made = scalarizer.block([copied(each) for each in body])
-    return made, scalarizer.has_loops
+    return scalarizer.block(copied(body)), scalarizer.has_loops
 
 
 def kernel_of(

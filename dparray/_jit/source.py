@@ -160,7 +160,7 @@ def _names_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def copied(tree: Any) -> Any:
-    """Return a copy of a syntax tree; pickle takes a third of the time of :mod:`copy`."""
+    """Return a copy of a syntax tree; pickle is three times as fast as ``copy.deepcopy``."""
     return pickle.loads(pickle.dumps(tree, pickle.HIGHEST_PROTOCOL))
 
 

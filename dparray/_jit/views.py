@@ -65,14 +65,8 @@ def _slow_view(x: ndarray) -> np.ndarray:
 
 def host_arguments(values: Iterable[Any]) -> list[Any]:
     """Return the arguments of a region, with views of arrays."""
-    host: list[Any] = []
-    for value in values:
-        if isinstance(value, ndarray):
-            view = host_view(value)
-            host.append(view if value.ndim else view[()])
-        else:
-            host.append(value)
-    return host
+    host = [host_view(value) if isinstance(value, ndarray) else value for value in values]
+    return [x if not isinstance(x, np.ndarray) or x.ndim else x[()] for x in host]
 
 
 def orders_of(names: Sequence[str], values: Sequence[Any]) -> dict[str, str]:
@@ -104,7 +98,7 @@ def result_of(
         arrays: the arguments, whose memory a result may share.
     """
     if type(value) is np.ndarray:
-        # Numba names the argument whose memory a result shows. Where it does not, addresses tell.
+        # Numba's base object has a parent if the result shows an argument's memory.
         is_new = getattr(value.base, "parent", value) is None
         for x in () if is_new else arrays:
             view = host_view(x)

@@ -110,15 +110,15 @@ def check(seed: int) -> None:
     arrays = [dp.asarray(host) for host in hosts]
     number = generator.choice((1, 3, 5))
     compiled = dp.jit(cache=False)(space["f"])
-    # Some functions run as those of larger arrays do.
-    least = 0 if seed % 4 == 0 else jit_function.MIN_VECTORIZED_ELEMENTS
+    # A quarter of the functions may be vectorized, as on larger arrays.
+    minimum = 0 if seed % 4 == 0 else jit_function.MIN_VECTORIZED_ELEMENTS
     try:
         with np.errstate(all="ignore"):
             wanted = space["f"](*hosts, number)
     except TypeError:  # floats cannot be added to integers in place
         return
     try:
-        with mock.patch.object(jit_function, "MIN_VECTORIZED_ELEMENTS", least):
+        with mock.patch.object(jit_function, "MIN_VECTORIZED_ELEMENTS", minimum):
             found = compiled(*arrays, number)
         for one, other in zip(_flat(found, *arrays), _flat(wanted, *hosts), strict=True):
             np.testing.assert_array_equal(np.asarray(_host(one)), np.asarray(other))

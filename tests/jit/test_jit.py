@@ -1310,15 +1310,17 @@ def named_like_a_function_of_numpy(x: Any, y: Any) -> Any:
     return x * square(y) + total
 
 
-BROADCASTING = [first_element, last_element, one_of_a_slice, shrinking, annotated]
-
-
-@pytest.mark.parametrize("function", [*BROADCASTING, named_like_a_function_of_numpy])
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(first_element, last_element, one_of_a_slice, shrinking, annotated),
+        named_like_a_function_of_numpy,
+    ],
+)
 def test_slices_of_one_element_broadcast(function: Any) -> None:
     hosts = [RNG.random(3000) for _ in range(2)]
     found = dp.jit(function)(*map(dp.asarray, hosts))
-    square_of_host = mock.patch.dict(function.__globals__, square=square.py_func)
-    with square_of_host:
+    with mock.patch.dict(function.__globals__, square=square.py_func):
         wanted = function(*hosts)
     np.testing.assert_allclose(found.asnumpy(), wanted, 1e-12)
 

@@ -39,7 +39,7 @@ _IN_A_PROCESS = 250
 _IS_CHILD = "DPARRAY_TEST_RANDOM_CHILD"
 _SECONDS_OF_A_KERNEL = 120  # of CPU time, so that a loaded machine ends no process
 _PLAIN = ((1,), (17,), (40,), (5, 6), (3, 2, 4))
-_OUT = 5  # where "out" stands among the arguments
+_OUT = 5  # the position of "out" among the arguments
 
 
 class Case(NamedTuple):
@@ -383,7 +383,7 @@ def compare(case: Case, queue: Any = None) -> None:
         for one in case.arguments
     ]
     dp.call_kernel(kernel, case.index_space, *given)
-    # The device chooses how long its sub-groups are; the kernel has written it into a row.
+    # The device chooses the size of sub-groups; the kernel has written it to the last row of out.
     is_grouped = isinstance(case.index_space, dp.NdRange)
     length = int(given[_OUT].asnumpy()[-1, 0]) if is_grouped else 16
     dp.simulate(kernel, case.index_space, *wanted, sub_group_size=length)
