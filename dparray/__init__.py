@@ -24,16 +24,14 @@ if not (_folder / "kernels").is_dir():
     __path__.append(str(_folder.parent))
 
 from dparray._runtime import startup as _startup
-from dparray._runtime import drivers as _drivers
+from dparray import _driver
 
 __version__ = "0.1.0"
 
-_drivers.prepare_driver()
-_drivers.prepare_tensor_alias()
+_driver.prepare()
 
 # Without the stack, only the command `dparray` starts, to say what is broken.
 with _startup.explained():
-    _drivers.prepare_devices()
     from dparray import _imports
     from dparray._functions import error_boundary as _boundary
     from dparray._functions import missing_names as _missing_names

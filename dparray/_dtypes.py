@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray._driver.interface import Traits
 from dparray.exceptions import DTypeError, UnsupportedDeviceError
 
 bool = np.dtype(np.bool_)
@@ -125,22 +126,17 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         ) from None
 
 
-def has_aspect(device: Any, aspect: str) -> builtins.bool:
-    """Return whether ``device`` (a ``dpctl.SyclDevice``) can compute in dtypes of an aspect."""
-    return builtins.bool(getattr(device, f"has_aspect_{aspect}"))
-
-
-def check_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
-    """Return ``dtype`` if ``device`` (a ``dpctl.SyclDevice``) can compute in it.
+def check_device(dtype: np.dtype[Any], traits: Traits) -> np.dtype[Any]:
+    """Return ``dtype`` if a device can compute in it.
 
     Raises:
         UnsupportedDeviceError: the device lacks the aspect.
     """
     aspect = _ASPECTS.get(dtype)
-    if aspect is not None and not has_aspect(device, aspect):
+    if aspect is not None and aspect not in traits.aspects:
         smaller = _SINGLE.get(dtype) or _HALF_TO_SINGLE[dtype]
         raise UnsupportedDeviceError(
-            f"dtype {dtype} needs the aspect {aspect}, which {device.name} lacks; "
+            f"dtype {dtype} needs the aspect {aspect}, which {traits.name} lacks; "
             f"use dtype={smaller.name!r} or another device"
         )
     return dtype
@@ -158,28 +154,28 @@ def real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
-def default_float(device: Any) -> np.dtype[Any]:
+def default_float(traits: Traits) -> np.dtype[Any]:
     """Return ``float64``, or ``float32`` on a device without double precision."""
-    return float64 if has_aspect(device, "fp64") else float32
+    return float64 if "fp64" in traits.aspects else float32
 
 
-def default_complex(device: Any) -> np.dtype[Any]:
+def default_complex(traits: Traits) -> np.dtype[Any]:
     """Return ``complex128``, or ``complex64`` on a device without double precision."""
-    return complex128 if has_aspect(device, "fp64") else complex64
+    return complex128 if "fp64" in traits.aspects else complex64
 
 
-def default_for_scalar(scalar_type: type, device: Any) -> np.dtype[Any]:
-    """Return the dtype of a Python scalar of this type on ``device`` if nothing else decides."""
+def default_for_scalar(scalar_type: type, traits: Traits) -> np.dtype[Any]:
+    """Return the dtype of a Python scalar of this type on a device if nothing else decides."""
     if issubclass(scalar_type, np.bool_ | builtins.bool):
         return bool
     if issubclass(scalar_type, int):
         return int64
-    return default_float(device) if issubclass(scalar_type, float) else default_complex(device)
+    return default_float(traits) if issubclass(scalar_type, float) else default_complex(traits)
 
 
-def fit_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
-    """Return a promotion's result on ``device``: single precision if double is missing."""
-    if has_aspect(device, "fp64"):
+def fit_device(dtype: np.dtype[Any], traits: Traits) -> np.dtype[Any]:
+    """Return a promotion's result on a device: single precision if double is missing."""
+    if "fp64" in traits.aspects:
         return dtype
     return _SINGLE.get(dtype, dtype)
 

@@ -22,6 +22,7 @@ import dpctl
 import numpy as np
 
 from dparray import _dtypes, _hooks, config
+from dparray._driver import is_same_device, root_of, traits_of
 from dparray.device import describe_queue
 from dparray.exceptions import ExecutionPlacementError, UsmTypeError
 
@@ -124,7 +125,7 @@ def check_dtype(dtype: np.dtype[Any], queue: dpctl.SyclQueue) -> np.dtype[Any]:
     Raises:
         UnsupportedDeviceError: the device lacks the aspect.
     """
-    return _dtypes.check_device(dtype, queue.sycl_device)
+    return _dtypes.check_device(dtype, traits_of(queue))
 
 
 def check_usm_type(usm_type: str) -> str:
@@ -222,19 +223,12 @@ def common_placement(
     return _new(Placement, (queue, usm_type))
 
 
-def _root(device: dpctl.SyclDevice) -> dpctl.SyclDevice:
-    while device.parent_device is not None:
-        device = device.parent_device
-    return device
-
-
 def _case(queue: dpctl.SyclQueue, other: dpctl.SyclQueue) -> str:
     """Return which of the programming model's three cases two unequal queues are."""
-    device, other_device = queue.sycl_device, other.sycl_device
-    if device == other_device:
+    if is_same_device(queue, other):
         return "same device, different queues"
-    if _root(device) == _root(other_device):
-        if device.parent_device is None or other_device.parent_device is None:
+    if root_of(queue) == root_of(other):
+        if not (traits_of(queue).is_part and traits_of(other).is_part):
             return "a device and a sub-device of it"
         return "different sub-devices of one device"
     return "different devices"

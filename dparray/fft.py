@@ -20,13 +20,13 @@ from dparray._array.assignment import write_out
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
+from dparray._driver import traits_of
 from dparray._functions.error_boundary import guard
 from dparray._functions.joining import concat
 from dparray._functions.public import public
 from dparray._functions.ranges import arange
 from dparray._functions.rearranging import roll
 from dparray._graph.ops import OPS
-from dparray._runtime.device_facts import computes_in_double
 from dparray.exceptions import ArgumentError, AxisError, DTypeError, ShapeError
 
 __all__ = [
@@ -188,7 +188,7 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
     for length in () if lengths is None else (lengths,) if isinstance(lengths, int) else lengths:
         if length < 1 and length != -1:
             raise ShapeError(f"{name}: {length} data points; there must be 1 or more")
-    has_double = computes_in_double(x.sycl_queue)
+    has_double = "fp64" in traits_of(x.sycl_queue).aspects
     single = x.dtype == _dtypes.float16 or not has_double
 
     if isinstance(axes, Sequence) and not axes:  # NumPy gives the array itself
@@ -373,8 +373,8 @@ def _check_count(name: str, n: Any) -> None:
 
 
 def _scaled(name: str, numbers: ndarray, n: int, d: float, dtype: Any) -> ndarray:
-    device = numbers.sycl_queue.sycl_device
-    chosen = _dtypes.default_float(device) if dtype is None else _dtypes.as_dtype(dtype)
+    traits = traits_of(numbers.sycl_queue)
+    chosen = _dtypes.default_float(traits) if dtype is None else _dtypes.as_dtype(dtype)
     if chosen.kind != "f":
         raise DTypeError(f"{name}: dtype must be a real float dtype, not {chosen}")
     return astype_array(apply(OPS["multiply"], numbers, float(1.0 / (n * d))), chosen, copy=False)

@@ -109,6 +109,7 @@ from dparray._array.operands import (
     scalar_value,
 )
 from dparray._compiler.special import SpecialFunction, register
+from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.elementwise import cbrt, exp2, expm1, log1p, where
 from dparray._functions.reductions import max as _max
@@ -484,11 +485,11 @@ def _apply(
         check_out(full_name, arrays, out)
     if not arrays:
         queue = default_device().sycl_queue if out is None else out.sycl_queue
-        fitting = _dtypes.fit_device(dtype, queue.sycl_device)
+        fitting = _dtypes.fit_device(dtype, traits_of(queue))
         values[0] = full_scalar(fitting.type(values[0]).item(), queue)
         arrays = [(parameters[0], values[0])]
     placement = common_placement(full_name, arrays)
-    dtype = _dtypes.fit_device(dtype, placement.queue.sycl_device)
+    dtype = _dtypes.fit_device(dtype, traits_of(placement.queue))
     shape = broadcast_shapes(full_name, [array.shape for _, array in arrays])
     for position, value in enumerate(values):
         if not isinstance(value, ndarray):
@@ -750,7 +751,7 @@ def _as_float(name: str, x: Any) -> ndarray:
         raise DTypeError(f"special.{name}: takes real numbers, not {x.dtype}")
     if x.dtype.kind == "f":
         return x
-    return astype_array(x, _dtypes.fit_device(np.dtype(np.float64), x.sycl_queue.sycl_device))
+    return astype_array(x, _dtypes.fit_device(np.dtype(np.float64), traits_of(x.sycl_queue)))
 
 
 __all__ = [

@@ -11,9 +11,10 @@ and only commands of the queue copy it.
 
 from __future__ import annotations
 
+import functools
 import os
-import sys
 import zlib
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -68,15 +69,6 @@ OF_CPU_FORMS = (
 )
 
 
-def _replace(old: Any, new: Any) -> None:
-    """Replace an object in every module of dparray that refers to it."""
-    for module in list(sys.modules.values()):
-        if (getattr(module, "__name__", "") or "").startswith("dparray"):
-            for name, value in list(vars(module).items()):
-                if value is old:
-                    setattr(module, name, new)
-
-
 class HostAccess(AssertionError):
     """Report that the calling thread was about to access device memory at its own address."""
 
@@ -111,21 +103,25 @@ def _refuse_host_access() -> None:
 
 def play_gpu() -> None:
     """Treat every device of this process as a GPU from now on."""
-    import_module("dparray._evaluate.evaluate")  # modules that import these functions by name
-    import_module("dparray.algorithms")
-    from dparray._evaluate import tuning
-    from dparray._runtime import device_facts
+    from dparray import _driver
+    from tests.support import forget_traits
 
-    facts = device_facts.machine_facts
+    real = _driver.read_traits
 
-    def gpu_facts(queue: Any) -> Any:
-        return facts(queue)._replace(
-            compute_units=UNITS, threads=8, group=GROUP, local_memory=LOCAL_MEMORY, is_gpu=True
+    @functools.cache
+    def as_gpu(traits: Any) -> Any:
+        return replace(
+            traits,
+            kind="gpu",
+            shares_memory=False,
+            units=UNITS,
+            threads=8,
+            group=GROUP,
+            local_memory=LOCAL_MEMORY,
         )
 
-    _replace(facts, gpu_facts)
-    _replace(device_facts.is_cpu, lambda queue: False)
-    _replace(tuning.device_type, lambda queue: "gpu")
+    _driver.read_traits = lambda queue: as_gpu(real(queue))
+    forget_traits()
     _refuse_host_access()
     import_module("tests.support").leave_out_radix_sort(setattr)
 

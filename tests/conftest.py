@@ -135,6 +135,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture
+def pretend() -> Iterator[Callable[..., None]]:
+    """A function that lets devices report other traits: see ``tests.support.pretending``."""
+    from tests.support import pretending
+
+    with pretending() as change:
+        yield change
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _forget_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Drop plans, kernels and free USM memory after each module, to keep workers small.

@@ -8,11 +8,13 @@ twice, with and without the host's fast path for small arrays). Both use one swi
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
@@ -20,11 +22,13 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks
+from dparray import _driver, _hooks, _placement
+from dparray._array import allocation
 from dparray._array.ndarray import materialize
 from dparray._compiler import spirv_client
-from dparray._evaluate import limits
-from dparray._runtime import device_facts
+from dparray._driver import traits_of
+from dparray._driver.interface import Traits
+from dparray._evaluate import host, limits, tuning
 from dparray._runtime.event import Event
 from dparray.memory import copies
 
@@ -189,7 +193,45 @@ def forced(executor: str) -> AbstractContextManager[None]:
 
 def runs_loops_on_host() -> bool:
     """Return whether ``dp.jit`` runs loops over elements on the host, as on a CPU device."""
-    return device_facts.is_cpu(dp.Device("cpu").sycl_queue)
+    return traits_of(dp.Device("cpu").queue).shares_memory
+
+
+def forget_traits() -> None:
+    """Drop what was decided by the traits of devices."""
+    traits_of.cache_clear()
+    _placement.check_dtype.cache_clear()
+    host.can_compute.cache_clear()
+    tuning.device_type.cache_clear()
+    tuning._machine.cache_clear()
+    allocation._usual[:] = None, None, False
+
+
+@contextmanager
+def pretending() -> Iterator[Callable[..., None]]:
+    """Yield a function that lets devices report other traits.
+
+    Its arguments: ``only``, which tells for a queue whether it is changed (by default, each is);
+    ``lacks``, aspects that are missing; and fields of ``Traits``.
+    """
+    real = _driver.read_traits
+
+    def pretend(
+        only: Callable[[Any], bool] = lambda queue: True, lacks: Iterable[str] = (), **changes: Any
+    ) -> None:
+        @functools.cache
+        def changed(device: Traits) -> Traits:
+            return replace(device, aspects=device.aspects - set(lacks), **changes)
+
+        patch.setattr(
+            _driver,
+            "read_traits",
+            lambda queue: (changed if only(queue) else lambda x: x)(real(queue)),
+        )
+        forget_traits()
+
+    with pytest.MonkeyPatch.context() as patch:
+        yield pretend
+    forget_traits()
 
 
 def leave_out_radix_sort(set_attribute: Callable[[Any, str, Any], object]) -> None:

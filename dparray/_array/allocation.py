@@ -10,6 +10,7 @@ import numpy as np
 
 from dparray import _dtypes, _hooks, _layout
 from dparray._array.ndarray import config_values, materialize, ndarray
+from dparray._driver import traits_of
 from dparray._evaluate import host, limits
 from dparray._placement import Placement, check_dtype, check_usm_type
 from dparray.device import default_device, queue_of
@@ -67,7 +68,7 @@ def full_scalar(value: Any, queue: dpctl.SyclQueue, dtype: Any = None) -> ndarra
         dtype = (
             value.dtype
             if isinstance(value, np.generic)
-            else _dtypes.default_for_scalar(type(value), queue.sycl_device)
+            else _dtypes.default_for_scalar(type(value), traits_of(queue))
         )
     try:
         values = np.asarray(value, dtype)
@@ -159,7 +160,7 @@ def made_small(
     device = default_device()
     if device is not _usual[0]:
         queue = device.sycl_queue
-        is_plain = _dtypes.has_aspect(queue.sycl_device, "fp64")  # float64 is the usual dtype
+        is_plain = "fp64" in traits_of(queue).aspects  # float64 is the usual dtype
         _usual[:] = device, queue, is_plain and is_made_by_host(0, queue, "device")
     if not _usual[2]:
         return None

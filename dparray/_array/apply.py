@@ -29,6 +29,7 @@ from dparray._array.operands import (
     scalar_value,
     typed_scalars,
 )
+from dparray._driver import traits_of
 from dparray._evaluate import host, host_operations, limits
 from dparray._graph.ops import (
     COMPARISONS,
@@ -41,7 +42,6 @@ from dparray._graph.ops import (
 )
 from dparray._graph.reductions import REDUCTION_COST, Reduce, Reduction
 from dparray._placement import Placement, check_dtype, common_placement, placement_of
-from dparray._runtime.device_facts import computes_in_double
 from dparray.device import default_device
 from dparray.exceptions import ArgumentError
 
@@ -220,7 +220,7 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
     if not arrays:
         queue = out.sycl_queue if out is not None else default_device().sycl_queue
         # Among themselves, NumPy scalars keep their dtypes.
-        for at in typed_scalars(operands, queue.sycl_device) or [0]:
+        for at in typed_scalars(operands, traits_of(queue)) or [0]:
             value = operands[at]
             values[at] = full_scalar(value if isinstance(value, np.generic) else values[at], queue)
         return apply(op, *values, out=out)
@@ -239,9 +239,9 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
     shape = arrays[0][1].shape
     if len(arrays) > 1 and arrays[1][1].shape != shape:
         shape = _layout.broadcast_shapes(op.name, [array.shape for _, array in arrays])
-    if not computes_in_double(placement.queue):
-        device = placement.queue.sycl_device
-        signature = tuple(_dtypes.fit_device(dtype, device) for dtype in signature)
+    if "fp64" not in traits_of(placement.queue).aspects:
+        traits = traits_of(placement.queue)
+        signature = tuple(_dtypes.fit_device(dtype, traits) for dtype in signature)
     if len(arrays) < op.arity:
         for position, (value, dtype) in enumerate(zip(values, signature, strict=False)):
             if not isinstance(value, ndarray):

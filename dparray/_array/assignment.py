@@ -21,6 +21,7 @@ from dparray._array.operands import (
     shared,
     stack_nested,
 )
+from dparray._driver import traits_of
 from dparray._dtypes import fit_device
 from dparray._evaluate import writes
 from dparray._graph.node import Scalar
@@ -78,7 +79,7 @@ def sent_to(target: ndarray, value: np.ndarray) -> ndarray:
     The host converts to the dtype of ``target`` if the device has no double precision.
     """
     keeps_parts = value.dtype.kind != "c" or target.dtype.kind == "c"
-    if keeps_parts and fit_device(value.dtype, target.sycl_queue.sycl_device) != value.dtype:
+    if keeps_parts and fit_device(value.dtype, traits_of(target.sycl_queue)) != value.dtype:
         value = value.astype(target.dtype)
     return from_host(value, target.sycl_queue, target.usm_type)
 

@@ -24,11 +24,12 @@ from dparray._array import host_fastpath
 from dparray._array.allocation import from_host
 from dparray._array.assignment import assign
 from dparray._array.ndarray import materialize, ndarray
+from dparray._driver import traits_of
 from dparray._evaluate import host as host_executor
 from dparray._evaluate import limits, writes
 from dparray._evaluate.library import library_call
 from dparray._placement import Placement, common_placement, placement_of, usm_rule
-from dparray._runtime import device_facts, host_maps, queues
+from dparray._runtime import host_maps, queues
 from dparray.exceptions import DparrayError, DTypeError, ShapeError
 from dparray.memory import copies, exchange
 
@@ -140,7 +141,7 @@ def compute_at_once(host: Function | None, arrays: Named) -> Any:
         or size > limits.host_elements
         or _hooks.subscribers
         or not host_fastpath.is_ready(*(x for _, x in arrays))
-        or not device_facts.computes_in_double(queue)
+        or "fp64" not in traits_of(queue).aspects
     ):
         return None
     results = host_executor.call(host, *views, owner=first)
@@ -217,7 +218,7 @@ def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[
     The calling thread waits for the work on them; the views are valid until work is submitted.
     """
     queue = arrays[0].sycl_queue
-    if not (config.host_tier and device_facts.computes_in_double(queue)):
+    if not (config.host_tier and "fp64" in traits_of(queue).aspects):
         return None
     seen = [view for x in arrays if (view := _seen(x)) is not None]
     if len(seen) == len(arrays):
@@ -233,7 +234,7 @@ def _host_views_to_write(
     arrays: Sequence[ndarray], out: ndarray, details: dict[str, str]
 ) -> list[np.ndarray] | None:
     """Do the same, with the last array for writing; pending readers of it are computed first."""
-    if not (config.host_tier and device_facts.is_cpu(out.sycl_queue)):
+    if not (config.host_tier and traits_of(out.sycl_queue).shares_memory):
         return None
     seen = [_seen(x) for x in arrays]
     unseen = [x for x, view in zip(arrays, seen, strict=True) if view is None]

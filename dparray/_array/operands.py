@@ -13,6 +13,8 @@ from dparray import _dtypes, _hooks, _layout, config
 from dparray._array.allocation import empty_on, from_host, full_scalar, made_small
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import HOST_TYPES, SEQUENCES, ndarray
+from dparray._driver import traits_of
+from dparray._driver.interface import Traits
 from dparray._placement import Placement, common_placement
 from dparray.device import copying_call, default_device
 from dparray.exceptions import (
@@ -315,7 +317,7 @@ def host_values(
             f"{', '.join(_dtypes.NAMES)}"
         )
     if not isinstance(obj, HOST_TYPES):
-        return values.astype(_dtypes.fit_device(values.dtype, queue.sycl_device), copy=False)
+        return values.astype(_dtypes.fit_device(values.dtype, traits_of(queue)), copy=False)
     return values
 
 
@@ -416,14 +418,14 @@ def checked_scalar(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
     return complex(value) if kind == "c" else float(value)
 
 
-def typed_scalars(operands: Sequence[Any], device: Any) -> list[int]:
+def typed_scalars(operands: Sequence[Any], traits: Traits) -> list[int]:
     """Return the positions of NumPy scalars, with dtypes that the device supports, among the
     operands.
     """
     return [
         at
         for at, value in enumerate(operands)
-        if isinstance(value, np.generic) and _dtypes.fit_device(value.dtype, device) == value.dtype
+        if isinstance(value, np.generic) and _dtypes.fit_device(value.dtype, traits) == value.dtype
     ]
 
 

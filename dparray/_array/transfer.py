@@ -21,6 +21,7 @@ from dparray._array.ndarray import (
     readable_layout,
 )
 from dparray._array.operands import warn_of_host_copy
+from dparray._driver import traits_of
 from dparray._evaluate import host
 from dparray._runtime import host_maps
 from dparray.device import Device, describe_queue
@@ -284,5 +285,5 @@ def to_device(
             f"to_device: copy=False, but the array is on {describe_queue(self.sycl_queue)} and "
             f"would have to be copied to {describe_queue(queue)}"
         )
-    _dtypes.check_device(self.dtype, queue.sycl_device)
+    _dtypes.check_device(self.dtype, traits_of(queue))
     return ndarray._from_layout(*async_copy.send(materialize(self), queue, self.usm_type))

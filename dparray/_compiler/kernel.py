@@ -14,8 +14,9 @@ from dpctl.program import SyclProgramCompilationError
 from dparray import _hooks
 from dparray._compiler.printed_floats import without_printed_doubles
 from dparray._compiler.program import obtain_program
+from dparray._driver import place_of, traits_of
+from dparray._driver.interface import Traits
 from dparray._runtime import waiting
-from dparray._runtime.device_facts import context_and_device
 from dparray._runtime.launch import Built, Ready
 from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
 
@@ -112,20 +113,20 @@ class Kernel:
             UnsupportedDeviceError: the kernel computes in float64 and the device does not.
             KernelCompileError: the driver rejects the module.
         """
-        key = context_and_device(queue)
+        key = place_of(queue)
         built = self._built.get(key)
         if built is None:
             # One forever, though several threads build: what is ready to launch has its address.
             built = self._built.setdefault(key, self._build(queue))
         return built
 
-    def check_device(self, device: dpctl.SyclDevice) -> None:
+    def check_device(self, traits: Traits) -> None:
         """Raise ``UnsupportedDeviceError`` if it computes in float64 and a device does not support
         it.
         """
-        self._module_for(device)
+        self._module_for(traits)
 
-    def _module_for(self, device: dpctl.SyclDevice) -> bytes:
+    def _module_for(self, traits: Traits) -> bytes:
         """Return the module for a device: without double precision if that is only used for
         printing.
 
@@ -133,27 +134,27 @@ class Kernel:
             UnsupportedDeviceError: the device lacks an aspect that the kernel needs.
         """
         module: bytes | None = self.spirv
-        if needs_float64(self.spirv) and not has_float64(device):
+        if needs_float64(self.spirv) and "fp64" not in traits.aspects:
             module = without_printed_doubles(self.spirv)
         if module is None:
             first = self.advice.double
             raise UnsupportedDeviceError(
-                f"kernel {self.name}: it computes in float64, which {device.name} does not have"
+                f"kernel {self.name}: it computes in float64, which {traits.name} does not have"
                 f"{f' ({first})' if first else ''}. "
                 "Use float32 arrays, and write constants as np.float32(0.5): a plain Python float "
                 "is float64, and so are float32 with int64, and int32 / int32: write "
                 "np.float32(i) for an integer i"
             )
-        if declares(self.spirv, _INT64_ATOMICS) and not has_atomic64(device):
+        if declares(self.spirv, _INT64_ATOMICS) and "atomic64" not in traits.aspects:
             raise UnsupportedDeviceError(
                 f"kernel {self.name}: it has atomic operations on 64-bit elements, for which "
-                f"{device.name} lacks the aspect atomic64. Use int32, uint32 or float32 arrays "
+                f"{traits.name} lacks the aspect atomic64. Use int32, uint32 or float32 arrays "
                 "where AtomicRef points, or another device"
             )
         return module
 
     def _build(self, queue: dpctl.SyclQueue) -> Built:
-        module = self._module_for(queue.sycl_device)
+        module = self._module_for(traits_of(queue))
         try:
             start = time.perf_counter()
             program = waiting.interruptible(
@@ -166,7 +167,7 @@ class Kernel:
             return Built(sycl_kernel, takes_range)
         except SyclProgramCompilationError as error:
             raise KernelCompileError(
-                f"kernel {self.name}: the driver of {queue.sycl_device.name} does not accept the "
+                f"kernel {self.name}: the driver of {traits_of(queue).name} does not accept the "
                 f"compiled module: {error}",
                 details=str(error),
             ) from error
@@ -305,13 +306,3 @@ def declares(spirv: bytes, capability: int) -> bool:
         if words[at + 1] == capability:
             return True
     return False
-
-
-def has_float64(device: dpctl.SyclDevice) -> bool:
-    """Return whether a device computes in float64."""
-    return bool(device.has_aspect_fp64)
-
-
-def has_atomic64(device: dpctl.SyclDevice) -> bool:
-    """Return whether a device has atomic operations on 64-bit elements."""
-    return bool(device.has_aspect_atomic64)

@@ -19,10 +19,11 @@ from typing import Any
 from dparray import _hooks, config
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import compile
+from dparray._driver import traits_of
 from dparray._evaluate import deferred_placement, host, limits, schedule
 from dparray._evaluate.bound_plan import BoundPlan, keep, plans
 from dparray._evaluate.dependents import externally_referenced, lock, siblings_of
-from dparray._evaluate.expression import Expression, Target, Traits
+from dparray._evaluate.expression import Expression, PlanTraits, Target
 from dparray._evaluate.fusion import with_tail
 from dparray._evaluate.kernels import obtain
 from dparray._evaluate.plan import FusedStep
@@ -159,7 +160,7 @@ def compute(
     if bound is None:
         roots_at, held_at, count = asked
         expression = Expression(order, roots_at, held_at, count, value)
-        plan = schedule.schedule(expression, canonical, traits_of(queue), written)
+        plan = schedule.schedule(expression, canonical, plan_traits_of(queue), written)
         bound = BoundPlan(plan, queue, is_plain)
         keep(key, bound)
         for note in observers if is_plain else ():
@@ -181,10 +182,12 @@ def target_of(target: Layout, arrays: Sequence[Any]) -> Target:
 _KINDS_OF_MEMORY = ("device", "shared", "host")
 
 
-def traits_of(queue: Any) -> Traits:
+def plan_traits_of(queue: Any) -> PlanTraits:
     """Return the properties of a queue that decide how expressions are computed there."""
     accessible = [kind for kind in _KINDS_OF_MEMORY if host_may_compute(queue, kind)]
-    return Traits(machine_of(queue), tuning_of(queue), frozenset(accessible), config.fp_contract)
+    return PlanTraits(
+        machine_of(queue), tuning_of(queue), frozenset(accessible), config.fp_contract
+    )
 
 
 def host_may_compute(queue: Any, usm_type: str) -> bool:
@@ -215,7 +218,7 @@ def compile_alone(node: Node) -> None:
     placement = (node.shape, node.size, node.queue, node.usm_type)
     alone = Node(node.op, operands, node.signature, *placement)
     with lock:
-        traits = traits_of(node.queue)
+        traits = plan_traits_of(node.queue)
         step = schedule.schedule(Expression([alone], (0,)), Canonical([alone]), traits).steps[0]
         assert isinstance(step, FusedStep)
-        obtain(step.launches[0]).check_device(node.queue.sycl_device)
+        obtain(step.launches[0]).check_device(traits_of(node.queue))

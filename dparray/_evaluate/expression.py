@@ -27,7 +27,7 @@ class Target(NamedTuple):
     overlapped: tuple[int, ...] = ()
 
 
-class Traits(NamedTuple):
+class PlanTraits(NamedTuple):
     """The traits of a queue and its memory that decide how expressions are computed there.
 
     Attributes:

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, config
+from dparray._driver import traits_of
 from dparray._evaluate.host_operations import HostOperations, form
 from dparray._graph.ops import OPS, Op
 from dparray._layout import Block, Layout
 from dparray._placement import USM_TYPES, usm_rule
-from dparray._runtime import device_facts, queues
+from dparray._runtime import queues
 from dparray.memory import copies, pool
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ def can_compute(queue: Any, usm_type: str) -> bool:
     Never on a device that is not a CPU: values would leave it without a request.
     """
     return (
-        device_facts.is_cpu(queue)
+        traits_of(queue).shares_memory
         and copies.is_host_accessible(queue, usm_type)
-        and device_facts.computes_in_double(queue)
+        and "fp64" in traits_of(queue).aspects
     )
 
 

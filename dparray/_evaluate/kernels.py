@@ -16,10 +16,10 @@ from dparray._codegen.reduction_steps import ReductionStructure
 from dparray._codegen.values import array_key, scalar_parameters
 from dparray._compiler import compile
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
+from dparray._driver import traits_of
 from dparray._evaluate import background, limits
 from dparray._evaluate.plan import KernelLaunch
 from dparray._graph.contractions import ContractionStructure
-from dparray._runtime import device_facts
 from dparray._type_keys import TypeKey, parse
 
 _LANGUAGE = {
@@ -117,7 +117,7 @@ def _is_counted_by_calls(launch: KernelLaunch, queue: Any) -> bool:
         not launch.must_compile
         and queue is not None
         and limits.compiles_in_background()
-        and not device_facts.is_cpu(queue)
+        and not traits_of(queue).shares_memory
     )
 
 

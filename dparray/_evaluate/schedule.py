@@ -22,7 +22,7 @@ from dparray._codegen.steps import Steps
 from dparray._codegen.values import can_store
 from dparray._dtypes import is_bfloat16
 from dparray._evaluate import cost_model, host_operations, limits
-from dparray._evaluate.expression import Expression, Target, Traits
+from dparray._evaluate.expression import Expression, PlanTraits, Target
 from dparray._evaluate.fusion import (
     FusionGroup,
     Split,
@@ -89,7 +89,7 @@ def forget() -> None:
 
 
 def schedule(
-    expression: Expression, canonical: Canonical, traits: Traits, target: Target | None = None
+    expression: Expression, canonical: Canonical, traits: PlanTraits, target: Target | None = None
 ) -> Plan:
     """Return the plan that computes an expression.
 
@@ -112,7 +112,7 @@ class _Scheduler:
         self,
         expression: Expression,
         canonical: Canonical,
-        traits: Traits,
+        traits: PlanTraits,
         target: Target | None,
     ) -> None:
         self.traits = traits

@@ -38,7 +38,7 @@ def runner(queue: Any, node: Node) -> Callable[[], None]:
     """Return a call that runs the kernels of a pending node, which stays pending."""
     order = pending_order([node])
     canonical = Canonical(order)
-    traits = evaluate.traits_of(queue)._replace(host_memory=frozenset())
+    traits = evaluate.plan_traits_of(queue)._replace(host_memory=frozenset())
     plan = schedule(Expression(order, (len(order) - 1,)), canonical, traits)
     for launch in plan.launches:
         launch.must_compile = True

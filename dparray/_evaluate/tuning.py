@@ -8,13 +8,13 @@ from typing import Any
 from dparray import config
 from dparray._codegen.domain import Machine
 from dparray._codegen.reduction_steps import power_of_two
-from dparray._runtime import device_facts
+from dparray._driver import traits_of
 
 
 @lru_cache(maxsize=64)
 def device_type(queue: Any) -> str:
     """Return the type of device by which :data:`dparray.config.tuning` has its rows."""
-    kind = str(queue.sycl_device.device_type).rpartition(".")[2]
+    kind = traits_of(queue).kind
     return kind if kind in config.tuning else "accelerator"
 
 
@@ -25,15 +25,15 @@ def tuning_of(queue: Any) -> config.Tuning:
 
 @lru_cache(maxsize=64)
 def _machine(queue: Any, lanes: int) -> Machine:
-    facts = device_facts.machine_facts(queue)
-    most = power_of_two(facts.group)  # a device may have smaller groups than the option allows
+    traits = traits_of(queue)
+    most = power_of_two(traits.group)  # a device may have smaller groups than the option allows
     return Machine(
-        facts.compute_units,
+        traits.units,
         min(lanes, most),
-        min(facts.sub_group, most) if facts.is_gpu else 0,
-        facts.group,
-        facts.local_memory,
-        facts.threads,
+        min(traits.sub_group, most) if traits.kind == "gpu" else 0,
+        traits.group,
+        traits.local_memory,
+        traits.threads,
     )
 
 

@@ -421,7 +421,7 @@ class _Explanation:
             tuple(number[id(node)] for node in held if id(node) in number),
             len(siblings),
         )
-        plan = schedule(expression, canonical, evaluate.traits_of(roots[0].queue))
+        plan = schedule(expression, canonical, evaluate.plan_traits_of(roots[0].queue))
         self.order = order
         self.nbytes = {
             slot: prod(layout.shape) * layout.dtype.itemsize

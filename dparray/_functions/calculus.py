@@ -16,6 +16,7 @@ from dparray._array.assignment import assign
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, scalar_value
+from dparray._driver import traits_of
 from dparray._functions.creation import full
 from dparray._functions.cumulative import cumsum
 from dparray._functions.elementwise import where
@@ -172,7 +173,7 @@ def gradient(
         raise ShapeError(f"gradient: {len(distances)} spacings for {len(axes)} axes")
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2; got {edge_order}")
-    floating = _dtypes.default_float(x.sycl_queue.sycl_device)
+    floating = _dtypes.default_float(traits_of(x.sycl_queue))
     if x.dtype.kind not in "fc":
         x = astype_array(x, floating)
     # Differences of unsigned and narrow integers would wrap around.
@@ -293,8 +294,8 @@ def unwrap(
     if x.dtype.kind not in "biuf":
         raise DTypeError(f"unwrap: not defined for {x.dtype}")
     axis = _layout.normalize_axis("unwrap", axis, x.ndim)
-    device = x.sycl_queue.sycl_device
-    dtype = _dtypes.fit_device(_dtypes.promote([x.dtype, _dtypes.promotion_key(period)]), device)
+    traits = traits_of(x.sycl_queue)
+    dtype = _dtypes.fit_device(_dtypes.promote([x.dtype, _dtypes.promotion_key(period)]), traits)
     period = scalar_value(period)
     x = astype_array(x, dtype, copy=False)
     steps = diff(x, axis=axis)
@@ -358,7 +359,7 @@ def interp(
             # For a single sample point NumPy returns its value, even for NaN.
             points = module.where(module.isnan(points), known[0], points)
         if period is not None:  # dpnp would overwrite both
-            real = _dtypes.default_float(x.sycl_queue.sycl_device)
+            real = _dtypes.default_float(traits_of(x.sycl_queue))
             points = module.remainder(points.astype(real), abs(period))
             known[0] = module.remainder(known[0].astype(real), abs(period))
         known = [module.ascontiguousarray(each) for each in known]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dparray import _dtypes, _layout
 from dparray._array.ndarray import as_method, materialize, ndarray, take_layout_of
+from dparray._driver import traits_of
 from dparray._functions.creation import empty
 from dparray._placement import check_dtype
 from dparray._runtime import host_maps
@@ -89,7 +90,7 @@ def _over(
     if not _layout.is_contiguous(source.shape, source.strides, source.dtype.itemsize):
         raise ArgumentError("ndarray: the buffer is not contiguous; give buffer=x.copy()")
     shape = _layout.check_shape(shape)
-    kind = _dtypes.default_float(buffer.sycl_queue.sycl_device)
+    kind = _dtypes.default_float(traits_of(buffer.sycl_queue))
     if dtype is not None:
         kind = check_dtype(_dtypes.as_dtype(dtype), buffer.sycl_queue)
     steps = _layout.contiguous_strides(shape, kind.itemsize, "F" if order == "F" else "C")

@@ -23,13 +23,14 @@ from dparray._array.operands import (
     shared_inside,
     stack_nested,
 )
+from dparray._driver import traits_of
 from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
 from dparray._functions.public import array_method, public
 from dparray._functions.reductions import all as all_of
 from dparray._graph.ops import OPS
 from dparray._placement import check_usm_type, common_placement, placement_of
-from dparray._runtime import device_facts, queues
+from dparray._runtime import queues
 from dparray.algorithms.tiled_transpose import contiguous_copy
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
@@ -271,7 +272,7 @@ def rearranged(
         ]
         raise ValueError(f"asarray: copy=False, but {' and '.join(what)} must change")
     if changes_dtype and dtype is not None:
-        _dtypes.check_device(dtype, placement.queue.sycl_device)
+        _dtypes.check_device(dtype, traits_of(placement.queue))
         x = astype_array(x, dtype, order="K")
     if changes_place:
         x = ndarray._from_layout(*async_copy.send(materialize(x), *placement))
@@ -427,7 +428,7 @@ def _dlpack_device(self: ndarray) -> tuple[int, int]:
     Raises:
         BufferError: the array is on a sub-device or in a context that DLPack cannot represent.
     """
-    if device_facts.is_cpu(self.sycl_queue):
+    if traits_of(self.sycl_queue).shares_memory:
         return _DLPACK_HOST, 0
     bits = self.view(np.uint16) if _dtypes.is_bfloat16(self.dtype) else self
     return _oneapi_device(exchange.dpt.asarray(bits))

@@ -29,6 +29,7 @@ from dparray._array.operands import (
     scalar_value,
     shared,
 )
+from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._functions.public import public
@@ -55,7 +56,7 @@ def checked_dtype(dtype: Any, placement: Placement, default: Any = None) -> np.d
     """Return the requested dtype, or the default float, if the device supports it."""
     if dtype is not None:
         return check_dtype(_dtypes.as_dtype(dtype), placement.queue)
-    return default or _dtypes.default_float(placement.queue.sycl_device)
+    return default or _dtypes.default_float(traits_of(placement.queue))
 
 
 def empty(
@@ -116,7 +117,7 @@ def may_wait(placement: Placement, size: int, dtype: np.dtype[Any]) -> bool:
     return (
         config.lazy
         and limits.host_elements < size <= _MAX_PENDING_BYTES // dtype.itemsize
-        and supports_usm(placement.queue.sycl_device, placement.usm_type)
+        and supports_usm(traits_of(placement.queue), placement.usm_type)
     )
 
 
@@ -196,7 +197,7 @@ def full(
     if isinstance(value, ndarray | np.generic):
         default = value.dtype
     elif isinstance(value, bool | int | float | complex):
-        default = _dtypes.default_for_scalar(type(value), placement.queue.sycl_device)
+        default = _dtypes.default_for_scalar(type(value), traits_of(placement.queue))
     else:
         raise foreign_operand("full", "fill_value", fill_value)
     chosen = checked_dtype(dtype, placement, default)

@@ -21,6 +21,7 @@ from dparray._array.dispatch import compute
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
+from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.ufunc_options import ordered
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
@@ -79,7 +80,7 @@ def einsum(
     if order not in ("K", "A", "C", "F"):
         raise ArgumentError(f"einsum: unknown order {order!r}; expected one of 'C', 'F', 'A', 'K'")
     if dtype is not None:
-        wanted = _dtypes.check_device(_dtypes.as_dtype(dtype), named[0][1].sycl_device)
+        wanted = _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(named[0][1].sycl_queue))
         for name, x in named:
             if not _dtypes.can_cast(x.dtype, wanted, casting):
                 raise DTypeError(
@@ -88,7 +89,7 @@ def einsum(
                 )
     elif optimize is None and len(named) > 2:
         wanted = _dtypes.promote([x.dtype for _, x in named])
-        wanted = _dtypes.fit_device(wanted, named[0][1].sycl_device)
+        wanted = _dtypes.fit_device(wanted, traits_of(named[0][1].sycl_queue))
     else:
         wanted = None
     if wanted is not None:

@@ -19,6 +19,7 @@ from dparray._array.operands import (
     foreign_operand,
     scalar_value,
 )
+from dparray._driver import traits_of
 from dparray._functions.creation import zeros_like
 from dparray._functions.inspection import result_type
 from dparray._functions.operands import converted
@@ -32,7 +33,6 @@ from dparray._functions.ufunc_options import (
 )
 from dparray._graph.ops import OPS, WHERE, Op
 from dparray._placement import common_placement
-from dparray._runtime.device_facts import computes_in_double
 from dparray.exceptions import ArgumentError, DTypeError
 
 _DEFAULT_SAMPLES = {1: ("[0.25, 1.0]",), 2: ("[0.25, 1.0]", "0.5")}
@@ -117,7 +117,7 @@ def _rint(x: Any, /) -> ndarray:
     x = check_array("rint", "x", x)
     if x.dtype.kind in "biu":
         dtype = _dtypes.resolve(np.rint, (x.dtype,))[-1]
-        x = converted(x, _dtypes.fit_device(dtype, x.sycl_queue.sycl_device))
+        x = converted(x, _dtypes.fit_device(dtype, traits_of(x.sycl_queue)))
     return apply(OPS["round"], x)
 
 
@@ -319,12 +319,12 @@ def where(
     if any(isinstance(key, np.dtype) for key in keys):
         dtype = _dtypes.promote(keys)
     else:
-        device = placement.queue.sycl_device
+        traits = traits_of(placement.queue)
         dtype = _dtypes.promote(
-            [_dtypes.default_for_scalar(type(value), device) for value in values]
+            [_dtypes.default_for_scalar(type(value), traits) for value in values]
         )
-    if not computes_in_double(placement.queue):
-        dtype = _dtypes.fit_device(dtype, placement.queue.sycl_device)
+    if "fp64" not in traits_of(placement.queue).aspects:
+        dtype = _dtypes.fit_device(dtype, traits_of(placement.queue))
     shape = _layout.broadcast_shapes("where", [array.shape for _, array in placed])
     operands = [
         value if isinstance(value, ndarray) else checked_scalar("where", value, dtype)

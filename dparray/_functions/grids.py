@@ -14,6 +14,7 @@ from dparray._array.apply import apply, astype_array
 from dparray._array.dispatch import compute, compute_at_once
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays
+from dparray._driver import traits_of
 from dparray._functions.attributes import is_weak
 from dparray._functions.conversion import asarray
 from dparray._functions.indexing import nonzero
@@ -87,7 +88,7 @@ def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, *
     shape = _layout.check_shape(dimensions)
     if dtype is None and not sparse:
         queue = queue_of(place.get("device"), place.get("sycl_queue"))
-        dtype = _dtypes.default_float(queue.sycl_device)
+        dtype = _dtypes.default_float(traits_of(queue))
     lines = [
         reshape(
             arange(extent, dtype=dtype, **place),

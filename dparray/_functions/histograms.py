@@ -14,6 +14,7 @@ from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
 from dparray._evaluate.evaluate import host_may_compute
 from dparray._functions.conversion import asarray
 from dparray._functions.manipulation import ravel, reshape
@@ -131,7 +132,7 @@ def histogram(
     if are_even and weights is None and (x.size >= _LARGE or not on_host):
         counts, edges = count_in_bins(x.reshape(-1), int(bins), range)
         if density:
-            real = _dtypes.default_float(x.sycl_queue.sycl_device)
+            real = _dtypes.default_float(traits_of(x.sycl_queue))
             widths = astype_array(edges[1:] - edges[:-1], real)
             counts = astype_array(counts, real) / widths / sum_of(counts)
         return counts, edges
@@ -244,7 +245,7 @@ def _counts(
         named.append(("weights", vector_of(function, coordinates[0][1], "weights", weights)))
     placement = common_placement(function, named)
     loop_dtype = _dtypes.promote([column.dtype for _, column in coordinates])
-    loop_dtype = _dtypes.fit_device(loop_dtype, placement.queue.sycl_device)
+    loop_dtype = _dtypes.fit_device(loop_dtype, traits_of(placement.queue))
     columns = [
         astype_array(_with_usm_type(column, placement), loop_dtype, copy=False)
         for _, column in coordinates
@@ -252,7 +253,7 @@ def _counts(
     ranges = [None] * len(columns) if limits is None else list(limits)
     if len(ranges) != len(columns):
         raise ShapeError(f"{function}: {len(ranges)} ranges for {len(columns)} dimensions")
-    wide = _dtypes.promote([loop_dtype, _dtypes.default_float(placement.queue.sycl_device)])
+    wide = _dtypes.promote([loop_dtype, _dtypes.default_float(traits_of(placement.queue))])
     edges = tuple(  # edges between given limits have the dtype of Python floats
         histogram_bin_edges(
             column if limit is None else astype_array(column, wide, copy=False), one, limit
@@ -281,7 +282,7 @@ def _counts(
     cell = choose_elements(function, inside, cell, total)
     amounts = None if weights is None else named[-1][1]
     flat = bincount(cell, amounts, minlength=total + 1)[:total]
-    dtype = _dtypes.default_float(placement.queue.sycl_device)
+    dtype = _dtypes.default_float(traits_of(placement.queue))
     counts = reshape(astype_array(flat, dtype), shape)
     if density:
         for axis, edge in enumerate(edges):

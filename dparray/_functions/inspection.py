@@ -14,6 +14,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.ndarray import as_method, ndarray
+from dparray._driver import traits_of
 from dparray._functions.public import public
 from dparray.device import Device, default_device
 from dparray.device import devices as _devices
@@ -252,8 +253,8 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     if not keys:
         raise DTypeError("result_type: give at least one array or dtype")
     if all(isinstance(key, int | float | complex) for key in keys):
-        device = default_device().sycl_device
-        return np.result_type(*(_dtypes.default_for_scalar(type(key), device) for key in keys))
+        traits = traits_of(default_device().sycl_queue)
+        return np.result_type(*(_dtypes.default_for_scalar(type(key), traits) for key in keys))
     keys = [_dtypes.bool if key is True or key is False else key for key in keys]
     return _dtypes.promote(keys)
 
@@ -423,19 +424,19 @@ class NamespaceInfo:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         """Return the default dtypes on a device, by kind."""
-        found = Device(device).sycl_device
+        traits = traits_of(Device(device).sycl_queue)
         return {
-            "real floating": _dtypes.default_float(found),
-            "complex floating": _dtypes.default_complex(found),
+            "real floating": _dtypes.default_float(traits),
+            "complex floating": _dtypes.default_complex(traits),
             "integral": _dtypes.int64,
             "indexing": _dtypes.int64,
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
         """Return the standard's dtypes that a device supports, by name, of one kind or all."""
-        found = Device(device).sycl_device
+        traits = traits_of(Device(device).sycl_queue)
         names = [name for name in _dtypes.NAMES if name != "float16"]
-        if not _dtypes.has_aspect(found, "fp64"):
+        if "fp64" not in traits.aspects:
             names = [name for name in names if name not in ("float64", "complex128")]
         dtypes = {name: np.dtype(name) for name in names}
         if kind is None:

@@ -19,6 +19,7 @@ from dparray._array import apply, fastpath, host_fastpath
 from dparray._array.apply import NUMBERS, OPERATIONS, general_operation
 from dparray._array.ndarray import host_view, materialize, ndarray
 from dparray._codegen.canonical import Canonical
+from dparray._driver import traits_of
 from dparray._evaluate import bound_plan, evaluate, host, limits, writes
 from dparray._functions import products, protocols
 from dparray._graph.node import Node, Scalar, pending_order
@@ -76,7 +77,7 @@ def install(module: Any) -> None:
         "lock_order": order_lock.acquire,
         "unlock_order": order_lock.release,
         "driver": submission.addresses_of_functions(),
-        "is_whole_device": lambda queue: queue.sycl_device.parent_device is None,
+        "is_whole_device": lambda queue: not traits_of(queue).is_part,
     }
     in_slots = ["getitem", "setitem", "matmul", "float", "int", "index", "bool", "pow"]
     in_slots += ["rmatmul", "rpow"]

@@ -20,6 +20,7 @@ from dparray._array.allocation import chosen_placement, empty_on, from_host
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array
 from dparray._array.printing import corner, summary_threshold
+from dparray._driver import traits_of
 from dparray._functions.manipulation import ravel
 from dparray._functions.public import public
 from dparray._placement import Placement
@@ -151,7 +152,7 @@ def _read_array(file: Any, placement: Placement, task: str) -> ndarray:
         )
     if dtype == np.dtype("V2"):  # NumPy's format writes bfloat16 in this way
         dtype = _dtypes.bfloat16()
-    native = _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
+    native = _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(placement.queue))
     if any(extent < 0 for extent in shape):
         raise ValueError(f"load: the header's shape {shape} has a negative size")
     extents = shape[::-1] if is_fortran else shape
@@ -435,7 +436,7 @@ def loadtxt(
                [3., 4.]])
     """
     placement = chosen_placement(device, usm_type, sycl_queue)
-    real = _dtypes.default_float(placement.queue.sycl_device)
+    real = _dtypes.default_float(traits_of(placement.queue))
     values = np.loadtxt(  # type: ignore[call-overload]
         fname,
         real if dtype is None else _dtypes.as_dtype(dtype),
@@ -482,7 +483,7 @@ def genfromtxt(
                [ 3., nan]])
     """
     placement = chosen_placement(device, usm_type, sycl_queue)
-    real = _dtypes.default_float(placement.queue.sycl_device)
+    real = _dtypes.default_float(traits_of(placement.queue))
     wanted = real if dtype is float else None if dtype is None else _dtypes.as_dtype(dtype)
     values = np.genfromtxt(fname, wanted, **options)
     if values.dtype.names is not None:
@@ -569,7 +570,7 @@ def fromfile(
         array([1, 2], dtype=int16)
     """
     placement = chosen_placement(device, usm_type, sycl_queue)
-    real = _dtypes.default_float(placement.queue.sycl_device)
+    real = _dtypes.default_float(traits_of(placement.queue))
     wanted = real if dtype is None else _dtypes.as_dtype(dtype)
     if offset and not sep and isinstance(file, str | os.PathLike):
         nbytes = os.path.getsize(file)
@@ -610,7 +611,7 @@ def fromstring(
     if not sep:
         raise ArgumentError("fromstring: sep must not be empty; for bytes use dp.frombuffer")
     placement = chosen_placement(device, usm_type, sycl_queue)
-    real = _dtypes.default_float(placement.queue.sycl_device)
+    real = _dtypes.default_float(traits_of(placement.queue))
     wanted = real if dtype is None else _dtypes.as_dtype(dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)

@@ -23,6 +23,7 @@ from dparray._array.operands import (
     foreign_operand,
     is_taken_from_host,
 )
+from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._functions.manipulation import (
@@ -405,7 +406,7 @@ def _joined(
     elif dtype is None:
         chosen = _dtypes.promote([x.dtype for x in parts])
     else:
-        chosen = _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
+        chosen = _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(placement.queue))
     extents = list(parts[0].shape)
     extents[axis] = sum(x.shape[axis] for x in parts)
     shape = tuple(extents)

@@ -11,6 +11,7 @@ from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
 from dparray._functions.mathematics import as_array
 from dparray._functions.operands import arrays_of, as_float
 from dparray._functions.public import public
@@ -133,7 +134,7 @@ def isclose(
     if isinstance(second, int):
         second = float(second)
     elif isinstance(second, ndarray) and second.dtype.kind in "iu":
-        second = astype_array(second, _dtypes.default_float(second.sycl_queue.sycl_device))
+        second = astype_array(second, _dtypes.default_float(traits_of(second.sycl_queue)))
     if isinstance(second, ndarray):
         bound = apply(OPS["abs"], second) * rtol + atol
         is_finite: Any = apply(OPS["isfinite"], second)

@@ -14,6 +14,7 @@ from dparray._array.apply import apply, as_operand, astype_array, choose_element
 from dparray._array.assignment import assign
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import as_method, ndarray
+from dparray._driver import traits_of
 from dparray._functions.creation import full
 from dparray._functions.elementwise import where
 from dparray._functions.operands import arrays_of, as_float, in_loop, placement_keywords
@@ -86,7 +87,9 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
         whole = apply(OPS["round"], apply(OPS[towards], x, scale))
         return apply(OPS[back], whole, scale, out=out)
     # Computed in floats, as in NumPy; dpnp multiplies by 0.1, which is not division by 10.
-    tens = apply(OPS["divide"], as_operand(x, _dtypes.default_float(x.sycl_device)), scale)
+    tens = apply(
+        OPS["divide"], as_operand(x, _dtypes.default_float(traits_of(x.sycl_queue))), scale
+    )
     rounded = apply(OPS["multiply"], apply(OPS["round"], tens), scale)
     if out is None:
         return astype_array(rounded, x.dtype)
@@ -521,7 +524,7 @@ def i0(x: Any, /) -> ndarray:
         1.266066
     """
     if x.dtype.kind in "biu":
-        x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+        x = astype_array(x, _dtypes.default_float(traits_of(x.sycl_queue)))
     if x.dtype.kind == "c":
         raise DTypeError("i0: not defined for complex numbers")
     found = compute("i0", (("x", x),), either=lambda xp, values: xp.i0(values))

@@ -15,6 +15,7 @@ from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
+from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.conversion import placed
 from dparray._functions.creation import checked_dtype, filled, may_wait, ones, zeros_like
@@ -296,7 +297,7 @@ def _powers_dtype(x: ndarray) -> np.dtype[Any]:
     """Return NumPy's dtype: at least int64 for integers, double precision for floats."""
     if x.dtype.kind in "fc":
         wide = _dtypes.float64 if x.dtype.kind == "f" else _dtypes.complex128
-        return _dtypes.fit_device(wide, x.sycl_queue.sycl_device)
+        return _dtypes.fit_device(wide, traits_of(x.sycl_queue))
     return _dtypes.promote([x.dtype, _dtypes.int64])
 
 

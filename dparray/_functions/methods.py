@@ -9,6 +9,7 @@ from dparray import _dtypes, _layout
 from dparray._array.assignment import assign
 from dparray._array.ndarray import materialize, ndarray, take_layout_of
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
 from dparray._functions import missing_names
 from dparray._functions.creation import zeros
 from dparray._functions.indexing import compress, put
@@ -48,7 +49,7 @@ def _view(self: ndarray, dtype: Any = None) -> ndarray:
             not be aligned to their size.
     """
     wanted = self.dtype if dtype is None else _dtypes.as_dtype(dtype)
-    _dtypes.check_device(wanted, self.sycl_queue.sycl_device)
+    _dtypes.check_device(wanted, traits_of(self.sycl_queue))
     if wanted.itemsize == self.itemsize:
         return self._view(self.shape, self.strides, self.offset, wanted)
     has_gaps = self.ndim > 0 and self.strides[-1] != self.itemsize

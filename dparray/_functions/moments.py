@@ -13,6 +13,7 @@ from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import write_out
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, scalar_value
+from dparray._driver import traits_of
 from dparray._evaluate.host import FOLDS, deviation_by, variance_by
 from dparray._functions.creation import full_like
 from dparray._functions.operands import vector_of
@@ -298,7 +299,7 @@ def average(
         shape = tuple(extent if at in step else 1 for at, extent in enumerate(x.shape))
         weights = weights._view(shape, strides, weights.offset)
     dtype = np.result_type(x.dtype, weights.dtype, *(("f8",) if x.dtype.kind in "biu" else ()))
-    dtype = _dtypes.fit_device(dtype, x.sycl_queue.sycl_device)
+    dtype = _dtypes.fit_device(dtype, traits_of(x.sycl_queue))
     scale = sum(weights, axis, dtype, None, keepdims)
     product_of_both = apply(OPS["multiply"], astype_array(x, dtype, copy=False), weights)
     result = apply(OPS["divide"], sum(product_of_both, axis, dtype, None, keepdims), scale)

@@ -13,6 +13,7 @@ from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import write_out
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
 from dparray._functions.cumulative import cumprod, cumsum
 from dparray._functions.manipulation import broadcast_to
 from dparray._functions.moments import taken_off, var
@@ -219,7 +220,7 @@ def _moments(
 ) -> tuple[ndarray, ndarray, ndarray]:
     """Return the values with 0 for NaN and masked elements, a mask, and the counts along axes."""
     if x.dtype.kind not in "fc" and dtype is None:
-        dtype = _dtypes.default_float(x.sycl_queue.sycl_device)
+        dtype = _dtypes.default_float(traits_of(x.sycl_queue))
     if dtype is not None:
         x = astype_array(x, _dtypes.as_dtype(dtype), copy=False)
     is_there = apply(OPS["logical_not"], apply(OPS["isnan"], x))

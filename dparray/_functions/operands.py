@@ -10,6 +10,7 @@ from dparray import _dtypes
 from dparray._array.apply import apply, as_operand, astype_array
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.operands import check_array, checked_scalar
+from dparray._driver import traits_of
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement, placement_of
 from dparray.exceptions import DTypeError
@@ -50,7 +51,7 @@ def in_loop(function: str, *named: tuple[str, Any]) -> list[Any]:
     queue = next(value.sycl_queue for value in values if isinstance(value, ndarray))
     signature = _dtypes.resolve(getattr(np, function), keys)
     return [
-        converted(value, _dtypes.fit_device(dtype, queue.sycl_device))
+        converted(value, _dtypes.fit_device(dtype, traits_of(queue)))
         if isinstance(value, ndarray)
         else checked_scalar(function, value, dtype)
         for value, dtype in zip(values, signature, strict=False)
@@ -100,7 +101,7 @@ def _weak_key(scalar: Any) -> Any:
 def as_float(x: ndarray) -> ndarray:
     if x.dtype.kind in "fc":
         return x
-    return as_operand(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+    return as_operand(x, _dtypes.default_float(traits_of(x.sycl_queue)))
 
 
 def conjugate(x: ndarray) -> ndarray:

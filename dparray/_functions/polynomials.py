@@ -13,6 +13,7 @@ from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, scalar_value
+from dparray._driver import traits_of
 from dparray._functions.conversion import asarray
 from dparray._functions.convolution import convolve
 from dparray._functions.creation import ones, zeros
@@ -162,7 +163,7 @@ def polyfit(
         raise ShapeError(
             f"polyfit: x and y must be vectors of equal length; got shapes {x.shape} and {y.shape}"
         )
-    real = _dtypes.default_float(placement.queue.sycl_device)
+    real = _dtypes.default_float(traits_of(placement.queue))
     if x.dtype.kind not in "fc":
         x = astype_array(x, real)
     rcond = x.size * float(np.finfo(x.dtype).eps) if rcond is None else rcond
@@ -215,7 +216,7 @@ def poly(x: Any) -> ndarray:
     if x.ndim != 1:
         raise ShapeError(f"poly: x must be a vector or a square matrix; got shape {x.shape}")
     if x.dtype.kind not in "fc" or x.dtype == _dtypes.float16:
-        x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+        x = astype_array(x, _dtypes.default_float(traits_of(x.sycl_queue)))
     result = ones(1, x.dtype, **placement_keywords(x))
     for index in range(x.size):
         factor = concat([ones(1, x.dtype, **placement_keywords(x)), reshape(-x[index], (1,))])
@@ -239,7 +240,7 @@ def roots(p: Any) -> ndarray:
     trimmed = trim_zeros(p, "f")
     inner = trim_zeros(trimmed, "b")
     at_zero = trimmed.size - inner.size
-    real = _dtypes.default_float(p.sycl_queue.sycl_device)
+    real = _dtypes.default_float(traits_of(p.sycl_queue))
     if inner.dtype.kind not in "fc":
         inner = astype_array(inner, real)
     count = inner.size - 1
@@ -319,7 +320,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     placement = common_placement("polydiv", (("u", x1), ("v", x2)))
     dtype = np.result_type(x1.dtype, x2.dtype)
     if dtype.kind not in "fc":
-        dtype = _dtypes.default_float(placement.queue.sycl_device)
+        dtype = _dtypes.default_float(traits_of(placement.queue))
     rest = empty_on(placement, x1.shape, dtype)
     rest[...] = x1
     count = max(x1.size - x2.size + 1, 1)

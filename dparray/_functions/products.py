@@ -21,6 +21,7 @@ from dparray._array.host_fastpath import array_type, is_ready
 from dparray._array.ndarray import as_method, host_view, ndarray
 from dparray._array.nodes import array_of_operation
 from dparray._array.operands import check_arrays, check_fits, check_out
+from dparray._driver import traits_of
 from dparray._evaluate import host, limits
 from dparray._functions.creation import zeros_like
 from dparray._functions.gufunc_options import (
@@ -86,7 +87,7 @@ def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None
         named.append(("out", out))
     placement = common_placement(function, named)
     loop_dtype = _dtypes.fit_device(
-        _dtypes.resolve(np.matmul, (x1.dtype, x2.dtype))[-1], placement.queue.sycl_device
+        _dtypes.resolve(np.matmul, (x1.dtype, x2.dtype))[-1], traits_of(placement.queue)
     )
     if out is not None:
         core = (x1.ndim > 1) + (x2.ndim > 1)
@@ -158,7 +159,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
     if x1.shape[-1] == 0:
         assign(result, 0)
         return
-    on_root = result.sycl_queue.sycl_device.parent_device is None
+    on_root = not traits_of(result.sycl_queue).is_part
     is_for_host = on_root or result.size * x1.shape[-1] <= ONE_CORE_PRODUCTS
 
     def by_dpnp(a: Any, b: Any) -> None:
@@ -264,7 +265,7 @@ def _pending_product(x1: ndarray, x2: ndarray) -> ndarray | None:
     shape = _shape_of(x1, x2, "matmul")
     placement = common_placement("matmul", (("x1", x1), ("x2", x2)), True)
     loop_dtype = _dtypes.fit_device(
-        _dtypes.resolve(np.matmul, (x1.dtype, x2.dtype))[-1], placement.queue.sycl_device
+        _dtypes.resolve(np.matmul, (x1.dtype, x2.dtype))[-1], traits_of(placement.queue)
     )
     operands = astype_array(x1, loop_dtype, False), astype_array(x2, loop_dtype, False)
     return array_of_operation(_MATMUL, operands, (loop_dtype,) * 3, shape, placement, False)

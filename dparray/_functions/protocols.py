@@ -219,7 +219,7 @@ def unpickled_device(what: str, filter_string: str, path: tuple[Any, ...] | None
 @array_method("__reduce__")
 def __reduce__(self: ndarray) -> tuple[Any, ...]:
     """Return a host copy with the names of the device, the sub-device and the USM type."""
-    path = sub_device_path(self.sycl_device)
+    path = sub_device_path(self.sycl_queue)
     values = self.T.asnumpy().T if self.flags.fnc else self.asnumpy()
     return _unpickled, (values, self.device.filter_string, self.usm_type, path)
 

@@ -21,6 +21,7 @@ from dparray._array.operands import (
     is_taken_from_host,
     scalar_value,
 )
+from dparray._driver import traits_of
 from dparray._functions.creation import filled
 from dparray._functions.cumulative import cumsum
 from dparray._functions.indexing import take_along_axis
@@ -136,7 +137,7 @@ def _quantiles(
     dtype = _quantile_dtype(x, q, method)
     if leave_nan_out and x.size == 0 and dtype.kind not in "fc":
         # The selected element would have the dtype of x, which has no NaN.
-        dtype = _dtypes.default_float(x.sycl_queue.sycl_device)
+        dtype = _dtypes.default_float(traits_of(x.sycl_queue))
     by_kernel: ndarray | None = None
     if is_empty:
         number = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan
@@ -167,14 +168,14 @@ def _quantiles(
 
 def _quantile_dtype(x: ndarray, q: Any, method: str) -> np.dtype[Any]:
     """Return NumPy's dtype: selected elements keep their dtype; arrays of fractions affect it."""
-    device = x.sycl_queue.sycl_device
+    traits = traits_of(x.sycl_queue)
     if x.dtype.kind == "c":
         return x.dtype
     if method in _CHOOSING:
         return x.dtype
     if _is_weak(q):
-        return x.dtype if x.dtype.kind == "f" else _dtypes.default_float(device)
-    return _dtypes.fit_device(_dtypes.promote([x.dtype, _dtype_of_fractions(q)]), device)
+        return x.dtype if x.dtype.kind == "f" else _dtypes.default_float(traits)
+    return _dtypes.fit_device(_dtypes.promote([x.dtype, _dtype_of_fractions(q)]), traits)
 
 
 def _is_weak(q: Any) -> bool:
@@ -246,7 +247,7 @@ def _pick_by_kernel(ordered: ndarray, out: ndarray, method: str, fraction: float
 def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
     """Return quantiles of sorted lines without NaN; NaN if there is nothing else."""
     count = count_nonzero(apply(OPS["logical_not"], apply(OPS["isnan"], ordered)), -1)
-    number = astype_array(count, _dtypes.default_float(ordered.sycl_queue.sycl_device))
+    number = astype_array(count, _dtypes.default_float(traits_of(ordered.sycl_queue)))
 
     def floor(position: ndarray) -> ndarray:
         return apply(OPS["floor"], position)
@@ -284,7 +285,7 @@ def _weighted_picker(function: str, lines: ndarray, weights: ndarray, leave_nan_
     """Return quantiles of lines with weighted elements."""
     order = argsort(lines)
     ordered = take_along_axis(lines, order, -1)
-    weights = astype_array(weights, _dtypes.default_float(lines.sycl_queue.sycl_device))
+    weights = astype_array(weights, _dtypes.default_float(traits_of(lines.sycl_queue)))
     sums: Any = take_along_axis(weights, order, -1)
     is_nan = apply(OPS["isnan"], ordered)
     if leave_nan_out:

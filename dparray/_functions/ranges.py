@@ -20,6 +20,7 @@ from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_arrays, checked_scalar, foreign_operand, scalar_value
+from dparray._driver import traits_of
 from dparray._functions.conversion import asarray, rearranged
 from dparray._functions.creation import checked_dtype
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
@@ -86,7 +87,7 @@ def arange(
     kinds = {type(value) for value in (start, stop, step)}
     # NumPy chooses at least int64, which promotes with uint64 to a float.
     default = _dtypes.default_for_scalar(
-        int if kinds <= {int, bool} and not is_unsigned else float, placement.queue.sycl_device
+        int if kinds <= {int, bool} and not is_unsigned else float, traits_of(placement.queue)
     )
     chosen = checked_dtype(dtype, placement, default)
     if any(isinstance(value, np.floating) for value in given):
@@ -222,12 +223,12 @@ def linspace(
         for name, value in ends:
             if not isinstance(value, bool | int | float | complex | np.generic):
                 raise foreign_operand("linspace", name, value)
-    real = _dtypes.default_for_scalar(float, placement.queue.sycl_device)
+    real = _dtypes.default_for_scalar(float, traits_of(placement.queue))
     keys = [
         x.dtype if isinstance(given, list | tuple | ndarray) else _dtypes.promotion_key(given)
         for (_, given), x in zip(ends, (start, stop), strict=True)
     ]
-    loop_dtype = _dtypes.fit_device(_dtypes.promote([*keys, 0.0]), placement.queue.sycl_device)
+    loop_dtype = _dtypes.fit_device(_dtypes.promote([*keys, 0.0]), traits_of(placement.queue))
     chosen = checked_dtype(dtype, placement, loop_dtype)
     if not arrays and is_made_by_host(length, *placement) and chosen.kind in "fc":
         made, step = np.linspace(start, stop, length, endpoint, True, chosen)  # type: ignore[call-overload]
@@ -273,7 +274,7 @@ def _step(step: Any, placement: Placement) -> ndarray:
     if isinstance(step, ndarray):
         return step
     values = np.asarray(step)
-    dtype = _dtypes.fit_device(values.dtype, placement.queue.sycl_device)
+    dtype = _dtypes.fit_device(values.dtype, traits_of(placement.queue))
     return from_host(values.astype(dtype), *placement)
 
 
@@ -412,7 +413,7 @@ def geomspace(
     else:
         start, stop = check_arrays("geomspace", *given)
         kept = _dtypes.promote([start.dtype, stop.dtype, 0.0])
-    kept = _dtypes.fit_device(kept, start.sycl_queue.sycl_device)
+    kept = _dtypes.fit_device(kept, traits_of(start.sycl_queue))
     # Rotated so that the start is a positive real number, which selects one branch of the
     # logarithm.
     start, stop = (astype_array(end, kept, copy=False) for end in (start, stop))

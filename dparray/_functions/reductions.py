@@ -23,6 +23,7 @@ from dparray._array.operands import (
     checked_scalar,
     scalar_value,
 )
+from dparray._driver import traits_of
 from dparray._evaluate.host import FOLDS
 from dparray._functions.operands import as_mask
 from dparray._functions.public import public
@@ -65,13 +66,13 @@ def accumulator_of(x: ndarray, dtype: Any, out: Any = None) -> np.dtype[Any]:
     If the elements or ``out`` are floats, it is their promoted dtype.
     """
     if dtype is not None:
-        return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
+        return _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(x.sycl_queue))
     found = _dtypes.accumulator(x.dtype)
     if isinstance(out, ndarray) and out.dtype.kind == "b" and x.dtype.kind in "iu":
         return x.dtype  # NumPy's sums wrap in it before they become Booleans
     if not isinstance(out, ndarray) or not {x.dtype.kind, out.dtype.kind} & {"f", "c"}:
         return found
-    return _dtypes.fit_device(np.result_type(x.dtype, out.dtype), x.sycl_queue.sycl_device)
+    return _dtypes.fit_device(np.result_type(x.dtype, out.dtype), traits_of(x.sycl_queue))
 
 
 def reduce_over(
@@ -357,7 +358,7 @@ def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
     if dtype is not None:
         return accumulator_of(x, dtype)
     if x.dtype.kind in "biu":
-        return _dtypes.default_float(x.sycl_queue.sycl_device)
+        return _dtypes.default_float(traits_of(x.sycl_queue))
     return x.dtype
 
 

@@ -21,6 +21,7 @@ from dparray._array.assignment import assign
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
+from dparray._driver import traits_of
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.line_sorts import (
     argsort_lines,
@@ -32,7 +33,6 @@ from dparray._functions.manipulation import moveaxis, ravel, reshape
 from dparray._functions.public import array_method, public
 from dparray._functions.rearranging import flip
 from dparray._placement import common_placement, placement_of
-from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key, stable_argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.memory.exchange import later
@@ -103,7 +103,7 @@ def is_by_radix(x: ndarray) -> bool:
     It is limited to CPU devices, where Intel's compiler (2026) has crashed while it compiled dpnp's
     kernels.
     """
-    return x.size > 0 and x.dtype.kind in "biuf" and device_facts.is_cpu(x.sycl_queue)
+    return x.size > 0 and x.dtype.kind in "biuf" and traits_of(x.sycl_queue).shares_memory
 
 
 def _is_long(x: ndarray, axis: int, least: int) -> bool:
@@ -113,7 +113,7 @@ def _is_long(x: ndarray, axis: int, least: int) -> bool:
 
 def _cores(x: ndarray) -> int:
     """Return the number of cores of the device of an array."""
-    cores: int = x.sycl_queue.sycl_device.max_compute_units
+    cores: int = traits_of(x.sycl_queue).units
     return cores
 
 
@@ -545,5 +545,5 @@ def sort_complex(x: Any) -> ndarray:
     if x.dtype.kind == "c":
         return ordered
     is_narrow = x.dtype.kind in "iu" and x.itemsize < 4
-    wide = _dtypes.default_complex(x.sycl_queue.sycl_device)
+    wide = _dtypes.default_complex(traits_of(x.sycl_queue))
     return astype_array(ordered, _dtypes.complex64 if is_narrow else wide)

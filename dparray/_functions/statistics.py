@@ -11,6 +11,7 @@ from dparray import _dtypes
 from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array
 from dparray._array.ndarray import ndarray
+from dparray._driver import traits_of
 from dparray._functions.manipulation import (
     expand_dims,
     reshape,
@@ -85,8 +86,8 @@ def _covariance(variables: ndarray, weights: dict[str, ndarray], ddof: float) ->
         count = float(sum_of(together))
         if ddof and "aweights" in weights:
             ddof = ddof * float(sum_of(together * weights["aweights"])) / count
-        device = variables.sycl_queue.sycl_device
-        together = astype_array(together, _dtypes.default_float(device), copy=False)
+        traits = traits_of(variables.sycl_queue)
+        together = astype_array(together, _dtypes.default_float(traits), copy=False)
     centred = variables - average(variables, 1, together, keepdims=True)
     # whatever the dtype of the weights
     centred = astype_array(centred, variables.dtype, copy=False)
@@ -136,9 +137,9 @@ def _variables(
             raise ArgumentError(f"{function}: {name} must not be negative")
     if dtype is None:
         loop_dtype = _dtypes.promote([*(matrix.dtype for matrix in rows), np.dtype("float64")])
-        loop_dtype = _dtypes.fit_device(loop_dtype, placement.queue.sycl_device)
+        loop_dtype = _dtypes.fit_device(loop_dtype, traits_of(placement.queue))
     else:
-        loop_dtype = _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
+        loop_dtype = _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(placement.queue))
     shape = (sum(matrix.shape[0] for matrix in rows), rows[0].shape[1])
     result = empty_on(placement, shape, loop_dtype)
     start = 0

@@ -20,6 +20,7 @@ from dparray._array.assignment import assign, write_out
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out, checked_scalar, is_taken_from_host
+from dparray._driver import traits_of
 from dparray._functions import bits, elementwise, mathematics, products
 from dparray._functions.advanced_indexing import index_for_numpy
 from dparray._functions.cumulative import cumprod, cumsum, cumulative_logsumexp
@@ -80,7 +81,7 @@ def _loop_dtype(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[
         DTypeError: the function's results cannot be its operands, as for ``less``.
     """
     if dtype is not None and name != "ldexp":  # its operands never have the same dtype
-        return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
+        return _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(x.sycl_queue))
     if name in _WIDENS and x.dtype.kind in "biu":
         return _dtypes.uint64 if x.dtype.kind == "u" else _dtypes.int64
     if name in _ASSOCIATIVE:
@@ -91,7 +92,7 @@ def _loop_dtype(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[
         signature = None
     if signature is None or len(set(signature)) != 1:
         raise DTypeError(f"{name}: not defined as a reduction of {x.dtype}; use {name}(x1, x2)")
-    return _dtypes.fit_device(signature[-1], x.sycl_queue.sycl_device)
+    return _dtypes.fit_device(signature[-1], traits_of(x.sycl_queue))
 
 
 def _as_exponents(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> ndarray:

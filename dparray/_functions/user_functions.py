@@ -36,8 +36,8 @@ from dparray._array.operands import (
 )
 from dparray._compiler.device_function import DeviceFunction, may_loop
 from dparray._compiler.diagnosis import describe_failure
-from dparray._compiler.kernel import has_float64
 from dparray._compiler.key import Reference, UnkeyedError, describe
+from dparray._driver import traits_of
 from dparray._evaluate.evaluate import compile_alone
 from dparray._functions.creation import empty, full
 from dparray._functions.manipulation import permute_dims, reshape
@@ -259,7 +259,7 @@ class ElementwiseFunction:
         except _SeveralResultsError as found:
             self._parts = self._made_for_each([None] * found.count)
             return self._call_each(self._parts, operands, named, out)
-        signature = (*dtypes, _dtypes.fit_device(dtype, placement.queue.sycl_device))
+        signature = (*dtypes, _dtypes.fit_device(dtype, traits_of(placement.queue)))
         self._compile(op, values, signature, shape, placement)
         if out is None:
             return operate(op, values, signature, shape, placement)
@@ -425,7 +425,7 @@ class ElementwiseFunction:
         placement: Placement,
     ) -> None:
         """Compile the operation immediately, so that errors come from the line that calls it."""
-        key = (op, signature, has_float64(placement.queue.sycl_device))
+        key = (op, signature, "fp64" in traits_of(placement.queue).aspects)
         if prod(shape) and key not in self._compiled:
             labels = [
                 f"{name}: {each}" for name, each in zip(self.parameters, signature, strict=False)
@@ -580,7 +580,7 @@ class ReductionFunction:
         if x.dtype.kind == "c":
             return self._combined_pairs(x, axes, keepdims)
         row = self._row(x.dtype.kind)
-        key = (row, x.dtype, has_float64(x.sycl_device))
+        key = (row, x.dtype, "fp64" in traits_of(x.sycl_queue).aspects)
         if key not in self._compiled:
             attributes = (reduced_shape(x.shape, axes, keepdims), x.sycl_queue, x.usm_type)
             op, signature = Reduce(row, axes, keepdims), (x.dtype,) * 3

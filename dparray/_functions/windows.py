@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
+from dparray._driver import traits_of
 from dparray._dtypes import default_float
 from dparray._functions.conversion import asarray
 from dparray.device import queue_of
@@ -22,7 +23,7 @@ __all__ = [
 
 def _window(values: np.ndarray, place: dict[str, Any]) -> ndarray:
     queue = queue_of(place.get("device"), place.get("sycl_queue"))
-    return asarray(values, **{"dtype": default_float(queue.sycl_device), **place})
+    return asarray(values, **{"dtype": default_float(traits_of(queue)), **place})
 
 
 def hanning(m: int, **place: Any) -> ndarray:

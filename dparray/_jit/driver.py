@@ -19,6 +19,7 @@ import numpy as np
 from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
+from dparray._driver import traits_of
 from dparray._jit.casts import Casts
 from dparray._jit.inference import Inference, Known, Value, type_of
 from dparray._jit.native import Native, numba_type, with_lines
@@ -46,7 +47,6 @@ from dparray._jit.views import host_arguments, may_overlap, orders_of, result_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
-from dparray._runtime import device_facts
 from dparray._type_keys import code_of
 from dparray.exceptions import KernelCompileError
 from dparray.kernel_api import Range
@@ -128,7 +128,7 @@ class NativeRegion:
         ]
         placement = common_placement(self.source.function.__name__, arrays) if arrays else None
         types = dict(zip(self.inputs, map(type_of, values), strict=True))
-        if placement is not None and not device_facts.is_cpu(placement.queue):
+        if placement is not None and not traits_of(placement.queue).shares_memory:
             return self._run_task(types, values, placement.queue)
         host = host_arguments(values)
         key = tuple(types.values()), self.is_parallel(values)
@@ -156,7 +156,7 @@ class NativeRegion:
             return
         values = {name: kind for name, kind in given.items() if isinstance(kind, Value)}
         has_arrays = any(kind.ndim for kind in values.values())
-        if device_facts.is_cpu(queue) or not has_arrays:
+        if traits_of(queue).shares_memory or not has_arrays:
             self._compile(given, orders, False)
             return
         kernel, kinds = self._task(given)
@@ -270,7 +270,7 @@ class Nest(NativeRegion):
         arrays = [value for value in values if isinstance(value, ndarray)]
         if not arrays or sum(x.size for x in arrays) > MAX_NEST_ELEMENTS:
             return False
-        if not device_facts.is_cpu(arrays[0].sycl_queue):
+        if not traits_of(arrays[0].sycl_queue).shares_memory:
             return False
         if may_overlap(arrays):
             return False

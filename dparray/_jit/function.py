@@ -16,6 +16,7 @@ import numpy as np
 
 from dparray import config
 from dparray._array.ndarray import ndarray
+from dparray._driver import traits_of
 from dparray._dtypes import is_bfloat16
 from dparray._jit.casts import Casts, check_fit, check_literals, parameters_in_bounds
 from dparray._jit.checks import check_ranges, checked_source
@@ -47,7 +48,7 @@ from dparray._jit.regions import ParallelRegion, launcher
 from dparray._jit.source import Source, copied, prange
 from dparray._jit.views import host_view, may_overlap, orders_of, result_of
 from dparray._placement import common_placement
-from dparray._runtime import device_facts, fallback
+from dparray._runtime import fallback
 from dparray.device import Device, describe_queue, queue_of, use_device
 from dparray.exceptions import (
     DTypeError,
@@ -118,7 +119,7 @@ class Plan:
                 constant = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))
                 place = ast.copy_location(constant, tree.body[0])
                 tree.body.insert(0, ast.fix_missing_locations(place))
-        self.in_cpu = device_facts.is_cpu(queue)
+        self.in_cpu = traits_of(queue).shares_memory
         has_prange = contains_prange(source, tree)
         has_arrays = _has_arrays(self.types)
         loop = walks_elements(source, source.definition, self.types)
@@ -420,7 +421,7 @@ class JitFunction:
         self, key: tuple[Any, ...], queue: Any, arguments: Sequence[Any], omitted: int = 0
     ) -> Plan:
         """Return the plan of a call; queues of CPU devices share it."""
-        if not device_facts.is_cpu(queue):
+        if not traits_of(queue).shares_memory:
             key = (*key, queue)
         if config.debug:
             key = (*key, "debug")

@@ -22,6 +22,7 @@ import numpy as np
 from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
+from dparray._driver import traits_of
 from dparray._jit.casts import Casts
 from dparray._jit.inference import WEAK_INT, Inference, Items, Known, Value, type_of
 from dparray._jit.native import Native, numba_type, with_lines
@@ -41,7 +42,6 @@ from dparray._jit.views import host_arguments, result_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
-from dparray._runtime import device_facts
 from dparray._runtime.threads import share_out
 from dparray._type_keys import code_of
 from dparray.exceptions import KernelArgumentError, KernelCompileError
@@ -257,7 +257,7 @@ class ParallelRegion:
             try:
                 return self._launch(bounds, given, types, queue)
             except KernelCompileError as error:
-                if not device_facts.is_cpu(queue) or launcher.get() is not call_kernel:
+                if not traits_of(queue).shares_memory or launcher.get() is not call_kernel:
                     raise about_loop(self, error) from None
                 native = self._native(types, {}, error)
         return self._run(native, bounds, given, types, queue)
@@ -293,7 +293,7 @@ class ParallelRegion:
             item = f"item:{1 if reduced else len(self.loops)}"
             kernel._compile(item, tuple(keys), queue)
         except KernelCompileError as error:
-            if not device_facts.is_cpu(queue):
+            if not traits_of(queue).shares_memory:
                 raise about_loop(self, error) from None
             self._native(given, orders, error)
 
@@ -322,7 +322,7 @@ class ParallelRegion:
         kernel = self._kernels.get(key)
         if kernel is None:
             body, has_loops = scalarized(self.source, self.body, self._inferred(types))
-            if has_loops and device_facts.is_cpu(queue) and launcher.get() is call_kernel:
+            if has_loops and traits_of(queue).shares_memory and launcher.get() is call_kernel:
                 raise KernelCompileError("its array statements are native code on a CPU device")
             kernel = self._kernels[key] = self._kernel(body, constants, arguments, accumulators)
         return kernel, arguments, accumulators
@@ -482,7 +482,7 @@ class ParallelRegion:
             if not kind.ndim:
                 host[name] = kind.dtype.type(host[name])
         total = math.prod(map(len, bounds))
-        threads = 1 if config.debug else min(device_facts.limits_of(queue).units, total)
+        threads = 1 if config.debug else min(traits_of(queue).units, total)
         ends = [total * part // threads for part in range(threads + 1)]
         own = [{each.name: host[each.name] for each in self.reductions}]
         own += [{each.name: each.start(host[each.name]) for each in self.reductions}

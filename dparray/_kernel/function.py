@@ -21,6 +21,7 @@ from dparray._compiler.device_function import DeviceFunction, may_loop
 from dparray._compiler.diagnosis import source_of
 from dparray._compiler.kernel import Advice, Kernel
 from dparray._compiler.key import Reference
+from dparray._driver import traits_of
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import (
     Binder,
@@ -686,14 +687,14 @@ class KernelFunction:
             item = _ND_ITEMS[len(size)]
             compiled = self._kernels.get((item, types)) or self._compile(item, types)
             built = compiled.built_for(queue).sycl_kernel
-            limit = min(built.work_group_size, queue.sycl_device.max_work_group_size)
+            limit = min(built.work_group_size, traits_of(queue).group)
             multiple = built.preferred_work_group_size_multiple
         else:
             queue = queue_of(device)
-            limit = queue.sycl_device.max_work_group_size
-            multiple = max(queue.sycl_device.sub_group_sizes, default=1)
-        dimension_limits = tuple(queue.sycl_device.max_work_item_sizes3d)
-        groups_wanted = 4 * queue.sycl_device.max_compute_units
+            limit = traits_of(queue).group
+            multiple = max(traits_of(queue).sub_groups, default=1)
+        dimension_limits = traits_of(queue).sizes
+        groups_wanted = 4 * traits_of(queue).units
         budget = max(1, min(limit, max(multiple, prod(size) // groups_wanted)))
         local = [1] * len(size)
         # The last dimension is the contiguous one: fill it first.

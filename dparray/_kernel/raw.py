@@ -16,6 +16,7 @@ from dparray import _layout
 from dparray._array.ndarray import materialize, ndarray
 from dparray._compiler.kernel import check_module
 from dparray._compiler.program import obtain_program, program_of_text
+from dparray._driver import place_of
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import is_array, is_native
 from dparray._kernel.index_space import as_index_space
@@ -216,7 +217,7 @@ class RawKernel:
         )
 
     def _program(self, queue: dpctl.SyclQueue, kinds: bytes) -> _Compiled:
-        place = (queue.sycl_context, queue.sycl_device)
+        place = place_of(queue)
         built = self._built.get(place)
         if built is None:
             made = Built(self._build(queue), takes_range=False)
@@ -231,7 +232,7 @@ class RawKernel:
         is_text = isinstance(self.source, str)
         if is_text and queue.backend != dpctl.backend_type.opencl:
             raise UnsupportedDeviceError(
-                f"kernel {self.name}: {describe_device(queue.sycl_device)} accepts only SPIR-V, "
+                f"kernel {self.name}: {describe_device(queue)} accepts only SPIR-V, "
                 "and only OpenCL drivers compile OpenCL C; pass a SPIR-V module"
             )
         try:
@@ -242,7 +243,7 @@ class RawKernel:
         except SyclProgramCompilationError as error:
             said = str(error)
             raise KernelCompileError(
-                f"kernel {self.name}: the compiler of {describe_device(queue.sycl_device)} rejects "
+                f"kernel {self.name}: the compiler of {describe_device(queue)} rejects "
                 f"the {'text' if is_text else 'module'}"
                 + (f":\n{said}" if said else " without a reason"),
                 details=said,

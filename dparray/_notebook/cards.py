@@ -244,7 +244,7 @@ def _picture_of(x: ndarray) -> str:
 def device_html(device: Device) -> str:
     """Return the rich display of a device: name, properties, and the queue that represents it."""
     place, queue = _place_and_queue(str(device))
-    found = device.sycl_device
+    traits = device.traits
     return _card(
         device.name,
         _facts(
@@ -252,10 +252,10 @@ def device_html(device: Device) -> str:
                 ("device", place),
                 ("queue", queue),
                 ("type", f"{device.device_type}, {device.backend}"),
-                ("compute units", found.max_compute_units),
-                ("work-group", f"at most {found.max_work_group_size} work-items"),
-                ("global memory", format_bytes(found.global_mem_size)),
-                ("local memory", format_bytes(found.local_mem_size)),
+                ("compute units", traits.units),
+                ("work-group", f"at most {traits.group} work-items"),
+                ("global memory", format_bytes(traits.memory)),
+                ("local memory", format_bytes(traits.local_memory)),
                 ("USM types", ", ".join(device.usm_types)),
                 ("float64", "yes" if device.has_fp64 else "no"),
                 ("float16", "yes" if device.has_fp16 else "no"),
@@ -279,8 +279,8 @@ def devices_html(devices: DeviceList) -> str:
                 (
                     device,
                     device.name,
-                    device.sycl_device.max_compute_units,
-                    _unbroken(format_bytes(device.sycl_device.global_mem_size)),
+                    device.traits.units,
+                    _unbroken(format_bytes(device.traits.memory)),
                     ", ".join(device.usm_types),
                     "yes" if device.has_fp64 else "no",
                     "✓" if device == default else "",

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import dpctl
 
 from dparray import _hooks
+from dparray._driver import traits_of
 from dparray._runtime import profiled, rounding
-from dparray._runtime.device_facts import is_cpu, limits_of
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.order import MIN_LONG_BYTES, Marked, order_of
 from dparray._runtime.queues import note_work
@@ -46,7 +46,7 @@ def check_range(
             )
     if local is None:
         return
-    limits = limits_of(queue)
+    limits = traits_of(queue)
     for dimension, (extent, part) in enumerate(zip(size, local, strict=True)):
         if part <= 0 or extent % part:
             raise KernelRangeError(
@@ -65,7 +65,7 @@ def check_range(
 
 def check_local_memory(kernel: str, queue: dpctl.SyclQueue, asked: int) -> None:
     """Raise ``KernelRangeError`` if a group needs more local memory than the device has."""
-    available = limits_of(queue).local_memory
+    available = traits_of(queue).local_memory
     if asked > available:
         raise KernelRangeError(
             f"kernel {kernel}: its local accessors take {asked} bytes of local memory for each "
@@ -138,8 +138,8 @@ def _made_ready(
 
 
 def _rounded(queue: dpctl.SyclQueue, size: Sequence[int], most_in_group: int) -> rounding.Rounded:
-    if is_cpu(queue):
-        limits = limits_of(queue)
+    if traits_of(queue).shares_memory:
+        limits = traits_of(queue)
         # The device has the dimensions in reverse order.
         found = rounding.on_cpu(size, min(most_in_group, *limits.sizes), limits.units)
     else:
@@ -269,7 +269,7 @@ def _refusal(
         kernel,
         "remedy",
         "Use smaller groups, or smaller dp.LocalArray arrays: a group has "
-        f"{limits_of(queue).local_memory} bytes of local memory",
+        f"{traits_of(queue).local_memory} bytes of local memory",
     )
     if total >= INDEX_LIMIT:
         remedy = (

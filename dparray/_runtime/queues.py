@@ -11,12 +11,13 @@ from typing import Any
 import dpctl
 
 from dparray import _hooks
+from dparray._driver import driver_of
+from dparray._driver.interface import Queue
 from dparray._layout import Block
-from dparray._runtime import drivers
 from dparray._runtime.in_order import wait_for
 from dparray._runtime.order import MAX_SHORT_BACKLOG, Mark, order_of
 from dparray._runtime.waiting import interruptible
-from dparray.device import advices, lock, waits
+from dparray.device import lock, waits
 
 
 def wait(queue: dpctl.SyclQueue) -> None:
@@ -48,7 +49,6 @@ def wait_for_all(queue: dpctl.SyclQueue) -> None:
 
 
 waits.append(wait_for_all)
-advices.extend(filter(None, [drivers.late_import()]))
 
 
 #: The queues that may have unfinished work, each with a token of its latest work. A queue that is
@@ -182,9 +182,9 @@ def _wait_for_memory(block: Block, writes: bool) -> None:
             _forget_work(queue, work)
 
 
-def sibling_queue(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
+def sibling_queue(queue: Queue) -> Queue:
     """Return a new queue on the same device and in the same context."""
-    return dpctl.SyclQueue(queue.sycl_context, queue.sycl_device)
+    return driver_of(queue).new_queue(queue)
 
 
 @lru_cache(maxsize=64)

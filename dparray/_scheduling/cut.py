@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dparray._codegen.canonical import Canonical
 from dparray._evaluate import evaluate
-from dparray._evaluate.expression import Expression, Traits
+from dparray._evaluate.expression import Expression, PlanTraits
 from dparray._evaluate.fusion import is_worth_storing
 from dparray._evaluate.plan import ContractionStep, FusedStep
 from dparray._evaluate.schedule import schedule
@@ -46,7 +46,7 @@ def cut(
     held: Sequence[Node],
     first: Sequence[Node],
     numbers: Mapping[int, int],
-    traits: Traits,
+    traits: PlanTraits,
 ) -> tuple[CutStep, ...]:
     """Return the steps of an expression, without computing anything.
 
@@ -94,7 +94,7 @@ def _steps(
     held: Sequence[Node],
     positions: Mapping[int, int],
     leaf_numbers: Mapping[int, int],
-    traits: Traits,
+    traits: PlanTraits,
 ) -> list[CutStep]:
     order = pending_order(roots)
     number = {id(node): at for at, node in enumerate(order)}

@@ -19,15 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _dtypes, _hooks
+from dparray import _hooks
 from dparray._compiler import cache
+from dparray._driver import place_of, traits_of
 from dparray._evaluate import cost_model, limits, timing
 from dparray._evaluate.evaluate import host_may_compute
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTION_COST, REDUCTIONS, Reduce
-from dparray._runtime import device_facts, queues
+from dparray._runtime import queues
 from dparray._scheduling.problem import Link
 from dparray.memory import copies, exchange, pool
 from dparray.memory.blocks import allocate
@@ -103,7 +104,7 @@ def has_aspect(queue: Any, aspect: str) -> bool:
     said = declared.get(queue)
     if said is not None:
         return aspect in said.aspects
-    return _dtypes.has_aspect(queue.sycl_device, aspect)
+    return aspect in traits_of(queue).aspects
 
 
 def can_hold(dtype: np.dtype[Any], queue: Any) -> bool:
@@ -133,7 +134,7 @@ def free_memory(queue: Any) -> float:
 
 @lru_cache(maxsize=64)
 def _total_memory(queue: Any) -> float:
-    return float(queue.sycl_device.global_mem_size)
+    return float(traits_of(queue).memory)
 
 
 # Devices.
@@ -228,10 +229,8 @@ def _is_refuted(queue: Any, speeds: Speeds) -> bool:
 @lru_cache(maxsize=64)
 def _kind(queue: Any) -> tuple[Any, ...]:
     """Return the kind of a device: devices of one kind are equally fast."""
-    device = queue.sycl_device
-    is_part = device.parent_device is not None
-    units = int(device.max_compute_units)
-    return device.name, device.driver_version, units, is_part
+    traits = traits_of(queue)
+    return traits.name, traits.version, traits.units, traits.is_part
 
 
 def _measured(queue: Any) -> Speeds:
@@ -318,8 +317,7 @@ def _run(queue: Any, node: Node) -> Any:
 def _product(queue: Any, dtype: np.dtype[Any]) -> Any:
     """Compute a matrix product as `x @ y` does, and wait for it."""
     layouts = [_leaf(queue, (_ROWS, _ROWS), dtype).layout for _ in range(3)]
-    device = queue.sycl_device
-    views = copies.host_views(queue, *layouts) if device.parent_device is None else None  # type: ignore[arg-type]
+    views = None if traits_of(queue).is_part else copies.host_views(queue, *layouts)  # type: ignore[arg-type]
     if views is not None:
         queues.wait_to_write(layouts[2].block)  # type: ignore[union-attr]
         return lambda: np.matmul(views[0], views[1], out=views[2])
@@ -349,8 +347,9 @@ def link_of(source: Any, target: Any, measures: bool = True) -> Link:
         said = declared.get(one)
         if said is not None:
             return said.link(one, other)
-    same_context = source.sycl_context == target.sycl_context
-    if same_context and source.sycl_device == target.sycl_device:
+    (domain, device), (other_domain, other_device) = place_of(source), place_of(target)
+    same_context = domain == other_domain
+    if same_context and device == other_device:
         return Link()
     kinds = sorted((_kind(source), _kind(target)))
     key = ("link", *kinds, same_context)
@@ -506,7 +505,7 @@ def seconds_on(
     found = seconds_of(work, speeds_of(queue, measures))
     if (
         queue not in declared
-        and device_facts.is_cpu(queue)
+        and traits_of(queue).shares_memory
         and limits.chooses()
         and host_may_compute(queue, "device")
         and not any(isinstance(node.op, Contraction) for node in nodes)

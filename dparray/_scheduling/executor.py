@@ -169,7 +169,7 @@ def bound(policy: Policy, asked: Asked) -> Binding:
     started = time.perf_counter()
     at = {queue: place for place, queue in enumerate(queues)}
     stands = [None if home is None else at[home] for home in homes]
-    traits = evaluate.traits_of(devices[0])._replace(host_memory=frozenset())
+    traits = evaluate.plan_traits_of(devices[0])._replace(host_memory=frozenset())
     best: Binding | None = None
     seen: set[tuple[int, ...]] = set()
     for first in _cuts(policy, asked, stands):

@@ -9,6 +9,7 @@ from functools import lru_cache
 from math import inf, log2
 from typing import Any
 
+from dparray._driver import is_same_device, root_of
 from dparray._graph.node import Node
 from dparray._layout import Layout
 from dparray._placement import Policy
@@ -138,14 +139,11 @@ def devices_of(policy: Policy, used: Sequence[Any], wanted: Sequence[Any]) -> tu
 
 
 def _is_same_device(queue: Any, other: Any) -> bool:
-    return other not in device_costs.declared and queue.sycl_device == other.sycl_device
+    return other not in device_costs.declared and is_same_device(queue, other)
 
 
 def _root_of(queue: Any) -> Any:
-    device = queue.sycl_device
-    while device.parent_device is not None:
-        device = device.parent_device
-    return device
+    return root_of(queue)
 
 
 # The times until which devices are busy, by the estimates of the work submitted to them.

@@ -9,6 +9,7 @@ from dparray import _dtypes
 from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray.algorithms.points import check_floats
@@ -134,13 +135,13 @@ def kmeans_update(
         raise ValueError(f"kmeans_update: steps must be finite and not negative; got {steps!r}")
     if labels.dtype.name == "uint64":  # kernels cannot mix uint64 with signed integers
         labels = labels.astype(_dtypes.int64)
-    device = placement.queue.sycl_device
+    traits = traits_of(placement.queue)
     dtype = points.dtype
     rows = clusters * (dimensions + 1)
-    lanes = lanes_that_fit(device, 2 * rows * dtype.itemsize, GROUP // 2)
+    lanes = lanes_that_fit(traits, 2 * rows * dtype.itemsize, GROUP // 2)
     if lanes < 8:  # several passes over the points are cheaper than idle lanes
-        lanes = min(8, lanes_that_fit(device, dtype.itemsize))
-    capacity = min(rows, device.local_mem_size // 2 // (lanes * dtype.itemsize))
+        lanes = min(8, lanes_that_fit(traits, dtype.itemsize))
+    capacity = min(rows, traits.local_memory // 2 // (lanes * dtype.itemsize))
     # The chain of additions is as short as that of a pairwise sum, but there are no more groups
     # than the last kernel can add quickly. With few points, each work-item has at least eight.
     groups = max(_MIN_GROUPS, min(n // (_LONGEST_CHAIN * lanes), _MAX_GROUPS))

@@ -13,10 +13,10 @@ from dparray._array.allocation import from_host
 from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import assign, writable_layout
 from dparray._array.ndarray import materialize, ndarray
+from dparray._driver import traits_of
 from dparray._graph.ops import OPS
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
-from dparray._runtime.device_facts import is_cpu
 from dparray._runtime.queues import wait_to_read, wait_to_write
 from dparray.algorithms.ranges import WORDS, kernel_of, new
 from dparray.device import supports_usm
@@ -28,7 +28,7 @@ from dparray.memory.copies import host_view
 def can_gather(x: ndarray, positions: Sequence[ndarray]) -> bool:
     """Return whether the kernel should be used for an array and index arrays into it."""
     return (
-        not is_cpu(x.sycl_queue)
+        not traits_of(x.sycl_queue).shares_memory
         and x.size > 0
         and x.flags.c_contiguous
         and all(each.size > 0 and each.dtype.kind in "iu" for each in positions)
@@ -120,7 +120,7 @@ class _Fault:
 
     def __init__(self, queue: Any) -> None:
         self._view = None
-        if supports_usm(queue.sycl_device, "host"):
+        if supports_usm(traits_of(queue), "host"):
             self.array = new(1, np.int32, Placement(queue, "host"))
             layout = materialize(self.array)
             wait_to_write(layout.block)

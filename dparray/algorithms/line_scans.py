@@ -17,10 +17,10 @@ from dparray._array.allocation import empty_on
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
+from dparray._driver import traits_of
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
-from dparray._runtime import device_facts
 from dparray.algorithms.ranges import kernel_of
 from dparray.kernel_api import NdRange
 from dparray.kernels import scan
@@ -41,7 +41,7 @@ _MIN_COLUMN_BYTES = 256
 
 def runs_scans(queue: dpctl.SyclQueue) -> bool:
     """Return whether the kernels of this module can run on a queue."""
-    return device_facts.is_cpu(queue)
+    return traits_of(queue).shares_memory
 
 
 def has_scan(op: str, x: ndarray, loop_dtype: np.dtype[Any]) -> bool:
@@ -144,7 +144,7 @@ def _scan_columns(op: str, x: ndarray, out: ndarray, length: int, width: int) ->
 
 
 def _most_items(out: ndarray) -> int:
-    return int(_ITEMS_A_UNIT * out.sycl_queue.sycl_device.max_compute_units)
+    return int(_ITEMS_A_UNIT * traits_of(out.sycl_queue).units)
 
 
 def scalar_of(op: str, initial: Any, dtype: np.dtype[Any]) -> Any:

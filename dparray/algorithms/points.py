@@ -5,6 +5,7 @@ from __future__ import annotations
 from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray.algorithms.ranges import kernel_of
@@ -73,7 +74,7 @@ def pairwise_distance(x: ndarray, y: ndarray, /, *, squared: bool = False) -> nd
     if result.size:
         is_gpu = uses_tiles(placement.queue)
         bytes_of_a_lane = (_DEPTH + 1) * x.itemsize * 2 if is_gpu else 1  # so that two groups fit
-        lanes = lanes_that_fit(placement.queue.sycl_device, bytes_of_a_lane)
+        lanes = lanes_that_fit(traits_of(placement.queue), bytes_of_a_lane)
         tiles = -(-x.shape[0] // _ROWS) * -(-y.shape[0] // lanes)
         call_kernel(
             kernel_of(

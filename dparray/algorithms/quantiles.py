@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
+from dparray._driver import traits_of
 from dparray._kernel.launch import call_kernel
-from dparray._runtime.device_facts import is_cpu
 from dparray.algorithms.ranges import kernel_of
 from dparray.kernel_api import Range
 from dparray.kernels.quantile import make_quantile_kernel
@@ -18,7 +18,7 @@ def can_pick(ordered: ndarray, dtype: np.dtype[Any]) -> bool:
     """Return whether the kernel should be used for sorted lines and a result of ``dtype``."""
     kinds = ordered.dtype.kind + dtype.kind
     return (
-        not is_cpu(ordered.sycl_queue)
+        not traits_of(ordered.sycl_queue).shares_memory
         and set(kinds) <= set("iuf")
         and np.float16 not in (ordered.dtype, dtype)
     )

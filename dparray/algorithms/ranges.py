@@ -13,6 +13,7 @@ from dparray import _dtypes
 from dparray._array.allocation import empty_on
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
+from dparray._driver import traits_of
 from dparray._kernel.decorators import device_func, kernel
 from dparray._kernel.function import KernelFunction
 from dparray._layout import check_shape
@@ -61,12 +62,12 @@ def chunks(
     queue: dpctl.SyclQueue, size: int, smallest: int = _SMALLEST_CHUNK
 ) -> tuple[NdRange, int, int]:
     """Return a range with one chunk per work-item, the number of chunks, and their size."""
-    device = queue.sycl_device
-    items = max(1, min(-(-size // smallest), _ITEMS_PER_UNIT * device.max_compute_units))
+    traits = traits_of(queue)
+    items = max(1, min(-(-size // smallest), _ITEMS_PER_UNIT * traits.units))
     chunk = -(-size // items)
     chunk = -(-chunk // 16) * 16
     count = -(-size // chunk)
-    local = 1 if device.is_cpu else _GPU_LOCAL_SIZE
+    local = 1 if traits.shares_memory else _GPU_LOCAL_SIZE
     return NdRange((-(-count // local) * local,), (local,)), count, chunk
 
 

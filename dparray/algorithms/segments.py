@@ -9,11 +9,11 @@ import numpy as np
 
 from dparray import config
 from dparray._array.ndarray import ndarray
+from dparray._driver import traits_of
 from dparray._kernel.decorators import device_func
 from dparray._kernel.function import DeviceFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
-from dparray._runtime.device_facts import machine_facts
 from dparray.algorithms import tiles
 from dparray.algorithms.ranges import (
     accumulator,
@@ -185,14 +185,14 @@ def _by_sub_groups(
     combine: Operation, operands: tuple[ndarray, ...], has_columns: bool, out: ndarray
 ) -> ndarray:
     """Fill ``out`` with the results of segments, on a GPU."""
-    where, facts = Placement(out.sycl_queue, "device"), machine_facts(out.sycl_queue)
+    where, traits = Placement(out.sycl_queue, "device"), traits_of(out.sycl_queue)
     size = operands[0].size
-    fewest = max(-(-size // (_WAVES * facts.compute_units * facts.threads)), _SMALLEST_CHUNK)
-    chunk = rounded_up(fewest, facts.sub_group)
-    count, local = -(-size // chunk), tiles.local_size(facts)
+    fewest = max(-(-size // (_WAVES * traits.units * traits.threads)), _SMALLEST_CHUNK)
+    chunk = rounded_up(fewest, traits.sub_group)
+    count, local = -(-size // chunk), tiles.local_size(traits)
     dtype: Any = out.dtype.type
     carries = new(count, dtype, where), new(count, np.int64, where)
-    index_space = NdRange((rounded_up(count * facts.sub_group, local),), (local,))
+    index_space = NdRange((rounded_up(count * traits.sub_group, local),), (local,))
     lanes = _lane_reduction(combine.name, dtype)
     reducing = kernel_of(
         make_segments_by_sub_groups_kernel, combine, _find_segment, lanes, dtype, has_columns

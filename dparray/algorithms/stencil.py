@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
+from dparray._driver.interface import Traits
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray.algorithms.points import check_floats
@@ -29,12 +30,12 @@ _TILE_WIDTH = 64
 _TILE_HEIGHTS = (32, 16, 8, 4, 2, 1)
 
 
-def _tile(device: Any, radius: int, itemsize: int) -> tuple[int, int] | None:
+def _tile(traits: Traits, radius: int, itemsize: int) -> tuple[int, int] | None:
     """Return the height and width of a tile that fits in local memory with halo and row sums."""
-    width = min(_TILE_WIDTH, 1 << (device.max_work_group_size.bit_length() - 1))
+    width = min(_TILE_WIDTH, 1 << (traits.group.bit_length() - 1))
     for height in _TILE_HEIGHTS:
         elements = (height + 2 * radius) * (2 * width + 2 * radius)
-        if elements * itemsize <= device.local_mem_size:
+        if elements * itemsize <= traits.local_memory:
             return height, width
     return None
 
@@ -85,12 +86,12 @@ def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
     if x.size == 0:
         return result
     radius = weights.size // 2
-    device = placement.queue.sycl_device
-    tile = _tile(device, radius, x.dtype.itemsize)
+    traits = traits_of(placement.queue)
+    tile = _tile(traits, radius, x.dtype.itemsize)
     if tile is None:
         raise KernelRangeError(
             f"{function}: the neighborhood of {weights.size} weights does not fit in the "
-            f"{device.local_mem_size} bytes of local memory of {device.name}; use fewer weights"
+            f"{traits.local_memory} bytes of local memory of {traits.name}; use fewer weights"
         )
     height, width = tile
     planes = (prod(x.shape[:-2]), *x.shape[-2:])
@@ -163,9 +164,9 @@ def convolve_dense(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -
         return result
     missing = (1,) * (3 - x.ndim)
     volume, window = (*missing, *x.shape), (*missing, *weights.shape)
-    device = placement.queue.sycl_device
-    depth, height, width = _volume_tile(function, device, x, window)
-    lanes = lanes_that_fit(device, 1, min(width, _LANES))
+    traits = traits_of(placement.queue)
+    depth, height, width = _volume_tile(function, traits, x, window)
+    lanes = lanes_that_fit(traits, 1, min(width, _LANES))
     tiles = -(-volume[0] // depth) * -(-volume[1] // height) * -(-volume[2] // width)
     call_kernel(
         kernel_of(make_convolution_kernel, window, boundary == "edge", x.dtype.type),
@@ -181,7 +182,7 @@ def convolve_dense(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -
 
 
 def _volume_tile(
-    function: str, device: Any, x: ndarray, window: tuple[int, ...]
+    function: str, traits: Traits, x: ndarray, window: tuple[int, ...]
 ) -> tuple[int, int, int]:
     """Return a tile that fits in local memory with its halo; planes shrink first, then rows."""
     depth, height, width = _TILES[x.ndim]
@@ -190,7 +191,7 @@ def _volume_tile(
             extent + reach - 1 for extent, reach in zip((depth, height, width), window, strict=True)
         )
         * x.itemsize
-        > device.local_mem_size
+        > traits.local_memory
     ):
         if depth > 1:
             depth //= 2
@@ -201,6 +202,6 @@ def _volume_tile(
         else:
             raise KernelRangeError(
                 f"{function}: the neighborhood of {prod(window)} weights does not fit in the "
-                f"{device.local_mem_size} bytes of local memory of {device.name}; use fewer weights"
+                f"{traits.local_memory} bytes of local memory of {traits.name}; use fewer weights"
             )
     return depth, height, width

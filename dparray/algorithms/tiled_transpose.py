@@ -13,10 +13,10 @@ import numpy as np
 
 from dparray._array.apply import copy_of
 from dparray._array.ndarray import ndarray
+from dparray._driver import traits_of
 from dparray._kernel.launch import call_kernel
 from dparray._layout import is_contiguous
 from dparray._placement import placement_of
-from dparray._runtime.device_facts import is_cpu, machine_facts
 from dparray.algorithms.ranges import WORDS, kernel_of, new
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.matrix import make_transpose_kernel
@@ -35,15 +35,20 @@ def contiguous_copy(x: ndarray) -> ndarray:
 
 def can_transpose(x: ndarray) -> bool:
     """Return whether ``x`` is a stack of transposed matrices that the kernel copies."""
-    if is_cpu(x.sycl_queue) or x.size < _FEWEST or x.ndim < 2 or x.itemsize not in WORDS:
+    if (
+        traits_of(x.sycl_queue).shares_memory
+        or x.size < _FEWEST
+        or x.ndim < 2
+        or x.itemsize not in WORDS
+    ):
         return False
-    facts = machine_facts(x.sycl_queue)
+    traits = traits_of(x.sycl_queue)
     (*_, rows, columns), (*outer, down, across) = x.shape, x.strides
     return (
         min(rows, columns) >= _SHORTEST
         and is_contiguous((*x.shape[:-2], columns, rows), (*outer, across, down), x.itemsize)
-        and facts.group >= _LANES
-        and facts.local_memory >= _LANES * (_LANES + 1) * x.itemsize
+        and traits.group >= _LANES
+        and traits.local_memory >= _LANES * (_LANES + 1) * x.itemsize
     )
 
 

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
+from dparray._driver import traits_of
+from dparray._driver.interface import Traits
 from dparray._kernel.decorators import device_func
 from dparray._kernel.function import DeviceFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
-from dparray._runtime.device_facts import MachineFacts, is_cpu, machine_facts
 from dparray.algorithms.line_scans import scalar_of
 from dparray.algorithms.ranges import filled, kernel_of, new
 from dparray.kernel_api import LocalAccessor, NdRange
@@ -46,13 +47,13 @@ _MAX_COUNTED = (1 << 31) - 1
 
 def uses_tiles(queue: dpctl.SyclQueue) -> bool:
     """Return whether the kernels of this module should be used on a queue's device."""
-    return not is_cpu(queue)
+    return not traits_of(queue).shares_memory
 
 
-def local_size(facts: MachineFacts) -> int:
+def local_size(traits: Traits) -> int:
     """Return the size of a group: a multiple of the sub-group sizes, which are powers of two."""
-    most = min(_LOCAL, facts.group)
-    return max(most // facts.sub_group, 1) * facts.sub_group
+    most = min(_LOCAL, traits.group)
+    return max(most // traits.sub_group, 1) * traits.sub_group
 
 
 def scan(op: str, x: ndarray, out: ndarray, initial: Any, inclusive: bool) -> None:
@@ -78,7 +79,7 @@ def select(x: ndarray, mask: ndarray, where: Placement) -> ndarray:
 def _carries(op: str, x: ndarray, dtype: np.dtype[Any], start: Any) -> tuple[Any, ndarray, Any]:
     """Return the range over all tiles, the prefix of each tile, the total and the scratch."""
     queue = x.sycl_queue
-    local = local_size(machine_facts(queue))
+    local = local_size(traits_of(queue))
     tiles = -(-x.size // (local * ELEMENTS))
     where = Placement(queue, "device")
     total, carry = new(tiles, dtype, where), new(tiles + 1, dtype, where)
@@ -131,10 +132,10 @@ def count_integers(x: ndarray, bins: int, where: Placement) -> ndarray:
 
 
 def _counters(x: ndarray, bins: int, where: Placement) -> tuple[Any, ndarray, Any, bool]:
-    facts = machine_facts(x.sycl_queue)
-    local = local_size(facts)
-    resident = facts.compute_units * facts.threads * facts.sub_group // local
+    traits = traits_of(x.sycl_queue)
+    local = local_size(traits)
+    resident = traits.units * traits.threads * traits.sub_group // local
     groups = max(1, min(-(-x.size // local), resident))
-    fits = bins <= facts.local_memory // _LOCAL_MEMORY_SHARE // 4
+    fits = bins <= traits.local_memory // _LOCAL_MEMORY_SHARE // 4
     counts = LocalAccessor(bins if fits else 1, np.dtype(np.int32))
     return NdRange((groups * local,), (local,)), filled(bins, np.int32(0), where), counts, fits

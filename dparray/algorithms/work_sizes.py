@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dparray._driver.interface import Traits
 
 #: The default number of work-items in a group: a power of two, because CPU drivers do not vectorize
 #: other sizes, and small enough for every device.
@@ -18,7 +18,7 @@ def rounded_up(count: int, multiple: int = GROUP) -> int:
     return -(-count // multiple) * multiple
 
 
-def lanes_that_fit(device: Any, bytes_of_a_lane: int, most: int = GROUP) -> int:
+def lanes_that_fit(traits: Traits, bytes_of_a_lane: int, most: int = GROUP) -> int:
     """Return a power-of-two number of work-items whose arrays fit in local memory; at least 1."""
-    fit = min(most, device.max_work_group_size, device.local_mem_size // max(1, bytes_of_a_lane))
+    fit = min(most, traits.group, traits.local_memory // max(1, bytes_of_a_lane))
     return 1 << max(0, fit.bit_length() - 1)

@@ -74,7 +74,7 @@ def _costs() -> dict[str, float]:
     """Return the constants that choose between NumPy and kernels, if there is a CPU device."""
     device_module = importlib.import_module("dparray.device")
     cost_model = importlib.import_module("dparray._evaluate.cost_model")
-    if any(device.sycl_device.is_cpu for device in device_module.devices()):
+    if any(device.traits.shares_memory for device in device_module.devices()):
         terms: dict[str, float] = cost_model.terms()._asdict()
         return terms
     return {}
@@ -84,8 +84,8 @@ def speeds() -> dict[str, Any]:
     """Return the speeds of devices and of copies between them, measured if unknown."""
     device_module = importlib.import_module("dparray.device")
     device_costs = importlib.import_module("dparray._scheduling.device_costs")
-    queues = [device.sycl_queue for device in device_module.devices()]
-    names = [device_module.describe_device(queue.sycl_device) for queue in queues]
+    queues = [device.queue for device in device_module.devices()]
+    names = [device_module.describe_device(queue) for queue in queues]
     links = []
     for name, queue in zip(names, queues, strict=True):
         for other, target in zip(names, queues, strict=True):
@@ -170,8 +170,8 @@ def describe(device: Any, default: Any = None) -> dict[str, Any]:
         device: the device.
         default: the default device.
     """
-    device_module = importlib.import_module("dparray.device")
-    reason = device_module.unsupported_reason(device)
+    module = importlib.import_module("dparray._driver.sycl.devices")
+    reason = module.missing_usm(device)
     return {
         "filter_string": device.filter_string,
         "name": device.name,
@@ -182,7 +182,9 @@ def describe(device: Any, default: Any = None) -> dict[str, Any]:
         "reason": reason,
         "default": device == default,
         "usm_types": [
-            usm for usm in ("device", "shared", "host") if device_module.supports_usm(device, usm)
+            usm
+            for usm in ("device", "shared", "host")
+            if getattr(device, f"has_aspect_usm_{usm}_allocations")
         ],
         "dtypes": {
             "float16": device.has_aspect_fp16,

@@ -64,8 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     path = Path(arguments.output or f"dparray-report-{name}.json")
     report: dict[str, Any] = {
         "device": str(device),
-        "name": device.sycl_device.name,
-        "driver": device.sycl_device.driver_version,
+        "name": device.name,
+        "driver": device.driver_version,
         "info": _of_command("info"),
         "doctor": _of_command("doctor", "--device", device.filter_string),
         "calls": [],

@@ -94,4 +94,4 @@ def _share(device: Device, devices: list[Device]) -> int:
     """Half of the memory of a device, divided among the workers that have a part of it."""
     root = device.filter_string
     sharing = sum(other.filter_string == root for other in devices)
-    return int(device.sycl_device.global_mem_size) // (2 * sharing)
+    return device.traits.memory // (2 * sharing)

@@ -17,7 +17,7 @@ def usual_devices() -> list[Device]:
     """Return all devices; of a machine with one CPU alone its cores, as sub-devices."""
     found = list(devices())
     only = found[0] if len(found) == 1 else None
-    if only is not None and only.sycl_device.max_compute_units > 1 and only.device_type == "cpu":
+    if only is not None and only.traits.units > 1 and only.device_type == "cpu":
         return only.create_sub_devices(partition=1)
     return found
 
@@ -35,7 +35,7 @@ def places_of(wanted: list[Device]) -> list[dict[str, Any]]:
     cores = sorted(os.sched_getaffinity(0))
     places = []
     for device in wanted:
-        path = sub_device_path(device.sycl_device) if device.is_sub_device else ()
+        path = sub_device_path(device.queue) if device.is_sub_device else ()
         if path is None or not (device.is_sub_device or device.is_canonical):
             raise DeviceError(
                 f"LocalCluster: {device} exists in this process only; give devices, or sub-devices "

@@ -9,12 +9,13 @@ import numpy as np
 
 from dparray._array.apply import apply
 from dparray._array.ndarray import ndarray
+from dparray._driver import traits_of
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import expand_dims, matrix_transpose
 from dparray._functions.operands import conjugate
 from dparray._functions.sorting import argsort, sort
 from dparray._graph.ops import OPS
-from dparray._runtime import device_facts, fallback
+from dparray._runtime import fallback
 from dparray.exceptions import ArgumentError
 from dparray.linalg.operands import compute, compute_by_name, matrices
 from dparray.memory.exchange import dpnp
@@ -251,7 +252,7 @@ def eig(x: Any, /) -> EigResult:
 
 def _on_host_in_dpnp(name: str, a: Any) -> Any:
     """Return what dpnp's function returns, which copies to NumPy, if the policy allows it."""
-    if not device_facts.is_cpu(a.sycl_queue):
+    if not traits_of(a.sycl_queue).shares_memory:
         fallback.leaves(a.sycl_queue, a.nbytes)
     return getattr(dpnp.linalg, name)(a)
 

@@ -12,6 +12,7 @@ from dparray import _dtypes, _layout
 from dparray._array import dispatch
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
 from dparray._functions.elementwise import isfinite
 from dparray._placement import common_placement
 from dparray.exceptions import DTypeError, ShapeError
@@ -70,7 +71,7 @@ def compute(
         return small
     placement = common_placement(function, arrays)
     host = None
-    on_root = placement.queue.sycl_device.parent_device is None
+    on_root = not traits_of(placement.queue).is_part
     if on_root or all(x.size <= _ONE_CORE_ELEMENTS for _, x in arrays):
         host = by_numpy
     floats = default_float(arrays[0][1])
@@ -98,4 +99,4 @@ def compute_by_name(function: str, arrays: Sequence[tuple[str, ndarray]], **opti
 
 
 def default_float(x: ndarray) -> np.dtype[Any]:
-    return _dtypes.default_float(x.sycl_queue.sycl_device)
+    return _dtypes.default_float(traits_of(x.sycl_queue))

@@ -17,8 +17,9 @@ import numpy as np
 from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
+from dparray._driver import driver_of, place_of, traits_of
 from dparray._layout import Layout, contiguous_strides
-from dparray._runtime import device_facts, fallback, host_maps, profiled
+from dparray._runtime import fallback, host_maps, profiled
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work, wait_to_read, wait_to_write
 from dparray.memory import pinned
@@ -35,7 +36,7 @@ def host_views(
     writes, it waits by :func:`dparray._runtime.queues.wait_to_write` too. Listeners receive the
     reason, and the USM type of the result.
     """
-    if not device_facts.is_cpu(queue):
+    if not traits_of(queue).shares_memory:
         return None
     if host_maps.holds:
         host_maps.before_read(*layouts)
@@ -50,7 +51,7 @@ def host_views(
 
 def is_host_accessible(queue: dpctl.SyclQueue, usm_type: str) -> bool:
     """Return whether the host can access the memory at its own address."""
-    return usm_type != "device" or device_facts.is_cpu(queue)
+    return usm_type != "device" or traits_of(queue).shares_memory
 
 
 def host_view(layout: Layout) -> np.ndarray:
@@ -125,7 +126,7 @@ def copy_to_host(layout: Layout) -> np.ndarray:
     if host_maps.holds:
         host_maps.before_read(layout)
     nbytes = prod(layout.shape) * layout.dtype.itemsize
-    if nbytes > layout.dtype.itemsize and not device_facts.is_cpu(queue):
+    if nbytes > layout.dtype.itemsize and not traits_of(queue).shares_memory:
         fallback.leaves(queue, nbytes)
     result = np.empty(layout.shape, layout.dtype)
     start = time.perf_counter()
@@ -163,7 +164,7 @@ def assign(target: Layout, source: Layout) -> None:
             host_maps.before_read(source)
     is_scalar = isinstance(source, int | float | complex)
     queue = target.block.queue
-    if device_facts.copies_by_host(queue):
+    if driver_of(queue).copies_by_host(queue):
         wait_to_write(target.block)
         if is_scalar:
             (view,) = host_views(queue, target)  # type: ignore[misc]  # it is a CPU's
@@ -191,7 +192,8 @@ def packed(layout: Layout) -> Layout:
 
 def goes_by_host(source: dpctl.SyclQueue, target: dpctl.SyclQueue) -> bool:
     """Return whether the host must copy between two queues, since none of their commands can."""
-    return source.sycl_context != target.sycl_context or device_facts.copies_by_host(target)
+    driver = driver_of(target)
+    return place_of(source)[0] != place_of(target)[0] or driver.copies_by_host(target)
 
 
 def copy_by_host(source: Layout, target: Layout) -> None:

@@ -11,10 +11,12 @@ from typing import Any, ClassVar, Protocol
 import dpctl.memory
 import numpy as np
 
+from dparray._driver import is_queue, place_of, traits_of
+from dparray._driver.sycl.devices import one_object
 from dparray._runtime.in_order import wait_for_host_tasks
 from dparray._runtime.queues import wait
 from dparray._runtime.waiting import interruptible
-from dparray.device import Device, describe_device, describe_queue, one_object, supports_usm
+from dparray.device import Device, describe_device, describe_queue, supports_usm
 from dparray.exceptions import DeviceError
 
 __all__ = ["Driver"]
@@ -102,24 +104,24 @@ class SyclDriver:
         return Device(device).sycl_queue
 
     def context_and_device(self, queue: dpctl.SyclQueue) -> Hashable:
-        if not isinstance(queue, dpctl.SyclQueue):
+        if not is_queue(queue):
             raise DeviceError(
                 f"allocate: {queue!r} is not a dpctl.SyclQueue; use `dp.Device(...).sycl_queue`"
             )
-        return queue.sycl_context, queue.sycl_device
+        return place_of(queue)
 
     def describe(self, queue: dpctl.SyclQueue) -> tuple[str, str]:
-        return describe_device(queue.sycl_device), describe_queue(queue)
+        return describe_device(queue), describe_queue(queue)
 
     def supports(self, queue: dpctl.SyclQueue, usm_type: str) -> bool:
-        return supports_usm(queue.sycl_device, usm_type)
+        return supports_usm(traits_of(queue), usm_type)
 
     def capacity(self, queue: dpctl.SyclQueue) -> tuple[int, int | None]:
-        device = queue.sycl_device
-        return device.max_mem_alloc_size, device.global_mem_size if device.is_cpu else None
+        traits = traits_of(queue)
+        return traits.largest, traits.memory if traits.shares_memory else None
 
     def available(self, queue: dpctl.SyclQueue, usm_type: str, held: int) -> int | None:
-        if queue.sycl_device.is_cpu or usm_type == "host":
+        if traits_of(queue).shares_memory or usm_type == "host":
             return _host_memory_left(held)
         return None
 
@@ -127,7 +129,7 @@ class SyclDriver:
         queue = one_object(queue)
         is_huge = nbytes >= 2 * SLAB
         memory = self._classes[usm_type](nbytes, alignment=SLAB if is_huge else 4096, queue=queue)
-        if is_huge and _madvise is not None and queue.sycl_device.is_cpu:
+        if is_huge and _madvise is not None and traits_of(queue).shares_memory:
             # Huge pages make the first access several times faster. This is a hint that the kernel
             # may ignore.
             _madvise(memory._pointer, nbytes, _MADV_HUGEPAGE)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from dpctl.utils import SequentialOrderManager
 
+from dparray._driver import traits_of
 from dparray._layout import Layout, contiguous_strides
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work
@@ -45,7 +46,7 @@ def host_view(layout: Layout) -> np.ndarray:
 def allocate(layout: Layout) -> Layout:
     """Host memory for the elements of an array, from the pool if the device has such memory."""
     queue, shape, dtype = layout.block.queue, layout.shape, layout.dtype
-    if not supports_usm(queue.sycl_device, "host"):
+    if not supports_usm(traits_of(queue), "host"):
         strides = contiguous_strides(shape, dtype.itemsize)
         return Layout(_HostBlock(np.empty(shape, dtype), queue), 0, shape, strides, dtype)
     block = pool_module.allocate(queue, "host", prod(shape) * dtype.itemsize)

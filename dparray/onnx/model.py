@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from dparray._driver import traits_of
 from dparray._scheduling.policy import placement
 from dparray.exceptions import ArgumentError, OnnxError
 from dparray.onnx import checks, folding
@@ -77,7 +78,7 @@ class Model:
     ) -> None:
         self.folder, self.device = folder, device
         if max_bytes is None:
-            max_bytes = dp.empty(0, device=device).sycl_queue.sycl_device.global_mem_size
+            max_bytes = traits_of(dp.empty(0, device=device).sycl_queue).memory
         self.max_bytes = int(max_bytes)
         self.own_rows = _own_rows(operators)
         self.opset = checks.opsets(proto)

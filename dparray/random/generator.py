@@ -16,6 +16,7 @@ from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import write_out
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
 from dparray._functions.creation import zeros
 from dparray._functions.cumulative import cumsum
 from dparray._functions.elementwise import where
@@ -387,7 +388,7 @@ class Generator(Sampling):
         common_placement(function, [("generator", Placed(self)), (name, value)])
         if value.ndim != 1 or not value.size:
             raise ShapeError(f"{function}: {name} of shape {value.shape} must be a vector")
-        return astype_array(value, _dtypes.default_float(self._queue.sycl_device), copy=False)
+        return astype_array(value, _dtypes.default_float(traits_of(self._queue)), copy=False)
 
     def dirichlet(self, alpha: Any, size: Size = None) -> ndarray:
         """Draw vectors of positive numbers that sum to 1 along the last axis."""

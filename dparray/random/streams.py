@@ -18,6 +18,7 @@ from dparray._array.assignment import assign
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_fits, scalar_value
+from dparray._driver import traits_of
 from dparray._functions.manipulation import broadcast_to, reshape
 from dparray._functions.protocols import unpickled_device
 from dparray._functions.reductions import all as all_of
@@ -70,8 +71,7 @@ class Streams:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the state, and the names of the device and the sub-device, for pickling."""
-        device = self._queue.sycl_device
-        place = self.device.filter_string, sub_device_path(device)
+        place = self.device.filter_string, sub_device_path(self._queue)
         return _unpickled, (type(self), self._key, self._position, *place, self._usm_type)
 
     def _placement(self) -> dict[str, Any]:
@@ -91,10 +91,10 @@ class Streams:
         return block, taken // words, taken // words + count
 
     def _float(self, dtype: Any) -> np.dtype[Any]:
-        device = self._queue.sycl_device
+        traits = traits_of(self._queue)
         if dtype is None:
-            return _dtypes.default_float(device)
-        found = _dtypes.check_device(_dtypes.as_dtype(dtype), device)
+            return _dtypes.default_float(traits)
+        found = _dtypes.check_device(_dtypes.as_dtype(dtype), traits)
         if found not in (_dtypes.float32, _dtypes.float64):
             raise DTypeError(f"random: dtype {found} is neither float32 nor float64")
         return found
@@ -169,7 +169,7 @@ class Streams:
         """
         count = math.prod(shape)
         first = self._streams(count) if first is None else first
-        real = _dtypes.default_float(self._queue.sycl_device)
+        real = _dtypes.default_float(traits_of(self._queue))
         vectors = [self._vector(value, shape, real) for value in parameters]
         arrays = [(f"parameter {at}", value) for at, value in enumerate(vectors)]
         placement = common_placement("random", [("generator", Placed(self)), *arrays])

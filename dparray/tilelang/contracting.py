@@ -16,6 +16,7 @@ from dparray._array.apply import astype_array, copy_of
 from dparray._array.dispatch import host_views
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import array_of_node, index_along
+from dparray._driver import traits_of
 from dparray._evaluate import evaluate, limits
 from dparray._functions import elementwise as ew
 from dparray._functions import reductions
@@ -308,7 +309,7 @@ def _range_on(queue: Any, text: Text) -> tuple[tuple[int, ...], tuple[int, ...] 
     """Return the range of a kernel, in groups as large as the queue's device supports."""
     if not text.grouped:
         return text.items, None
-    most = min(queue.sycl_device.max_work_group_size, 2048)
+    most = min(traits_of(queue).group, 2048)
     *rows, across, lanes = text.items
     along = max(each for each in range(1, lanes + 1) if lanes % each == 0 and each <= most)
     width = max(1, min(MAX_ACROSS, most // along, across))

@@ -13,6 +13,7 @@ from typing import Any
 
 from dparray._array.apply import copy_of
 from dparray._array.ndarray import ndarray
+from dparray._driver import traits_of
 from dparray._functions.manipulation import permute_dims, reshape
 from dparray._functions.padding import pad
 from dparray._functions.products import matmul
@@ -140,7 +141,7 @@ def _is_product(x: ndarray, w: ndarray, borders: Pairs) -> bool:
         return False
     if not x.dtype == w.dtype in (FLOAT32, FLOAT64):
         return False
-    return x.size * w.shape[-1] <= _SMALL_PRODUCT or not x.sycl_queue.sycl_device.is_cpu
+    return x.size * w.shape[-1] <= _SMALL_PRODUCT or not traits_of(x.sycl_queue).shares_memory
 
 
 def _convolved(

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray._runtime import device_facts
 from dparray._simulator.simulate import simulate
 from dparray.algorithms import exclusive_scan, inclusive_scan
 from dparray.kernels.combine import OPERATIONS
@@ -49,8 +48,8 @@ def test_exclusive_scan_starts_from_the_initial_value(size):
 
 
 @pytest.mark.parametrize("op", ["add", "maximum"])
-def test_devices_without_independent_work_groups_scan_by_tiles(monkeypatch, op):
-    monkeypatch.setattr(device_facts, "is_cpu", lambda queue: False)
+def test_devices_without_independent_work_groups_scan_by_tiles(pretend, op):
+    pretend(shares_memory=False)
     x = values(30_001, "f4")
     out = dp.asnumpy(inclusive_scan(dp.asarray(x), op))
     np.testing.assert_array_equal(out, UFUNCS[op].accumulate(x))

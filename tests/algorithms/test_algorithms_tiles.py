@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._runtime import device_facts
 from dparray._simulator.simulate import simulate
 from dparray.algorithms import (
     compact,
@@ -18,7 +18,6 @@ from dparray.algorithms import (
     sort_by_key,
     stable_argsort,
 )
-from dparray.algorithms import tiles as tiles_module
 from dparray.algorithms.histograms import count_in_bins, count_integers
 from dparray.kernels import tiles
 from dparray.kernels.combine import OPERATIONS
@@ -29,9 +28,8 @@ SIZES = [1, 3, 255, 1024, 1025, 300_001]
 
 
 @pytest.fixture(autouse=True)
-def _as_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(device_facts, "is_cpu", lambda queue: False)
-    monkeypatch.setattr(tiles_module, "is_cpu", lambda queue: False)
+def _as_gpu(monkeypatch: pytest.MonkeyPatch, pretend: Any) -> Iterator[None]:
+    pretend(shares_memory=False)
     leave_out_radix_sort(monkeypatch.setattr)
     with dp.config.override(fallback="error"):
         yield

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,8 +13,8 @@ from tests.support import kernels_of
 
 
 @pytest.fixture(autouse=True)
-def _as_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiled_transpose, "is_cpu", lambda queue: False)
+def _as_gpu(pretend: Any) -> None:
+    pretend(shares_memory=False)
 
 
 @pytest.mark.parametrize("shape", [(128, 128), (513, 33), (33, 1000), (5, 65, 64), (2, 3, 40, 99)])

@@ -39,7 +39,7 @@ def _settled(block: Any) -> Any:
 
 def rows(settings: Settings) -> Iterator[Row]:
     """Yield blocks that are stored on the workers, for each size."""
-    units = settings.device.sycl_device.max_compute_units
+    units = settings.device.traits.units
     if importlib.util.find_spec("distributed") is None or units < 2:
         return
     from distributed import Client, wait

@@ -15,7 +15,6 @@ from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.reduction import ReductionProgram, linearize_reduction
 from dparray._codegen.reduction_steps import parameters_of, shared_accumulators
 from dparray._evaluate import tuning
-from dparray._runtime import device_facts
 from tests.codegen.test_generated_source import GPU, leaf, reduced
 from tests.support import forced
 
@@ -106,15 +105,8 @@ CASES: list[tuple[tuple[int, ...], Any]] = [
 
 
 @pytest.mark.parametrize(("shape", "axis"), CASES)
-def test_values_of_the_forms_of_a_gpu(
-    shape: tuple[int, ...], axis: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    facts = device_facts.machine_facts
-
-    def gpu_facts(queue: Any) -> Any:
-        return facts(queue)._replace(compute_units=96, group=512, is_gpu=True, threads=8)
-
-    monkeypatch.setattr(device_facts, "machine_facts", gpu_facts)
+def test_values_of_the_forms_of_a_gpu(shape: tuple[int, ...], axis: Any, pretend: Any) -> None:
+    pretend(kind="gpu", units=96, group=512, threads=8)
     tuning._machine.cache_clear()
     try:
         host = np.random.default_rng(7).normal(size=shape)

@@ -11,7 +11,6 @@ import pytest
 from dpctl.program import SyclProgramCompilationError
 
 import dparray as dp
-from dparray._compiler import kernel as kernel_module
 from dparray._compiler import program, trial_build
 from dparray._compiler.kernel import needs_float64
 from dparray._compiler.printed_floats import without_printed_doubles
@@ -56,11 +55,10 @@ def test_a_kernel_that_prints_float32_needs_no_float64() -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_other_doubles_raise_with_a_suggested_fix() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_module, "has_float64", lambda device: False)
-        with pytest.raises(dp.UnsupportedDeviceError, match=r"np\.float32\(i\) for an integer i"):
-            dp.call_kernel(prints_and_doubles, dp.Range(4), dp.ones(4, dtype="float32"))
+def test_other_doubles_raise_with_a_suggested_fix(pretend: Any) -> None:
+    pretend(lacks=["fp64"])
+    with pytest.raises(dp.UnsupportedDeviceError, match=r"np\.float32\(i\) for an integer i"):
+        dp.call_kernel(prints_and_doubles, dp.Range(4), dp.ones(4, dtype="float32"))
     assert without_printed_doubles(compiled_of(prints_and_doubles)) is None
 
 

@@ -16,7 +16,6 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import backend
-from dparray._compiler import kernel as kernel_module
 
 
 def plain(value: Any) -> Any:
@@ -464,13 +463,13 @@ def test_handlers_written_for_numba_dpex_catch_it() -> None:
         dp.call_kernel(dp.kernel(undefined), dp.Range(1), dp.zeros(1))
 
 
-def test_float64_on_a_device_without_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_float64_on_a_device_without_it_is_refused(pretend: Any) -> None:
     @dp.kernel
     def half(item: dp.Item, x: Any) -> None:
         i = item.get_id(0)
         x[i] = x[i] * 0.1
 
-    monkeypatch.setattr(kernel_module, "has_float64", lambda device: False)
+    pretend(lacks=["fp64"])
     x = dp.ones(4, dtype="float32")
     with pytest.raises(dp.UnsupportedDeviceError, match=r"float64.*np\.float32\(0\.5\)"):
         dp.call_kernel(half, dp.Range(4), x)
@@ -513,9 +512,9 @@ def scales(item: dp.Item, x: Any, factor: Any) -> None:
     ],
 )
 def test_the_first_float64_of_a_kernel_is_named(
-    kernel: Any, more: tuple[Any, ...], where: str, monkeypatch: pytest.MonkeyPatch
+    kernel: Any, more: tuple[Any, ...], where: str, pretend: Any
 ) -> None:
-    monkeypatch.setattr(kernel_module, "has_float64", lambda device: False)
+    pretend(lacks=["fp64"])
     with pytest.raises(dp.UnsupportedDeviceError) as caught:
         dp.call_kernel(kernel, dp.Range(4), dp.ones(4, dtype="float32"), *more)
     assert where in str(caught.value)

@@ -12,7 +12,7 @@ import pytest
 from dparray._codegen.canonical import Canonical
 from dparray._codegen.domain import Machine
 from dparray._evaluate import limits
-from dparray._evaluate.expression import Expression, Target, Traits
+from dparray._evaluate.expression import Expression, PlanTraits, Target
 from dparray._evaluate.plan import FusedStep, HostStep, LibraryStep, Plan
 from dparray._evaluate.schedule import schedule
 from dparray._graph.node import Node, Scalar, pending_order
@@ -21,8 +21,8 @@ from dparray._graph.reductions import REDUCTIONS, Reduce
 from dparray._layout import Layout, broadcast_shapes, contiguous_strides, reduced_shape
 from dparray.config import Tuning
 
-GPU = Traits(Machine(8, 32), Tuning())
-CPU = Traits(Machine(8), Tuning(), frozenset({"device", "shared", "host"}))
+GPU = PlanTraits(Machine(8, 32), Tuning())
+CPU = PlanTraits(Machine(8), Tuning(), frozenset({"device", "shared", "host"}))
 F4 = np.dtype("f4")
 
 
@@ -57,7 +57,7 @@ def reduced(name: str, x: Node, *axes: int, keepdims: bool = False) -> Node:
 
 
 def planned(
-    *roots: Node, held: Sequence[Node] = (), siblings: Sequence[Node] = (), place: Traits = GPU
+    *roots: Node, held: Sequence[Node] = (), siblings: Sequence[Node] = (), place: PlanTraits = GPU
 ) -> Plan:
     order = [*pending_order(roots), *siblings]
     number = {id(each): position for position, each in enumerate(order)}

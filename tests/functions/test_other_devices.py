@@ -15,46 +15,27 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _dtypes, _placement
-from dparray._array import allocation
-from dparray._compiler import kernel as kernel_module
-from dparray._evaluate import host
 from dparray._graph.ops import OPS
-from dparray._runtime import device_facts
 from dparray.memory import copies, pinned
 from tests.support import counted, leave_out_radix_sort
 
 RNG = np.random.default_rng(0)
 
 
-def forget_answers() -> None:
-    _placement.check_dtype.cache_clear()
-    device_facts.computes_in_double.cache_clear()
-    host.can_compute.cache_clear()
-    allocation._usual[:] = None, None, False
-
-
 @pytest.fixture
-def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def far(monkeypatch: pytest.MonkeyPatch, pretend: Any) -> Iterator[None]:
     """The host cannot access device memory: copies use the queue, and dpnp computes."""
-    forget_answers()
+    pretend(shares_memory=False)
     with monkeypatch.context() as patch:
-        patch.setattr(device_facts, "is_cpu", lambda queue: False)
         patch.setattr(copies, "host_views", lambda queue, *layouts, **told: None)
         leave_out_radix_sort(patch.setattr)
         yield
-    forget_answers()
 
 
 @pytest.fixture
-def single(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def single(pretend: Any) -> None:
     """The device has neither fp16 nor fp64, and no kernel that uses double precision runs."""
-    forget_answers()
-    with monkeypatch.context() as patch:
-        patch.setattr(_dtypes, "has_aspect", lambda device, aspect: False)
-        patch.setattr(kernel_module, "has_float64", lambda device: False)
-        yield
-    forget_answers()
+    pretend(lacks=["fp16", "fp64"])
 
 
 def close(actual: Any, expected: Any, tolerance: float = 1e-8) -> None:

@@ -676,8 +676,8 @@ def clipped_sum(x: Any, most: float) -> Any:
 
 
 @pytest.fixture
-def no_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dparray._runtime.device_facts.is_cpu", lambda queue: False)
+def no_cpu(monkeypatch: pytest.MonkeyPatch, pretend: Any) -> None:
+    pretend(shares_memory=False)
     # The host reads no memory directly, so every read is a copy from a device.
     monkeypatch.setattr("dparray._array.transfer.host.is_ready", lambda *given: False)
     monkeypatch.setattr("dparray._runtime.fallback._told", set())
@@ -724,7 +724,7 @@ def test_the_memory_of_new_results_is_not_compared(monkeypatch: Any) -> None:
 
 
 @pytest.mark.parametrize("given", ["array", "tuple", "dtype", "default"])
-def test_each_kind_of_device_has_its_own_plan(given: str, monkeypatch: Any) -> None:
+def test_each_kind_of_device_has_its_own_plan(given: str, monkeypatch: Any, pretend: Any) -> None:
     @dp.jit
     def cumulate(x: Any, other: Any = 1) -> None:
         y = other[0] if isinstance(other, tuple) else x
@@ -732,7 +732,7 @@ def test_each_kind_of_device_has_its_own_plan(given: str, monkeypatch: Any) -> N
             y[i] += x[i - 1]
 
     on_cpu, elsewhere = dpctl.SyclQueue("cpu"), dpctl.SyclQueue("cpu")
-    monkeypatch.setattr("dparray._runtime.device_facts.is_cpu", lambda queue: queue == on_cpu)
+    pretend(lambda queue: queue != on_cpu, shares_memory=False)
     monkeypatch.setattr("dparray._runtime.fallback._told", set())
     for queue in (on_cpu, elsewhere, on_cpu):
         x = dp.ones(3, sycl_queue=queue)

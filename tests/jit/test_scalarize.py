@@ -89,8 +89,8 @@ CASES = [
 
 
 @pytest.fixture
-def no_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dparray._runtime.device_facts.is_cpu", lambda queue: False)
+def no_cpu(pretend: Any) -> None:
+    pretend(shares_memory=False)
 
 
 @pytest.mark.usefixtures("no_cpu")

@@ -16,7 +16,7 @@ POCL = SimpleNamespace(
 
 def test_errors_list_the_devices_that_can_hold_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [*dpctl.get_devices(), POCL]
-    monkeypatch.setattr(dp.device.dpctl, "get_devices", lambda: found)
+    monkeypatch.setattr(dpctl, "get_devices", lambda: found)
     for wanted in ("cuda:7", 3.5):
         with pytest.raises(dp.DeviceError, match=r"available: \S*cpu:\d") as caught:
             dp.Device(wanted)  # type: ignore[arg-type]
@@ -27,7 +27,7 @@ def test_the_error_without_a_usable_device_gives_the_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("ONEAPI_DEVICE_SELECTOR", raising=False)
-    monkeypatch.setattr(dp.device.dpctl, "get_devices", lambda: [POCL])
+    monkeypatch.setattr(dpctl, "get_devices", lambda: [POCL])
     monkeypatch.setattr(dp.device, "devices", list)
     monkeypatch.setattr(dp.device, "_default", None)
     with pytest.raises(dp.DeviceError, match=r"opencl:cpu:7 \(pocl\) cannot hold.*no USM"):

@@ -531,10 +531,10 @@ def test_memory_that_holds_other_values(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_device_that_cannot_be_split_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    single = SimpleNamespace(max_compute_units=1, partition_max_sub_devices=0)
-    monkeypatch.setattr(links, "_device", lambda name: SimpleNamespace(sycl_device=single))
+    single = SimpleNamespace(units=1, aspects=frozenset())
+    monkeypatch.setattr(links, "_device", lambda name: SimpleNamespace(traits=single))
     assert "so it cannot be split" in links.check_sub_devices(None)
-    single.max_compute_units = 64
+    single.units = 64
     assert "cannot be split" in links.check_sub_devices(None)
 
 

@@ -11,24 +11,20 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import compile
-from dparray._compiler import kernel as kernel_module
-from dparray._evaluate import host
-from dparray._runtime import device_facts, fallback
+from dparray._runtime import fallback
 from dparray.memory import copies
 from tests.support import leave_out_radix_sort
 
 
 @pytest.fixture
-def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def far(monkeypatch: pytest.MonkeyPatch, pretend: Any) -> Iterator[None]:
     """Treat the device as one that is not a CPU."""
-    host.can_compute.cache_clear()
+    pretend(shares_memory=False)
     with monkeypatch.context() as patch:
-        patch.setattr(device_facts, "is_cpu", lambda queue: False)
         patch.setattr(copies, "host_views", lambda queue, *layouts, **told: None)
         leave_out_radix_sort(patch.setattr)
         patch.setattr(fallback, "_told", set())
         yield
-    host.can_compute.cache_clear()
 
 
 def leave(x: Any) -> Any:
@@ -110,12 +106,12 @@ def test_the_option_takes_three_words() -> None:
         dp.config.fallback = True
 
 
-def test_64_bit_atomics_raise_before_a_launch(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_64_bit_atomics_raise_before_a_launch(queue: Any, pretend: Any) -> None:
     @dp.kernel
     def count(item: Any, x: Any) -> None:
         dp.AtomicRef(x, 0).fetch_add(1)
 
-    monkeypatch.setattr(kernel_module, "has_atomic64", lambda device: False)
+    pretend(lacks=["atomic64"])
     compile.forget()
     x = dp.zeros(1, dtype="int64", sycl_queue=queue)
     with pytest.raises(dp.UnsupportedDeviceError, match=r"count.*atomic64.*int32"):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dparray._runtime import drivers
+from dparray._driver.sycl import prepare as drivers
 
 pytestmark = pytest.mark.process
 

@@ -14,7 +14,7 @@ import pytest
 
 import dparray as dp
 from dparray import cli
-from dparray._runtime import drivers
+from dparray._driver.sycl import prepare as drivers
 
 pytestmark = pytest.mark.process
 

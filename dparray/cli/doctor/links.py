@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dparray._compiler import cache, spirv_client
-from dparray._runtime import drivers
+from dparray._driver.sycl import prepare as drivers
 
 PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
 #: The versions that work together: at least the first, below the second.
@@ -239,9 +239,9 @@ def _place(device: Any) -> str:
 
 def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -> str:
     """There is a device that can hold arrays, and the one asked for is such a device."""
-    module = importlib.import_module("dparray.device")
+    module = importlib.import_module("dparray._driver.sycl.devices")
     devices = importlib.import_module("dpctl").get_devices() if found is None else found
-    reasons = [(device, module.unsupported_reason(device)) for device in devices]
+    reasons = [(device, module.missing_usm(device)) for device in devices]
     lines = [
         _place(device) + (f": cannot hold arrays, {reason}" if reason else "")
         for device, reason in reasons
@@ -262,7 +262,7 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
             )
         raise Broken("\n".join(lines) or "the drivers show no SYCL device", remedy)
     first = importlib.import_module("dpctl").select_default_device() if found is None else found[0]
-    if module.unsupported_reason(first):
+    if module.missing_usm(first):
         raise Broken(
             "\n".join(lines) + f"\n{first.filter_string} is SYCL's own default, on which dpctl and "
             "dpnp crash, because it has no USM",
@@ -481,10 +481,10 @@ def check_sub_devices(name: str | None) -> str:
     """Check that the device can be split, and that its parts compute."""
     dp = importlib.import_module("dparray")
     device = _device(name)
-    units = device.sycl_device.max_compute_units
+    units = device.traits.units
     if units < 2:
         return f"{device} has one compute unit; so it cannot be split"
-    if not device.sycl_device.partition_max_sub_devices:
+    if "partition" not in device.traits.aspects:
         return f"{device} cannot be split; only sub-devices are unavailable"
     parts = device.create_sub_devices(partition=1)
     for part in parts[:2]:

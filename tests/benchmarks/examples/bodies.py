@@ -7,6 +7,7 @@ import numpy as np
 from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray.algorithms.points import check_floats
@@ -72,7 +73,7 @@ def nbody_acceleration(position: ndarray, mass: ndarray, /, softening: float) ->
     result = empty_on(placement, position.shape, position.dtype)
     if result.size:
         bytes_of_a_lane = 4 * mass.itemsize
-        lanes = lanes_that_fit(placement.queue.sycl_device, bytes_of_a_lane, _BODIES_OF_A_TILE)
+        lanes = lanes_that_fit(traits_of(placement.queue), bytes_of_a_lane, _BODIES_OF_A_TILE)
         call_kernel(
             kernel_of(make_acceleration_kernel, mass.dtype.type),
             NdRange(rounded_up(mass.size, lanes), lanes),

@@ -10,6 +10,7 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement, check_usm_type, common_placement
 from dparray.algorithms.ranges import kernel_of, real_number, whole_number
@@ -140,7 +141,7 @@ def mandelbrot(
     working = _dtypes.as_dtype(dtype)
     if working.name not in ("float32", "float64"):
         raise DTypeError(f"{name}: dtype must be float32 or float64; got {working}")
-    _dtypes.check_device(working, queue.sycl_device)
+    _dtypes.check_device(working, traits_of(queue))
     placement = Placement(queue, check_usm_type(usm_type))
     result = empty_on(placement, extents, _dtypes.int32)
     if result.size:

@@ -9,6 +9,7 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._driver import traits_of
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray.algorithms.ranges import kernel_of
@@ -83,7 +84,7 @@ def matmul(a: ndarray, b: ndarray, /) -> ndarray:
     stack = prod(leading)
     result = empty_on(placement, (*leading, m, n), a.dtype)
     if result.size:
-        lanes = lanes_that_fit(placement.queue.sycl_device, 1, _LANES)
+        lanes = lanes_that_fit(traits_of(placement.queue), 1, _LANES)
         tiles = stack * -(-m // _ROWS) * -(-n // lanes)
         call_kernel(
             kernel_of(make_matmul_kernel, _ROWS, _DEPTH, a.dtype.type),
@@ -138,9 +139,9 @@ def transpose(x: ndarray, /) -> ndarray:
         if x.dtype == _dtypes.bool:  # local memory cannot hold Booleans
             x = x._view(x.shape, x.strides, x.offset, _dtypes.uint8)
         stack = prod(leading)
-        device = placement.queue.sycl_device
-        side = _CPU_SIDE if device.is_cpu else _SIDE
-        lanes = lanes_that_fit(device, (side + 1) * x.itemsize, side)
+        traits = traits_of(placement.queue)
+        side = _CPU_SIDE if traits.shares_memory else _SIDE
+        lanes = lanes_that_fit(traits, (side + 1) * x.itemsize, side)
         tiles = stack * -(-m // lanes) * -(-n // lanes)
         call_kernel(
             kernel_of(make_transpose_kernel),

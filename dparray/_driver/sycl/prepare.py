@@ -14,9 +14,9 @@ import os
 import site
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 
+from dparray._driver.working_folder import working_folder
 from dparray._imports import StandIn
 
 _DRIVER_VARIABLE = "OCL_ICD_FILENAMES"
@@ -46,7 +46,13 @@ def _system_has_cpu_driver() -> bool:
 _came_late = False
 
 
-def prepare_driver() -> None:
+def prepare() -> None:
+    """Prepare the driver, and the modules that dpctl and dpnp lack."""
+    _prepare_driver()
+    _tensor_alias.install()
+
+
+def _prepare_driver() -> None:
     """Let the OpenCL loader find the CPU driver of this environment.
 
     Must run before the first ``import dpctl``. A value that the user set is kept, and drivers
@@ -85,26 +91,6 @@ def prepare_devices() -> None:
             importlib.import_module("dpctl").get_devices()
 
 
-@contextlib.contextmanager
-def working_folder() -> Iterator[bool]:
-    """Change to an existing folder if the working folder was removed; yield whether it was.
-
-    SYCL's adapters and Numba's messages need the path of the working folder.
-    """
-    removed = None
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        removed = os.open(".", os.O_RDONLY)
-        os.chdir(sys.prefix)
-    try:
-        yield removed is not None
-    finally:
-        if removed is not None:
-            os.fchdir(removed)
-            os.close(removed)
-
-
 # --- dpctl.tensor, which lives on as dpnp.tensor --------------------------------------------------
 
 
@@ -118,11 +104,5 @@ def _take_dpnps(module: types.ModuleType) -> None:
     sys.modules[name] = importlib.import_module("dpnp" + name.removeprefix("dpctl"))
 
 
+#: Redirects imports of ``dpctl.tensor`` to ``dpnp.tensor`` when dpctl lacks it.
 _tensor_alias = StandIn(_is_tensor, _take_dpnps)
-
-
-def prepare_tensor_alias() -> None:
-    """Redirect imports of ``dpctl.tensor`` to ``dpnp.tensor`` when dpctl lacks it. Cheap and
-    idempotent.
-    """
-    _tensor_alias.install()

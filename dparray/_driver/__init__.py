@@ -1,0 +1,83 @@
+"""Find the driver of a queue, and the traits of its device.
+
+Input: queues. Output: a driver (:class:`dparray._driver.interface.Driver`) or traits. This is the
+only module that imports a driver's folder, by name, at its first use.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, cast
+
+from dparray._driver.interface import Driver, DriverDevice, Queue, Traits
+
+_SYCL = "dparray._driver.sycl"
+
+
+def prepare() -> None:
+    """Set what a driver's packages read when they are imported, without importing them."""
+    import_module(f"{_SYCL}.prepare").prepare()
+
+
+@lru_cache(maxsize=1)
+def drivers() -> tuple[Driver, ...]:
+    """Return the drivers of this installation, that of the default device first."""
+    import_module(f"{_SYCL}.prepare").prepare_devices()
+    return (cast(Driver, import_module(f"{_SYCL}.driver")),)
+
+
+def driver_of(queue: Queue) -> Driver:
+    """Return the driver that a queue belongs to."""
+    return drivers()[0]
+
+
+@lru_cache(maxsize=256)  # Weak, so that unused queues are released.
+def traits_of(queue: Queue) -> Traits:
+    """Return the properties of a queue's device; read once."""
+    return read_traits(queue)
+
+
+def read_traits(queue: Queue) -> Traits:
+    """Return the properties of a queue's device as its driver reports them."""
+    driver = driver_of(queue)
+    return driver.traits(driver.device_of(queue))
+
+
+@lru_cache(maxsize=256)
+def place_of(queue: Queue) -> tuple[Any, DriverDevice]:
+    """Return the domain and the device of a queue, to which memory and built kernels belong."""
+    driver = driver_of(queue)
+    return driver.domain(queue), driver.device_of(queue)
+
+
+def is_queue(value: object) -> bool:
+    """Return whether an object is a queue of any driver."""
+    return any(driver.is_queue(value) for driver in drivers())
+
+
+def is_same_device(queue: Queue, other: Queue) -> bool:
+    """Return whether two queues belong to one device."""
+    return bool(driver_of(queue).device_of(queue) == driver_of(other).device_of(other))
+
+
+def root_of(queue: Queue) -> DriverDevice:
+    """Return the device of a queue; of a sub-device, the one that it is a part of."""
+    driver = driver_of(queue)
+    return driver.root_of(driver.device_of(queue))
+
+
+def sycl_queue_of(owner: object, queue: Queue) -> Any:
+    """Return a queue for the public names of SYCL's objects.
+
+    Raises:
+        AttributeError: it is a queue of another driver, so that ``hasattr`` is false for libraries
+            that look for SYCL's objects.
+    """
+    traits = traits_of(queue)
+    if traits.driver != "sycl":
+        raise AttributeError(
+            f"{type(owner).__name__} on {traits.filter_string} has no SYCL objects; its queue is "
+            "`.queue`"
+        )
+    return queue
