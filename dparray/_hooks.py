@@ -9,7 +9,7 @@ Events, with their values:
 - ``"build"``: kernel, queue, start; the driver has built it;
 - ``"defer"``: array; an expression is made;
 - ``"evaluate"``: nodes; they are about to be computed;
-- ``"launch"``: kernel, queue, sycl_event, start, global_range, local_range, arguments, nbytes;
+- ``"launch"``: kernel, queue, driver_event, start, global_range, local_range, arguments, nbytes;
 - ``"begin"``: queue; a ready kernel of dpnp's is about to run;
 - ``"library"``: function, queue, start, because, usm_type; it was submitted;
 - ``"host"``: queue, nbytes, because, usm_type before NumPy computes in USM memory, and queue,
@@ -147,7 +147,7 @@ def note_call(name: str, mark: Any, made: Any) -> None:
         return
     if ran:
         for array in made if isinstance(made, tuple | list) else (made,):
-            if hasattr(array, "sycl_queue"):
+            if hasattr(array, "usm_type"):
                 _ran.append((weakref.ref(array), name, ran))
 
 

@@ -18,11 +18,11 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import dpctl
 import numpy as np
 
 from dparray import _dtypes, _hooks, config
-from dparray._driver import is_same_device, root_of, traits_of
+from dparray._driver import is_queue, is_same_device, root_of, traits_of
+from dparray._driver.interface import Queue
 from dparray.device import describe_queue
 from dparray.exceptions import ExecutionPlacementError, UsmTypeError
 
@@ -32,7 +32,7 @@ USM_TYPES = ("device", "shared", "host")
 class Placement(NamedTuple):
     """The queue and USM type of an operation and its result."""
 
-    queue: dpctl.SyclQueue
+    queue: Queue
     usm_type: str
 
 
@@ -49,8 +49,8 @@ class Policy(NamedTuple):
     """
 
     choose: str | Callable[[Any], Any]
-    queues: tuple[dpctl.SyclQueue, ...] = ()
-    result: dpctl.SyclQueue | None = None
+    queues: tuple[Queue, ...] = ()
+    result: Queue | None = None
 
 
 _FOLLOW = Policy("follow")
@@ -115,11 +115,11 @@ def result_placement(placement: Placement) -> Placement:
 
 def placement_of(x: Any) -> Placement:
     """Return the placement of an array, for results computed from it."""
-    return _new(Placement, (x.sycl_queue, x.usm_type))
+    return _new(Placement, (x.queue, x.usm_type))
 
 
 @lru_cache(maxsize=256)
-def check_dtype(dtype: np.dtype[Any], queue: dpctl.SyclQueue) -> np.dtype[Any]:
+def check_dtype(dtype: np.dtype[Any], queue: Queue) -> np.dtype[Any]:
     """Return ``dtype`` if the queue's device can compute in it; checked once.
 
     Raises:
@@ -142,26 +142,25 @@ def coerced_usm_type(first: str, second: str) -> str:
     return USM_TYPES[min(USM_TYPES.index(first), USM_TYPES.index(second))]
 
 
-def get_execution_queue(queues: Sequence[dpctl.SyclQueue]) -> dpctl.SyclQueue | None:
+def get_execution_queue(queues: Sequence[Queue]) -> Queue | None:
     """Return the queue that all ``queues`` equal, where an operation on their arrays would run.
 
     Returns:
         The queue; ``None`` if they differ, or there are none.
 
     Raises:
-        TypeError: one of them is not a ``dpctl.SyclQueue``.
+        TypeError: one of them is not a queue.
 
     Example:
         >>> import dparray as dp
         >>> x, y = dp.ones(3), dp.zeros(2)
-        >>> dp.get_execution_queue([x.sycl_queue, y.sycl_queue]) == x.sycl_queue
+        >>> dp.get_execution_queue([x.queue, y.queue]) == x.queue
         True
     """
     for queue in queues:
-        if not isinstance(queue, dpctl.SyclQueue):
+        if not is_queue(queue):
             raise TypeError(
-                f"get_execution_queue: {queue!r} is not a dpctl.SyclQueue; pass `x.sycl_queue` of "
-                "arrays"
+                f"get_execution_queue: {queue!r} is not a queue; pass `x.queue` of arrays"
             )
     if not queues or any(queue != queues[0] for queue in queues):
         return None
@@ -202,7 +201,7 @@ def common_placement(
 
     Args:
         function: the public function, for the message.
-        operands: pairs of a parameter's name and an array (anything with ``sycl_queue`` and
+        operands: pairs of a parameter's name and an array (anything with ``queue`` and
             ``usm_type``); at least one.
         may_mix: whether the result is an expression, so that a policy other than "follow" can
             decide later; the returned placement is then the placement of the result.
@@ -211,9 +210,9 @@ def common_placement(
         ExecutionPlacementError: the operands are on different queues.
     """
     first = operands[0][1]
-    queue, usm_type = first.sycl_queue, first.usm_type
+    queue, usm_type = first.queue, first.usm_type
     for _, operand in operands[1:]:
-        if operand.sycl_queue is not queue and operand.sycl_queue != queue:
+        if operand.queue is not queue and operand.queue != queue:
             if may_mix and in_force and policy_in_force() is not None:
                 kinds = [operand.usm_type for _, operand in operands]
                 return Placement(queue, min(kinds, key=USM_TYPES.index))
@@ -223,7 +222,7 @@ def common_placement(
     return _new(Placement, (queue, usm_type))
 
 
-def _case(queue: dpctl.SyclQueue, other: dpctl.SyclQueue) -> str:
+def _case(queue: Queue, other: Queue) -> str:
     """Return which of the programming model's three cases two unequal queues are."""
     if is_same_device(queue, other):
         return "same device, different queues"
@@ -237,12 +236,10 @@ def _case(queue: dpctl.SyclQueue, other: dpctl.SyclQueue) -> str:
 def _mismatch(function: str, operands: Sequence[tuple[str, Any]]) -> ExecutionPlacementError:
     """Return the error that names every operand with its device, the case, and the fix."""
     first_name, first = operands[0]
-    strangers = [
-        (name, operand) for name, operand in operands if operand.sycl_queue != first.sycl_queue
-    ]
-    case = _case(first.sycl_queue, strangers[0][1].sycl_queue)
+    strangers = [(name, operand) for name, operand in operands if operand.queue != first.queue]
+    case = _case(first.queue, strangers[0][1].queue)
     places = tuple(
-        (name, *describe_queue(operand.sycl_queue).rsplit(", ", 1)) for name, operand in operands
+        (name, *describe_queue(operand.queue).rsplit(", ", 1)) for name, operand in operands
     )
     width = max(len(name) for name, _, _ in places)
     lines = [f"  {name:<{width}}  on {device}, {queue}" for name, device, queue in places]

@@ -188,7 +188,7 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
     for length in () if lengths is None else (lengths,) if isinstance(lengths, int) else lengths:
         if length < 1 and length != -1:
             raise ShapeError(f"{name}: {length} data points; there must be 1 or more")
-    has_double = "fp64" in traits_of(x.sycl_queue).aspects
+    has_double = "fp64" in traits_of(x.queue).aspects
     single = x.dtype == _dtypes.float16 or not has_double
 
     if isinstance(axes, Sequence) and not axes:  # NumPy gives the array itself
@@ -214,7 +214,7 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
         found = np.zeros_like(transform(np, np.empty(x.shape, x.dtype)))
     except ValueError as error:
         raise ShapeError(f"{name}: {error}") from None
-    return write_out(name, from_host(found, x.sycl_queue, x.usm_type), out)
+    return write_out(name, from_host(found, x.queue, x.usm_type), out)
 
 
 _TO_REAL = frozenset({"irfft", "irfft2", "irfftn", "hfft"})
@@ -373,7 +373,7 @@ def _check_count(name: str, n: Any) -> None:
 
 
 def _scaled(name: str, numbers: ndarray, n: int, d: float, dtype: Any) -> ndarray:
-    traits = traits_of(numbers.sycl_queue)
+    traits = traits_of(numbers.queue)
     chosen = _dtypes.default_float(traits) if dtype is None else _dtypes.as_dtype(dtype)
     if chosen.kind != "f":
         raise DTypeError(f"{name}: dtype must be a real float dtype, not {chosen}")

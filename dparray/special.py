@@ -484,7 +484,7 @@ def _apply(
     if out is not None:
         check_out(full_name, arrays, out)
     if not arrays:
-        queue = default_device().sycl_queue if out is None else out.sycl_queue
+        queue = default_device().queue if out is None else out.queue
         fitting = _dtypes.fit_device(dtype, traits_of(queue))
         values[0] = full_scalar(fitting.type(values[0]).item(), queue)
         arrays = [(parameters[0], values[0])]
@@ -751,7 +751,7 @@ def _as_float(name: str, x: Any) -> ndarray:
         raise DTypeError(f"special.{name}: takes real numbers, not {x.dtype}")
     if x.dtype.kind == "f":
         return x
-    return astype_array(x, _dtypes.fit_device(np.dtype(np.float64), traits_of(x.sycl_queue)))
+    return astype_array(x, _dtypes.fit_device(np.dtype(np.float64), traits_of(x.queue)))
 
 
 __all__ = [

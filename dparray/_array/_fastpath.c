@@ -537,7 +537,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
         return NULL;
     struct { const char *name; Py_ssize_t *where; } slots[] = {
         {"_host_view", &at_seen}, {"_block", &at_block}, {"_packed", &at_packed},
-        {"sycl_queue", &at_queue}, {"usm_type", &at_usm_type}, {"_node_kept", &at_node},
+        {"queue", &at_queue}, {"usm_type", &at_usm_type}, {"_node_kept", &at_node},
         {"_alias", &at_alias}, {"_shape", &at_shape}, {"_dtype", &at_dtype}, {"_size", &at_size},
     };
     for (size_t at = 0; at < sizeof slots / sizeof *slots; at++)

@@ -11,13 +11,14 @@ import numpy as np
 from dparray import _dtypes, _hooks, _layout
 from dparray._array.ndarray import config_values, materialize, ndarray
 from dparray._driver import traits_of
+from dparray._driver.interface import Queue
 from dparray._evaluate import host, limits
 from dparray._placement import Placement, check_dtype, check_usm_type
 from dparray.device import default_device, queue_of
 from dparray.memory import blocks, copies
 
 if TYPE_CHECKING:
-    import dpctl
+    pass
 
 _PLAIN = frozenset("?bhilBHILfdFD")
 #: dtypes by dtype, and by the classes of NumPy and Python numbers.
@@ -52,7 +53,7 @@ def axes_like(like: ndarray, ndim: int, order: str) -> tuple[int, ...] | None:
     return tuple(range(ndim))[::-1] if is_by_columns and ndim > 1 else None
 
 
-def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
+def is_made_by_host(size: int, queue: Queue, usm_type: str) -> bool:
     """Return whether the host creates a small new array."""
     return (
         size <= limits.host_elements
@@ -62,7 +63,7 @@ def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
     )
 
 
-def full_scalar(value: Any, queue: dpctl.SyclQueue, dtype: Any = None) -> ndarray:
+def full_scalar(value: Any, queue: Queue, dtype: Any = None) -> ndarray:
     """Return a 0-dimensional array with the value of a Python or NumPy scalar."""
     if dtype is None:
         dtype = (
@@ -77,9 +78,7 @@ def full_scalar(value: Any, queue: dpctl.SyclQueue, dtype: Any = None) -> ndarra
     return from_host(values, queue, "device")
 
 
-def from_host(
-    values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str, dtype: Any = None
-) -> ndarray:
+def from_host(values: np.ndarray, queue: Queue, usm_type: str, dtype: Any = None) -> ndarray:
     """Return a new array with the values of a host array.
 
     Raises:
@@ -108,18 +107,16 @@ def from_host(
     return result
 
 
-def chosen_placement(
-    device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None
-) -> Placement:
+def chosen_placement(device: Any, usm_type: str | None, sycl_queue: Queue | None) -> Placement:
     return Placement(
         queue_of(device, sycl_queue), check_usm_type("device" if usm_type is None else usm_type)
     )
 
 
 def placed_like(
-    x: ndarray, device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None
+    x: ndarray, device: Any, usm_type: str | None, sycl_queue: Queue | None
 ) -> Placement:
-    queue = x.sycl_queue if device is None and sycl_queue is None else queue_of(device, sycl_queue)
+    queue = x.queue if device is None and sycl_queue is None else queue_of(device, sycl_queue)
     return Placement(queue, check_usm_type(x.usm_type if usm_type is None else usm_type))
 
 
@@ -159,7 +156,7 @@ def made_small(
         return None
     device = default_device()
     if device is not _usual[0]:
-        queue = device.sycl_queue
+        queue = device.queue
         is_plain = "fp64" in traits_of(queue).aspects  # float64 is the usual dtype
         _usual[:] = device, queue, is_plain and is_made_by_host(0, queue, "device")
     if not _usual[2]:

@@ -117,7 +117,7 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str
     """
     if x.dtype == dtype and not copy:
         return x
-    check_dtype(dtype, x.sycl_queue)
+    check_dtype(dtype, x.queue)
     small = compute_small(array_type.astype, x, dtype, order)
     if small is not None:
         return small
@@ -218,7 +218,7 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             values[len(keys)], key = _scalar_operand(op, name, value, operands)
             keys.append(key)
     if not arrays:
-        queue = out.sycl_queue if out is not None else default_device().sycl_queue
+        queue = out.queue if out is not None else default_device().queue
         # Among themselves, NumPy scalars keep their dtypes.
         for at in typed_scalars(operands, traits_of(queue)) or [0]:
             value = operands[at]
@@ -226,11 +226,7 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         return apply(op, *values, out=out)
     placed = arrays if out is None else [*arrays, ("out", checked_out(op.name, out))]
     placement = common_placement(op.name, placed, True)
-    if (
-        out is not None
-        and placement.queue is not out.sycl_queue
-        and placement.queue != out.sycl_queue
-    ):
+    if out is not None and placement.queue is not out.queue and placement.queue != out.queue:
         placement = placement_of(out)
     if op.keeps_integers and keys[0].kind in "biu":
         signature: tuple[np.dtype[Any], ...] = (keys[0], keys[0])
@@ -400,7 +396,7 @@ def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> t
     if type(value).__name__ == "bfloat16" and isinstance(value.dtype, np.dtype):  # of ml_dtypes
         return float(value), value.dtype
     if not isinstance(value, bool | int | float | complex):
-        queues = (x.sycl_queue for x in operands if isinstance(x, ndarray))
+        queues = (x.queue for x in operands if isinstance(x, ndarray))
         raise foreign_operand(op.name, name, value, next(queues, None))
     weak = complex if isinstance(value, complex) else float if isinstance(value, float) else int
     return value, weak

@@ -79,9 +79,9 @@ def sent_to(target: ndarray, value: np.ndarray) -> ndarray:
     The host converts to the dtype of ``target`` if the device has no double precision.
     """
     keeps_parts = value.dtype.kind != "c" or target.dtype.kind == "c"
-    if keeps_parts and fit_device(value.dtype, traits_of(target.sycl_queue)) != value.dtype:
+    if keeps_parts and fit_device(value.dtype, traits_of(target.queue)) != value.dtype:
         value = value.astype(target.dtype)
-    return from_host(value, target.sycl_queue, target.usm_type)
+    return from_host(value, target.queue, target.usm_type)
 
 
 def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
@@ -100,7 +100,7 @@ def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
             common_placement(function, [("x", target), *arrays_inside("value", value)])
             value = stack_nested(function, value, placement, "value")
         elif not isinstance(value, ndarray):
-            raise foreign_operand(function, "value", value, target.sycl_queue)
+            raise foreign_operand(function, "value", value, target.queue)
     common_placement(function, (("x", target), ("value", value)), True)
     shape, wanted = value.shape, layout.shape
     while len(shape) > len(wanted) and shape[0] == 1:

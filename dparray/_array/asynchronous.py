@@ -24,7 +24,7 @@ def event(self: ndarray) -> Event:
     """
     if self.is_pending:
         materialize(self)  # Requesting the memory evaluates the array.
-    work = event_of_work(self.sycl_queue)
+    work = event_of_work(self.queue)
     if host_maps.holds and self._block is not None:
         return Event(work.sycl_events, None, work.queue, host_maps.writes_ahead(materialize(self)))
     return work

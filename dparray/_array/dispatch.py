@@ -129,10 +129,10 @@ def compute_at_once(host: Function | None, arrays: Named) -> Any:
         arrays: the operands with their names.
     """
     first = arrays[0][1]
-    queue, usm_type, size, views = first.sycl_queue, first.usm_type, 0, []
+    queue, usm_type, size, views = first.queue, first.usm_type, 0, []
     for _, x in arrays:
         view = x._host_view
-        if view is None or x.sycl_queue is not queue or x.usm_type != usm_type:
+        if view is None or x.queue is not queue or x.usm_type != usm_type:
             return None
         size += view.size
         views.append(view)
@@ -217,7 +217,7 @@ def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[
 
     The calling thread waits for the work on them; the views are valid until work is submitted.
     """
-    queue = arrays[0].sycl_queue
+    queue = arrays[0].queue
     if not (config.host_tier and "fp64" in traits_of(queue).aspects):
         return None
     seen = [view for x in arrays if (view := _seen(x)) is not None]
@@ -234,7 +234,7 @@ def _host_views_to_write(
     arrays: Sequence[ndarray], out: ndarray, details: dict[str, str]
 ) -> list[np.ndarray] | None:
     """Do the same, with the last array for writing; pending readers of it are computed first."""
-    if not (config.host_tier and traits_of(out.sycl_queue).shares_memory):
+    if not (config.host_tier and traits_of(out.queue).shares_memory):
         return None
     seen = [_seen(x) for x in arrays]
     unseen = [x for x, view in zip(arrays, seen, strict=True) if view is None]
@@ -243,7 +243,7 @@ def _host_views_to_write(
         host_maps.before_write(layouts[-1])
     writes.flush_dependents(out.block)
     queues.wait_to_write(out.block)
-    views = copies.host_views(out.sycl_queue, *layouts, **details)
+    views = copies.host_views(out.queue, *layouts, **details)
     if views is None:
         return None
     rest = iter(views)

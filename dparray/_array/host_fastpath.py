@@ -49,7 +49,7 @@ def fold_whole(name: str, x: ndarray, keepdims: bool) -> ndarray | None:
     value = host.call(host.FOLDS[name], seen, None, keepdims, owner=x)
     if value is None:
         return None
-    return ndarray._from_host_value(np.asarray(value), x.sycl_queue, x.usm_type)
+    return ndarray._from_host_value(np.asarray(value), x.queue, x.usm_type)
 
 
 def is_ready(x: ndarray, *others: Any) -> bool:
@@ -83,7 +83,7 @@ def take_small(x: ndarray, index: ndarray) -> ndarray | None:
     if (
         seen is None
         or positions is None
-        or index.sycl_queue is not x.sycl_queue
+        or index.queue is not x.queue
         or index.usm_type != x.usm_type
         or not is_ready(x, index)
     ):
@@ -91,7 +91,7 @@ def take_small(x: ndarray, index: ndarray) -> ndarray | None:
     values = host.call(operator.getitem, seen, positions, owner=x)
     if values is None:
         return None
-    return ndarray._from_host_value(np.asarray(values), x.sycl_queue, x.usm_type)
+    return ndarray._from_host_value(np.asarray(values), x.queue, x.usm_type)
 
 
 def put_small(x: ndarray, index: ndarray, value: Any) -> bool:
@@ -105,7 +105,7 @@ def put_small(x: ndarray, index: ndarray, value: Any) -> bool:
         or target.size > limits.host_elements
         or chosen.size > limits.host_elements
         or chosen.dtype.kind not in "biu"
-        or index.sycl_queue is not x.sycl_queue
+        or index.queue is not x.queue
     ):
         return False
     source: Any
@@ -114,7 +114,7 @@ def put_small(x: ndarray, index: ndarray, value: Any) -> bool:
         source = value._host_view
         if (
             source is None
-            or value.sycl_queue is not x.sycl_queue
+            or value.queue is not x.queue
             or (source.dtype is not dtype and not np.can_cast(source.dtype, dtype))
             or (source.base is not None and np.may_share_memory(source, target))
         ):

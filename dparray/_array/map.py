@@ -60,13 +60,13 @@ class Map:
         if writes and shows_elements_twice(x.shape, x.strides):
             raise MapError(
                 f"x.map({mode!r}): the {x.dtype} array of shape {x.shape} with strides {x.strides} "
-                f"on {describe_queue(x.sycl_queue)} shows elements more than once, so that they "
+                f"on {describe_queue(x.queue)} shows elements more than once, so that they "
                 f"can be read through a map, x.map('r'), and not written; map a copy: "
                 f"y = x.copy(); y.map({mode!r})"
             )
         start = time.perf_counter()
         layout = Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
-        queue = x.sycl_queue
+        queue = x.queue
         hold = host_maps.Hold(layout, mode)
         host_maps.open_hold(
             hold, layout, (lambda: flush_dependents(layout.block)) if writes else _noop

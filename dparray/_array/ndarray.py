@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dparray import _hooks, _layout, config
+from dparray._driver import sycl_queue_of
+from dparray._driver.interface import Queue
 from dparray._evaluate import deferred_placement, dependents, evaluate, host, limits, writes
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
@@ -72,7 +74,7 @@ class ndarray(Methods):
 
     Made by the creation functions (:func:`dparray.asarray`, :func:`dparray.zeros`, ...), or
     uninitialized as in NumPy: ``dp.ndarray(shape, dtype=...)``. Operations run on
-    :attr:`sycl_queue` and give arrays on the same queue; arrays on different queues do not mix
+    :attr:`queue` and give arrays on the same queue; arrays on different queues do not mix
     (:class:`dparray.ExecutionPlacementError`). The values stay on the device until they are asked
     for: :meth:`asnumpy`, :meth:`item`, ``float(x)``, printing.
 
@@ -104,7 +106,7 @@ class ndarray(Methods):
         "_size",
         "_strides",
         "_tensor_kept",
-        "sycl_queue",
+        "queue",
         "usm_type",
     )
 
@@ -126,7 +128,7 @@ class ndarray(Methods):
     _shape: tuple[int, ...]
     _size: int
     _strides: tuple[int, ...]
-    sycl_queue: dpctl.SyclQueue
+    queue: Queue
     usm_type: str
 
     # From other modules, and no methods.
@@ -137,7 +139,7 @@ class ndarray(Methods):
 
     @classmethod
     def _new(
-        cls, queue: dpctl.SyclQueue, usm_type: str, block: Block | None, host_view: Any = None
+        cls, queue: Queue, usm_type: str, block: Block | None, host_view: Any = None
     ) -> ndarray:
         """Return a new array; `new_array` in `_fastpath.c` is the same, compiled.
 
@@ -145,7 +147,7 @@ class ndarray(Methods):
         (a buffer), and of an expression (lazy, or a view of a lazy array).
         """
         self = new_object(cls)
-        self.sycl_queue = queue
+        self.queue = queue
         self.usm_type = usm_type
         self._block = block
         self._host_view = host_view
@@ -172,7 +174,7 @@ class ndarray(Methods):
         return self
 
     @classmethod
-    def _from_host_value(cls, values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str) -> ndarray:
+    def _from_host_value(cls, values: np.ndarray, queue: Queue, usm_type: str) -> ndarray:
         """Return a buffer of values that the host has computed, which no other array has.
 
         They go to USM memory when something needs them there.
@@ -250,7 +252,7 @@ class ndarray(Methods):
         try:
             return self._node_kept
         except AttributeError:
-            self._node_kept = node = Node.leaf(materialize(self), self.sycl_queue, self.usm_type)
+            self._node_kept = node = Node.leaf(materialize(self), self.queue, self.usm_type)
             return node
 
     _tensor = _kept("_tensor_kept", lambda self: exchange.tensor_of(materialize(self)))
@@ -283,7 +285,12 @@ class ndarray(Methods):
     @property
     def device(self) -> Device:
         """The device of the array; ``other.to_device(x.device)`` moves another array there."""
-        return Device(self.sycl_queue)
+        return Device(self.queue)
+
+    @property
+    def sycl_queue(self) -> dpctl.SyclQueue:
+        """The ``dpctl.SyclQueue``, of an array on a device of SYCL."""
+        return sycl_queue_of(self, self.queue)
 
     @property
     def sycl_device(self) -> dpctl.SyclDevice:
@@ -392,7 +399,7 @@ def _view_for_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
         and x._block.memory is not None
         # NumPy promotes bfloat16 by other rules; the path of each new array has no call for it.
         and x._dtype.char != "E"  # type: ignore[comparison-overlap]
-        and host.can_compute(x.sycl_queue, x.usm_type)
+        and host.can_compute(x.queue, x.usm_type)
         # The fast path writes through the view without a question.
         and not is_read_only(x._block)
     ):
@@ -428,7 +435,7 @@ def _give_memory(x: ndarray) -> None:
         with dependents.lock:
             _give_pending_memory(x)
         return
-    block = pool.allocate(x.sycl_queue, x.usm_type, values.nbytes)
+    block = pool.allocate(x.queue, x.usm_type, values.nbytes)
     queues.wait_to_write(block)  # There may have been another view before.
     view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes, 0, values.strides)
     view[...] = values

@@ -14,7 +14,7 @@ from dparray._array.allocation import empty_on, from_host, full_scalar, made_sma
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import HOST_TYPES, SEQUENCES, ndarray
 from dparray._driver import traits_of
-from dparray._driver.interface import Traits
+from dparray._driver.interface import Queue, Traits
 from dparray._placement import Placement, common_placement
 from dparray.device import copying_call, default_device
 from dparray.exceptions import (
@@ -27,7 +27,7 @@ from dparray.exceptions import (
 from dparray.memory import exchange
 
 if TYPE_CHECKING:
-    import dpctl
+    pass
 
 
 WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
@@ -72,9 +72,7 @@ def dispatch_override(function: str, arguments: Sequence[Any], /, **options: Any
     return NotImplemented
 
 
-def foreign_operand(
-    function: str, name: str, value: Any, queue: dpctl.SyclQueue | None = None
-) -> Exception:
+def foreign_operand(function: str, name: str, value: Any, queue: Queue | None = None) -> Exception:
     """Return the error for an operand that is neither an array nor a Python scalar.
 
     Args:
@@ -125,7 +123,7 @@ def check_array(
     if isinstance(value, bool | int | float | complex | np.generic):
         if placement is None or placement.usm_type == "device":
             return full_scalar(
-                value, default_device().sycl_queue if placement is None else placement.queue
+                value, default_device().queue if placement is None else placement.queue
             )
         return from_host(np.asarray(value), *placement)
     if isinstance(value, list | tuple | range):
@@ -137,14 +135,14 @@ def check_array(
             placement = (
                 common_placement(function, inside)
                 if inside
-                else Placement(default_device().sycl_queue, "device")
+                else Placement(default_device().queue, "device")
             )
         return stack_nested(function, value, placement, name)
     if is_shareable(value):
         return shared(value)
     if is_taken_from_host(value):
         if placement is None:
-            placement = Placement(default_device().sycl_queue, "device")
+            placement = Placement(default_device().queue, "device")
         return taken_from_host(function, name, value, placement)
     raise foreign_operand(function, name, value, placement and placement.queue)
 
@@ -246,7 +244,7 @@ def shared_inside(sequence: Any) -> Any:
     return [shared_inside(element) for element in sequence]
 
 
-def moved_inside(sequence: Any, queue: dpctl.SyclQueue) -> Any:
+def moved_inside(sequence: Any, queue: Queue) -> Any:
     """Return nested sequences with arrays of other queues and of NumPy copied to ``queue``."""
     if isinstance(sequence, np.ndarray):
         return from_host(sequence, queue, "device")
@@ -291,7 +289,7 @@ def stack_nested(function: str, sequence: Any, placement: Placement, name: str =
 
 
 def host_values(
-    function: str, obj: Any, queue: dpctl.SyclQueue, wanted: np.dtype[Any] | None = None
+    function: str, obj: Any, queue: Queue, wanted: np.dtype[Any] | None = None
 ) -> np.ndarray:
     """Return a host array of the values, with the device's default dtype if Python types decide.
 

@@ -72,5 +72,5 @@ def _element(view: ndarray) -> ndarray:
     """
     seen = view._host_view
     if seen is not None and host.is_ready(view._block):
-        return ndarray._from_host_value(seen.copy(), view.sycl_queue, view.usm_type)
+        return ndarray._from_host_value(seen.copy(), view.queue, view.usm_type)
     return copy_of(view)

@@ -45,7 +45,7 @@ def asnumpy(self: ndarray) -> np.ndarray:
         copy = values.copy()
         if host_maps.openings == openings:
             if _hooks.subscribers:
-                _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
+                _hooks.emit("copy", source=self.queue, target="host", nbytes=values.nbytes)
             return copy
     return copies.copy_to_host(readable_layout(self))
 
@@ -72,7 +72,7 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
     values = element._host_view
     if values is not None and host.is_ready(element._block):
         if _hooks.subscribers:
-            place = element.sycl_queue
+            place = element.queue
             _hooks.emit("copy", source=place, target="host", nbytes=values.nbytes)
         return values.item()
     return copies.copy_to_host(readable_layout(element)).item()
@@ -269,20 +269,19 @@ def to_device(
 
     Example:
         >>> import dparray as dp
-        >>> import dpctl
-        >>> first, second = dpctl.SyclQueue("cpu"), dpctl.SyclQueue("cpu")
+        >>> first, second = (dp.Device("cpu").new_queue() for _ in range(2))
         >>> a, b = dp.ones(3, device=first), dp.ones(3, device=second)
         >>> (a + b.to_device(a.device)).asnumpy()
         array([2., 2., 2.])
     """
     if stream is not None:
         raise ValueError("to_device: streams are not supported; order work by queues")
-    queue = Device(device).sycl_queue
-    if queue == self.sycl_queue:
+    queue = Device(device).queue
+    if queue == self.queue:
         return copy_of(self) if copy else self
     if copy is False:
         raise ValueError(
-            f"to_device: copy=False, but the array is on {describe_queue(self.sycl_queue)} and "
+            f"to_device: copy=False, but the array is on {describe_queue(self.queue)} and "
             f"would have to be copied to {describe_queue(queue)}"
         )
     _dtypes.check_device(self.dtype, traits_of(queue))

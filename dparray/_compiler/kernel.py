@@ -8,14 +8,13 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import dpctl
 from dpctl.program import SyclProgramCompilationError
 
 from dparray import _hooks
 from dparray._compiler.printed_floats import without_printed_doubles
 from dparray._compiler.program import obtain_program
 from dparray._driver import place_of, traits_of
-from dparray._driver.interface import Traits
+from dparray._driver.interface import Queue, Traits
 from dparray._runtime import waiting
 from dparray._runtime.launch import Built, Ready
 from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
@@ -106,7 +105,7 @@ class Kernel:
         """Its approximate memory use."""
         return len(self.spirv) + len(self._llvm) + _BUILT_BYTES * max(len(self._built), 1)
 
-    def built_for(self, queue: dpctl.SyclQueue) -> Built:
+    def built_for(self, queue: Queue) -> Built:
         """Return the build for the context and device of ``queue``, created at the first use.
 
         Raises:
@@ -153,7 +152,7 @@ class Kernel:
             )
         return module
 
-    def _build(self, queue: dpctl.SyclQueue) -> Built:
+    def _build(self, queue: Queue) -> Built:
         module = self._module_for(traits_of(queue))
         try:
             start = time.perf_counter()

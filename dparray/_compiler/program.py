@@ -37,6 +37,7 @@ from dpctl.program import (
 )
 
 from dparray._compiler import cache, trial_build
+from dparray._driver.interface import Queue
 from dparray._runtime import in_order
 from dparray._runtime.submission import INTERFACE_LIBRARY, capsule_address
 
@@ -70,7 +71,7 @@ _PROGRAM_BINARY_TYPE = 0x1184
 _EXECUTABLE_TYPE = 4
 
 
-def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
+def obtain_program(queue: Queue, spirv: bytes, options: str) -> Any:
     """Return the program of a module, from the disk cache if it was built before.
 
     It has the methods ``get_sycl_kernel`` and ``has_sycl_kernel`` of ``dpctl.program.SyclProgram``.
@@ -89,7 +90,7 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
     return program or create_program_from_spirv(queue, spirv, options)
 
 
-def program_of_text(queue: dpctl.SyclQueue, text: str, options: str) -> Any:
+def program_of_text(queue: Queue, text: str, options: str) -> Any:
     """Return the program of OpenCL C source, as :func:`obtain_program`; built every time.
 
     Raises:
@@ -101,7 +102,7 @@ def program_of_text(queue: dpctl.SyclQueue, text: str, options: str) -> Any:
     return program or create_program_from_source(queue, text, options)
 
 
-def _obtain(driver: _Driver, queue: dpctl.SyclQueue, spirv: bytes, options: str) -> _Program | None:
+def _obtain(driver: _Driver, queue: Queue, spirv: bytes, options: str) -> _Program | None:
     if not _takes_binaries(queue):
         return driver.built(queue, spirv, options)
     key = _binary_key(queue.sycl_device, spirv, options)
@@ -121,7 +122,7 @@ def _obtain(driver: _Driver, queue: dpctl.SyclQueue, spirv: bytes, options: str)
     return program
 
 
-def _built_apart(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | None:
+def _built_apart(queue: Queue, spirv: bytes, options: str) -> bytes | None:
     """Return the binary that another process builds of a module; ``None`` if none can.
 
     GPU compilers crash for some modules, which ends their process; here this is an exception.
@@ -186,7 +187,7 @@ def refusal(status: int, log: str) -> str:
     return log or f"status {status} ({_STATUSES.get(status, 'not documented')}), without a log"
 
 
-def warm_up(queue: dpctl.SyclQueue) -> None:
+def warm_up(queue: Queue) -> None:
     """Let the driver start its compiler in advance, without waiting."""
     note_use()
     driver = _driver_of(queue)
@@ -250,17 +251,17 @@ _NOTHING = _module(
 )
 
 
-def keeps_binaries(queue: dpctl.SyclQueue) -> bool:
+def keeps_binaries(queue: Queue) -> bool:
     """Return whether the driver's binaries for a queue's device can be loaded from disk."""
     return _driver_of(queue) is not None and _takes_binaries(queue)
 
 
-def _takes_binaries(queue: dpctl.SyclQueue) -> bool:
+def _takes_binaries(queue: Queue) -> bool:
     # Intel's CPU driver crashes if a context of several devices gets a binary.
     return bool(queue.sycl_context.device_count == 1)
 
 
-def _driver_of(queue: dpctl.SyclQueue) -> _Driver | None:
+def _driver_of(queue: Queue) -> _Driver | None:
     return _driver() if queue.backend == dpctl.backend_type.opencl else None
 
 
@@ -366,7 +367,7 @@ class _Driver:
         finally:
             self.release[kind](handle)
 
-    def program_of(self, queue: dpctl.SyclQueue, binary: bytes, options: str) -> _Program | None:
+    def program_of(self, queue: Queue, binary: bytes, options: str) -> _Program | None:
         """Return the program of a binary; ``None`` if the driver does not accept it."""
         context, device = queue.sycl_context, queue.sycl_device
         size, text, status = c_size_t(len(binary)), c_char_p(binary), c_int32()
@@ -390,7 +391,7 @@ class _Driver:
         )
         return not failed and kind.value == _EXECUTABLE_TYPE
 
-    def built(self, queue: dpctl.SyclQueue, source: bytes | str, options: str) -> _Program | None:
+    def built(self, queue: Queue, source: bytes | str, options: str) -> _Program | None:
         """Return the program that the driver builds from a module or from OpenCL C source.
 
         Returns:
@@ -405,9 +406,7 @@ class _Driver:
             return self.built_here(queue, source, options)
         return building.result()
 
-    def built_here(
-        self, queue: dpctl.SyclQueue, source: bytes | str, options: str
-    ) -> _Program | None:
+    def built_here(self, queue: Queue, source: bytes | str, options: str) -> _Program | None:
         """Build the program in the calling thread."""
         context, device, status = queue.sycl_context, queue.sycl_device, c_int32()
         with (
@@ -471,7 +470,7 @@ class _Program:
         driver.release_gone()
         driver.programs[ref(self, driver.gone.append)] = handle, context
 
-    def binary(self, queue: dpctl.SyclQueue) -> bytes | None:
+    def binary(self, queue: Queue) -> bytes | None:
         """Return the driver's binary for a queue's device; ``None`` if it is not available."""
         info, handle = self._driver.program_info, self._handle
         nbytes = c_size_t()

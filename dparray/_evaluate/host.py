@@ -372,7 +372,7 @@ def _emit_call(function: Any, args: Sequence[Any], result: Any, start: float, ow
     arrays = {id(each): each for each in (*args, result) if isinstance(each, np.ndarray)}
     _hooks.emit(
         "host",
-        queue=None if owner is None else owner.sycl_queue,
+        queue=None if owner is None else owner.queue,
         function=name,
         start=start,
         nbytes=sum(each.nbytes for each in arrays.values()),

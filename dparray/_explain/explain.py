@@ -309,13 +309,13 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
     model = sys.modules.get("dparray.onnx.model")  # needs packages that may not be there
     if model is not None and isinstance(x, model.Model):
         return x.explain(*others, **named)
-    if callable(x) and not hasattr(x, "sycl_queue"):
+    if callable(x) and not hasattr(x, "usm_type"):
         return explain_function(x, others, named)
     x = check_array("explain", "x", x)
     arrays = [x, *(check_array("explain", f"others[{i}]", y) for i, y in enumerate(others))]
     made_by, ran = _hooks.call_that_made(x)
     if x.is_only_on_host and not others:
-        what = x.shape, x.dtype.name, x.usm_type, describe_queue(x.sycl_queue)
+        what = x.shape, x.dtype.name, x.usm_type, describe_queue(x.queue)
         return Explanation(*what, False, (), (), True, ran=ran, made_by=made_by)
     placed = None
     if deferred_placement.nodes and (policy := deferred_placement.policy_of(x._node)) is not None:
@@ -326,10 +326,10 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         x.shape,
         x.dtype.name,
         x.usm_type,
-        describe_queue(x.sycl_queue),
+        describe_queue(x.queue),
         any(array._node.layout is None for array in arrays),
         *plan.result(),
-        ran=ran or _ran_last(x.sycl_queue),
+        ran=ran or _ran_last(x.queue),
         placed=placed,
         made_by=made_by,
         is_at_once=is_small and not made_by and config.host_tier,

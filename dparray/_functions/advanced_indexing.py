@@ -62,7 +62,7 @@ def _index_arrays(x: ndarray, index: Any) -> list[Any]:
             else:
                 entries.append(entry)
         elif isinstance(entry, np.ndarray):
-            raise foreign_operand("x[index]", name, entry, x.sycl_queue)
+            raise foreign_operand("x[index]", name, entry, x.queue)
         elif isinstance(entry, list | range | tuple):
             values = np.asarray(entry)
             if values.size == 0:
@@ -71,10 +71,10 @@ def _index_arrays(x: ndarray, index: Any) -> list[Any]:
                 raise IndexError(
                     f"x[index]: {name} is {entry!r}; indices must be integers or a mask"
                 )
-            array = from_host(values, x.sycl_queue, x.usm_type)
+            array = from_host(values, x.queue, x.usm_type)
             entries.extend(_mask_positions(array) if values.dtype.kind == "b" else (array,))
         elif isinstance(entry, bool | np.bool_):
-            entries.append(_OfNewAxis(from_host(np.arange(int(entry)), x.sycl_queue, x.usm_type)))
+            entries.append(_OfNewAxis(from_host(np.arange(int(entry)), x.queue, x.usm_type)))
         elif entry is None or entry is Ellipsis or isinstance(entry, slice):
             entries.append(entry)
         else:
@@ -102,7 +102,7 @@ def _mask_positions(mask: ndarray) -> list[Any]:
     """Convert a mask to one index array for each of its axes."""
     if mask.ndim == 0:
         length = int(bool(mask))
-        return [_OfNewAxis(from_host(np.arange(length), mask.sycl_queue, mask.usm_type))]
+        return [_OfNewAxis(from_host(np.arange(length), mask.queue, mask.usm_type))]
     return list(nonzero(mask))
 
 
@@ -162,7 +162,7 @@ def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
                 raise IndexError(
                     f"index {entry} is out of bounds for axis {at} with length {extent}"
                 )
-            entry = from_host(np.asarray(entry), x.sycl_queue, x.usm_type)
+            entry = from_host(np.asarray(entry), x.queue, x.usm_type)
         arrays.append(entry)
     adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
     if not adjacent or _are_apart(entries):
@@ -225,7 +225,7 @@ def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
                 )
             named.append((name, entry))
         elif isinstance(entry, np.ndarray):
-            raise foreign_operand("x[index]", name, entry, x.sycl_queue)
+            raise foreign_operand("x[index]", name, entry, x.queue)
     return named
 
 
@@ -371,7 +371,7 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
         value = checked_scalar(function, value, x.dtype)
         sources = []
     else:
-        raise foreign_operand(function, "value", value, x.sycl_queue)
+        raise foreign_operand(function, "value", value, x.queue)
     mask = _only_mask(index)
     in_memory = mask is not None and not mask.is_pending and not x.is_pending
     if (

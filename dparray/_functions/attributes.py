@@ -113,7 +113,7 @@ class flatiter:
         x = self.base
         flat = ravel(x)
         if isinstance(value, list | tuple):
-            value = from_host(np.asarray(value), x.sycl_queue, x.usm_type)
+            value = from_host(np.asarray(value), x.queue, x.usm_type)
         selected = flat[index]
         if isinstance(value, ndarray):
             common_placement("x.flat[...] = value", (("x", x), ("value", value)))

@@ -130,4 +130,4 @@ def _bit_shifts(function: str, x: ndarray, bitorder: str) -> ndarray:
     if bitorder not in ("big", "little"):
         raise ArgumentError(f"{function}: bitorder must be 'big' or 'little'; got {bitorder!r}")
     order = range(7, -1, -1) if bitorder == "big" else range(8)
-    return from_host(np.asarray(order, np.uint8), x.sycl_queue, x.usm_type)
+    return from_host(np.asarray(order, np.uint8), x.queue, x.usm_type)

@@ -92,7 +92,7 @@ def _edge(x: ndarray, value: Any, axis: int) -> ndarray | None:
         return None
     if not isinstance(value, ndarray):
         dtype = value.dtype if isinstance(value, np.generic) else None
-        value = full((), value, dtype=dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+        value = full((), value, dtype=dtype, sycl_queue=x.queue, usm_type=x.usm_type)
     if value.ndim == 0:
         return broadcast_to(value, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
     return value
@@ -173,7 +173,7 @@ def gradient(
         raise ShapeError(f"gradient: {len(distances)} spacings for {len(axes)} axes")
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2; got {edge_order}")
-    floating = _dtypes.default_float(traits_of(x.sycl_queue))
+    floating = _dtypes.default_float(traits_of(x.queue))
     if x.dtype.kind not in "fc":
         x = astype_array(x, floating)
     # Differences of unsigned and narrow integers would wrap around.
@@ -294,7 +294,7 @@ def unwrap(
     if x.dtype.kind not in "biuf":
         raise DTypeError(f"unwrap: not defined for {x.dtype}")
     axis = _layout.normalize_axis("unwrap", axis, x.ndim)
-    traits = traits_of(x.sycl_queue)
+    traits = traits_of(x.queue)
     dtype = _dtypes.fit_device(_dtypes.promote([x.dtype, _dtypes.promotion_key(period)]), traits)
     period = scalar_value(period)
     x = astype_array(x, dtype, copy=False)
@@ -359,7 +359,7 @@ def interp(
             # For a single sample point NumPy returns its value, even for NaN.
             points = module.where(module.isnan(points), known[0], points)
         if period is not None:  # dpnp would overwrite both
-            real = _dtypes.default_float(traits_of(x.sycl_queue))
+            real = _dtypes.default_float(traits_of(x.queue))
             points = module.remainder(points.astype(real), abs(period))
             known[0] = module.remainder(known[0].astype(real), abs(period))
         known = [module.ascontiguousarray(each) for each in known]

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from dparray import _dtypes, _layout
 from dparray._array.ndarray import as_method, materialize, ndarray, take_layout_of
 from dparray._driver import traits_of
+from dparray._driver.interface import Queue
 from dparray._functions.creation import empty
 from dparray._placement import check_dtype
 from dparray._runtime import host_maps
 from dparray.exceptions import ArgumentError, HostConversionError, ShapeError
 
 if TYPE_CHECKING:
-    import dpctl
+    pass
 
 __all__: list[str] = []
 
@@ -32,7 +33,7 @@ def __init__(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> None:
     """Return an array whose values are undefined, or another view of an array's memory.
 
@@ -73,7 +74,7 @@ def __init__(
                 "usm_type and sycl_queue"
             )
         made = _over(buffer, shape, dtype, offset, strides, order)
-    self.sycl_queue, self.usm_type = made.sycl_queue, made.usm_type
+    self.queue, self.usm_type = made.queue, made.usm_type
     take_layout_of(self, made)
 
 
@@ -90,9 +91,9 @@ def _over(
     if not _layout.is_contiguous(source.shape, source.strides, source.dtype.itemsize):
         raise ArgumentError("ndarray: the buffer is not contiguous; give buffer=x.copy()")
     shape = _layout.check_shape(shape)
-    kind = _dtypes.default_float(traits_of(buffer.sycl_queue))
+    kind = _dtypes.default_float(traits_of(buffer.queue))
     if dtype is not None:
-        kind = check_dtype(_dtypes.as_dtype(dtype), buffer.sycl_queue)
+        kind = check_dtype(_dtypes.as_dtype(dtype), buffer.queue)
     steps = _layout.contiguous_strides(shape, kind.itemsize, "F" if order == "F" else "C")
     if strides is not None:
         steps = tuple(operator.index(step) for step in strides)

@@ -24,6 +24,7 @@ from dparray._array.operands import (
     stack_nested,
 )
 from dparray._driver import traits_of
+from dparray._driver.interface import Queue
 from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
 from dparray._functions.public import array_method, public
@@ -37,7 +38,7 @@ from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
 from dparray.memory import async_copy, copies, dlpack_bits, exchange
 
 if TYPE_CHECKING:
-    import dpctl
+    pass
 
 __all__ = [
     "array",
@@ -139,7 +140,7 @@ def asarray(
     copy: bool | None = None,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Convert an object that holds numbers to an array.
 
@@ -227,7 +228,7 @@ def placed(
     x: Any,
     device: Any,
     usm_type: str | None,
-    sycl_queue: dpctl.SyclQueue | None,
+    sycl_queue: Queue | None,
 ) -> ndarray:
     """Return an operand of a creation function, copied to the requested placement."""
     if device is None and usm_type is None and sycl_queue is None:
@@ -244,13 +245,13 @@ def rearranged(
     copy: bool | None,
     device: Any,
     usm_type: str | None,
-    sycl_queue: dpctl.SyclQueue | None,
+    sycl_queue: Queue | None,
 ) -> ndarray:
     """Return ``x`` with another dtype, order, placement or USM type; ``x`` if none changes."""
     if order not in (None, "C", "F", "A", "K"):
         raise ValueError(f"order: unknown order {order!r}; expected one of 'C', 'F', 'A', 'K'")
     placement = placed_like(x, device, usm_type, sycl_queue)
-    changes_place = placement.queue != x.sycl_queue or placement.usm_type != x.usm_type
+    changes_place = placement.queue != x.queue or placement.usm_type != x.usm_type
     changes_dtype = dtype is not None and dtype != x.dtype
     if order == "A":  # NumPy ignores "A" when it converts to another dtype
         is_by_columns = _layout.order_like(x.shape, x.strides, x.itemsize, order) is not None
@@ -372,7 +373,7 @@ def _dlpack(
         if copy is None:
             # DLPack before version 1.0 cannot mark memory as read-only.
             is_unspoken = max_version is None and _is_read_only(self)
-            copy = is_unspoken or not copies.is_host_accessible(self.sycl_queue, self.usm_type)
+            copy = is_unspoken or not copies.is_host_accessible(self.queue, self.usm_type)
         return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
     source = self.copy() if copy else self
     tensor = exchange.dpt.asarray(source)  # through the interface that shares dparray's memory
@@ -382,7 +383,7 @@ def _dlpack(
             f"__dlpack__: the array is on DLPack device {place}, not {dl_device}; "
             f"move it first: x.to_device(...)"
         )
-    queues.wait(self.sycl_queue)
+    queues.wait(self.queue)
     return tensor.__dlpack__(**versions)
 
 
@@ -401,13 +402,13 @@ def _shared_with_host(x: ndarray) -> np.ndarray:
     Raises:
         BufferError: the host cannot read the memory.
     """
-    if not copies.is_host_accessible(x.sycl_queue, x.usm_type):
+    if not copies.is_host_accessible(x.queue, x.usm_type):
         raise BufferError(
             f"__dlpack__: copy=False, but the host cannot read {x.usm_type} memory of "
             f"{x.device}; omit copy"
         )
     writes.share(x.block)
-    queues.wait(x.sycl_queue)
+    queues.wait(x.queue)
     shared_values = np.asarray(_HostMemory(x))
     if _is_read_only(x):
         shared_values.flags.writeable = False
@@ -428,7 +429,7 @@ def _dlpack_device(self: ndarray) -> tuple[int, int]:
     Raises:
         BufferError: the array is on a sub-device or in a context that DLPack cannot represent.
     """
-    if traits_of(self.sycl_queue).shares_memory:
+    if traits_of(self.queue).shares_memory:
         return _DLPACK_HOST, 0
     bits = self.view(np.uint16) if _dtypes.is_bfloat16(self.dtype) else self
     return _oneapi_device(exchange.dpt.asarray(bits))
@@ -522,7 +523,7 @@ def copy(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return a copy that shares no memory, by default on the same queue and with the same USM type.
 
@@ -535,7 +536,7 @@ def copy(
         0.0
     """
     order = _layout.as_order(order, "K")
-    if placed_like(x, device, usm_type, sycl_queue) != (x.sycl_queue, x.usm_type):
+    if placed_like(x, device, usm_type, sycl_queue) != (x.queue, x.usm_type):
         kept = None if order == "K" else order
         return rearranged(x, None, kept, None, device, usm_type, sycl_queue)
     if order == "K":
@@ -550,7 +551,7 @@ def _copy(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Copy like :func:`dparray.copy`, but keep the order of the axes; the method uses C order."""
     return copy(self, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)

@@ -30,6 +30,7 @@ from dparray._array.operands import (
     shared,
 )
 from dparray._driver import traits_of
+from dparray._driver.interface import Queue
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._functions.public import public
@@ -38,7 +39,7 @@ from dparray._placement import Placement, check_dtype, common_placement
 from dparray.device import supports_usm
 
 if TYPE_CHECKING:
-    import dpctl
+    pass
 
 __all__ = [
     "empty",
@@ -66,7 +67,7 @@ def empty(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return a new array whose values are undefined.
 
@@ -160,7 +161,7 @@ def full(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return a new array filled with ``fill_value``, a scalar or an array that broadcasts to it.
 
@@ -230,7 +231,7 @@ def zeros(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return a new array of zeros. See :func:`empty` for arguments and errors.
 
@@ -255,7 +256,7 @@ def ones(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return a new array of ones. See :func:`empty` for arguments and errors.
 
@@ -282,7 +283,7 @@ def empty_like(
     shape: int | Sequence[int] | None = None,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return an uninitialized array with the shape, dtype, queue and USM type of ``x``.
 
@@ -305,7 +306,7 @@ def _form_like(
     shape: Any,
     device: Any,
     usm_type: str | None,
-    sycl_queue: dpctl.SyclQueue | None,
+    sycl_queue: Queue | None,
 ) -> tuple[Placement, tuple[int, ...], np.dtype[Any]]:
     """Return the placement, shape and dtype for an array like another; arguments override them."""
     placement = placed_like(x, device, usm_type, sycl_queue)
@@ -325,7 +326,7 @@ def zeros_like(
     shape: int | Sequence[int] | None = None,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return an array of zeros like ``x``; see :func:`empty_like`.
 
@@ -347,7 +348,7 @@ def ones_like(
     shape: int | Sequence[int] | None = None,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return an array of ones like ``x``; see :func:`empty_like`.
 
@@ -376,7 +377,7 @@ def full_like(
     shape: int | Sequence[int] | None = None,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return an array like ``x`` filled with ``fill_value``; see :func:`empty_like`.
 

@@ -53,7 +53,7 @@ def _divide(x1: Any, x2: Any, out: Any = None, dtype: Any = None) -> ndarray:
 def _take(x: ndarray, indices: Any, axis: int = 0) -> ndarray:
     """Take elements at indices that Dask gives as a NumPy array."""
     if isinstance(indices, np.ndarray):
-        indices = from_host(indices, x.sycl_queue, x.usm_type)
+        indices = from_host(indices, x.queue, x.usm_type)
     return x.take(indices, axis=axis)
 
 
@@ -122,7 +122,7 @@ class ChunkGenerator(Generator):
     def __init__(self, seed: Any = None) -> None:
         own = isinstance(seed, np.random.SeedSequence)
         self._seed_seq = seed if own else np.random.SeedSequence(key_of(seed))
-        super().__init__(key_of(self._seed_seq), default_device().sycl_queue, "device")
+        super().__init__(key_of(self._seed_seq), default_device().queue, "device")
 
     def __reduce__(self) -> Any:
         return ChunkGenerator, (self._seed_seq,)
@@ -159,7 +159,7 @@ def host_values(x: ndarray) -> np.ndarray:
     Waits for pending work on the array.
     """
     layout = materialize(x)
-    views = copies.host_views(x.sycl_queue, layout)
+    views = copies.host_views(x.queue, layout)
     if views is None:
         return x.asnumpy()
     return np.asarray(_Kept(x, views[0])) if x.size else views[0]
@@ -186,7 +186,7 @@ def deserialize(header: dict[str, Any], frames: list[Any]) -> ndarray:
     (frame,) = frames
     dtype = np.dtype(header["dtype"])
     values = np.frombuffer(frame, dtype).reshape(header["shape"], order=header["order"])
-    return from_host(values, default_device().sycl_queue, header["usm_type"])
+    return from_host(values, default_device().queue, header["usm_type"])
 
 
 def tell_serialization(module: ModuleType) -> None:

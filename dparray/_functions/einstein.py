@@ -80,7 +80,7 @@ def einsum(
     if order not in ("K", "A", "C", "F"):
         raise ArgumentError(f"einsum: unknown order {order!r}; expected one of 'C', 'F', 'A', 'K'")
     if dtype is not None:
-        wanted = _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(named[0][1].sycl_queue))
+        wanted = _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(named[0][1].queue))
         for name, x in named:
             if not _dtypes.can_cast(x.dtype, wanted, casting):
                 raise DTypeError(
@@ -89,7 +89,7 @@ def einsum(
                 )
     elif optimize is None and len(named) > 2:
         wanted = _dtypes.promote([x.dtype for _, x in named])
-        wanted = _dtypes.fit_device(wanted, traits_of(named[0][1].sycl_queue))
+        wanted = _dtypes.fit_device(wanted, traits_of(named[0][1].queue))
     else:
         wanted = None
     if wanted is not None:

@@ -117,7 +117,7 @@ def _rint(x: Any, /) -> ndarray:
     x = check_array("rint", "x", x)
     if x.dtype.kind in "biu":
         dtype = _dtypes.resolve(np.rint, (x.dtype,))[-1]
-        x = converted(x, _dtypes.fit_device(dtype, traits_of(x.sycl_queue)))
+        x = converted(x, _dtypes.fit_device(dtype, traits_of(x.queue)))
     return apply(OPS["round"], x)
 
 
@@ -306,7 +306,7 @@ def where(
     placed = [(name, value) for name, value in named if isinstance(value, ndarray)]
     for name, value in named:
         if not isinstance(value, ndarray | bool | int | float | complex | np.generic):
-            raise foreign_operand("where", name, value, placed[0][1].sycl_queue if placed else None)
+            raise foreign_operand("where", name, value, placed[0][1].queue if placed else None)
     if not placed:
         condition = check_array("where", "condition", condition)
         placed = [("condition", condition)]

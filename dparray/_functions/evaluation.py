@@ -64,7 +64,7 @@ def eval(*arrays: ndarray, depends_on: Any = _NO_EVENTS) -> None:
             )
         if x.is_pending:
             pending.append(x._node)
-    used = {x.sycl_queue for x in arrays}
+    used = {x.queue for x in arrays}
     if type(depends_on) is not tuple or depends_on:
         events = checked_events(depends_on)
         for queue in used if events else ():
@@ -98,9 +98,9 @@ def synchronize(device: Any = None) -> None:
     """
     if isinstance(device, ndarray):
         eval(device)
-        queue = device.sycl_queue
+        queue = device.queue
     else:
-        queue = default_device().sycl_queue if device is None else queue_of(Device(device))
+        queue = default_device().queue if device is None else queue_of(Device(device))
     if host_maps.holds:
         host_maps.wait_for_writes_ahead(queue)
     queues.wait(queue)

@@ -41,7 +41,7 @@ def called_together(
     if written is None and name in _WRITE_FIRST:
         written = arrays[0]
     if isinstance(written, ndarray):
-        queue = written.sycl_queue
+        queue = written.queue
     else:
         queue = _chosen(policy, name, arrays)
     result = function(
@@ -55,7 +55,7 @@ def called_together(
     )
     if isinstance(written, ndarray):
         return result
-    home = arrays[0].sycl_queue if policy.result is None else policy.result
+    home = arrays[0].queue if policy.result is None else policy.result
     return _moved(result, policy, f"the result of {name}", home)
 
 
@@ -80,14 +80,14 @@ def _arrays_in(value: Any) -> list[ndarray]:
 def _chosen(policy: Policy, name: str, arrays: list[ndarray]) -> Any:
     """Return the queue to which a function's operands are copied."""
     measures = policy.choose == "fastest"
-    queues = [x.sycl_queue for x in arrays]
+    queues = [x.queue for x in arrays]
     devices = places.devices_of(policy, list(dict.fromkeys(queues)), queues[:1])
     total = sum(x.nbytes for x in arrays)
     seconds = []
     for queue in devices:
         able = all(device_costs.can_hold(x.dtype, queue) for x in arrays)
         moving = sum(
-            device_costs.link_of(x.sycl_queue, queue, measures).seconds(x.nbytes) for x in arrays
+            device_costs.link_of(x.queue, queue, measures).seconds(x.nbytes) for x in arrays
         )
         moving += device_costs.link_of(queue, queues[0], measures).seconds(arrays[0].nbytes)
         speeds = device_costs.speeds_of(queue, measures)
@@ -99,16 +99,16 @@ def _chosen(policy: Policy, name: str, arrays: list[ndarray]) -> Any:
             *(1, (name,), first.shape, first.dtype.name, total, first.nbytes, offered),
             *(tuple([Device(queue) for queue in devices]), tuple(seconds)),
         )
-        return Device(policy.choose(step)).sycl_queue
+        return Device(policy.choose(step)).queue
     return devices[seconds.index(min(seconds))]
 
 
 def _moved(value: Any, policy: Policy, what: str, queue: Any) -> Any:
     """Move the arrays in nested tuples, lists and dicts to a queue; keep other values."""
     if isinstance(value, ndarray):
-        if value.sycl_queue == queue:
+        if value.queue == queue:
             return value
-        executor.note_call(policy, what, materialize(value), value.sycl_queue, queue)
+        executor.note_call(policy, what, materialize(value), value.queue, queue)
         return value.to_device(queue)
     if isinstance(value, tuple | list):
         parts = [_moved(part, policy, what, queue) for part in value]

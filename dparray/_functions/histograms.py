@@ -128,11 +128,11 @@ def histogram(
     named = [("x", x)]
     bins = _number_of_bins("histogram", x, bins, range, weights)
     are_even = _are_even(x, bins)
-    on_host = host_may_compute(x.sycl_queue, x.usm_type)
+    on_host = host_may_compute(x.queue, x.usm_type)
     if are_even and weights is None and (x.size >= _LARGE or not on_host):
         counts, edges = count_in_bins(x.reshape(-1), int(bins), range)
         if density:
-            real = _dtypes.default_float(traits_of(x.sycl_queue))
+            real = _dtypes.default_float(traits_of(x.queue))
             widths = astype_array(edges[1:] - edges[:-1], real)
             counts = astype_array(counts, real) / widths / sum_of(counts)
         return counts, edges
@@ -312,7 +312,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
     """
     named = [("x", x)]
     bins = _number_of_bins("histogram_bin_edges", x, bins, range, weights)
-    if _are_even(x, bins) and not host_may_compute(x.sycl_queue, x.usm_type):
+    if _are_even(x, bins) and not host_may_compute(x.queue, x.usm_type):
         return _even_edges("histogram_bin_edges", x, bins, range)
     if isinstance(bins, ndarray | list | tuple):
         named.append(("bins", vector_of("histogram_bin_edges", x, "bins", bins)))
@@ -336,7 +336,7 @@ def _even_edges(function: str, x: ndarray, bins: int, range: Any) -> ndarray:
     if bins < 1:
         raise ValueError(f"{function}: bins must be at least 1; got {bins}")
     edges = even_edges(function, x, int(bins), range)[-1]
-    return from_host(edges, x.sycl_queue, x.usm_type)
+    return from_host(edges, x.queue, x.usm_type)
 
 
 def _number_of_bins(function: str, x: ndarray, bins: Any, range: Any, weights: Any) -> Any:
@@ -350,7 +350,7 @@ def _number_of_bins(function: str, x: ndarray, bins: Any, range: Any, weights: A
         raise ArgumentError(
             f"{function}: weights require a number of bins or edges, not a rule; give bins=10"
         )
-    if host_may_compute(x.sycl_queue, x.usm_type):
+    if host_may_compute(x.queue, x.usm_type):
         return bins
     first, last = histogram_bin_edges(x, 1, range).asnumpy()
     values = ravel(x)

@@ -407,7 +407,7 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
     if isinstance(values, np.generic):
         values = values.item()  # its dtype would be promoted: int64 with uint64 to float64
     elif isinstance(values, list | tuple):
-        values = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
+        values = from_host(np.asarray(values), x.queue, x.usm_type)
     if isinstance(values, ndarray) and values.shape != x.shape:
         values = resize(values, x.shape)
     assign(x, where(mask, values, x), "putmask")
@@ -494,7 +494,7 @@ def choose(
     elif x.size and not (int(x.min()) >= 0 and int(x.max()) < len(values)):
         raise IndexError(f"choose: the elements of x must be from 0 to {len(values) - 1}")
     dtype = np.result_type(*(v.dtype if isinstance(v, ndarray | np.generic) else v for v in values))
-    result = full((), 0, dtype=dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+    result = full((), 0, dtype=dtype, sycl_queue=x.queue, usm_type=x.usm_type)
     for position, value in enumerate(values):
         result = where(apply(OPS["equal"], x, position), value, result)
     if out is None:

@@ -253,7 +253,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     if not keys:
         raise DTypeError("result_type: give at least one array or dtype")
     if all(isinstance(key, int | float | complex) for key in keys):
-        traits = traits_of(default_device().sycl_queue)
+        traits = traits_of(default_device().queue)
         return np.result_type(*(_dtypes.default_for_scalar(type(key), traits) for key in keys))
     keys = [_dtypes.bool if key is True or key is False else key for key in keys]
     return _dtypes.promote(keys)
@@ -424,7 +424,7 @@ class NamespaceInfo:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
         """Return the default dtypes on a device, by kind."""
-        traits = traits_of(Device(device).sycl_queue)
+        traits = traits_of(Device(device).queue)
         return {
             "real floating": _dtypes.default_float(traits),
             "complex floating": _dtypes.default_complex(traits),
@@ -434,7 +434,7 @@ class NamespaceInfo:
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
         """Return the standard's dtypes that a device supports, by name, of one kind or all."""
-        traits = traits_of(Device(device).sycl_queue)
+        traits = traits_of(Device(device).queue)
         names = [name for name in _dtypes.NAMES if name != "float16"]
         if "fp64" not in traits.aspects:
             names = [name for name in names if name not in ("float64", "complex128")]

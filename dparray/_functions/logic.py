@@ -134,7 +134,7 @@ def isclose(
     if isinstance(second, int):
         second = float(second)
     elif isinstance(second, ndarray) and second.dtype.kind in "iu":
-        second = astype_array(second, _dtypes.default_float(traits_of(second.sycl_queue)))
+        second = astype_array(second, _dtypes.default_float(traits_of(second.queue)))
     if isinstance(second, ndarray):
         bound = apply(OPS["abs"], second) * rtol + atol
         is_finite: Any = apply(OPS["isfinite"], second)

@@ -87,9 +87,7 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
         whole = apply(OPS["round"], apply(OPS[towards], x, scale))
         return apply(OPS[back], whole, scale, out=out)
     # Computed in floats, as in NumPy; dpnp multiplies by 0.1, which is not division by 10.
-    tens = apply(
-        OPS["divide"], as_operand(x, _dtypes.default_float(traits_of(x.sycl_queue))), scale
-    )
+    tens = apply(OPS["divide"], as_operand(x, _dtypes.default_float(traits_of(x.queue))), scale)
     rounded = apply(OPS["multiply"], apply(OPS["round"], tens), scale)
     if out is None:
         return astype_array(rounded, x.dtype)
@@ -425,7 +423,7 @@ def as_array(value: Any, like: Any) -> ndarray:
     """Return an array unchanged; convert a scalar to an array on the queue of another."""
     if isinstance(value, ndarray):
         return value
-    return full((), value, sycl_queue=like.sycl_queue, usm_type=like.usm_type)
+    return full((), value, sycl_queue=like.queue, usm_type=like.usm_type)
 
 
 @with_options_of_two
@@ -524,7 +522,7 @@ def i0(x: Any, /) -> ndarray:
         1.266066
     """
     if x.dtype.kind in "biu":
-        x = astype_array(x, _dtypes.default_float(traits_of(x.sycl_queue)))
+        x = astype_array(x, _dtypes.default_float(traits_of(x.queue)))
     if x.dtype.kind == "c":
         raise DTypeError("i0: not defined for complex numbers")
     found = compute("i0", (("x", x),), either=lambda xp, values: xp.i0(values))

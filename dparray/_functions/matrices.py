@@ -16,6 +16,7 @@ from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._driver import traits_of
+from dparray._driver.interface import Queue
 from dparray._evaluate import limits
 from dparray._functions.conversion import placed
 from dparray._functions.creation import checked_dtype, filled, may_wait, ones, zeros_like
@@ -30,7 +31,7 @@ from dparray._placement import Placement, placement_of
 from dparray.exceptions import ShapeError
 
 if TYPE_CHECKING:
-    import dpctl
+    pass
 
 __all__ = [
     "diag",
@@ -60,7 +61,7 @@ def eye(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return a matrix with ones on diagonal ``k`` and zeros elsewhere; see :func:`empty`.
 
@@ -238,7 +239,7 @@ def diagflat(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return a matrix with the flattened elements of ``x`` on diagonal ``k``.
 
@@ -261,7 +262,7 @@ def vander(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return a Vandermonde matrix, whose columns are powers of a vector.
 
@@ -297,7 +298,7 @@ def _powers_dtype(x: ndarray) -> np.dtype[Any]:
     """Return NumPy's dtype: at least int64 for integers, double precision for floats."""
     if x.dtype.kind in "fc":
         wide = _dtypes.float64 if x.dtype.kind == "f" else _dtypes.complex128
-        return _dtypes.fit_device(wide, traits_of(x.sycl_queue))
+        return _dtypes.fit_device(wide, traits_of(x.queue))
     return _dtypes.promote([x.dtype, _dtypes.int64])
 
 
@@ -313,7 +314,7 @@ def diag(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return a matrix with the vector ``x`` on diagonal ``k``, or a view of that diagonal.
 

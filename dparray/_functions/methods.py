@@ -49,7 +49,7 @@ def _view(self: ndarray, dtype: Any = None) -> ndarray:
             not be aligned to their size.
     """
     wanted = self.dtype if dtype is None else _dtypes.as_dtype(dtype)
-    _dtypes.check_device(wanted, traits_of(self.sycl_queue))
+    _dtypes.check_device(wanted, traits_of(self.queue))
     if wanted.itemsize == self.itemsize:
         return self._view(self.shape, self.strides, self.offset, wanted)
     has_gaps = self.ndim > 0 and self.strides[-1] != self.itemsize
@@ -104,7 +104,7 @@ def _resize_in_place(self: ndarray, *new_shape: Any, refcheck: bool = True) -> N
     given = new_shape[0] if len(new_shape) == 1 else new_shape
     by_columns = self.flags.fnc
     order = "F" if by_columns else "C"
-    resized = zeros(given, self.dtype, order, usm_type=self.usm_type, sycl_queue=self.sycl_queue)
+    resized = zeros(given, self.dtype, order, usm_type=self.usm_type, sycl_queue=self.queue)
     count = min(self.size, resized.size)
     old, new = (self.T, resized.T) if by_columns else (self, resized)
     ravel(new)[:count] = ravel(old)[:count]

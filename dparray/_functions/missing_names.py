@@ -64,8 +64,8 @@ _REASONS = {
     "ReductionKernel": "decorate a function with @dp.reduction",
     **dict.fromkeys(
         ("cuda", "xpu", "mps", "backends"),
-        "devices are dp.devices() and dp.Device(...), streams dpctl.SyclQueue(), events are "
-        "returned by dp.call_kernel, elapsed time is dp.timer; kernels are @dp.kernel",
+        "devices are dp.devices() and dp.Device(...), streams dp.Device(...).new_queue(); events "
+        "are returned by dp.call_kernel, elapsed time is dp.timer; kernels are @dp.kernel",
     ),
     **dict.fromkeys(
         ("dpjit", "njit"),
@@ -81,7 +81,7 @@ _REASONS = {
     ),
     **dict.fromkeys(("get_devices", "device_count", "local_devices"), "write dp.devices()"),
     **dict.fromkeys(("select_device", "SyclDevice"), "write dp.Device('cpu')"),
-    **dict.fromkeys(("SyclQueue", "stream", "Stream"), "queues are dpctl's: dpctl.SyclQueue()"),
+    **dict.fromkeys(("SyclQueue", "stream", "Stream"), "a new queue is dp.Device(...).new_queue()"),
     "get_default_memory_pool": (
         "use dp.memory.stats(), dp.memory.release(), dp.memory.set_limit(nbytes)"
     ),
@@ -184,7 +184,7 @@ ATTRIBUTES = {
     "at": "arrays are mutable: x[index] = value; ufuncs have .at, as in dp.add.at(x, index, y)",
     "block_until_ready": "write dp.synchronize()",
     "set": "write x[...] = dp.asarray(values, device=x.device)",
-    "stream": "the queue is x.sycl_queue",
+    "stream": "the queue is x.queue",
     "unsqueeze": "write x[:, None], or dp.expand_dims(x, axis)",
     "float": "write x.astype('float32')",
     "double": "write x.astype('float64')",

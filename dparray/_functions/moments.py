@@ -299,7 +299,7 @@ def average(
         shape = tuple(extent if at in step else 1 for at, extent in enumerate(x.shape))
         weights = weights._view(shape, strides, weights.offset)
     dtype = np.result_type(x.dtype, weights.dtype, *(("f8",) if x.dtype.kind in "biu" else ()))
-    dtype = _dtypes.fit_device(dtype, traits_of(x.sycl_queue))
+    dtype = _dtypes.fit_device(dtype, traits_of(x.queue))
     scale = sum(weights, axis, dtype, None, keepdims)
     product_of_both = apply(OPS["multiply"], astype_array(x, dtype, copy=False), weights)
     result = apply(OPS["divide"], sum(product_of_both, axis, dtype, None, keepdims), scale)

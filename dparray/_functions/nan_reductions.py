@@ -220,7 +220,7 @@ def _moments(
 ) -> tuple[ndarray, ndarray, ndarray]:
     """Return the values with 0 for NaN and masked elements, a mask, and the counts along axes."""
     if x.dtype.kind not in "fc" and dtype is None:
-        dtype = _dtypes.default_float(traits_of(x.sycl_queue))
+        dtype = _dtypes.default_float(traits_of(x.queue))
     if dtype is not None:
         x = astype_array(x, _dtypes.as_dtype(dtype), copy=False)
     is_there = apply(OPS["logical_not"], apply(OPS["isnan"], x))

@@ -48,7 +48,7 @@ def in_loop(function: str, *named: tuple[str, Any]) -> list[Any]:
     keys = tuple(
         value.dtype if isinstance(value, ndarray) else _weak_key(value) for value in values
     )
-    queue = next(value.sycl_queue for value in values if isinstance(value, ndarray))
+    queue = next(value.queue for value in values if isinstance(value, ndarray))
     signature = _dtypes.resolve(getattr(np, function), keys)
     return [
         converted(value, _dtypes.fit_device(dtype, traits_of(queue)))
@@ -101,7 +101,7 @@ def _weak_key(scalar: Any) -> Any:
 def as_float(x: ndarray) -> ndarray:
     if x.dtype.kind in "fc":
         return x
-    return as_operand(x, _dtypes.default_float(traits_of(x.sycl_queue)))
+    return as_operand(x, _dtypes.default_float(traits_of(x.queue)))
 
 
 def conjugate(x: ndarray) -> ndarray:
@@ -110,7 +110,7 @@ def conjugate(x: ndarray) -> ndarray:
 
 
 def placement_keywords(x: ndarray) -> dict[str, Any]:
-    return {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
+    return {"sycl_queue": x.queue, "usm_type": x.usm_type}
 
 
 def vector_of(function: str, like: ndarray, name: str, value: Any) -> ndarray:

@@ -216,7 +216,7 @@ def poly(x: Any) -> ndarray:
     if x.ndim != 1:
         raise ShapeError(f"poly: x must be a vector or a square matrix; got shape {x.shape}")
     if x.dtype.kind not in "fc" or x.dtype == _dtypes.float16:
-        x = astype_array(x, _dtypes.default_float(traits_of(x.sycl_queue)))
+        x = astype_array(x, _dtypes.default_float(traits_of(x.queue)))
     result = ones(1, x.dtype, **placement_keywords(x))
     for index in range(x.size):
         factor = concat([ones(1, x.dtype, **placement_keywords(x)), reshape(-x[index], (1,))])
@@ -240,7 +240,7 @@ def roots(p: Any) -> ndarray:
     trimmed = trim_zeros(p, "f")
     inner = trim_zeros(trimmed, "b")
     at_zero = trimmed.size - inner.size
-    real = _dtypes.default_float(traits_of(p.sycl_queue))
+    real = _dtypes.default_float(traits_of(p.queue))
     if inner.dtype.kind not in "fc":
         inner = astype_array(inner, real)
     count = inner.size - 1

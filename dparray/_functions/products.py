@@ -159,7 +159,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
     if x1.shape[-1] == 0:
         assign(result, 0)
         return
-    on_root = not traits_of(result.sycl_queue).is_part
+    on_root = not traits_of(result.queue).is_part
     is_for_host = on_root or result.size * x1.shape[-1] <= ONE_CORE_PRODUCTS
 
     def by_dpnp(a: Any, b: Any) -> None:
@@ -167,7 +167,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
             # for `x @ x.T`, dpnp 0.20 multiplies integers as floats, which do not wrap around
             b = b.copy()
         a, b = (each.copy() if _has_spread_rows(each) else each for each in (a, b))
-        target = exchange.dpnp_array(exchange.on_queue(result._tensor, a.sycl_queue))
+        target = exchange.dpnp_array(exchange.on_queue(result._tensor, a.queue))
         # dpnp has no float16 products; NumPy accumulates in float32, too
         if result.dtype.char == "e":
             singles = (each.astype(_dtypes.float32) for each in (a, b))
@@ -284,7 +284,7 @@ def _small_product(x1: Any, x2: Any) -> ndarray | None:
         first is None
         or second is None
         or not (0 < first.ndim <= 2 and 0 < second.ndim <= 2)
-        or x2.sycl_queue is not x1.sycl_queue
+        or x2.queue is not x1.queue
         or x2.usm_type != x1.usm_type
         or not is_ready(x1, x2)
     ):
@@ -298,7 +298,7 @@ def _small_product(x1: Any, x2: Any) -> ndarray | None:
     if values is None:
         return None
     return ndarray._from_host_value(
-        values if type(values) is array_type else np.asarray(values), x1.sycl_queue, x1.usm_type
+        values if type(values) is array_type else np.asarray(values), x1.queue, x1.usm_type
     )
 
 

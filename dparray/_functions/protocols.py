@@ -190,7 +190,7 @@ def _unpickled(
     values: np.ndarray, filter_string: str, usm_type: str, path: tuple[Any, ...] | None = ()
 ) -> ndarray:
     """Restore a pickled array, on its original device or the closest available one."""
-    return from_host(values, unpickled_device("array", filter_string, path).sycl_queue, usm_type)
+    return from_host(values, unpickled_device("array", filter_string, path).queue, usm_type)
 
 
 def unpickled_device(what: str, filter_string: str, path: tuple[Any, ...] | None = ()) -> Device:
@@ -219,7 +219,7 @@ def unpickled_device(what: str, filter_string: str, path: tuple[Any, ...] | None
 @array_method("__reduce__")
 def __reduce__(self: ndarray) -> tuple[Any, ...]:
     """Return a host copy with the names of the device, the sub-device and the USM type."""
-    path = sub_device_path(self.sycl_queue)
+    path = sub_device_path(self.queue)
     values = self.T.asnumpy().T if self.flags.fnc else self.asnumpy()
     return _unpickled, (values, self.device.filter_string, self.usm_type, path)
 

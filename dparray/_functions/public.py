@@ -155,7 +155,7 @@ def _checks(name: str, parameters: Parameters, arrays: Sequence[str]) -> list[st
     else:
         first, *others = arrays
         tests = [f"type({each}) is not ndarray" for each in arrays]
-        tests += [f"{each}.sycl_queue is not {first}.sycl_queue" for each in others]
+        tests += [f"{each}.queue is not {first}.queue" for each in others]
         lines = [f"    if {' or '.join(tests)}:"]
         lines.append(f"        {', '.join(arrays)} = check_arrays({name!r}, {pairs})")
     if "out" in parameters:

@@ -137,7 +137,7 @@ def _quantiles(
     dtype = _quantile_dtype(x, q, method)
     if leave_nan_out and x.size == 0 and dtype.kind not in "fc":
         # The selected element would have the dtype of x, which has no NaN.
-        dtype = _dtypes.default_float(traits_of(x.sycl_queue))
+        dtype = _dtypes.default_float(traits_of(x.queue))
     by_kernel: ndarray | None = None
     if is_empty:
         number = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan
@@ -168,7 +168,7 @@ def _quantiles(
 
 def _quantile_dtype(x: ndarray, q: Any, method: str) -> np.dtype[Any]:
     """Return NumPy's dtype: selected elements keep their dtype; arrays of fractions affect it."""
-    traits = traits_of(x.sycl_queue)
+    traits = traits_of(x.queue)
     if x.dtype.kind == "c":
         return x.dtype
     if method in _CHOOSING:
@@ -247,7 +247,7 @@ def _pick_by_kernel(ordered: ndarray, out: ndarray, method: str, fraction: float
 def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
     """Return quantiles of sorted lines without NaN; NaN if there is nothing else."""
     count = count_nonzero(apply(OPS["logical_not"], apply(OPS["isnan"], ordered)), -1)
-    number = astype_array(count, _dtypes.default_float(traits_of(ordered.sycl_queue)))
+    number = astype_array(count, _dtypes.default_float(traits_of(ordered.queue)))
 
     def floor(position: ndarray) -> ndarray:
         return apply(OPS["floor"], position)
@@ -285,7 +285,7 @@ def _weighted_picker(function: str, lines: ndarray, weights: ndarray, leave_nan_
     """Return quantiles of lines with weighted elements."""
     order = argsort(lines)
     ordered = take_along_axis(lines, order, -1)
-    weights = astype_array(weights, _dtypes.default_float(traits_of(lines.sycl_queue)))
+    weights = astype_array(weights, _dtypes.default_float(traits_of(lines.queue)))
     sums: Any = take_along_axis(weights, order, -1)
     is_nan = apply(OPS["isnan"], ordered)
     if leave_nan_out:

@@ -21,6 +21,7 @@ from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_arrays, checked_scalar, foreign_operand, scalar_value
 from dparray._driver import traits_of
+from dparray._driver.interface import Queue
 from dparray._functions.conversion import asarray, rearranged
 from dparray._functions.creation import checked_dtype
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
@@ -29,7 +30,7 @@ from dparray._placement import Placement, check_usm_type, common_placement, plac
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
-    import dpctl
+    pass
 
 __all__ = [
     "arange",
@@ -48,7 +49,7 @@ def arange(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Return evenly spaced values from ``start`` up to but excluding ``stop``.
 
@@ -150,7 +151,7 @@ def linspace(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray: ...
 @overload
 def linspace(
@@ -164,7 +165,7 @@ def linspace(
     axis: int = 0,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> tuple[ndarray, ndarray]: ...
 def linspace(
     start: Any,
@@ -177,7 +178,7 @@ def linspace(
     *,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> Any:
     """Return ``num`` evenly spaced values from ``start`` to ``stop``, included by ``endpoint``.
 
@@ -285,7 +286,7 @@ def meshgrid(
     indexing: str = "xy",
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> tuple[ndarray, ...]:
     """Return coordinate arrays from coordinate vectors.
 
@@ -413,7 +414,7 @@ def geomspace(
     else:
         start, stop = check_arrays("geomspace", *given)
         kept = _dtypes.promote([start.dtype, stop.dtype, 0.0])
-    kept = _dtypes.fit_device(kept, traits_of(start.sycl_queue))
+    kept = _dtypes.fit_device(kept, traits_of(start.queue))
     # Rotated so that the start is a positive real number, which selects one branch of the
     # logarithm.
     start, stop = (astype_array(end, kept, copy=False) for end in (start, stop))

@@ -66,13 +66,13 @@ def accumulator_of(x: ndarray, dtype: Any, out: Any = None) -> np.dtype[Any]:
     If the elements or ``out`` are floats, it is their promoted dtype.
     """
     if dtype is not None:
-        return _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(x.sycl_queue))
+        return _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(x.queue))
     found = _dtypes.accumulator(x.dtype)
     if isinstance(out, ndarray) and out.dtype.kind == "b" and x.dtype.kind in "iu":
         return x.dtype  # NumPy's sums wrap in it before they become Booleans
     if not isinstance(out, ndarray) or not {x.dtype.kind, out.dtype.kind} & {"f", "c"}:
         return found
-    return _dtypes.fit_device(np.result_type(x.dtype, out.dtype), traits_of(x.sycl_queue))
+    return _dtypes.fit_device(np.result_type(x.dtype, out.dtype), traits_of(x.queue))
 
 
 def reduce_over(
@@ -358,7 +358,7 @@ def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
     if dtype is not None:
         return accumulator_of(x, dtype)
     if x.dtype.kind in "biu":
-        return _dtypes.default_float(traits_of(x.sycl_queue))
+        return _dtypes.default_float(traits_of(x.queue))
     return x.dtype
 
 

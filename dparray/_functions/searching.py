@@ -61,7 +61,7 @@ def searchsorted(
         raise ValueError(f"searchsorted: side must be 'left' or 'right'; got {side!r}")
     if isinstance(x2, bool | int | float | complex) and not isinstance(x2, np.generic):
         dtype = np.result_type(x1.dtype, x2 if not isinstance(x2, bool) else np.bool_)
-        x2 = full((), x2, dtype, sycl_queue=x1.sycl_queue, usm_type=x1.usm_type)
+        x2 = full((), x2, dtype, sycl_queue=x1.queue, usm_type=x1.usm_type)
     x2 = check_array("searchsorted", "x2", x2, placement_of(x1))
     named = [("x1", x1), ("x2", x2)]
     if sorter is not None:

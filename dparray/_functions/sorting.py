@@ -103,7 +103,7 @@ def is_by_radix(x: ndarray) -> bool:
     It is limited to CPU devices, where Intel's compiler (2026) has crashed while it compiled dpnp's
     kernels.
     """
-    return x.size > 0 and x.dtype.kind in "biuf" and traits_of(x.sycl_queue).shares_memory
+    return x.size > 0 and x.dtype.kind in "biuf" and traits_of(x.queue).shares_memory
 
 
 def _is_long(x: ndarray, axis: int, least: int) -> bool:
@@ -113,7 +113,7 @@ def _is_long(x: ndarray, axis: int, least: int) -> bool:
 
 def _cores(x: ndarray) -> int:
     """Return the number of cores of the device of an array."""
-    cores: int = traits_of(x.sycl_queue).units
+    cores: int = traits_of(x.queue).units
     return cores
 
 
@@ -545,5 +545,5 @@ def sort_complex(x: Any) -> ndarray:
     if x.dtype.kind == "c":
         return ordered
     is_narrow = x.dtype.kind in "iu" and x.itemsize < 4
-    wide = _dtypes.default_complex(traits_of(x.sycl_queue))
+    wide = _dtypes.default_complex(traits_of(x.queue))
     return astype_array(ordered, _dtypes.complex64 if is_narrow else wide)

@@ -86,7 +86,7 @@ def _covariance(variables: ndarray, weights: dict[str, ndarray], ddof: float) ->
         count = float(sum_of(together))
         if ddof and "aweights" in weights:
             ddof = ddof * float(sum_of(together * weights["aweights"])) / count
-        traits = traits_of(variables.sycl_queue)
+        traits = traits_of(variables.queue)
         together = astype_array(together, _dtypes.default_float(traits), copy=False)
     centred = variables - average(variables, 1, together, keepdims=True)
     # whatever the dtype of the weights

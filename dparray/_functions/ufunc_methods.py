@@ -81,7 +81,7 @@ def _loop_dtype(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[
         DTypeError: the function's results cannot be its operands, as for ``less``.
     """
     if dtype is not None and name != "ldexp":  # its operands never have the same dtype
-        return _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(x.sycl_queue))
+        return _dtypes.check_device(_dtypes.as_dtype(dtype), traits_of(x.queue))
     if name in _WIDENS and x.dtype.kind in "biu":
         return _dtypes.uint64 if x.dtype.kind == "u" else _dtypes.int64
     if name in _ASSOCIATIVE:
@@ -92,7 +92,7 @@ def _loop_dtype(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[
         signature = None
     if signature is None or len(set(signature)) != 1:
         raise DTypeError(f"{name}: not defined as a reduction of {x.dtype}; use {name}(x1, x2)")
-    return _dtypes.fit_device(signature[-1], traits_of(x.sycl_queue))
+    return _dtypes.fit_device(signature[-1], traits_of(x.queue))
 
 
 def _as_exponents(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> ndarray:
@@ -312,7 +312,7 @@ def _at(
     function = f"{name}.at"
     x = check_array(function, "x", x)
     if isinstance(values, list | tuple):
-        values = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
+        values = from_host(np.asarray(values), x.queue, x.usm_type)
     elif is_taken_from_host(values):
         values = check_array(function, "values", values, placement_of(x))
     named = [("x", x)]
@@ -341,7 +341,7 @@ def _at(
 
     if compute(function, named[1:], host=by_numpy, out=x) is not None:
         return
-    positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+    positions = arange(x.size, sycl_queue=x.queue, usm_type=x.usm_type)
     targets = reshape(positions, x.shape)[indices]
     amounts = empty_on(placement_of(x), targets.shape, signature[1])
     assign(amounts, values, function)
@@ -408,7 +408,7 @@ def _reduceat(
     function = f"{name}.reduceat"
     x = check_array(function, "x", x)
     if isinstance(indices, list | tuple):
-        indices = from_host(np.asarray(indices, np.int64), x.sycl_queue, x.usm_type)
+        indices = from_host(np.asarray(indices, np.int64), x.queue, x.usm_type)
     indices = check_array(function, "indices", indices)
     placement = common_placement(function, (("x", x), ("indices", indices)))
     check_out(function, (("x", x), ("indices", indices)), out)

@@ -245,7 +245,7 @@ class ElementwiseFunction:
         if out is not None:
             check_out(self.__name__, arrays, out)
         if not arrays:
-            queue = default_device().sycl_queue if out is None else out.sycl_queue
+            queue = default_device().queue if out is None else out.queue
             values[0] = full_scalar(values[0], queue)
             arrays = [(self.parameters[0], values[0])]
         placement = common_placement(self.__name__, arrays)
@@ -571,7 +571,7 @@ class ReductionFunction:
                 identity,
                 dtype=x.dtype,
                 usm_type=x.usm_type,
-                sycl_queue=x.sycl_queue,
+                sycl_queue=x.queue,
             )
         # Combined in float32, and rounded once.
         if x.dtype == np.float16 or _dtypes.is_bfloat16(x.dtype):
@@ -580,9 +580,9 @@ class ReductionFunction:
         if x.dtype.kind == "c":
             return self._combined_pairs(x, axes, keepdims)
         row = self._row(x.dtype.kind)
-        key = (row, x.dtype, "fp64" in traits_of(x.sycl_queue).aspects)
+        key = (row, x.dtype, "fp64" in traits_of(x.queue).aspects)
         if key not in self._compiled:
-            attributes = (reduced_shape(x.shape, axes, keepdims), x.sycl_queue, x.usm_type)
+            attributes = (reduced_shape(x.shape, axes, keepdims), x.queue, x.usm_type)
             op, signature = Reduce(row, axes, keepdims), (x.dtype,) * 3
             labels = [f"{name}: {x.dtype}" for name in inspect.signature(self.py_func).parameters]
             _compile_alone(self.py_func, labels, op, (x, identity), signature, *attributes)
@@ -604,7 +604,7 @@ class ReductionFunction:
             pairs = count // 2
             count -= pairs
             combined = empty(
-                (count, *left.shape[1:]), x.dtype, usm_type=x.usm_type, sycl_queue=x.sycl_queue
+                (count, *left.shape[1:]), x.dtype, usm_type=x.usm_type, sycl_queue=x.queue
             )
             combined[count - 1] = left[count - 1]
             pair(left[:pairs], left[count:], out=combined[:pairs])

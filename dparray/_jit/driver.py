@@ -270,7 +270,7 @@ class Nest(NativeRegion):
         arrays = [value for value in values if isinstance(value, ndarray)]
         if not arrays or sum(x.size for x in arrays) > MAX_NEST_ELEMENTS:
             return False
-        if not traits_of(arrays[0].sycl_queue).shares_memory:
+        if not traits_of(arrays[0].queue).shares_memory:
             return False
         if may_overlap(arrays):
             return False

@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence, Set
 from types import FunctionType, MethodType
 from typing import Any, overload
 
-import dpctl
 import numpy as np
 
 from dparray import config
 from dparray._array.ndarray import ndarray
-from dparray._driver import traits_of
+from dparray._driver import is_queue, traits_of
 from dparray._dtypes import is_bfloat16
 from dparray._jit.casts import Casts, check_fit, check_literals, parameters_in_bounds
 from dparray._jit.checks import check_ranges, checked_source
@@ -353,8 +352,8 @@ class JitFunction:
                 key.append((x.dtype, x.ndim))
                 size += x.size
                 if queue is None:
-                    queue = x.sycl_queue
-                elif x.sycl_queue is not queue and x.sycl_queue != queue:
+                    queue = x.queue
+                elif x.queue is not queue and x.queue != queue:
                     common_placement(self.__name__, self._arrays(arguments))
             elif type(x) in (float, int):
                 key.append(type(x))
@@ -458,7 +457,7 @@ class JitFunction:
         if hasattr(x, "__sycl_usm_array_interface__"):
             layout = exchange.layout_of_interface(x, keeps_read_only=True)
             return ndarray._from_layout(*layout)
-        if isinstance(x, np.dtype | type | dpctl.SyclQueue | Device) or callable(x):
+        if isinstance(x, np.dtype | type | Device) or is_queue(x) or callable(x):
             return x
         raise KernelArgumentError(
             f"{self.__name__}: argument {name!r} is a {type(x).__name__}; a compiled function "

@@ -251,7 +251,7 @@ class ParallelRegion:
             )
         common_placement(self.source.function.__name__, arrays)
         types = {name: type_of(value) for name, value in given.items()}
-        queue = arrays[0][1].sycl_queue
+        queue = arrays[0][1].queue
         native = self._natives.get(tuple(types.values()))
         if native is None:
             try:

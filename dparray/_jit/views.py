@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
-import dpctl
 import numpy as np
 
 from dparray._array.allocation import from_host
 from dparray._array.ndarray import host_view as idle_host_view
 from dparray._array.ndarray import materialize, ndarray
+from dparray._driver.interface import Queue
 from dparray._evaluate.writes import settle_blocks
 from dparray._jit.inference import Items, Value
 from dparray._layout import order_of, shows_elements_twice
@@ -86,7 +86,7 @@ def may_overlap(arrays: Iterable[ndarray]) -> bool:
 def result_of(
     value: Any,
     expected: Any,
-    queue: dpctl.SyclQueue,
+    queue: Queue,
     arrays: Sequence[ndarray],
 ) -> Any:
     """Convert the result of a native region to that of the uncompiled function.

@@ -10,10 +10,10 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import dpctl
 import numpy as np
 
-from dparray._array.ndarray import packed
+from dparray._array.ndarray import ndarray, packed
+from dparray._driver.interface import Queue
 from dparray._layout import Block
 from dparray._runtime.submission import Packed, pack_local, pack_scalar, pack_scalars
 from dparray._type_keys import TypeKey, code_of, text_of
@@ -47,13 +47,11 @@ _SCALAR_TYPES: dict[str, Any] = {
 #: arguments, or ``None`` if there are none or their queues differ; the owners of memory outside the
 #: pool, which must outlive the kernel; and the blocks of dparray's arrays. A plain tuple, which is
 #: cheapest to create.
-Bound = tuple[
-    tuple[str, ...], list[Packed], dpctl.SyclQueue | None, tuple[Any, ...], tuple[Block, ...]
-]
+Bound = tuple[tuple[str, ...], list[Packed], Queue | None, tuple[Any, ...], tuple[Block, ...]]
 Binder = Callable[..., Bound]
 
 
-def _foreign(array: Any) -> tuple[str, Packed, dpctl.SyclQueue]:
+def _foreign(array: Any) -> tuple[str, Packed, Queue]:
     layout = exchange.layout_of_interface(array)
     return *shaped(layout, exchange.is_read_only(array)), layout.block.queue
 
@@ -129,7 +127,7 @@ def make_binder(classes: Sequence[type]) -> Binder:
         if is_native(cls):
             body.append(f"t{i} = a{i}._packed or packed(a{i})")
             body.append(f"k{i}, p{i} = t{i}.shaped or t{i}.pack_shaped()")
-            queues.append(f"a{i}.sycl_queue")
+            queues.append(f"a{i}.queue")
             borrowed.append(f"*t{i}.owners")
             blocks.append(f"t{i}.block")
         elif is_array(cls):
@@ -190,7 +188,7 @@ def _unsupported(cls: type) -> str:
 
 def explain_arguments(kernel: str, parameters: Sequence[str], arguments: Sequence[Any]) -> None:
     """Raise the error that names the first invalid argument of a kernel, if there is one."""
-    queue = next((value.sycl_queue for value in arguments if hasattr(value, "sycl_queue")), None)
+    queue = next((value.queue for value in arguments if isinstance(value, ndarray)), None)
     for name, value in zip(parameters, arguments, strict=True):
         what = f"kernel {kernel}: argument {name!r}"
         if isinstance(value, np.ndarray):

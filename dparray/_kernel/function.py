@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 from dparray import config
-from dparray._array.ndarray import materialize
+from dparray._array.ndarray import materialize, ndarray
 from dparray._compiler import compile
 from dparray._compiler.backend import lock
 from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
@@ -465,7 +465,7 @@ class KernelFunction:
 
     def _refuse_placement(self, arguments: Sequence[Any]) -> None:
         arrays = [
-            (name, value if hasattr(value, "sycl_queue") else layout_of_interface(value).block)
+            (name, value if isinstance(value, ndarray) else layout_of_interface(value).block)
             for name, value in zip(self._parameters, arguments, strict=True)
             if is_array(type(value))
         ]

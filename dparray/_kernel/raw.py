@@ -17,6 +17,7 @@ from dparray._array.ndarray import materialize, ndarray
 from dparray._compiler.kernel import check_module
 from dparray._compiler.program import obtain_program, program_of_text
 from dparray._driver import place_of
+from dparray._driver.interface import Queue
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import is_array, is_native
 from dparray._kernel.index_space import as_index_space
@@ -66,7 +67,7 @@ class _Compiled:
         self.built = built
         self.ready: dict[tuple[Any, ...], Ready] = {}
 
-    def built_for(self, queue: dpctl.SyclQueue) -> Built:
+    def built_for(self, queue: Queue) -> Built:
         return self.built
 
 
@@ -162,11 +163,11 @@ class RawKernel:
             )
         return Event(submit(), self, queue)
 
-    def _queue(self, arguments: Sequence[Any], values: Sequence[Any]) -> dpctl.SyclQueue:
+    def _queue(self, arguments: Sequence[Any], values: Sequence[Any]) -> Queue:
         named = [
             (
                 f"argument[{position}]",
-                given if hasattr(given, "sycl_queue") else ndarray._from_layout(*value),
+                given if isinstance(given, ndarray) else ndarray._from_layout(*value),
             )
             for position, (given, value) in enumerate(zip(arguments, values, strict=True))
             if isinstance(value, Layout)
@@ -216,7 +217,7 @@ class RawKernel:
             "scalars: NumPy's by their dtype, Python's as int64 and float64"
         )
 
-    def _program(self, queue: dpctl.SyclQueue, kinds: bytes) -> _Compiled:
+    def _program(self, queue: Queue, kinds: bytes) -> _Compiled:
         place = place_of(queue)
         built = self._built.get(place)
         if built is None:
@@ -227,7 +228,7 @@ class RawKernel:
             compiled = self._compiled.setdefault((built, kinds), _Compiled(self.name, built))
         return compiled
 
-    def _build(self, queue: dpctl.SyclQueue) -> Any:
+    def _build(self, queue: Queue) -> Any:
         fault_report.enable()
         is_text = isinstance(self.source, str)
         if is_text and queue.backend != dpctl.backend_type.opencl:

@@ -150,7 +150,7 @@ def array_html(x: ndarray) -> str:
     The values are a sample, read from the device; a pending array stays pending. Waits for the work
     on the sampled values.
     """
-    device, queue = _place_and_queue(describe_queue(x.sycl_queue))
+    device, queue = _place_and_queue(describe_queue(x.queue))
     facts = _facts(
         (
             ("device", device),
@@ -199,7 +199,7 @@ def _bytes_text(x: ndarray) -> str:
 def _state_text(x: ndarray) -> str:
     if x.is_pending:
         return _pending_text(x)
-    return "computed" if is_idle(x.sycl_queue) else "submitted: its queue is still working"
+    return "computed" if is_idle(x.queue) else "submitted: its queue is still working"
 
 
 def _pending_text(x: ndarray) -> str:

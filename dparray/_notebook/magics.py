@@ -128,13 +128,13 @@ def time_statement(
     """
     code, names = _compiled(statement)
     scope = dict(namespace)
-    queues = {x.sycl_queue for name in names for x in _arrays_in(scope.get(name))}
+    queues = {x.queue for name in names for x in _arrays_in(scope.get(name))}
 
     def run() -> None:
         exec(code, scope)
         made = [x for name in (_RESULT, *names) for x in _arrays_in(scope.get(name))]
         evaluate(*made)
-        queues.update(x.sycl_queue for x in made)
+        queues.update(x.queue for x in made)
         for queue in queues:
             queues_module.wait(queue)
 
@@ -291,7 +291,7 @@ def _magic_profile(shell: Any, line: str, cell: str | None = None) -> Profile:
     def compute() -> None:
         made = recorded.pending
         evaluate(*made)
-        for queue in {x.sycl_queue for x in made}:
+        for queue in {x.queue for x in made}:
             queues_module.wait(queue)
 
     with profile() as recorded:

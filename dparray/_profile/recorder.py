@@ -61,8 +61,21 @@ class _Raw:
     """A raw record; its SYCL events are read later."""
 
     __slots__ = (
-        "asked", "because", "end", "ends", "in_use", "kind", "line", "name", "nbytes",
-        "operations", "queue", "start", "sycl_event", "thread", "usm_type",
+        "asked",
+        "because",
+        "driver_event",
+        "end",
+        "ends",
+        "in_use",
+        "kind",
+        "line",
+        "name",
+        "nbytes",
+        "operations",
+        "queue",
+        "start",
+        "thread",
+        "usm_type",
     )  # fmt: skip
 
     def __init__(self, kind: str, name: str, queue: Any, line: Line | None, start: float) -> None:
@@ -71,7 +84,7 @@ class _Raw:
         self.end = time.perf_counter()
         self.nbytes = self.in_use = 0
         self.operations = self.usm_type = self.because = ""
-        self.sycl_event: Any = None
+        self.driver_event: Any = None
         self.ends: Any = None  # the events between which the work ran
         self.thread = threading.current_thread().name
 
@@ -175,7 +188,7 @@ class Recorder:
             raw.line, raw.operations, raw.usm_type = line, operations, usm_type
         raw.nbytes = self._bytes_of(values["arguments"])
         if profiled.timed(queue) is not None:
-            raw.sycl_event = values["sycl_event"]
+            raw.driver_event = values["driver_event"]
 
     def _seen(self, queue: Any) -> None:
         if queue not in self.queues.values():
@@ -253,7 +266,7 @@ class Recorder:
         target: Any,
         nbytes: int,
         start: float | None = None,
-        sycl_event: Any = None,
+        driver_event: Any = None,
     ) -> None:
         name = "to the host" if target == "host" else "to another queue"
         if source == "host":
@@ -262,8 +275,8 @@ class Recorder:
         queue = source if target == "host" else target
         raw = self._add("copy", name, queue, frame, start, nbytes)
         raw.because = f"asked for by {asked}" if asked else ""
-        if sycl_event is not None and profiled.timed(target) is not None:
-            raw.sycl_event = sycl_event
+        if driver_event is not None and profiled.timed(target) is not None:
+            raw.driver_event = driver_event
 
     def _on_allocate(self, local: _Thread, frame: Any, **values: Any) -> None:
         name = f"{values['usm_type']}, {'from the pool' if values['hit'] else 'from the driver'}"
@@ -308,8 +321,8 @@ class Recorder:
     def _finished(self, raw: _Raw, offsets: dict[Any, float]) -> Record:
         start, end, clock = raw.start, raw.end, "host"
         offset = offsets.get(raw.queue, 0.0)
-        if raw.sycl_event is not None:
-            times = raw.sycl_event
+        if raw.driver_event is not None:
+            times = raw.driver_event
             start, end = times.profiling_info_start * 1e-9, times.profiling_info_end * 1e-9
             start, end, clock = start + offset, end + offset, "device"
         elif raw.ends is not None:
@@ -365,9 +378,9 @@ def _offsets(raw: list[_Raw]) -> dict[Any, float]:
     """Return how far the host's clock is ahead of the device's, for each queue."""
     found: dict[Any, float] = {}
     for each in raw:
-        if each.sycl_event is not None:
-            each.sycl_event.wait()
-            ahead = each.asked - each.sycl_event.profiling_info_submit * 1e-9
+        if each.driver_event is not None:
+            each.driver_event.wait()
+            ahead = each.asked - each.driver_event.profiling_info_submit * 1e-9
             found[each.queue] = max(found.get(each.queue, ahead), ahead)
     # If both are the same clock, the device's queue reads it slightly later.
     return {queue: 0.0 if abs(ahead) < 0.1 else ahead for queue, ahead in found.items()}

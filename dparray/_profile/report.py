@@ -184,7 +184,7 @@ def _row(record: Record, states: dict[str, str], named: dict[str, Any]) -> Place
 def _decided_by(queue: str, named: dict[str, Any]) -> str:
     for name, value in named.items():
         for x in _arrays_in(value):
-            if describe_queue(x.sycl_queue) == queue:
+            if describe_queue(x.queue) == queue:
                 return f"the queue of argument {name!r}"
     return "not decided by an argument: the default device, or a device named inside"
 

@@ -46,11 +46,11 @@ class timer:
 
     def __init__(self, place: Any = None) -> None:
         if isinstance(place, ndarray):
-            self._queue = place.sycl_queue
+            self._queue = place.queue
             if place.is_pending:  # Earlier arrays are not measured.
                 compute(place)
         else:
-            self._queue = Device(place).sycl_queue
+            self._queue = Device(place).queue
         self.host = 0.0
         self.device: float | None = 0.0
         self._about = ""
@@ -72,7 +72,7 @@ class timer:
             if error is None:
                 built = self._recorder.pending()
                 compute(*built)
-                queues = (x.sycl_queue for x in built)
+                queues = (x.queue for x in built)
                 for queue in {self._queue, *self._recorder.queues.values(), *queues}:
                     wait_for_writes_ahead(queue)
                     wait(queue)

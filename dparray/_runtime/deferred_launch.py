@@ -14,6 +14,7 @@ from typing import Any
 import dpctl
 
 from dparray import _hooks
+from dparray._driver.interface import Queue
 from dparray._layout import Layout
 from dparray._runtime import host_maps
 from dparray._runtime.event import Event
@@ -57,7 +58,7 @@ def launch_after(
     submit: Callable[[], dpctl.SyclEvent],
     accesses: Sequence[tuple[Layout, str]],
     kernel: Any,
-    queue: dpctl.SyclQueue,
+    queue: Queue,
 ) -> Event:
     """Submit a launch when events of other contexts are done, and return its event immediately.
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import dpctl
 
 from dparray import _hooks
+from dparray._driver.interface import Queue
 from dparray._runtime import host_maps
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.order import order_of
@@ -65,7 +66,7 @@ class Event:
         self,
         sycl_event: dpctl.SyclEvent | Sequence[dpctl.SyclEvent],
         kernel: Any,
-        queue: dpctl.SyclQueue,
+        queue: Queue,
         holds: tuple[host_maps.Hold, ...] = (),
     ) -> None:
         is_one = isinstance(sycl_event, dpctl.SyclEvent)
@@ -194,12 +195,12 @@ class Event:
         return f"<dparray event{of}, {state}>"
 
 
-def event_of_work(queue: dpctl.SyclQueue) -> Event:
+def event_of_work(queue: Queue) -> Event:
     """Return the end of all work that has been submitted to a queue."""
     return Event(order_of(queue).submitted_events, None, queue)
 
 
-def order_after(queue: dpctl.SyclQueue, depends_on: Any) -> None:
+def order_after(queue: Queue, depends_on: Any) -> None:
     """Make all later work on a queue wait for one or more events of any queues.
 
     The host waits for events of another context, because the later work is not known yet.
@@ -212,9 +213,7 @@ def order_after(queue: dpctl.SyclQueue, depends_on: Any) -> None:
         order.add_event_pair([], [event])
 
 
-def events_before(
-    depends_on: Any, queue: dpctl.SyclQueue
-) -> tuple[list[dpctl.SyclEvent], list[Event]]:
+def events_before(depends_on: Any, queue: Queue) -> tuple[list[dpctl.SyclEvent], list[Event]]:
     """Split ``depends_on`` into events that work on a queue can depend on, and all others.
 
     The others belong to another context, or are not submitted yet (see `deferred_launch`).
@@ -240,7 +239,7 @@ def checked_events(depends_on: Any) -> tuple[Any, ...]:
     """Return ``depends_on`` as a tuple of events; raises as :func:`events_before`."""
     if isinstance(depends_on, Event | dpctl.SyclEvent):
         return (depends_on,)
-    if not isinstance(depends_on, Iterable) or hasattr(depends_on, "sycl_queue"):
+    if not isinstance(depends_on, Iterable) or hasattr(depends_on, "usm_type"):
         raise _no_event(depends_on)
     events = tuple(depends_on)
     for event in events:
@@ -250,7 +249,7 @@ def checked_events(depends_on: Any) -> tuple[Any, ...]:
 
 
 def _no_event(value: Any) -> KernelArgumentError:
-    if hasattr(value, "sycl_queue"):
+    if hasattr(value, "usm_type"):
         return KernelArgumentError(
             f"depends_on: an array of shape {value.shape} is not an event; the event of the work "
             "that computes it is x.event: depends_on=x.event"
@@ -264,7 +263,7 @@ def _no_event(value: Any) -> KernelArgumentError:
 # -- notification ----------------------------------------------------------------------------------
 
 #: Keyed by queue, and by whether the callback is dparray's.
-_waiters: dict[tuple[dpctl.SyclQueue, bool], SimpleQueue[Any]] = {}
+_waiters: dict[tuple[Queue, bool], SimpleQueue[Any]] = {}
 _lock = threading.Lock()
 
 
@@ -299,7 +298,7 @@ def _ask(event: Event, callback: Callable[[], Any], result: Future[Any], is_ours
         asked.put((event, callback, result))
 
 
-def _wait_for_each(place: tuple[dpctl.SyclQueue, bool], asked: SimpleQueue[Any]) -> None:
+def _wait_for_each(place: tuple[Queue, bool], asked: SimpleQueue[Any]) -> None:
     while True:
         try:
             event, callback, result = asked.get(timeout=IDLE_SECONDS)

@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import dpctl
-
 from dparray import _hooks
+from dparray._driver.interface import Queue
 from dparray._layout import Block, Layout
 from dparray._runtime.queues import leave_unmapped, note_mapped
 from dparray.device import describe_queue, waits
@@ -62,7 +61,7 @@ class Hold:
     def __init__(self, layout: Layout, mode: str) -> None:
         self.first, self.last = span_of_layout(layout)
         self.writes = mode != "r"
-        self.queue: dpctl.SyclQueue = layout.block.queue
+        self.queue: Queue = layout.block.queue
         self.thread = threading.get_ident()
         line = _hooks.line_text(_hooks.line_of(_hooks.user_frame()))
         self.what = mode, layout.shape, layout.dtype, line
@@ -188,7 +187,7 @@ def writes_ahead(layout: Layout) -> tuple[Hold, ...]:
         )
 
 
-def wait_for_writes_ahead(queue: dpctl.SyclQueue) -> None:
+def wait_for_writes_ahead(queue: Queue) -> None:
     """Wait for deferred writes to memory of ``queue``: for copies until they end, for launches
     until they are submitted.
     """

@@ -28,6 +28,7 @@ from typing import Protocol
 import dpctl
 from dpctl.utils import SequentialOrderManager
 
+from dparray._driver.interface import Queue
 from dparray._runtime import submission, waiting
 
 #: The longest pause between two checks of work, in seconds.
@@ -43,7 +44,7 @@ when_met: list[Callable[[], None]] = []
 
 
 @lru_cache(maxsize=256)
-def register_queue(queue: dpctl.SyclQueue) -> None:
+def register_queue(queue: Queue) -> None:
     """Record that work is about to be submitted to ``queue``."""
     global _has_in_order_queue
     if queue.is_in_order and not _has_in_order_queue:
@@ -172,19 +173,19 @@ def _wait_while(event: dpctl.SyclEvent, holds: Callable[[dpctl.SyclEvent], bool]
         pause = min(2 * pause + 1e-5, MAX_PAUSE)
 
 
-def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
+def wait_for_host_tasks(queue: Queue) -> None:
     """Wait until all objects that the work on ``queue`` keeps alive are released."""
     wait_for(SequentialOrderManager[queue].host_task_events)
 
 
-def foreign_calls(queue: dpctl.SyclQueue) -> AbstractContextManager[None]:
+def foreign_calls(queue: Queue) -> AbstractContextManager[None]:
     """Return a context for calls of dpctl and dpnp that submit work to ``queue`` or wait for it."""
     register_queue(queue)
     return _one_at_a_time(queue) if _has_in_order_queue else _unlocked
 
 
 @contextmanager
-def _one_at_a_time(queue: dpctl.SyclQueue) -> Iterator[None]:
+def _one_at_a_time(queue: Queue) -> Iterator[None]:
     check()
     with lock:
         if queue.is_in_order:

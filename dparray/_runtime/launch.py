@@ -16,6 +16,7 @@ import dpctl
 
 from dparray import _hooks
 from dparray._driver import traits_of
+from dparray._driver.interface import Queue
 from dparray._runtime import profiled, rounding
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.order import MIN_LONG_BYTES, Marked, order_of
@@ -34,7 +35,7 @@ from dparray.exceptions import KernelExecutionError, KernelRangeError
 
 
 def check_range(
-    kernel: str, queue: dpctl.SyclQueue, size: Sequence[int], local: Sequence[int] | None
+    kernel: str, queue: Queue, size: Sequence[int], local: Sequence[int] | None
 ) -> None:
     """Raise ``KernelRangeError`` unless the queue's device can run this range."""
     for dimension, extent in enumerate(size):
@@ -63,7 +64,7 @@ def check_range(
         )
 
 
-def check_local_memory(kernel: str, queue: dpctl.SyclQueue, asked: int) -> None:
+def check_local_memory(kernel: str, queue: Queue, asked: int) -> None:
     """Raise ``KernelRangeError`` if a group needs more local memory than the device has."""
     available = traits_of(queue).local_memory
     if asked > available:
@@ -115,7 +116,7 @@ _MAX_READY = 1024
 
 def _made_ready(
     kernel: Any,
-    queue: dpctl.SyclQueue,
+    queue: Queue,
     global_range: Sequence[int],
     local_range: Sequence[int] | None,
     arguments: Sequence[Packed],
@@ -137,7 +138,7 @@ def _made_ready(
     return ready
 
 
-def _rounded(queue: dpctl.SyclQueue, size: Sequence[int], most_in_group: int) -> rounding.Rounded:
+def _rounded(queue: Queue, size: Sequence[int], most_in_group: int) -> rounding.Rounded:
     if traits_of(queue).shares_memory:
         limits = traits_of(queue)
         # The device has the dimensions in reverse order.
@@ -153,7 +154,7 @@ def check_launch(
     global_range: Sequence[int],
     local_range: Sequence[int] | None,
     arguments: Sequence[Packed],
-    queue: dpctl.SyclQueue,
+    queue: Queue,
 ) -> None:
     """Check the range and the local memory as :func:`launch` does, without a launch."""
     kernel.built_for(queue)
@@ -171,7 +172,7 @@ def launch(
     global_range: Sequence[int],
     local_range: Sequence[int] | None,
     arguments: Sequence[Packed],
-    queue: dpctl.SyclQueue,
+    queue: Queue,
     depends_on: Iterable[dpctl.SyclEvent] = (),
     keep_alive: tuple[Any, ...] = (),
     memory: Sequence[Marked | None] = (None,),
@@ -237,7 +238,7 @@ def launch(
             "launch",
             kernel=kernel,
             queue=queue,
-            sycl_event=event,
+            driver_event=event,
             start=start,
             global_range=tuple(global_range),
             local_range=local_range,
@@ -247,9 +248,7 @@ def launch(
     return event
 
 
-def _note_interrupted(
-    order: Any, queue: dpctl.SyclQueue, target: dpctl.SyclQueue, keep_alive: tuple[Any, ...]
-) -> None:
+def _note_interrupted(order: Any, queue: Queue, target: Queue, keep_alive: tuple[Any, ...]) -> None:
     """Make later work wait for everything submitted, including a launch whose event was lost."""
     barrier = target.submit_barrier()
     order.add_event_pair([], [barrier])
@@ -260,7 +259,7 @@ def _note_interrupted(
 
 def _refusal(
     kernel: Any,
-    queue: dpctl.SyclQueue,
+    queue: Queue,
     global_range: Sequence[int],
     local_range: Sequence[int] | None,
 ) -> KernelExecutionError:

@@ -24,6 +24,7 @@ import dpctl
 from dpctl.utils import SequentialOrderManager, _order_manager, _seq_order_keeper
 from dpctl.utils._order_manager import _SequentialOrderManager
 
+from dparray._driver.interface import Queue
 from dparray._runtime.in_order import long_work, register_queue, wait_for
 
 # Reentrant: the garbage collector may run a user's finalizer, which may launch, while it is held.
@@ -235,7 +236,7 @@ def make_ready() -> None:
 _map = SequentialOrderManager._map.get
 
 
-def order_of(queue: dpctl.SyclQueue) -> Any:
+def order_of(queue: Queue) -> Any:
     """Return the :class:`Order` that dpctl's map holds for a queue from now on."""
     order = _map().get(queue)
     if type(order) is not Order:
@@ -246,7 +247,7 @@ def order_of(queue: dpctl.SyclQueue) -> Any:
     return order
 
 
-def used_queues() -> list[dpctl.SyclQueue]:
+def used_queues() -> list[Queue]:
     """Return the queues that may have had work."""
     return list(_map())
 
@@ -256,7 +257,7 @@ def forget_at_exit() -> None:
     _order_manager.f.detach()
 
 
-def order_after(queue: dpctl.SyclQueue, other: dpctl.SyclQueue) -> None:
+def order_after(queue: Queue, other: Queue) -> None:
     """Order later work on a queue after the present work on another queue of its context."""
     events = order_of(other).submitted_events
     if events:

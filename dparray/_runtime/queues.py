@@ -20,7 +20,7 @@ from dparray._runtime.waiting import interruptible
 from dparray.device import lock, waits
 
 
-def wait(queue: dpctl.SyclQueue) -> None:
+def wait(queue: Queue) -> None:
     """Wait on the host for all work submitted to ``queue``.
 
     The order manager's ``wait`` iterates over its list of events without the interpreter's lock,
@@ -42,7 +42,7 @@ def wait(queue: dpctl.SyclQueue) -> None:
     _forget_work(queue, mark)
 
 
-def wait_for_all(queue: dpctl.SyclQueue) -> None:
+def wait_for_all(queue: Queue) -> None:
     """Wait on the host for all work on ``queue``, including work of other libraries."""
     wait(queue)
     interruptible(queue.wait)
@@ -53,20 +53,20 @@ waits.append(wait_for_all)
 
 #: The queues that may have unfinished work, each with a token of its latest work. A queue that is
 #: missing here is idle, and this lookup is cheaper than a query of the queue.
-working: dict[dpctl.SyclQueue, object] = {}
+working: dict[Queue, object] = {}
 
 
 #: The token of a queue on whose memory another library may have work at any time.
 OTHERS_WORK = object()
 
 
-def note_work(queue: dpctl.SyclQueue) -> None:
+def note_work(queue: Queue) -> None:
     """Record that work was submitted to ``queue``; called after the submission."""
     if working.get(queue) is not OTHERS_WORK:
         working[queue] = object()
 
 
-def note_others(queue: dpctl.SyclQueue) -> None:
+def note_others(queue: Queue) -> None:
     """Record that other libraries have memory of ``queue``: its events are queried every time from
     now on.
     """
@@ -75,17 +75,17 @@ def note_others(queue: dpctl.SyclQueue) -> None:
 
 #: Queues with memory mapped by the host, with the number of open maps. They do not count as idle,
 #: so no expression is computed eagerly next to a map without checking its lock.
-mapped: dict[dpctl.SyclQueue, int] = {}
+mapped: dict[Queue, int] = {}
 
 
-def note_mapped(queue: dpctl.SyclQueue) -> None:
+def note_mapped(queue: Queue) -> None:
     """Record that the host mapped memory of ``queue``."""
     with lock:
         mapped[queue] = mapped.get(queue, 0) + 1
         note_work(queue)
 
 
-def leave_unmapped(queue: dpctl.SyclQueue) -> None:
+def leave_unmapped(queue: Queue) -> None:
     """Record that a map of the queue's memory was closed."""
     with lock:
         mapped[queue] -= 1
@@ -93,7 +93,7 @@ def leave_unmapped(queue: dpctl.SyclQueue) -> None:
             del mapped[queue]
 
 
-def is_idle(queue: dpctl.SyclQueue) -> bool:
+def is_idle(queue: Queue) -> bool:
     """Return whether all work submitted to ``queue`` is done; never waits."""
     mark = working.get(queue)
     if mark is None:
@@ -109,7 +109,7 @@ def is_idle(queue: dpctl.SyclQueue) -> bool:
 _COMPLETE = dpctl.event_status_type.complete
 
 
-def _forget_work(queue: dpctl.SyclQueue, mark: object) -> None:
+def _forget_work(queue: Queue, mark: object) -> None:
     """Remove a token if it is unchanged since all work was seen to be done."""
     if mark is not None and mark is not OTHERS_WORK and queue not in mapped:
         with lock:
@@ -188,12 +188,12 @@ def sibling_queue(queue: Queue) -> Queue:
 
 
 @lru_cache(maxsize=64)
-def out_of_order(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
+def out_of_order(queue: Queue) -> Queue:
     """Return the queue that other libraries use instead of an in-order queue."""
     return sibling_queue(queue)
 
 
-def without_aspects(queue: dpctl.SyclQueue, name: str, aspects: Iterable[str]) -> dpctl.SyclQueue:
+def without_aspects(queue: Queue, name: str, aspects: Iterable[str]) -> Queue:
     """Return a queue like another one whose device reports another name and lacks some aspects.
 
     All code that queries it, including dpnp, then behaves as on a device without these aspects.
@@ -208,5 +208,5 @@ def without_aspects(queue: dpctl.SyclQueue, name: str, aspects: Iterable[str]) -
     said |= {"__eq__": operator.is_, "__hash__": object.__hash__}
     device = type("SyclDevice", (dpctl.SyclDevice,), said)(queue.sycl_device)
     place = type("SyclQueue", (dpctl.SyclQueue,), {"sycl_device": device})
-    found: dpctl.SyclQueue = place(queue.sycl_context, queue.sycl_device)
+    found: Queue = place(queue.sycl_context, queue.sycl_device)
     return found

@@ -328,8 +328,8 @@ def _run(policy: Policy, asked: Asked, binding: Binding, retried: tuple[str, ...
     if _hooks.subscribers:
 
         def note(event: str, **given: Any) -> None:
-            if given.get("sycl_event") is not None:
-                events.append(given["sycl_event"])
+            if given.get("driver_event") is not None:
+                events.append(given["driver_event"])
 
         unsubscribe = _hooks.subscribe(note)
     try:

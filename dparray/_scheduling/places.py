@@ -104,7 +104,7 @@ def check_wanted(roots: Sequence[Any]) -> None:
 
 @lru_cache(maxsize=1)
 def _root_queues() -> tuple[Any, ...]:
-    return tuple(device.sycl_queue for device in devices())
+    return tuple(device.queue for device in devices())
 
 
 def devices_of(policy: Policy, used: Sequence[Any], wanted: Sequence[Any]) -> tuple[Any, ...]:
@@ -236,8 +236,7 @@ class PolicyStep:
 
     Example:
         >>> import dparray as dp
-        >>> import dpctl
-        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
+        >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> x = dp.asarray([1.0, 2.0], device=parts[0])
         >>> y = dp.asarray([3.0, 4.0], device=parts[1])
         >>> def where_the_second_lies(step):
@@ -268,7 +267,7 @@ def _device_of(answer: Any, number: int) -> Any:
             f"placement: the policy returned None for step {number}; return one of step.devices"
         )
     try:
-        return Device(answer).sycl_queue
+        return Device(answer).queue
     except DeviceError as error:
         raise DeviceError(
             f"placement: the policy did not choose a device for step {number}: {error}"

@@ -53,9 +53,8 @@ class PlacementControl:
 
     Example:
         >>> import dparray as dp
-        >>> import dpctl
-        >>> a = dp.asarray([1.0, 2.0], device=dpctl.SyclQueue("cpu"))
-        >>> b = dp.asarray([3.0, 4.0], device=dpctl.SyclQueue("cpu"))
+        >>> a = dp.asarray([1.0, 2.0], device=dp.Device("cpu").new_queue())
+        >>> b = dp.asarray([3.0, 4.0], device=dp.Device("cpu").new_queue())
         >>> with dp.placement("fastest"):
         ...     total = (a + b).sum()
         >>> float(total), total.device == a.device
@@ -80,8 +79,8 @@ class PlacementControl:
             raise ArgumentError(
                 f"placement: devices= must be a list of devices: devices=[{devices!r}]"
             )
-        queues = tuple([Device(each).sycl_queue for each in devices or ()])
-        wish = None if isinstance(result, str) and result == "follow" else Device(result).sycl_queue
+        queues = tuple([Device(each).queue for each in devices or ()])
+        wish = None if isinstance(result, str) and result == "follow" else Device(result).queue
         return _placement.scoped(Policy(policy, queues, wish))
 
     @property

@@ -99,13 +99,13 @@ class SimulatedDevice:
         self._latency = latency
         self._link = link
         self._steps_left = inf
-        real = Device("cpu").sycl_queue
+        real = Device("cpu").queue
         lacking = sorted(_ASPECTS - found)
-        self.sycl_queue = queues.sibling_queue(real)
+        self.queue = queues.sibling_queue(real)
         if lacking:
             called = f"the simulated device {name!r}"
-            self.sycl_queue = queues.without_aspects(real, called, lacking)
-        device_costs.declared[self.sycl_queue] = Declared(
+            self.queue = queues.without_aspects(real, called, lacking)
+        device_costs.declared[self.queue] = Declared(
             name,
             self._speeds,
             float(memory),
@@ -120,7 +120,7 @@ class SimulatedDevice:
     @property
     def busy_until(self) -> float:
         """The virtual time, in seconds, until which it has been busy."""
-        return virtual.busy.get(self.sycl_queue, 0.0)
+        return virtual.busy.get(self.queue, 0.0)
 
     def vanish(self, after: int = 0) -> None:
         """Remove the device, as a driver reset does: the data on it is lost.

@@ -40,10 +40,15 @@ class Arguments:
         named = [
             (name, one) for name, one in zip(names[1:], args, strict=True) if _is_device_array(one)
         ]
-        placed = [(name, one) for name, one in named if hasattr(one, "sycl_queue")]
-        if placed:
+        if named:
+            from dparray._array.ndarray import ndarray
             from dparray._placement import common_placement
+            from dparray.memory.exchange import layout_of_interface
 
+            placed = [
+                (name, one if isinstance(one, ndarray) else layout_of_interface(one).block)
+                for name, one in named
+            ]
             common_placement(where, placed)
         mirrors = _host_mirrors([one for _, one in named])
         self._values: list[Any] = []
@@ -149,5 +154,5 @@ def _copy_to_device(host: np.ndarray[Any, Any], array: Any) -> None:
     from dparray._functions.conversion import asarray
 
     array[...] = asarray(
-        np.ascontiguousarray(host), sycl_queue=array.sycl_queue, usm_type=array.usm_type
+        np.ascontiguousarray(host), sycl_queue=array.queue, usm_type=array.usm_type
     )

@@ -49,4 +49,4 @@ def compact(x: ndarray, mask: ndarray) -> ndarray:
 
 def can_compact(x: ndarray) -> bool:
     """Return whether the kernels of :func:`compact` select elements with a mask in ``x[mask]``."""
-    return x.dtype.char in "?bBhHiIlLqQfd" and tiles.uses_tiles(x.sycl_queue)
+    return x.dtype.char in "?bBhHiIlLqQfd" and tiles.uses_tiles(x.queue)

@@ -28,7 +28,7 @@ from dparray.memory.copies import host_view
 def can_gather(x: ndarray, positions: Sequence[ndarray]) -> bool:
     """Return whether the kernel should be used for an array and index arrays into it."""
     return (
-        not traits_of(x.sycl_queue).shares_memory
+        not traits_of(x.queue).shares_memory
         and x.size > 0
         and x.flags.c_contiguous
         and all(each.size > 0 and each.dtype.kind in "iu" for each in positions)
@@ -66,7 +66,7 @@ def put(x: ndarray, positions: Sequence[ndarray], axis: int, value: Any) -> bool
         value: a number that the dtype of ``x`` can represent, or an array with the placement of
             ``x`` that broadcasts to the shape of the selection.
     """
-    function, where = "x[index] = value", Placement(x.sycl_queue, x.usm_type)
+    function, where = "x[index] = value", Placement(x.queue, x.usm_type)
     memory = writable_layout(function, x).block.memory
     flat, shape = _as_one_axis(x, positions, axis)
     if materialize(flat).block.memory is memory:

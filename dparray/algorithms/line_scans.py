@@ -18,6 +18,7 @@ from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
 from dparray._driver import traits_of
+from dparray._driver.interface import Queue
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
@@ -27,7 +28,7 @@ from dparray.kernels import scan
 from dparray.kernels.combine import OPERATIONS, identity
 
 if TYPE_CHECKING:
-    import dpctl
+    pass
 
 # Up to this many elements, NumPy scans an array on the host faster than a kernel is launched.
 MIN_ELEMENTS = 1 << 15
@@ -39,7 +40,7 @@ _ITEMS_A_UNIT = 8
 _MIN_COLUMN_BYTES = 256
 
 
-def runs_scans(queue: dpctl.SyclQueue) -> bool:
+def runs_scans(queue: Queue) -> bool:
     """Return whether the kernels of this module can run on a queue."""
     return traits_of(queue).shares_memory
 
@@ -52,7 +53,7 @@ def has_scan(op: str, x: ndarray, loop_dtype: np.dtype[Any]) -> bool:
         and x.dtype.kind in "biuf"
         and loop_dtype.kind in "iuf"
         and "float16" not in (x.dtype.name, loop_dtype.name)
-        and runs_scans(x.sycl_queue)
+        and runs_scans(x.queue)
     )
 
 
@@ -79,7 +80,7 @@ def scan_lines(
     """
     if not x.size:
         return
-    queue = out.sycl_queue
+    queue = out.queue
     length = x.shape[axis]
     width = prod(x.shape[axis + 1 :])
     results = out
@@ -107,15 +108,13 @@ def _scan_tiles(
     op: str, x: ndarray, out: ndarray, length: int, tile: int, initial: Any, inclusive: bool
 ) -> None:
     tiles = x.size // length * -(-length // tile)
-    progress, carry = chain_memory(out.sycl_queue, tiles, out.dtype)
+    progress, carry = chain_memory(out.queue, tiles, out.dtype)
     scanning = kernel_of(scan.make_chained_scan_kernel, op, chain_of(op), out.dtype.type, inclusive)
     index_space = NdRange((tiles,), (1,))
     call_kernel(scanning, index_space, x, progress, carry, out, length, tile, initial)
 
 
-def chain_memory(
-    queue: dpctl.SyclQueue, tiles: int, dtype: np.dtype[Any]
-) -> tuple[ndarray, ndarray]:
+def chain_memory(queue: Queue, tiles: int, dtype: np.dtype[Any]) -> tuple[ndarray, ndarray]:
     """Return the arguments ``progress`` and ``carry`` of a launch with chained tiles."""
     place = Placement(queue, "device")
     progress = empty_on(place, (tiles + 1,), _dtypes.int64)
@@ -144,7 +143,7 @@ def _scan_columns(op: str, x: ndarray, out: ndarray, length: int, width: int) ->
 
 
 def _most_items(out: ndarray) -> int:
-    return int(_ITEMS_A_UNIT * traits_of(out.sycl_queue).units)
+    return int(_ITEMS_A_UNIT * traits_of(out.queue).units)
 
 
 def scalar_of(op: str, initial: Any, dtype: np.dtype[Any]) -> Any:

@@ -18,7 +18,7 @@ def can_pick(ordered: ndarray, dtype: np.dtype[Any]) -> bool:
     """Return whether the kernel should be used for sorted lines and a result of ``dtype``."""
     kinds = ordered.dtype.kind + dtype.kind
     return (
-        not traits_of(ordered.sycl_queue).shares_memory
+        not traits_of(ordered.queue).shares_memory
         and set(kinds) <= set("iuf")
         and np.float16 not in (ordered.dtype, dtype)
     )

@@ -12,6 +12,7 @@ from dparray import _dtypes
 from dparray._array import fastpath
 from dparray._array.allocation import chosen_placement, empty_on, is_made_by_host
 from dparray._array.ndarray import ndarray
+from dparray._driver.interface import Queue
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
 from dparray._layout import check_shape
@@ -22,7 +23,7 @@ from dparray.kernel_api import Range
 from dparray.kernels.philox import make_bits_kernel, make_normal_kernel, make_uniform_kernel, philox
 
 if TYPE_CHECKING:
-    import dpctl
+    pass
 
 __all__ = ["philox_bits", "philox_normal", "philox_uniform"]
 
@@ -39,7 +40,7 @@ def philox_bits(
     stream: int = 0,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Generate 32-bit random words, as the reference implementation in the paper does.
 
@@ -83,7 +84,7 @@ def philox_uniform(
     stream: int = 0,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Generate random floats, uniformly distributed in ``[low, high)``.
 
@@ -140,7 +141,7 @@ def philox_normal(
     stream: int = 0,
     device: Any = None,
     usm_type: str | None = None,
-    sycl_queue: dpctl.SyclQueue | None = None,
+    sycl_queue: Queue | None = None,
 ) -> ndarray:
     """Generate random floats that are normally distributed.
 

@@ -14,6 +14,7 @@ from dparray._array.allocation import empty_on
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
+from dparray._driver.interface import Queue
 from dparray._kernel.decorators import device_func, kernel
 from dparray._kernel.function import KernelFunction
 from dparray._layout import check_shape
@@ -23,7 +24,7 @@ from dparray.kernel_api import NdRange
 from dparray.kernels.combine import OPERATIONS, Operation
 
 if TYPE_CHECKING:
-    import dpctl
+    pass
 
 # A work-item processes at least this many elements, and a device gets this many work-items per
 # compute unit, so that its threads share the work evenly.
@@ -58,9 +59,7 @@ def _device_operation(op: str) -> Operation:
     return Operation(op, device_func(plain.combine))
 
 
-def chunks(
-    queue: dpctl.SyclQueue, size: int, smallest: int = _SMALLEST_CHUNK
-) -> tuple[NdRange, int, int]:
+def chunks(queue: Queue, size: int, smallest: int = _SMALLEST_CHUNK) -> tuple[NdRange, int, int]:
     """Return a range with one chunk per work-item, the number of chunks, and their size."""
     traits = traits_of(queue)
     items = max(1, min(-(-size // smallest), _ITEMS_PER_UNIT * traits.units))

@@ -185,7 +185,7 @@ def _by_sub_groups(
     combine: Operation, operands: tuple[ndarray, ...], has_columns: bool, out: ndarray
 ) -> ndarray:
     """Fill ``out`` with the results of segments, on a GPU."""
-    where, traits = Placement(out.sycl_queue, "device"), traits_of(out.sycl_queue)
+    where, traits = Placement(out.queue, "device"), traits_of(out.queue)
     size = operands[0].size
     fewest = max(-(-size // (_WAVES * traits.units * traits.threads)), _SMALLEST_CHUNK)
     chunk = rounded_up(fewest, traits.sub_group)

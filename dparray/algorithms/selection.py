@@ -43,13 +43,13 @@ _TILE = 1 << 15
 
 def is_large_mask(x: ndarray, mask: ndarray) -> bool:
     """Return whether a mask fits the first axes of ``x``, and a kernel should select by it."""
-    is_worth = mask.size >= MIN_ELEMENTS or (mask.size and not runs_scans(x.sycl_queue))
+    is_worth = mask.size >= MIN_ELEMENTS or (mask.size and not runs_scans(x.queue))
     return bool(is_worth) and mask.shape == x.shape[: mask.ndim]
 
 
 def can_locate(x: ndarray) -> bool:
     """Return whether the kernels can find indices in ``x``, and are worth a launch."""
-    return x.size >= MIN_ELEMENTS and runs_scans(x.sycl_queue)
+    return x.size >= MIN_ELEMENTS and runs_scans(x.queue)
 
 
 def can_select(x: ndarray, mask: ndarray) -> bool:
@@ -58,7 +58,7 @@ def can_select(x: ndarray, mask: ndarray) -> bool:
         is_large_mask(x, mask)
         and mask.ndim == x.ndim
         and x.dtype != np.float16
-        and runs_scans(x.sycl_queue)
+        and runs_scans(x.queue)
     )
 
 
@@ -199,7 +199,7 @@ def _launch(
     factory: Callable[..., Any], before: list[ndarray], mask: ndarray, after: list[ndarray]
 ) -> None:
     tiles = -(-mask.size // _TILE)
-    chain = chain_memory(mask.sycl_queue, tiles, _dtypes.int64)
+    chain = chain_memory(mask.queue, tiles, _dtypes.int64)
     call_kernel(
         kernel_of(_with_claims, factory),
         NdRange((tiles,), (1,)),

@@ -36,13 +36,13 @@ def contiguous_copy(x: ndarray) -> ndarray:
 def can_transpose(x: ndarray) -> bool:
     """Return whether ``x`` is a stack of transposed matrices that the kernel copies."""
     if (
-        traits_of(x.sycl_queue).shares_memory
+        traits_of(x.queue).shares_memory
         or x.size < _FEWEST
         or x.ndim < 2
         or x.itemsize not in WORDS
     ):
         return False
-    traits = traits_of(x.sycl_queue)
+    traits = traits_of(x.queue)
     (*_, rows, columns), (*outer, down, across) = x.shape, x.strides
     return (
         min(rows, columns) >= _SHORTEST

@@ -14,7 +14,7 @@ import numpy as np
 
 from dparray._array.ndarray import ndarray
 from dparray._driver import traits_of
-from dparray._driver.interface import Traits
+from dparray._driver.interface import Queue, Traits
 from dparray._kernel.decorators import device_func
 from dparray._kernel.function import DeviceFunction
 from dparray._kernel.launch import call_kernel
@@ -35,7 +35,7 @@ from dparray.kernels.tiles import (
 )
 
 if TYPE_CHECKING:
-    import dpctl
+    pass
 
 # The work-items of a group, if the device supports groups of this size.
 _LOCAL = 256
@@ -45,7 +45,7 @@ _LOCAL_MEMORY_SHARE = 2
 _MAX_COUNTED = (1 << 31) - 1
 
 
-def uses_tiles(queue: dpctl.SyclQueue) -> bool:
+def uses_tiles(queue: Queue) -> bool:
     """Return whether the kernels of this module should be used on a queue's device."""
     return not traits_of(queue).shares_memory
 
@@ -78,7 +78,7 @@ def select(x: ndarray, mask: ndarray, where: Placement) -> ndarray:
 
 def _carries(op: str, x: ndarray, dtype: np.dtype[Any], start: Any) -> tuple[Any, ndarray, Any]:
     """Return the range over all tiles, the prefix of each tile, the total and the scratch."""
-    queue = x.sycl_queue
+    queue = x.queue
     local = local_size(traits_of(queue))
     tiles = -(-x.size // (local * ELEMENTS))
     where = Placement(queue, "device")
@@ -111,7 +111,7 @@ _bin_of_integer = device_func(bin_of_integer)
 
 def counts_in_tiles(x: ndarray) -> bool:
     """Return whether the kernels of this module should count an array."""
-    return uses_tiles(x.sycl_queue) and x.size <= _MAX_COUNTED
+    return uses_tiles(x.queue) and x.size <= _MAX_COUNTED
 
 
 def count_in_bins(x: ndarray, edges: ndarray, scale: Any, margin: Any, where: Placement) -> ndarray:
@@ -132,7 +132,7 @@ def count_integers(x: ndarray, bins: int, where: Placement) -> ndarray:
 
 
 def _counters(x: ndarray, bins: int, where: Placement) -> tuple[Any, ndarray, Any, bool]:
-    traits = traits_of(x.sycl_queue)
+    traits = traits_of(x.queue)
     local = local_size(traits)
     resident = traits.units * traits.threads * traits.sub_group // local
     groups = max(1, min(-(-x.size // local), resident))

@@ -41,7 +41,7 @@ def _computed(run: Callable[..., Any], *args: Any, **options: Any) -> Any:
     try:
         found = arrays_in(message["result"])
         evaluate(*found)
-        for queue in {x.sycl_queue for x in found}:
+        for queue in {x.queue for x in found}:
             queues.wait(queue)
     except Exception as error:
         failed: dict[str, Any] = dict(error_message(error))

@@ -134,7 +134,7 @@ def lu_solve(
     factors = floating(matrices("lu_solve", "lu", lu_and_piv[0]))
     # dpnp reads the rows of a stack as if they were stored one behind the other.
     rows = ascontiguousarray(check_array("lu_solve", "piv", lu_and_piv[1]))
-    b = floating(check_array("lu_solve", "b", b, Placement(factors.sycl_queue, factors.usm_type)))
+    b = floating(check_array("lu_solve", "b", b, Placement(factors.queue, factors.usm_type)))
     if not b.ndim or b.shape[0 if b.ndim == 1 else -2] != factors.shape[-1]:
         raise ShapeError(
             f"lu_solve: b of shape {b.shape} does not fit factors of shape {factors.shape}"

@@ -99,4 +99,4 @@ def compute_by_name(function: str, arrays: Sequence[tuple[str, ndarray]], **opti
 
 
 def default_float(x: ndarray) -> np.dtype[Any]:
-    return _dtypes.default_float(traits_of(x.sycl_queue))
+    return _dtypes.default_float(traits_of(x.queue))

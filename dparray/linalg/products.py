@@ -98,7 +98,7 @@ def matrix_power(x: Any, n: int, /) -> ndarray:
     if not isinstance(n, int):
         raise TypeError(f"matrix_power: n is {n!r}; it must be an integer")
     if n == 0:
-        one = eye(x.shape[-1], dtype=x.dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+        one = eye(x.shape[-1], dtype=x.dtype, sycl_queue=x.queue, usm_type=x.usm_type)
         return broadcast_to(one, x.shape).copy()
     if n < 0:
         x, n = inv(x), -n

@@ -13,9 +13,8 @@ from __future__ import annotations
 import time
 from math import prod
 
-import dpctl
-
 from dparray import _hooks
+from dparray._driver.interface import Queue
 from dparray._layout import Layout
 from dparray._runtime import deferred_launch, host_maps, order
 from dparray._runtime.event import Event
@@ -24,7 +23,7 @@ from dparray.memory import copies
 from dparray.memory.blocks import allocate
 
 
-def send(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
+def send(layout: Layout, queue: Queue, usm_type: str) -> Layout:
     """Return a copy on another queue like :func:`dparray.memory.copies.copy_to_queue`, without
     waiting.
 

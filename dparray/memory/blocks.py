@@ -8,6 +8,7 @@ from typing import Any
 import dpctl.memory
 import numpy as np
 
+from dparray._driver.interface import Queue
 from dparray._layout import Layout, contiguous_strides, strides_in_order
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.queues import note_others
@@ -34,7 +35,7 @@ class BorrowedBlock:
     def __init__(
         self,
         usm_memory: Any,
-        queue: dpctl.SyclQueue,
+        queue: Queue,
         readers: Any = None,
         is_read_only: bool = False,
     ) -> None:
@@ -54,7 +55,7 @@ class BorrowedBlock:
         return driver.bytes_at(self.pointer, self.nbytes)
 
 
-def zeros_beside_the_pool(queue: dpctl.SyclQueue, count: int, dtype: np.dtype[Any]) -> Layout:
+def zeros_beside_the_pool(queue: Queue, count: int, dtype: np.dtype[Any]) -> Layout:
     """Zero elements in device memory outside the pool."""
     with foreign_calls(queue):
         memory = dpctl.memory.MemoryUSMDevice(count * dtype.itemsize, queue=queue)
@@ -81,7 +82,7 @@ class LentBlock:
 
     segment = None
 
-    def __init__(self, owner: Any, queue: dpctl.SyclQueue) -> None:
+    def __init__(self, owner: Any, queue: Queue) -> None:
         self.owner: Any = owner.owner if type(owner) is LentBlock else owner
         self.queue = queue
         self.memory = owner.memory
@@ -109,7 +110,7 @@ class Positions:
     pointer = 0
     host_bytes = None
 
-    def __init__(self, queue: dpctl.SyclQueue, usm_type: str, count: int) -> None:
+    def __init__(self, queue: Queue, usm_type: str, count: int) -> None:
         self.queue = queue
         self.usm_type = usm_type
         self.nbytes = 8 * count
@@ -131,7 +132,7 @@ class _NoMemory:
     segment = None
     host_bytes = None
 
-    def __init__(self, queue: dpctl.SyclQueue, usm_type: str, nbytes: int) -> None:
+    def __init__(self, queue: Queue, usm_type: str, nbytes: int) -> None:
         self.queue = queue
         self.usm_type = usm_type
         self.nbytes = nbytes
@@ -140,7 +141,7 @@ class _NoMemory:
 
 
 def planned_layout(
-    queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+    queue: Queue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Layout:
     """Return the layout that :func:`allocate` would return, without allocating memory."""
     block = _NoMemory(queue, usm_type, prod(shape) * dtype.itemsize)
@@ -148,7 +149,7 @@ def planned_layout(
 
 
 def allocate(
-    queue: dpctl.SyclQueue,
+    queue: Queue,
     usm_type: str,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],

@@ -18,6 +18,7 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
 from dparray._driver import driver_of, place_of, traits_of
+from dparray._driver.interface import Queue
 from dparray._layout import Layout, contiguous_strides
 from dparray._runtime import fallback, host_maps, profiled
 from dparray._runtime.in_order import foreign_calls, wait_for
@@ -49,7 +50,7 @@ def host_views(
     return [host_view(layout) for layout in layouts]
 
 
-def is_host_accessible(queue: dpctl.SyclQueue, usm_type: str) -> bool:
+def is_host_accessible(queue: Queue, usm_type: str) -> bool:
     """Return whether the host can access the memory at its own address."""
     return usm_type != "device" or traits_of(queue).shares_memory
 
@@ -190,7 +191,7 @@ def packed(layout: Layout) -> Layout:
     return copy
 
 
-def goes_by_host(source: dpctl.SyclQueue, target: dpctl.SyclQueue) -> bool:
+def goes_by_host(source: Queue, target: Queue) -> bool:
     """Return whether the host must copy between two queues, since none of their commands can."""
     driver = driver_of(target)
     return place_of(source)[0] != place_of(target)[0] or driver.copies_by_host(target)
@@ -205,7 +206,7 @@ def copy_by_host(source: Layout, target: Layout) -> None:
         copy_from_host(copy_to_host(source), target)
 
 
-def copy_to_queue(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
+def copy_to_queue(layout: Layout, queue: Queue, usm_type: str) -> Layout:
     """Return a copy on another queue that shares no memory with the original.
 
     Between queues that share a context, the device copies: events order the copy with the work
@@ -249,6 +250,6 @@ def copy_to_queue(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layo
             target=queue,
             nbytes=nbytes,
             start=start,
-            sycl_event=event,
+            driver_event=event,
         )
     return target

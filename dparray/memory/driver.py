@@ -12,6 +12,7 @@ import dpctl.memory
 import numpy as np
 
 from dparray._driver import is_queue, place_of, traits_of
+from dparray._driver.interface import Queue
 from dparray._driver.sycl.devices import one_object
 from dparray._runtime.in_order import wait_for_host_tasks
 from dparray._runtime.queues import wait
@@ -79,7 +80,7 @@ class _Part:
 
     __slots__ = ("__sycl_usm_array_interface__", "whole")
 
-    def __init__(self, whole: Any, pointer: int, nbytes: int, queue: dpctl.SyclQueue) -> None:
+    def __init__(self, whole: Any, pointer: int, nbytes: int, queue: Queue) -> None:
         self.whole = whole
         self.__sycl_usm_array_interface__ = {
             "data": (pointer, False),
@@ -100,32 +101,32 @@ class SyclDriver:
         "host": dpctl.memory.MemoryUSMHost,
     }
 
-    def queue_of(self, device: Any) -> dpctl.SyclQueue:
-        return Device(device).sycl_queue
+    def queue_of(self, device: Any) -> Queue:
+        return Device(device).queue
 
-    def context_and_device(self, queue: dpctl.SyclQueue) -> Hashable:
+    def context_and_device(self, queue: Queue) -> Hashable:
         if not is_queue(queue):
             raise DeviceError(
-                f"allocate: {queue!r} is not a dpctl.SyclQueue; use `dp.Device(...).sycl_queue`"
+                f"allocate: {queue!r} is not a dpctl.SyclQueue; use `dp.Device(...).queue`"
             )
         return place_of(queue)
 
-    def describe(self, queue: dpctl.SyclQueue) -> tuple[str, str]:
+    def describe(self, queue: Queue) -> tuple[str, str]:
         return describe_device(queue), describe_queue(queue)
 
-    def supports(self, queue: dpctl.SyclQueue, usm_type: str) -> bool:
+    def supports(self, queue: Queue, usm_type: str) -> bool:
         return supports_usm(traits_of(queue), usm_type)
 
-    def capacity(self, queue: dpctl.SyclQueue) -> tuple[int, int | None]:
+    def capacity(self, queue: Queue) -> tuple[int, int | None]:
         traits = traits_of(queue)
         return traits.largest, traits.memory if traits.shares_memory else None
 
-    def available(self, queue: dpctl.SyclQueue, usm_type: str, held: int) -> int | None:
+    def available(self, queue: Queue, usm_type: str, held: int) -> int | None:
         if traits_of(queue).shares_memory or usm_type == "host":
             return _host_memory_left(held)
         return None
 
-    def allocate(self, queue: dpctl.SyclQueue, usm_type: str, nbytes: int) -> Any:
+    def allocate(self, queue: Queue, usm_type: str, nbytes: int) -> Any:
         queue = one_object(queue)
         is_huge = nbytes >= 2 * SLAB
         memory = self._classes[usm_type](nbytes, alignment=SLAB if is_huge else 4096, queue=queue)
@@ -138,10 +139,10 @@ class SyclDriver:
     def pointer(self, memory: Any) -> int:
         return int(memory._pointer)
 
-    def part(self, memory: Any, pointer: int, nbytes: int, queue: dpctl.SyclQueue) -> Any:
+    def part(self, memory: Any, pointer: int, nbytes: int, queue: Queue) -> Any:
         return dpctl.memory.as_usm_memory(_Part(memory, pointer, nbytes, queue))
 
-    def wait(self, queue: dpctl.SyclQueue) -> None:
+    def wait(self, queue: Queue) -> None:
         # The order manager knows work on other queues that uses blocks of this queue; the queue
         # knows work that was submitted without the order manager.
         wait(queue)

@@ -20,6 +20,7 @@ import dpctl.memory
 import numpy as np
 from dpctl.utils import SequentialOrderManager
 
+from dparray._driver.interface import Queue
 from dparray._dtypes import is_bfloat16
 from dparray._imports import when_imported
 from dparray._layout import Block, Layout, contiguous_strides
@@ -130,7 +131,7 @@ class _Interface:
 
     __slots__ = ("__sycl_usm_array_interface__", "owner")
 
-    def __init__(self, pointer: int, nbytes: int, queue: dpctl.SyclQueue, owner: Any) -> None:
+    def __init__(self, pointer: int, nbytes: int, queue: Queue, owner: Any) -> None:
         self.owner = owner
         self.__sycl_usm_array_interface__ = {
             "data": (pointer, False),
@@ -186,7 +187,7 @@ def tensor_of(layout: Layout, as_bits: bool = False) -> dpt.usm_ndarray:
     )
 
 
-def on_queue(tensor: dpt.usm_ndarray, queue: dpctl.SyclQueue) -> dpt.usm_ndarray:
+def on_queue(tensor: dpt.usm_ndarray, queue: Queue) -> dpt.usm_ndarray:
     """Return the tensor on another queue of its context, over the same memory, which it keeps
     alive.
 
@@ -378,7 +379,7 @@ def _taking(operator: Callable[[Any, Any], Any], arrays: type) -> Callable[[Any,
     return method
 
 
-def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
+def wait_for_host_tasks(queue: Queue) -> None:
     """Wait until all objects that the work on ``queue`` keeps alive are released, before a call of
     oneMKL.
 

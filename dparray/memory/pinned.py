@@ -18,6 +18,7 @@ import numpy as np
 from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
+from dparray._driver.interface import Queue
 from dparray._layout import Block
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work
@@ -45,7 +46,7 @@ class _Ring:
         self.events: list[Any] = [None] * _COUNT
         self.turn = 0
 
-    def free_buffer(self, queue: dpctl.SyclQueue, nbytes: int) -> int:
+    def free_buffer(self, queue: Queue, nbytes: int) -> int:
         """Return the index of a buffer of at least this many bytes that no copy reads."""
         number, self.turn = self.turn, (self.turn + 1) % _COUNT
         if self.events[number] is not None:
@@ -58,7 +59,7 @@ class _Ring:
         return number
 
 
-_rings: dict[tuple[int, dpctl.SyclQueue], _Ring] = {}
+_rings: dict[tuple[int, Queue], _Ring] = {}
 
 
 def send(source: np.ndarray, block: Block, offset: int) -> None:

@@ -97,7 +97,7 @@ class Pools:
 
         Example:
             >>> import dparray as dp
-            >>> block = dp.memory.allocate(dp.default_device().sycl_queue, "device", 1000)
+            >>> block = dp.memory.allocate(dp.default_device().queue, "device", 1000)
             >>> block.nbytes
             1024
         """

@@ -78,7 +78,7 @@ class Model:
     ) -> None:
         self.folder, self.device = folder, device
         if max_bytes is None:
-            max_bytes = traits_of(dp.empty(0, device=device).sycl_queue).memory
+            max_bytes = traits_of(dp.empty(0, device=device).queue).memory
         self.max_bytes = int(max_bytes)
         self.own_rows = _own_rows(operators)
         self.opset = checks.opsets(proto)

@@ -200,7 +200,7 @@ class Device:
                 chosen = ArrayDevice(config)
             except Exception as error:
                 raise InvalidArgument(f"the device {config!r}: {error}") from error
-        self.queue = chosen.sycl_queue
+        self.queue = chosen.queue
         self._tensors: weakref.WeakSet[Tensor] = weakref.WeakSet()
         self._is_open = True
 

@@ -267,7 +267,7 @@ def _shared_function(name: str, arguments: str) -> Callable[..., ndarray]:
     ) -> ndarray:
         arrays = [value for value in (*args, *kwargs.values()) if isinstance(value, ndarray)]
         if arrays and device is None and sycl_queue is None:
-            queue = arrays[0].sycl_queue
+            queue = arrays[0].queue
         else:
             queue = queue_of(device, sycl_queue)
         kind = None if usm_type is None else check_usm_type(usm_type)
@@ -357,5 +357,5 @@ def shuffle(x: Any) -> None:
         >>> int(x.sum())
         3
     """
-    queue = x.sycl_queue if isinstance(x, ndarray) else queue_of(None, None)
+    queue = x.queue if isinstance(x, ndarray) else queue_of(None, None)
     _shared_generator(queue).shuffle(x)

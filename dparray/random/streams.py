@@ -255,14 +255,14 @@ def _unpickled(
 ) -> Streams:
     """Restore a pickled generator, on its original device or the closest available one."""
     device = unpickled_device("generator", filter_string, path)
-    return _restored(kind, key, position, device.sycl_queue, usm_type)
+    return _restored(kind, key, position, device.queue, usm_type)
 
 
 class Placed:
     """Describe a generator to the placement check; it does not affect the USM type."""
 
     def __init__(self, generator: Streams) -> None:
-        self.sycl_queue = generator._queue
+        self.queue = generator._queue
         self.usm_type = "host"
         self.shape = ()
 

@@ -79,8 +79,7 @@ class ShardedArray:
 
     Example:
         >>> import dparray as dp
-        >>> import dpctl
-        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
+        >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> x = dp.distribute(dp.arange(6.0), parts)
         >>> y = dp.sqrt(x * x) + 1
         >>> y.asnumpy(), float(y.sum())

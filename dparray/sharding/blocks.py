@@ -41,8 +41,7 @@ def map_blocks(
 
     Example:
         >>> import dparray as dp
-        >>> import dpctl
-        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
+        >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> x = dp.distribute(dp.arange(6.0), parts, halo=1)
         >>> def smooth(u):
         ...     v = u.copy()

@@ -57,8 +57,7 @@ def distribute(
 
     Example:
         >>> import dparray as dp
-        >>> import dpctl
-        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
+        >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> x = dp.distribute(dp.arange(8.0), parts)
         >>> weights = dp.distribute(dp.ones(8), like=x)
         >>> float((x * weights).sum())
@@ -94,7 +93,7 @@ def distribute(
             if isinstance(part, ndarray):
                 shards.append(part.to_device(device, copy=True))
             else:
-                shards.append(from_host(np.asarray(part), device.sycl_queue, "device"))
+                shards.append(from_host(np.asarray(part), device.queue, "device"))
     return ShardedArray(sharding, shards)
 
 

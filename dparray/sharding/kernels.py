@@ -66,8 +66,7 @@ class ShardedRange:
         ... def number(item, x, start):
         ...     i = item.get_id(0)
         ...     x[i] = start + i
-        >>> import dpctl
-        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
+        >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> x = dp.distribute(dp.zeros(5, dtype="int64"), parts)
         >>> event = dp.call_kernel(number, dp.sharding.ShardedRange(x), x, [0, 3])
         >>> x.asnumpy()

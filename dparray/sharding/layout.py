@@ -24,8 +24,7 @@ class Sharding:
 
     Example:
         >>> import dparray as dp
-        >>> import dpctl
-        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
+        >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> dp.distribute(dp.zeros((5, 3)), parts).sharding.sizes
         (3, 2)
     """
@@ -140,7 +139,7 @@ def check_devices(function: str, devices: Any) -> tuple[Device, ...]:
         if device in found[:at]:
             raise ArgumentError(
                 f"{function}: {device} is in devices twice; another queue on it counts as another:"
-                f" dp.Device(dpctl.SyclQueue({device.filter_string!r}))"
+                f" dp.Device({device.filter_string!r}).new_queue()"
             )
     return found
 

@@ -36,8 +36,7 @@ class ShardedGenerator:
 
     Example:
         >>> import dparray as dp
-        >>> import dpctl
-        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
+        >>> parts = [dp.Device("cpu").new_queue() for _ in range(2)]
         >>> rng = dp.sharding.default_rng(7, parts)
         >>> x = rng.normal(size=(1000, 3))
         >>> x.shape, x.sharding.sizes, bool(abs(float(x.mean())) < 0.1)
@@ -49,7 +48,7 @@ class ShardedGenerator:
         streams = np.random.SeedSequence(key_of(seed)).spawn(len(self.devices))
         #: The generator of each shard.
         self.generators = tuple(
-            Generator(int(stream.generate_state(1, np.uint64)[0]), device.sycl_queue, "device")
+            Generator(int(stream.generate_state(1, np.uint64)[0]), device.queue, "device")
             for stream, device in zip(streams, self.devices, strict=True)
         )
 

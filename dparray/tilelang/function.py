@@ -155,19 +155,19 @@ class TileFunction:
     ) -> Placement:
         if not arrays:
             if device is None:
-                queue = default_device().sycl_queue
+                queue = default_device().queue
             else:
                 queue = queue_of(device)
             return Placement(queue, "device")
         first = arrays[0]
         for each in arrays:
-            if each.sycl_queue is not first.sycl_queue or each.usm_type != first.usm_type:
+            if each.queue is not first.queue or each.usm_type != first.usm_type:
                 named = zip(self.inputs, values, strict=True)
                 return common_placement(
                     "tile function", [pair for pair in named if isinstance(pair[1], ndarray)]
                 )
         known = self._placed
-        if known.queue is not first.sycl_queue or known.usm_type != first.usm_type:
+        if known.queue is not first.queue or known.usm_type != first.usm_type:
             known = self._placed = placement_of(first)
         return known
 
@@ -400,7 +400,7 @@ def _check_target(
             f"tile function: out for {name} is {target.dtype}, but the result is {dtype}; give "
             f"dp.empty({shape}, {dtype.name!r})"
         )
-    if target.sycl_queue != placement.queue:
+    if target.queue != placement.queue:
         common_placement("tile function", [("inputs", _Place(*placement)), (f"out {name}", target)])
 
 

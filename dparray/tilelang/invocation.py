@@ -33,7 +33,7 @@ class Invocation:
         self.outputs: Mapping[str, ndarray] = MappingProxyType(
             dict(zip(names, arrays, strict=True))
         )
-        queue = arrays[0].sycl_queue
+        queue = arrays[0].queue
         self.event: Any = queue.submit_barrier(order_of(queue).before_launch())
 
     def done(self) -> bool:

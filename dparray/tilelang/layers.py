@@ -141,7 +141,7 @@ def _is_product(x: ndarray, w: ndarray, borders: Pairs) -> bool:
         return False
     if not x.dtype == w.dtype in (FLOAT32, FLOAT64):
         return False
-    return x.size * w.shape[-1] <= _SMALL_PRODUCT or not traits_of(x.sycl_queue).shares_memory
+    return x.size * w.shape[-1] <= _SMALL_PRODUCT or not traits_of(x.queue).shares_memory
 
 
 def _convolved(

@@ -125,7 +125,7 @@ def avg_pool(
     is_first = channels == "first"
     total: ndarray = _pool("", "+", window.program, is_first)(x, *window.counts)
     counts = reduce(np.multiply.outer, window.elements(count_padding), np.ones((), np.int64))
-    divisor = from_host(counts.astype(x.dtype), x.sycl_queue, x.usm_type)
+    divisor = from_host(counts.astype(x.dtype), x.queue, x.usm_type)
     return ew.divide(total, divisor if is_first else reshape(divisor, (*window.counts, 1)))
 
 
@@ -258,7 +258,7 @@ def _largest(x: ndarray, window: _Window) -> tuple[ndarray, ndarray]:
     distances = [prod(window.space[a + 1 :]) for a in axes]
 
     def on_device(values: np.ndarray) -> ndarray:
-        return from_host(values[None, ..., None], x.sycl_queue, x.usm_type)
+        return from_host(values[None, ..., None], x.queue, x.usm_type)
 
     best: ndarray | None = None
     at: Any = None

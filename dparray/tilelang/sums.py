@@ -51,7 +51,7 @@ def sum_of_products(
                 return None
             sizes[name] = size if known == 1 else known
     points = prod(sizes.values())
-    queue, usm_type = arrays[0].sycl_queue, arrays[0].usm_type
+    queue, usm_type = arrays[0].queue, arrays[0].usm_type
     if dtype is None or not points:
         return None
     if points <= MAX_HOST_POINTS and is_made_by_host(0, queue, usm_type):

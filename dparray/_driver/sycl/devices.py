@@ -205,7 +205,7 @@ def taken(value: Any) -> dpctl.SyclQueue | None:
         return one_object(value)
     if isinstance(value, dpctl.SyclDevice):
         return default_queue(value)
-    queue = getattr(value, "sycl_queue", None)
+    queue = getattr(value, "sycl_queue", getattr(value, "queue", None))
     return queue if isinstance(queue, dpctl.SyclQueue) else None
 
 

@@ -342,7 +342,7 @@ def check_kernel(name: str | None) -> str:
     dp.call_kernel(kernels.add, dp.Range(n), x, y, out)
     _agree(device, "a kernel that adds integers", dp.asnumpy(out + 1), np.arange(n) * 4 + 1)
     binaries = importlib.import_module("dparray._compiler.program")
-    kept = "kept on disk" if binaries.keeps_binaries(device.sycl_queue) else "left to the driver"
+    kept = "kept on disk" if binaries.keeps_binaries(device.queue) else "left to the driver"
     return f"compiled, and ran on {device}; device binaries are {kept}"
 
 

@@ -61,7 +61,7 @@ def _sampled(x: Any, grid: Any, mode: str, padding: str, is_aligned: bool) -> An
             at = dp.clip(_reflected(at, low, high), 0, size - 1)
         taps.append([(*tap, size, low, high) for tap in _taps(at, mode, size)])
     batch = dp.reshape(
-        dp.arange(x.shape[0], dtype="int64", device=x.sycl_queue), (-1, *(1,) * (grid.ndim - 2))
+        dp.arange(x.shape[0], dtype="int64", device=x.queue), (-1, *(1,) * (grid.ndim - 2))
     )
     last = dp.transpose(x, (0, *range(2, x.ndim), 1))
     total: Any = None

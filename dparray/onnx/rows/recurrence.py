@@ -74,7 +74,7 @@ def _recurrent(
 
 
 def _zeros(x: Any, batch: int, size: int) -> Any:
-    return dp.zeros((batch, size), dtype=x.dtype, device=x.sycl_queue)
+    return dp.zeros((batch, size), dtype=x.dtype, device=x.queue)
 
 
 class _Layer:

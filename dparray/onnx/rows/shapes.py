@@ -298,7 +298,7 @@ def _scatter_along(x: Any, at: Any, updates: Any, axis: int, reduction: str) -> 
 
 def _counted(x: Any, size: int, axis: int, rank: int) -> Any:
     """Return the indices along one of ``rank`` axes, with the placement of ``x``."""
-    place = {} if isinstance(x, np.ndarray) else {"device": x.sycl_queue}
+    place = {} if isinstance(x, np.ndarray) else {"device": x.queue}
     positions = module_of(x).arange(size, **place)
     return module_of(x).reshape(positions, [-1 if a == axis else 1 for a in range(rank)])
 

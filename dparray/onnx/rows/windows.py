@@ -285,7 +285,7 @@ def _transposed(call: Call, x: Any, filters: Any, bias: Any = None) -> Any:
 def _spread(x: Any, steps: Any) -> Any:
     """Return ``(N, *space, C)`` with zeros between its elements."""
     space = [(size - 1) * step + 1 for size, step in zip(x.shape[1:-1], steps, strict=True)]
-    made = dp.zeros((x.shape[0], *space, x.shape[-1]), dtype=x.dtype, device=x.sycl_queue)
+    made = dp.zeros((x.shape[0], *space, x.shape[-1]), dtype=x.dtype, device=x.queue)
     every = (slice(None), *(slice(None, None, step) for step in steps))
     made[every] = x
     return made
@@ -416,7 +416,7 @@ def _col2im(call: Call, x: Any, image: Any, block: Any) -> Any:
 
 
 def _added_up(x: Any, window: Window, counts: Any, channels: int, wide: Any) -> Any:
-    xp, queue = (np, {}) if isinstance(x, np.ndarray) else (dp, {"device": x.sycl_queue})
+    xp, queue = (np, {}) if isinstance(x, np.ndarray) else (dp, {"device": x.queue})
     made = xp.zeros((x.shape[0], *wide, channels), dtype=x.dtype, **queue)
     parts = xp.reshape(x, (x.shape[0], channels, -1, *counts))
     for number, view in enumerate(window.views(made, counts)):

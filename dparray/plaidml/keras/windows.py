@@ -45,7 +45,7 @@ def jax_module(unwrapped: Callable[[Any], Any]) -> ModuleType:
         x, back = _channels_last(unwrapped(x), dimension_numbers)
         w, count = unwrapped(w), x.ndim - 2
         space = [(size - 1) * step + 1 for size, step in zip(x.shape[1:-1], steps, strict=True)]
-        wide = zeros((x.shape[0], *space, x.shape[-1]), dtype=x.dtype, device=x.sycl_queue)
+        wide = zeros((x.shape[0], *space, x.shape[-1]), dtype=x.dtype, device=x.queue)
         every = (slice(None), *(slice(None, None, step) for step in steps))
         wide[every] = x
         if transpose_kernel:
@@ -111,5 +111,5 @@ def _convolved(x: Any, w: Any, steps: Any, pads: Pairs, apart: Any, groups: int)
     reach = [d * (k - 1) + 1 for d, k in zip(apart, w.shape, strict=False)]
     if any(n < k for n, k in zip(room, reach, strict=True)):
         empty = (x.shape[0], *(0,) * len(room), w.shape[-1])
-        return zeros(empty, dtype=x.dtype, device=x.sycl_queue)
+        return zeros(empty, dtype=x.dtype, device=x.queue)
     return conv(x, w, strides=list(steps), padding=list(pads), dilation=list(apart), groups=groups)
