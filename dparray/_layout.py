@@ -593,7 +593,7 @@ class Block(Protocol):
 
     Attributes:
         readers: records of the pending values that read it.
-        segment: the pool memory behind it, on which launches record events (``_runtime.order``);
+        segment: the pool memory behind it, on which launches record events (``_driver.marks``);
             ``None`` for memory outside the pool.
     """
 

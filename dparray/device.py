@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from dparray._driver import driver_of, drivers, is_same_device, sycl_queue_of, traits_of
+from dparray._driver import driver_of, drivers, is_queue, is_same_device, sycl_queue_of, traits_of
 from dparray._driver.interface import Driver, DriverDevice, Queue, Traits
 from dparray.exceptions import DeviceError, UnsupportedDeviceError
 
@@ -468,7 +468,7 @@ def queue_of(device: Any = None, sycl_queue: Queue | None = None) -> Queue:
         True
     """
     if sycl_queue is not None:
-        if not any(driver.is_queue(sycl_queue) for driver in drivers()):
+        if not is_queue(sycl_queue):
             raise DeviceError(
                 f"sycl_queue: {sycl_queue!r} of type {type(sycl_queue).__name__} is not a queue; "
                 f"pass a dpctl.SyclQueue, or a device as `device=`"

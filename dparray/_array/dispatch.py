@@ -24,7 +24,7 @@ from dparray._array import host_fastpath
 from dparray._array.allocation import from_host
 from dparray._array.assignment import assign
 from dparray._array.ndarray import materialize, ndarray
-from dparray._driver import traits_of
+from dparray._driver import driver_of, traits_of
 from dparray._evaluate import host as host_executor
 from dparray._evaluate import limits, writes
 from dparray._evaluate.library import library_call
@@ -276,7 +276,7 @@ def _by_dpnp(function: Function, call: _Call) -> Any:
         return function(*map(exchange.dpnp_array, tensors))
 
     queue = call.placement.queue
-    if not queue.is_in_order:
+    if not driver_of(queue).is_in_order(queue):
         return _by_dpt(on_dpnp_arrays, call)
 
     def out_of_order(*tensors: Any) -> Any:

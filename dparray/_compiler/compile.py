@@ -36,8 +36,8 @@ from dparray._compiler.key import (
     text_key,
 )
 from dparray._compiler.program import warm_up
+from dparray._driver import waiting
 from dparray._driver.working_folder import working_folder
-from dparray._runtime import waiting
 from dparray._type_keys import parse, value_of
 from dparray.exceptions import (
     KernelCompileError,

@@ -13,9 +13,8 @@ from dpctl.program import SyclProgramCompilationError
 from dparray import _hooks
 from dparray._compiler.printed_floats import without_printed_doubles
 from dparray._compiler.program import obtain_program
-from dparray._driver import place_of, traits_of
+from dparray._driver import place_of, traits_of, waiting
 from dparray._driver.interface import Queue, Traits
-from dparray._runtime import waiting
 from dparray._runtime.launch import Built, Ready
 from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
 
@@ -112,7 +111,7 @@ class Kernel:
             UnsupportedDeviceError: the kernel computes in float64 and the device does not.
             KernelCompileError: the driver rejects the module.
         """
-        key = place_of(queue)
+        key = place_of(queue), traits_of(queue)
         built = self._built.get(key)
         if built is None:
             # One forever, though several threads build: what is ready to launch has its address.

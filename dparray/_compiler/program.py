@@ -38,8 +38,8 @@ from dpctl.program import (
 
 from dparray._compiler import cache, trial_build
 from dparray._driver.interface import Queue
-from dparray._runtime import in_order
-from dparray._runtime.submission import INTERFACE_LIBRARY, capsule_address
+from dparray._driver.sycl import in_order
+from dparray._driver.sycl.submission import INTERFACE_LIBRARY, capsule_address
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

@@ -27,9 +27,34 @@ def drivers() -> tuple[Driver, ...]:
     return (cast(Driver, import_module(f"{_SYCL}.driver")),)
 
 
+class _ByType(dict[type, Driver]):
+    """The drivers by the types of their queues; a type is looked for when it is first met."""
+
+    def __missing__(self, kind: type) -> Driver:
+        for driver in drivers():
+            if issubclass(kind, driver.queue_type):
+                self[kind] = driver
+                return driver
+        raise TypeError(f"{kind.__name__} is not a queue")
+
+
+#: The driver of a queue is ``by_type[type(queue)]``: a lookup without a call, for hot paths.
+by_type = _ByType()
+
+
+def drivers_in_use() -> tuple[Driver, ...]:
+    """Return the drivers whose queues have been used in this process."""
+    return tuple(dict.fromkeys(by_type.values()))
+
+
 def driver_of(queue: Queue) -> Driver:
     """Return the driver that a queue belongs to."""
-    return drivers()[0]
+    return by_type[type(queue)]
+
+
+def order_of(queue: Queue) -> Any:
+    """Return the order of a queue's work (:class:`dparray._driver.interface.Order`)."""
+    return by_type[type(queue)].order_of(queue)
 
 
 @lru_cache(maxsize=256)  # Weak, so that unused queues are released.
@@ -38,8 +63,14 @@ def traits_of(queue: Queue) -> Traits:
     return read_traits(queue)
 
 
+#: The traits of queues that stand for other devices than their own, such as simulated ones.
+declared: dict[Queue, Traits] = {}
+
+
 def read_traits(queue: Queue) -> Traits:
-    """Return the properties of a queue's device as its driver reports them."""
+    """Return the properties of a queue's device as its driver reports them, or as declared."""
+    if queue in declared:
+        return declared[queue]
     driver = driver_of(queue)
     return driver.traits(driver.device_of(queue))
 
@@ -53,7 +84,12 @@ def place_of(queue: Queue) -> tuple[Any, DriverDevice]:
 
 def is_queue(value: object) -> bool:
     """Return whether an object is a queue of any driver."""
-    return any(driver.is_queue(value) for driver in drivers())
+    return isinstance(value, tuple(driver.queue_type for driver in drivers()))
+
+
+def is_event(value: object) -> bool:
+    """Return whether an object is an event of any driver."""
+    return any(driver.is_event(value) for driver in drivers())
 
 
 def is_same_device(queue: Queue, other: Queue) -> bool:

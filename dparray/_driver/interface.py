@@ -8,13 +8,15 @@ is a field of :class:`Traits`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 #: Objects of a driver, opaque to the layers above: hashable and comparable.
 Queue = Any
 DriverDevice = Any
+DriverEvent = Any
 
 
 class Target(NamedTuple):
@@ -86,10 +88,25 @@ class Traits:
         return max(self.sub_groups, default=1)
 
 
+class PackedRange(NamedTuple):
+    """A range in the device's order of dimensions: the kernel's last dimension comes first.
+
+    Attributes:
+        dimensions: their number.
+        extents: the sizes, as C integers of type ``size_t``.
+        local: the sizes of groups, likewise; ``None`` if the driver chooses them.
+    """
+
+    dimensions: int
+    extents: bytes
+    local: bytes | None
+
+
 class Driver(Protocol):
     """The functions that a driver's module provides."""
 
     name: str
+    queue_type: type
     #: What makes a GPU visible, for errors about a GPU that is not there.
     NEEDS_OF_GPUS: str
 
@@ -110,9 +127,6 @@ class Driver(Protocol):
 
     def names_device_only(self, value: object) -> bool:
         """Return whether an object that ``taken`` accepts names a device and not a queue."""
-
-    def is_queue(self, value: object) -> bool:
-        """Return whether an object is a queue of this driver."""
 
     def default_queue(self, device: DriverDevice) -> Queue:
         """Return the one queue that represents a device."""
@@ -159,3 +173,111 @@ class Driver(Protocol):
         """Return the partitions that lead from the root to a sub-device, each with the index of
         the part; ``None`` if ``split`` did not create it.
         """
+
+    # Memory: objects of the driver, which free it when they die.
+
+    def allocate(self, queue: Queue, usm_type: str, nbytes: int) -> Any:
+        """Return new memory, aligned to a page.
+
+        Raises:
+            builtins.MemoryError: there is not enough.
+        """
+
+    def pointer(self, memory: Any) -> int:
+        """Return the address of the first byte."""
+
+    def part(self, owner: Any, pointer: int, nbytes: int, queue: Queue) -> Any:
+        """Return bytes of allocated memory as an object of their own, which keeps ``owner`` alive.
+
+        Raises:
+            ValueError: there is no allocation at the address.
+        """
+
+    def copy(
+        self, queue: Queue, target: Any, source: Any, nbytes: int, after: Sequence[DriverEvent]
+    ) -> DriverEvent:
+        """Copy bytes after some events. Both ends are memory, or contiguous NumPy arrays."""
+
+    def clear(self, queue: Queue, memory: Any) -> None:
+        """Set all bytes of new memory to zero; return when it is done."""
+
+    # Launches.
+
+    def submit(
+        self,
+        kernel: int,
+        queue: Queue,
+        kinds: bytes,
+        addresses: bytes,
+        index_space: PackedRange,
+        dependencies: Sequence[DriverEvent],
+    ) -> DriverEvent | None:
+        """Submit the kernel at an address after some events; ``None`` if it is rejected.
+
+        The kinds and addresses are packed arguments (:mod:`dparray._runtime.packing`) for all
+        parameters of the kernel, and must live until the call returns.
+        """
+
+    def submits_from_c(self) -> bool:
+        """Return whether the compiled module may submit launches with the interpreter's lock."""
+
+    def address_of(self, queue: Queue) -> int:
+        """Return the address of a queue, for the compiled module."""
+
+    def for_c(self) -> dict[str, Any]:
+        """Return the objects with which the compiled module submits launches."""
+
+    # Events and order.
+
+    def order_of(self, queue: Queue) -> Any:
+        """Return the order of a queue's work, a :class:`dparray._driver.marks.Marks` with these
+        methods and properties: ``before_launch()``, ``add_event_pair([], events)``,
+        ``submitted_events``, ``is_done()``, ``note_long(*events)``, ``has_long_work()``.
+        """
+
+    def is_event(self, value: object) -> bool:
+        """Return whether an object is an event of this driver."""
+
+    def is_done(self, event: DriverEvent) -> bool:
+        """Return whether the work before an event is complete; never waits."""
+
+    def wait(self, events: Sequence[DriverEvent], is_long: bool = False) -> None:
+        """Wait for events without the interpreter's lock; signals are handled meanwhile.
+
+        Args:
+            events: the events.
+            is_long: whether they may take long; by default `long_work` of
+                :mod:`dparray._driver.waiting` decides.
+        """
+
+    def wait_for_queue(self, queue: Queue) -> None:
+        """Wait for all work on a queue, including work that its order does not know."""
+
+    def wait_for_kept(self, queue: Queue) -> None:
+        """Wait until the objects that the work on a queue keeps alive are released."""
+
+    def barrier(self, queue: Queue, events: Sequence[DriverEvent] = ()) -> DriverEvent:
+        """Return a new event after some events, or after all work on a queue."""
+
+    def times(self, event: DriverEvent) -> tuple[int, int, int]:
+        """Return the submission, start and end of work on a queue with profiling, in nanoseconds.
+
+        It waits for the end.
+        """
+
+    def keep_until(self, queue: Queue, objects: tuple[Any, ...], event: DriverEvent) -> None:
+        """Keep objects alive until an event is complete."""
+
+    def foreign_calls(self, queue: Queue) -> AbstractContextManager[None]:
+        """Return a context for calls of other libraries, or of this driver, that submit work."""
+
+    # Forks.
+
+    def queues_in_use(self) -> Sequence[Queue]:
+        """Return the queues that may have had work."""
+
+    def locks(self) -> Sequence[Any]:
+        """Return the locks that another thread may hold at a fork."""
+
+    def forbid(self, refuse: Callable[..., Any]) -> None:
+        """Call ``refuse``, which raises, instead of everything that would use a device."""

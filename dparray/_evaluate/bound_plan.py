@@ -21,15 +21,14 @@ from typing import Any
 import numpy as np
 
 from dparray import _hooks
+from dparray._driver import driver_of, order_of, waiting
 from dparray._evaluate import limits, schedule
 from dparray._evaluate.counters import counters_of
 from dparray._evaluate.execute import execute
 from dparray._evaluate.plan import FusedStep, KernelLaunch, Plan
 from dparray._graph.node import Node
 from dparray._layout import Layout
-from dparray._runtime import in_order
 from dparray._runtime.host_maps import lock
-from dparray._runtime.order import order_of
 
 #: Bound plans by expression and queue (:func:`dparray._evaluate.evaluate.compute`). All are dropped
 #: when there are too many, and when an option is set that affects plans.
@@ -93,7 +92,7 @@ class BoundPlan:
         kernel, packed = found.entry.kernel, found.packed
         if not limits.uses_kernels or kernel is None or packed is None:
             return
-        if in_order.has_in_order_queue():
+        if not driver_of(self.queue).submits_from_c():
             return
         ready = kernel.ready.get((self.queue, found.global_range, found.local_range))
         if ready is not None and make_launch is not None:
@@ -156,7 +155,7 @@ def _spec_of(
         queue,
         kernel.name,
         ready.address,
-        queue.addressof_ref(),
+        driver_of(queue).address_of(queue),
         ready.index_space.extents,
         ready.index_space.local,
         ready.kinds,
@@ -178,5 +177,5 @@ def _count(parts: Sequence[bytes]) -> int:
 
 for _option in ("executor", "fp_contract", "fused_tier", "host_tier", "tuning"):
     _hooks.when_set(_option, forget)
-in_order.when_met.append(plans.clear)
+waiting.when_submission_unlocks.append(plans.clear)
 schedule.when_forgotten.append(plans.clear)

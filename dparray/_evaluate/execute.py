@@ -23,8 +23,7 @@ from dparray._evaluate.reasons import why_not_compiled, why_on_host
 from dparray._graph.node import Node
 from dparray._layout import Layout
 from dparray._runtime.launch import launch as submit_launch
-from dparray._runtime.queues import may_read, may_write, working
-from dparray._runtime.submission import (
+from dparray._runtime.packing import (
     Packed,
     pack_local,
     pack_local_pointer,
@@ -32,6 +31,7 @@ from dparray._runtime.submission import (
     pack_scalar,
     pack_scalars,
 )
+from dparray._runtime.queues import may_read, may_write, working
 from dparray.exceptions import MemoryError
 from dparray.memory.blocks import BorrowedBlock
 from dparray.memory.packed import flat

@@ -1,6 +1,6 @@
-"""Forks: a child process has its parent's memory, but none of SYCL's threads.
+"""Forks: a child process has its parent's memory, but none of the drivers' threads.
 
-The SYCL runtime and its drivers do not notice a fork: a child that submits work would wait forever.
+SYCL and its drivers do not notice a fork: a child that submits work would wait forever.
 So after a process has submitted work and forks, submitting work in the child raises an error.
 Inherited memory does no harm, and a process that has used no device can fork freely.
 """
@@ -12,45 +12,39 @@ from typing import Any, NoReturn
 
 from dparray import config, device, memory
 from dparray._compiler import backend, program
+from dparray._driver import drivers_in_use
 from dparray._evaluate import background
-from dparray._runtime import host_maps, in_order, order
-from dparray._runtime.exits import leave_without_destructors
-from dparray._runtime.order import Order, forget_at_exit, used_queues
+from dparray._runtime import host_maps
 from dparray._runtime.queues import wait
 from dparray.exceptions import ForkError
 from dparray.memory import pool
 
-_LOCKS: tuple[Any, ...] = (
-    host_maps.lock,
-    backend.lock,
-    device.lock,
-    in_order.lock,
-    order.lock,
-)
+_LOCKS: tuple[Any, ...] = (host_maps.lock, backend.lock, device.lock)
 
 
 def _before() -> None:
     """Wait for work and host tasks to end, since these take the interpreter's lock."""
-    for queue in used_queues():
-        wait(queue)
-        in_order.wait_for_host_tasks(queue)
+    for driver in drivers_in_use():
+        for queue in driver.queues_in_use():
+            wait(queue)
+            driver.wait_for_kept(queue)
 
 
 def _in_child() -> None:
-    """Make all functions that submit work to SYCL raise, so that no caller needs a check."""
+    """Make all functions that submit work to a driver raise, so that no caller needs a check."""
     has_built = program.is_used() or background.has_worked()
     background.forget_in_child()
-    for lock in _LOCKS:
+    used = drivers_in_use()
+    for lock in (*_LOCKS, *(lock for driver in used for lock in driver.locks())):
         # Like the standard library: the lock's holder may not exist in the child.
         lock._at_fork_reinit()
-    if not (has_built or used_queues() or pool.holds_device_memory()):
+    has_queues = any(driver.queues_in_use() for driver in used)
+    if not (has_built or has_queues or pool.holds_device_memory()):
         return
     config.host_tier = False  # Otherwise the answer would depend on an array's size.
     pool.allocate = memory.allocate = _refuse
-    Order.before_launch = _refuse  # type: ignore[method-assign]
-    in_order.refuse_with(_refuse)
-    forget_at_exit()
-    leave_without_destructors()
+    for driver in used:
+        driver.forbid(_refuse)
 
 
 def _refuse(*args: Any, **kwargs: Any) -> NoReturn:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _hooks
+from dparray._driver import driver_of
 from dparray._evaluate.plan import LibraryStep
 from dparray._evaluate.slots import slot_of
 from dparray._graph.node import Node, Scalar, layout_of
@@ -21,7 +22,6 @@ from dparray._graph.ops import CONVERT, WHERE
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
 from dparray._runtime import host_maps, queues
-from dparray._runtime.in_order import foreign_calls
 from dparray.device import describe_queue
 from dparray.exceptions import AxisError, DparrayError, DTypeError, MemoryError, ShapeError
 from dparray.memory import blocks, exchange
@@ -35,7 +35,7 @@ def run(
     target = slots[slot_of(step.values[0][1])]
     queue = target.block.queue
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
-    with foreign_calls(queue):
+    with driver_of(queue).foreign_calls(queue):
         try:
             _run(step, slots, scalars)
         finally:  # Work submitted before an error or an interrupt counts too.
@@ -262,7 +262,7 @@ def library_call(
     _hooks.recent.append((name, "library", queue, get_ident()))
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     try:
-        with foreign_calls(queue):
+        with driver_of(queue).foreign_calls(queue):
             result = function(*tensors, *args, **kwargs)
     except (DparrayError, np.linalg.LinAlgError):
         raise

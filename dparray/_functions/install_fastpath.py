@@ -19,15 +19,14 @@ from dparray._array import apply, fastpath, host_fastpath
 from dparray._array.apply import NUMBERS, OPERATIONS, general_operation
 from dparray._array.ndarray import host_view, materialize, ndarray
 from dparray._codegen.canonical import Canonical
-from dparray._driver import traits_of
+from dparray._driver import drivers, traits_of
+from dparray._driver.marks import lock as order_lock
 from dparray._evaluate import bound_plan, evaluate, host, limits, writes
 from dparray._functions import products, protocols
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
 from dparray._layout import Layout
-from dparray._runtime import host_maps, in_order, queues, submission
-from dparray._runtime.order import lock as order_lock
-from dparray._runtime.order import order_of
+from dparray._runtime import host_maps, queues
 from dparray.memory import pool
 from dparray.memory.segments import Block, Segment
 
@@ -40,6 +39,7 @@ def install(module: Any) -> None:
     context = contextvars.copy_context()
     context.run(np.seterr, all="ignore")
     of_class = ndarray.__dict__
+    driver = drivers()[0]
     named = {
         "ndarray": ndarray,
         "working": queues.working,
@@ -70,13 +70,11 @@ def install(module: Any) -> None:
         "operations": list(NUMBERS),
         "block": _sample_block(),
         "Segment": Segment,
-        "in_order": vars(in_order),
-        "order_of": order_of,
         "others_work": queues.OTHERS_WORK,
         "note_recent": _hooks.recent.append,
         "lock_order": order_lock.acquire,
         "unlock_order": order_lock.release,
-        "driver": submission.addresses_of_functions(),
+        **driver.for_c(),
         "is_whole_device": lambda queue: not traits_of(queue).is_part,
     }
     in_slots = ["getitem", "setitem", "matmul", "float", "int", "index", "bool", "pow"]

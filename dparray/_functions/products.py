@@ -167,7 +167,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
             # for `x @ x.T`, dpnp 0.20 multiplies integers as floats, which do not wrap around
             b = b.copy()
         a, b = (each.copy() if _has_spread_rows(each) else each for each in (a, b))
-        target = exchange.dpnp_array(exchange.on_queue(result._tensor, a.queue))
+        target = exchange.dpnp_array(exchange.on_queue(result._tensor, a.sycl_queue))
         # dpnp has no float16 products; NumPy accumulates in float32, too
         if result.dtype.char == "e":
             singles = (each.astype(_dtypes.float32) for each in (a, b))

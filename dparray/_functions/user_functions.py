@@ -38,6 +38,7 @@ from dparray._compiler.device_function import DeviceFunction, may_loop
 from dparray._compiler.diagnosis import describe_failure
 from dparray._compiler.key import Reference, UnkeyedError, describe
 from dparray._driver import traits_of
+from dparray._driver.waiting import long_work
 from dparray._evaluate.evaluate import compile_alone
 from dparray._functions.creation import empty, full
 from dparray._functions.manipulation import permute_dims, reshape
@@ -47,7 +48,6 @@ from dparray._graph.ops import Op
 from dparray._graph.reductions import REDUCTION_COST, Reduce, Reduction, combination
 from dparray._layout import broadcast_shapes, normalize_axes, reduced_shape
 from dparray._placement import Placement, common_placement
-from dparray._runtime import in_order
 from dparray.device import default_device
 from dparray.exceptions import (
     ArgumentError,
@@ -167,7 +167,7 @@ class ElementwiseFunction:
         self.py_func = self.device_function.py_func
         self.options = self.device_function.options
         if not (self.py_func.__module__ or "").startswith("dparray") and may_loop(self.py_func):
-            in_order.long_work.add(_USER_LOOPS)  # kernels are generated with it from now on
+            long_work.add(_USER_LOOPS)  # kernels are generated with it from now on
         self.__name__ = self.py_func.__name__
         self.__qualname__ = self.py_func.__qualname__
         self.__module__ = self.py_func.__module__

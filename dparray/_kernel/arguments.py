@@ -15,7 +15,7 @@ import numpy as np
 from dparray._array.ndarray import ndarray, packed
 from dparray._driver.interface import Queue
 from dparray._layout import Block
-from dparray._runtime.submission import Packed, pack_local, pack_scalar, pack_scalars
+from dparray._runtime.packing import Packed, pack_local, pack_scalar, pack_scalars
 from dparray._type_keys import TypeKey, code_of, text_of
 from dparray.device import copying_call
 from dparray.exceptions import (

@@ -21,7 +21,7 @@ from dparray._compiler.device_function import DeviceFunction, may_loop
 from dparray._compiler.diagnosis import source_of
 from dparray._compiler.kernel import Advice, Kernel
 from dparray._compiler.key import Reference
-from dparray._driver import traits_of
+from dparray._driver import driver_of, order_of, traits_of
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import (
     Binder,
@@ -35,11 +35,10 @@ from dparray._kernel.index_space import as_index_space, best_divisor
 from dparray._kernel.writes import read_only_parameters
 from dparray._layout import Block, Layout
 from dparray._placement import common_placement
-from dparray._runtime import deferred_launch, fault_report, host_maps, in_order, rounding
+from dparray._runtime import deferred_launch, fault_report, host_maps, rounding
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import check_launch, launch
-from dparray._runtime.order import order_of
-from dparray._runtime.submission import pack_scalars
+from dparray._runtime.packing import pack_scalars
 from dparray._type_keys import Signature, labels_of, parse
 from dparray.device import queue_of
 from dparray.exceptions import (
@@ -289,7 +288,7 @@ class KernelFunction:
             running: deque[Any] = deque()
             for offset, piece in pieces():
                 if len(running) == _MAX_PIECES_AHEAD:
-                    in_order.wait_for([running.popleft()], is_long=True)
+                    driver_of(queue).wait([running.popleft()], is_long=True)
                 given = packed
                 if offset is not None:
                     given = [pack_scalars(map(c_int64, (*size, *offset))), *packed]

@@ -16,7 +16,7 @@ from dparray import _layout
 from dparray._array.ndarray import materialize, ndarray
 from dparray._compiler.kernel import check_module
 from dparray._compiler.program import obtain_program, program_of_text
-from dparray._driver import place_of
+from dparray._driver import order_of, place_of
 from dparray._driver.interface import Queue
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import is_array, is_native
@@ -26,8 +26,7 @@ from dparray._placement import common_placement
 from dparray._runtime import deferred_launch, fault_report, host_maps
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import Built, Ready, check_launch, launch
-from dparray._runtime.order import order_of
-from dparray._runtime.submission import Packed, pack_local_pointer, pack_pointer, pack_scalar
+from dparray._runtime.packing import Packed, pack_local_pointer, pack_pointer, pack_scalar
 from dparray.device import describe_device
 from dparray.exceptions import (
     HostConversionError,

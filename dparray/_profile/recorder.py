@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dparray import _hooks
+from dparray._driver import driver_of
 from dparray._graph.node import Node, pending_order
 from dparray._hooks import Line, line_of, line_text
 from dparray._placement import usm_rule
 from dparray._runtime import profiled
-from dparray._runtime.in_order import foreign_calls
-from dparray._runtime.order import order_of
-from dparray._runtime.submission import arrays_of
+from dparray._runtime.packing import arrays_of
 from dparray.device import describe_queue
 
 
@@ -322,14 +321,13 @@ class Recorder:
         start, end, clock = raw.start, raw.end, "host"
         offset = offsets.get(raw.queue, 0.0)
         if raw.driver_event is not None:
-            times = raw.driver_event
-            start, end = times.profiling_info_start * 1e-9, times.profiling_info_end * 1e-9
-            start, end, clock = start + offset, end + offset, "device"
+            _, began, ended = driver_of(raw.queue).times(raw.driver_event)
+            start, end, clock = began * 1e-9 + offset, ended * 1e-9 + offset, "device"
         elif raw.ends is not None:
             first, last = raw.ends
-            last.wait()
-            begun = max(first.profiling_info_end * 1e-9 + offset, raw.start)
-            end = max(last.profiling_info_end * 1e-9 + offset, begun)
+            times = driver_of(raw.queue).times
+            begun = max(times(first)[2] * 1e-9 + offset, raw.start)
+            end = max(times(last)[2] * 1e-9 + offset, begun)
             start, clock = begun, "device"
         return Record(
             raw.kind,
@@ -368,10 +366,11 @@ def _site_of(frame: Any) -> Any:
 def _mark(queue: Any) -> Any:
     """Return an event with a time, after all submitted work; ``None`` without times."""
     timed = profiled.timed(queue)
-    if timed is None or queue.is_in_order:
+    driver = driver_of(queue)
+    if timed is None or driver.is_in_order(queue):
         return None
-    with foreign_calls(queue):
-        return timed.submit_barrier(order_of(queue).submitted_events)
+    with driver.foreign_calls(queue):
+        return driver.barrier(timed, driver.order_of(queue).submitted_events)
 
 
 def _offsets(raw: list[_Raw]) -> dict[Any, float]:
@@ -379,8 +378,8 @@ def _offsets(raw: list[_Raw]) -> dict[Any, float]:
     found: dict[Any, float] = {}
     for each in raw:
         if each.driver_event is not None:
-            each.driver_event.wait()
-            ahead = each.asked - each.driver_event.profiling_info_submit * 1e-9
+            submitted, _, _ = driver_of(each.queue).times(each.driver_event)
+            ahead = each.asked - submitted * 1e-9
             found[each.queue] = max(found.get(each.queue, ahead), ahead)
     # If both are the same clock, the device's queue reads it slightly later.
     return {queue: 0.0 if abs(ahead) < 0.1 else ahead for queue, ahead in found.items()}

@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import dpctl
-
 from dparray import _hooks
-from dparray._driver.interface import Queue
+from dparray._driver.interface import DriverEvent, Queue
 from dparray._layout import Layout
 from dparray._runtime import host_maps
 from dparray._runtime.event import Event
@@ -55,7 +53,7 @@ def after(events: Sequence[Event], held: Sequence[host_maps.Hold], do: Callable[
 
 def launch_after(
     others: Sequence[Event],
-    submit: Callable[[], dpctl.SyclEvent],
+    submit: Callable[[], DriverEvent],
     accesses: Sequence[tuple[Layout, str]],
     kernel: Any,
     queue: Queue,

@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
-
-import dpctl
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dparray import _hooks
-from dparray._driver.interface import Queue
+from dparray._driver import driver_of, is_event, order_of, place_of, sycl_queue_of, traits_of
+from dparray._driver.interface import DriverEvent, Queue
 from dparray._runtime import host_maps
-from dparray._runtime.in_order import foreign_calls, wait_for
-from dparray._runtime.order import order_of
 from dparray.exceptions import KernelArgumentError, KernelExecutionError
+
+if TYPE_CHECKING:
+    import dpctl
 
 
 class ProfilingTimes(NamedTuple):
@@ -60,39 +60,56 @@ class Event:
         True
     """
 
-    __slots__ = ("_sycl_events", "holds", "kernel", "queue")
+    __slots__ = ("_driver_events", "holds", "kernel", "queue")
 
     def __init__(
         self,
-        sycl_event: dpctl.SyclEvent | Sequence[dpctl.SyclEvent],
+        driver_event: DriverEvent | Sequence[DriverEvent],
         kernel: Any,
         queue: Queue,
         holds: tuple[host_maps.Hold, ...] = (),
     ) -> None:
-        is_one = isinstance(sycl_event, dpctl.SyclEvent)
-        self._sycl_events = (sycl_event,) if is_one else tuple(sycl_event)
+        is_many = isinstance(driver_event, tuple | list)
+        self._driver_events = tuple(driver_event) if is_many else (driver_event,)
         self.kernel = kernel
         self.queue = queue
         self.holds = holds
 
-    def submitted_as(self, sycl_event: dpctl.SyclEvent) -> None:
+    def submitted_as(self, driver_event: DriverEvent) -> None:
         """Describe the launch that was to be submitted."""
-        self._sycl_events = (sycl_event,)
+        self._driver_events = (driver_event,)
+
+    @property
+    def driver_events(self) -> tuple[DriverEvent, ...]:
+        """The driver's events behind the event; waits until all are submitted."""
+        host_maps.wait_for(self.holds)
+        return self._driver_events
+
+    @property
+    def driver_event(self) -> DriverEvent:
+        """One event of the driver; if there are several, a new one that is submitted after them."""
+        events = self.driver_events
+        if len(events) == 1:
+            return events[0]
+        driver = driver_of(self.queue)
+        with driver.foreign_calls(self.queue):
+            return driver.barrier(self.queue, events)
 
     @property
     def sycl_events(self) -> tuple[dpctl.SyclEvent, ...]:
-        """The ``dpctl.SyclEvent`` objects behind the event; waits until all are submitted."""
-        host_maps.wait_for(self.holds)
-        return self._sycl_events
+        """The ``dpctl.SyclEvent`` objects behind the event, on devices of SYCL; waits until all
+        are submitted.
+        """
+        sycl_queue_of(self, self.queue)
+        return self.driver_events
 
     @property
     def sycl_event(self) -> dpctl.SyclEvent:
-        """One ``dpctl.SyclEvent``; if there are several, a new one that is submitted after them."""
-        events = self.sycl_events
-        if len(events) == 1:
-            return events[0]
-        with foreign_calls(self.queue):
-            return self.queue.submit_barrier(list(events))
+        """One ``dpctl.SyclEvent``, on devices of SYCL; if there are several, a new one that is
+        submitted after them.
+        """
+        sycl_queue_of(self, self.queue)
+        return self.driver_event
 
     def wait(self) -> None:
         """Wait on the host until the work is done.
@@ -104,13 +121,13 @@ class Event:
         start = time.perf_counter()
         host_maps.wait_for(self.holds)
         try:
-            wait_for(self._sycl_events)
+            driver_of(self.queue).wait(self._driver_events)
         except Exception as error:
             what = "the work before an event"
             if self.kernel is not None:
                 what = f"kernel {self.kernel.__name__} ({self.kernel.location})"
             raise KernelExecutionError(
-                f"{what} failed on {self.queue.sycl_device.name}: {error}"
+                f"{what} failed on {traits_of(self.queue).name}: {error}"
             ) from error
         if _hooks.subscribers:
             _hooks.emit("wait", queue=self.queue, start=start)
@@ -118,10 +135,9 @@ class Event:
     @property
     def done(self) -> bool:
         """Return whether the work is done; never waits."""
-        complete = dpctl.event_status_type.complete
         if self.has_work_ahead:
             return False
-        return all(event.execution_status == complete for event in self._sycl_events)
+        return all(map(driver_of(self.queue).is_done, self._driver_events))
 
     @property
     def has_work_ahead(self) -> bool:
@@ -177,17 +193,15 @@ class Event:
         Raises:
             KernelExecutionError: the queue does not collect times.
         """
-        if not self.queue.has_enable_profiling:
+        driver = driver_of(self.queue)
+        if not driver.has_profiling(self.queue):
             name = "x.event" if self.kernel is None else f"kernel {self.kernel.__name__}"
             raise KernelExecutionError(
                 f"{name}: its queue does not collect times; use dp.profile(), or create a queue "
-                'with dpctl.SyclQueue(device, property="enable_profiling") for the arrays'
+                "with dp.Device(...).new_queue(profiling=True) for the arrays"
             )
         self.wait()
-        event = self.sycl_event
-        return ProfilingTimes(
-            event.profiling_info_submit, event.profiling_info_start, event.profiling_info_end
-        )
+        return ProfilingTimes(*driver.times(self.driver_event))
 
     def __repr__(self) -> str:
         state = "done" if self.done else "running"
@@ -203,7 +217,7 @@ def event_of_work(queue: Queue) -> Event:
 def order_after(queue: Queue, depends_on: Any) -> None:
     """Make all later work on a queue wait for one or more events of any queues.
 
-    The host waits for events of another context, because the later work is not known yet.
+    The host waits for events of another domain, because the later work is not known yet.
     """
     events, others = events_before(depends_on, queue)
     for other in others:
@@ -213,7 +227,7 @@ def order_after(queue: Queue, depends_on: Any) -> None:
         order.add_event_pair([], [event])
 
 
-def events_before(depends_on: Any, queue: Queue) -> tuple[list[dpctl.SyclEvent], list[Event]]:
+def events_before(depends_on: Any, queue: Queue) -> tuple[list[DriverEvent], list[Event]]:
     """Split ``depends_on`` into events that work on a queue can depend on, and all others.
 
     The others belong to another context, or are not submitted yet (see `deferred_launch`).
@@ -221,13 +235,13 @@ def events_before(depends_on: Any, queue: Queue) -> tuple[list[dpctl.SyclEvent],
     Raises:
         KernelArgumentError: the value is not an event.
     """
-    events: list[dpctl.SyclEvent] = []
+    events: list[DriverEvent] = []
     others: list[Event] = []
     for event in checked_events(depends_on):
         if not isinstance(event, Event):
             events.append(event)
-        elif event.queue.sycl_context == queue.sycl_context and not event.has_work_ahead:
-            events += event._sycl_events
+        elif place_of(event.queue)[0] == place_of(queue)[0] and not event.has_work_ahead:
+            events += event._driver_events
         elif event.done:
             event.wait()  # This raises if the event has failed.
         else:
@@ -237,13 +251,13 @@ def events_before(depends_on: Any, queue: Queue) -> tuple[list[dpctl.SyclEvent],
 
 def checked_events(depends_on: Any) -> tuple[Any, ...]:
     """Return ``depends_on`` as a tuple of events; raises as :func:`events_before`."""
-    if isinstance(depends_on, Event | dpctl.SyclEvent):
+    if isinstance(depends_on, Event) or is_event(depends_on):
         return (depends_on,)
     if not isinstance(depends_on, Iterable) or hasattr(depends_on, "usm_type"):
         raise _no_event(depends_on)
     events = tuple(depends_on)
     for event in events:
-        if not isinstance(event, Event | dpctl.SyclEvent):
+        if not (isinstance(event, Event) or is_event(event)):
             raise _no_event(event)
     return events
 

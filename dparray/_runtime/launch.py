@@ -1,6 +1,6 @@
 """Check a range and submit a kernel in order with its queue.
 
-All work on a queue, dpnp's and dparray's, is ordered as submitted (:mod:`dparray._runtime.order`).
+All work on a queue, dpnp's and dparray's, is ordered as submitted (:mod:`dparray._driver.marks`).
 """
 
 from __future__ import annotations
@@ -12,25 +12,20 @@ from math import prod
 from threading import get_ident
 from typing import Any, NamedTuple
 
-import dpctl
-
 from dparray import _hooks
-from dparray._driver import traits_of
-from dparray._driver.interface import Queue
+from dparray._driver import by_type, driver_of, traits_of
+from dparray._driver.interface import DriverEvent, PackedRange, Queue
+from dparray._driver.marks import MIN_LONG_BYTES, Marked
 from dparray._runtime import profiled, rounding
-from dparray._runtime.in_order import foreign_calls
-from dparray._runtime.order import MIN_LONG_BYTES, Marked, order_of
-from dparray._runtime.queues import note_work
-from dparray._runtime.rounding import INDEX_LIMIT
-from dparray._runtime.submission import (
+from dparray._runtime.packing import (
     Packed,
-    PackedRange,
     arrays_of,
     has_local_memory,
     pack_range,
     pack_scalars,
-    submit,
 )
+from dparray._runtime.queues import note_work
+from dparray._runtime.rounding import INDEX_LIMIT
 from dparray.exceptions import KernelExecutionError, KernelRangeError
 
 
@@ -59,7 +54,7 @@ def check_range(
     if prod(local) > limits.group or any(map(int.__gt__, map(int, local), allowed)):
         raise KernelRangeError(
             f"kernel {kernel}: a work-group of {tuple(local)} is {prod(local)} work-items; "
-            f"{queue.sycl_device.name} allows {limits.group} in a group and {allowed} in its "
+            f"{traits_of(queue).name} allows {limits.group} in a group and {allowed} in its "
             "dimensions. Use a smaller local size"
         )
 
@@ -70,7 +65,7 @@ def check_local_memory(kernel: str, queue: Queue, asked: int) -> None:
     if asked > available:
         raise KernelRangeError(
             f"kernel {kernel}: its local accessors take {asked} bytes of local memory for each "
-            f"work-group; {queue.sycl_device.name} has {available}. Use smaller groups or tiles"
+            f"work-group; {traits_of(queue).name} has {available}. Use smaller groups or tiles"
         )
 
 
@@ -173,11 +168,11 @@ def launch(
     local_range: Sequence[int] | None,
     arguments: Sequence[Packed],
     queue: Queue,
-    depends_on: Iterable[dpctl.SyclEvent] = (),
+    depends_on: Iterable[DriverEvent] = (),
     keep_alive: tuple[Any, ...] = (),
     memory: Sequence[Marked | None] = (None,),
     reads: int = 0,
-) -> dpctl.SyclEvent:
+) -> DriverEvent:
     """Submit ``kernel`` after all earlier work on ``queue``; return without waiting.
 
     Args:
@@ -203,7 +198,8 @@ def launch(
     if takes_local:
         asked = sum([argument.local_nbytes for argument in arguments])
         check_local_memory(kernel.name, queue, asked)
-    order = order_of(queue)
+    driver = by_type[type(queue)]
+    order = driver.order_of(queue)
     seen = order.count
     dependencies = order.before_launch()
     if depends_on:
@@ -216,7 +212,7 @@ def launch(
     if extents is not None:
         addresses = extents.addresses + addresses
     try:
-        event = submit(address, target, kinds, addresses, index_space, dependencies)
+        event = driver.submit(address, target, kinds, addresses, index_space, dependencies)
         if event is not None:
             order.add_launch(event, dependencies, seen, memory, reads)
             for each in memory:
@@ -224,8 +220,8 @@ def launch(
                     order.note_long()
                     break
             if keep_alive:
-                with foreign_calls(queue):
-                    order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))
+                with driver.foreign_calls(queue):
+                    driver.keep_until(queue, keep_alive, event)
             note_work(queue)
     except BaseException:
         # An interrupt may come after the kernel was submitted and before anything waits for it.
@@ -250,10 +246,11 @@ def launch(
 
 def _note_interrupted(order: Any, queue: Queue, target: Queue, keep_alive: tuple[Any, ...]) -> None:
     """Make later work wait for everything submitted, including a launch whose event was lost."""
-    barrier = target.submit_barrier()
+    driver = driver_of(queue)
+    barrier = driver.barrier(target)
     order.add_event_pair([], [barrier])
     if keep_alive:
-        order.add_host_task(queue._submit_keep_args_alive(keep_alive, [barrier]))
+        driver.keep_until(queue, keep_alive, barrier)
     note_work(queue)
 
 
@@ -277,6 +274,6 @@ def _refusal(
         )
     groups = f" in groups of {tuple(local_range)}" if local_range else ""
     return KernelExecutionError(
-        f"kernel {kernel.name}: {queue.sycl_device.name} rejected a launch over "
+        f"kernel {kernel.name}: {traits_of(queue).name} rejected a launch over "
         f"{tuple(global_range)}{groups}. {remedy}"
     )

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import threading
 
-import dpctl
+from dparray._driver import driver_of
+from dparray._driver.interface import Queue
+from dparray.exceptions import DeviceError
 
 _lock = threading.Lock()
 # Never released: work may still be on a twin after the last profile.
-_twins: dict[dpctl.SyclQueue, dpctl.SyclQueue | None] = {}
+_twins: dict[Queue, Queue | None] = {}
 _measuring = 0
 
 
@@ -31,27 +33,27 @@ def stop() -> None:
         _measuring -= 1
 
 
-def timed(queue: dpctl.SyclQueue) -> dpctl.SyclQueue | None:
+def timed(queue: Queue) -> Queue | None:
     """Return the queue with profiling to submit to instead of ``queue``; ``None`` if there is
     none.
     """
     if not _measuring:
         return None
-    if queue.has_enable_profiling:
+    driver = driver_of(queue)
+    if driver.has_profiling(queue):
         return queue
     if queue in _twins:
         return _twins[queue]
     twin = None
-    if not queue.is_in_order:
+    if not driver.is_in_order(queue):
         try:
-            context, device = queue.sycl_context, queue.sycl_device
-            twin = dpctl.SyclQueue(context, device, property="enable_profiling")
-        except dpctl.SyclQueueCreationError:
+            twin = driver.new_queue(queue, profiling=True)
+        except DeviceError:
             twin = None
     with _lock:
         return _twins.setdefault(queue, twin)
 
 
-def target_of(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
+def target_of(queue: Queue) -> Queue:
     """Return the queue that a queue's work is submitted to: itself, or its twin while profiling."""
     return timed(queue) or queue

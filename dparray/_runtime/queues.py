@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 import time
-from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
-
-import dpctl
 
 from dparray import _hooks
-from dparray._driver import driver_of
+from dparray._driver import by_type, driver_of, order_of
 from dparray._driver.interface import Queue
+from dparray._driver.marks import MAX_SHORT_BACKLOG, Mark
 from dparray._layout import Block
-from dparray._runtime.in_order import wait_for
-from dparray._runtime.order import MAX_SHORT_BACKLOG, Mark, order_of
-from dparray._runtime.waiting import interruptible
 from dparray.device import lock, waits
 
 
@@ -27,7 +20,8 @@ def wait(queue: Queue) -> None:
     while other threads append to it. So the list is copied first: it holds the events that a launch
     would wait for.
     """
-    order = order_of(queue)
+    driver = by_type[type(queue)]
+    order = driver.order_of(queue)
     mark = working.get(queue)
     if order.is_known_done():
         _forget_work(queue, mark)
@@ -35,7 +29,7 @@ def wait(queue: Queue) -> None:
     count, events = order.count, order.before_launch()
     if events:
         start = time.perf_counter() if _hooks.subscribers else 0.0
-        wait_for(events, count - order._done_at > MAX_SHORT_BACKLOG)
+        driver.wait(events, count - order._done_at > MAX_SHORT_BACKLOG)
         if start:
             _hooks.emit("wait", queue=queue, start=start)
     order.note_done(count)
@@ -45,7 +39,7 @@ def wait(queue: Queue) -> None:
 def wait_for_all(queue: Queue) -> None:
     """Wait on the host for all work on ``queue``, including work of other libraries."""
     wait(queue)
-    interruptible(queue.wait)
+    driver_of(queue).wait_for_queue(queue)
 
 
 waits.append(wait_for_all)
@@ -106,9 +100,6 @@ def is_idle(queue: Queue) -> bool:
     return True
 
 
-_COMPLETE = dpctl.event_status_type.complete
-
-
 def _forget_work(queue: Queue, mark: object) -> None:
     """Remove a token if it is unchanged since all work was seen to be done."""
     if mark is not None and mark is not OTHERS_WORK and queue not in mapped:
@@ -154,12 +145,13 @@ def _is_free(block: Block, writes: bool) -> bool:
     queue = block.queue
     if is_idle(queue):
         return True
-    order = order_of(queue)
+    driver = by_type[type(queue)]
+    order = driver.order_of(queue)
     is_known, mark = _mark_of(block, writes)
     if not is_known or queue in mapped:
         return False
     if mark is not None:
-        if mark[0].execution_status != _COMPLETE:
+        if not driver.is_done(mark[0]):
             return False
         order.note_done(mark[1])
     return bool(order.is_after_others(mark))
@@ -167,14 +159,15 @@ def _is_free(block: Block, writes: bool) -> bool:
 
 def _wait_for_memory(block: Block, writes: bool) -> None:
     queue = block.queue
-    order = order_of(queue)
+    driver = by_type[type(queue)]
+    order = driver.order_of(queue)
     is_known, mark = _mark_of(block, writes)
     if not is_known or not order.is_after_others(mark):
         wait(queue)
     elif mark is not None:
         work = working.get(queue)
         start = time.perf_counter() if _hooks.subscribers else 0.0
-        wait_for([mark[0]], order.count - order._done_at > MAX_SHORT_BACKLOG)
+        driver.wait([mark[0]], order.count - order._done_at > MAX_SHORT_BACKLOG)
         if start:
             _hooks.emit("wait", queue=queue, start=start)
         order.note_done(mark[1])
@@ -193,20 +186,8 @@ def out_of_order(queue: Queue) -> Queue:
     return sibling_queue(queue)
 
 
-def without_aspects(queue: Queue, name: str, aspects: Iterable[str]) -> Queue:
-    """Return a queue like another one whose device reports another name and lacks some aspects.
-
-    All code that queries it, including dpnp, then behaves as on a device without these aspects.
-
-    Args:
-        queue: the queue to imitate.
-        name: the device name to report.
-        aspects: the missing aspects, such as ``"fp64"`` for ``has_aspect_fp64``.
-    """
-    said: dict[str, Any] = {"name": name, **{f"has_aspect_{aspect}": False for aspect in aspects}}
-    # It compares unequal to the real device, so that builds for the real device are not reused.
-    said |= {"__eq__": operator.is_, "__hash__": object.__hash__}
-    device = type("SyclDevice", (dpctl.SyclDevice,), said)(queue.sycl_device)
-    place = type("SyclQueue", (dpctl.SyclQueue,), {"sycl_device": device})
-    found: Queue = place(queue.sycl_context, queue.sycl_device)
-    return found
+def order_after(queue: Queue, other: Queue) -> None:
+    """Order later work on a queue after the present work on another queue of its domain."""
+    events = order_of(other).submitted_events
+    if events:
+        order_of(queue).add_event_pair([], events)

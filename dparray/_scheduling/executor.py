@@ -324,12 +324,13 @@ def _run(policy: Policy, asked: Asked, binding: Binding, retried: tuple[str, ...
     clock = Clock.of(queues, binding.problem)
     measured: dict[int, Any] = {}
     unsubscribe = None
-    events: list[Any] = []
+    events: list[tuple[Any, Any]] = []
     if _hooks.subscribers:
 
         def note(event: str, **given: Any) -> None:
             if given.get("driver_event") is not None:
-                events.append(given["driver_event"])
+                queue = given.get("queue") or given["target"]
+                events.append((queue, given["driver_event"]))
 
         unsubscribe = _hooks.subscribe(note)
     try:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import inf
 from typing import Any
 
+from dparray._driver import declared, traits_of
 from dparray._runtime import queues
 from dparray._scheduling import device_costs, places, virtual
 from dparray._scheduling.device_costs import Declared, Speeds
@@ -100,11 +102,13 @@ class SimulatedDevice:
         self._link = link
         self._steps_left = inf
         real = Device("cpu").queue
-        lacking = sorted(_ASPECTS - found)
         self.queue = queues.sibling_queue(real)
-        if lacking:
-            called = f"the simulated device {name!r}"
-            self.queue = queues.without_aspects(real, called, lacking)
+        traits = traits_of(real)
+        declared[self.queue] = replace(
+            traits,
+            name=f"the simulated device {name!r}",
+            aspects=traits.aspects - (_ASPECTS - found),
+        )
         device_costs.declared[self.queue] = Declared(
             name,
             self._speeds,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+from dparray._driver import driver_of
 from dparray.memory.stats import format_bytes
 
 
@@ -248,13 +249,13 @@ def _disagrees(work: PlacedWork, took: float) -> bool:
 records: deque[Measuring] = deque(maxlen=64)
 
 
-def seconds_of_events(events: list[Any]) -> float | None:
-    """Return the seconds of launches on queues with profiling; ``None`` if unknown."""
+def seconds_of_events(events: list[tuple[Any, Any]]) -> float | None:
+    """Return the seconds of launches, each a queue and an event; ``None`` without profiling."""
     total = 0
-    for event in events:
+    for queue, event in events:
         try:
-            event.wait()
-            total += event.profiling_info_end - event.profiling_info_start
+            _, start, end = driver_of(queue).times(event)
+            total += end - start
         except Exception:  # a queue without profiling; drivers report it in several ways
             return None
     return total * 1e-9

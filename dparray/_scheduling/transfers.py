@@ -8,7 +8,6 @@ from typing import Any
 from dparray import _layout
 from dparray._layout import Layout
 from dparray._runtime import queues
-from dparray._runtime.order import order_after
 from dparray.memory import async_copy
 from dparray.memory.blocks import LentBlock, Positions
 
@@ -34,7 +33,7 @@ def copied(layout: Layout, queue: Any) -> Layout:
 def lent(layout: Layout, queue: Any) -> Layout:
     """Return the same memory for another queue of the device, ordered after earlier work on it."""
     block = layout.block
-    order_after(queue, block.queue)
+    queues.order_after(queue, block.queue)
     queues.note_work(queue)
     return layout._replace(block=LentBlock(block, queue))
 
@@ -46,7 +45,7 @@ def ordered_after(queue: Any, read: Sequence[Layout | None]) -> None:
         for layout in read
         if layout is not None and type(layout.block) is LentBlock
     }:
-        order_after(owner, queue)
+        queues.order_after(owner, queue)
         queues.note_work(owner)
 
 

@@ -14,9 +14,10 @@ import time
 from math import prod
 
 from dparray import _hooks
+from dparray._driver import order_of
 from dparray._driver.interface import Queue
 from dparray._layout import Layout
-from dparray._runtime import deferred_launch, host_maps, order
+from dparray._runtime import deferred_launch, host_maps
 from dparray._runtime.event import Event
 from dparray.device import describe_queue
 from dparray.memory import copies
@@ -34,7 +35,7 @@ def send(layout: Layout, queue: Queue, usm_type: str) -> Layout:
         return copies.copy_to_queue(layout, queue, usm_type)
     if host_maps.holds:
         host_maps.before_read(layout)
-    before = [*order.order_of(source).submitted_events, *order.order_of(queue).submitted_events]
+    before = [*order_of(source).submitted_events, *order_of(queue).submitted_events]
     ready = Event(before, None, source)
     if ready.done:
         return copies.copy_to_queue(layout, queue, usm_type)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-import dpctl.memory
 import numpy as np
 
+from dparray._driver import driver_of
 from dparray._driver.interface import Queue
-from dparray._layout import Layout, contiguous_strides, strides_in_order
-from dparray._runtime.in_order import foreign_calls
+from dparray._layout import Block, Layout, contiguous_strides, strides_in_order
 from dparray._runtime.queues import note_others
 from dparray.memory import driver, pool
 
@@ -34,7 +33,9 @@ class BorrowedBlock:
 
     def __init__(
         self,
-        usm_memory: Any,
+        memory: Any,
+        nbytes: int,
+        usm_type: str,
         queue: Queue,
         readers: Any = None,
         is_read_only: bool = False,
@@ -43,11 +44,11 @@ class BorrowedBlock:
             note_others(queue)
         self.is_read_only = is_read_only
         self.readers = readers
-        self.memory = usm_memory
-        self.pointer = usm_memory._pointer
-        self.nbytes = usm_memory.nbytes
+        self.memory = memory
+        self.pointer = driver_of(queue).pointer(memory)
+        self.nbytes = nbytes
         self.queue = queue
-        self.usm_type = usm_memory.get_usm_type()
+        self.usm_type = usm_type
 
     @property
     def host_bytes(self) -> np.ndarray:
@@ -57,15 +58,24 @@ class BorrowedBlock:
 
 def zeros_beside_the_pool(queue: Queue, count: int, dtype: np.dtype[Any]) -> Layout:
     """Zero elements in device memory outside the pool."""
-    with foreign_calls(queue):
-        memory = dpctl.memory.MemoryUSMDevice(count * dtype.itemsize, queue=queue)
-        memory.memset()
-    return Layout(BorrowedBlock(memory, queue), 0, (count,), (dtype.itemsize,), dtype)
+    driver, nbytes = driver_of(queue), count * dtype.itemsize
+    memory = driver.allocate(queue, "device", nbytes)
+    driver.clear(queue, memory)
+    block = BorrowedBlock(memory, nbytes, "device", queue)
+    return Layout(block, 0, (count,), (dtype.itemsize,), dtype)
 
 
 def is_read_only(block: Any) -> bool:
     """Return whether the owner of a block's memory forbids writes."""
     return type(block) is BorrowedBlock and block.is_read_only
+
+
+def memory_at(block: Block, offset: int) -> Any:
+    """Return the driver's memory whose first byte is ``offset`` bytes into ``block``."""
+    if offset == 0:
+        return block.memory
+    nbytes = max(block.nbytes - offset, 1)
+    return driver_of(block.queue).part(block, block.pointer + offset, nbytes, block.queue)
 
 
 class LentBlock:

@@ -1,6 +1,6 @@
 """Copy between USM memory and the host, other queues, and dpnp.tensor.
 
-This is the only module that imports ``dpnp.tensor``. All data that leaves or enters USM memory
+All data that leaves or enters USM memory
 passes through here, in order with the work on the queues that own it.
 """
 
@@ -11,25 +11,21 @@ from collections.abc import Iterator
 from math import prod
 from threading import get_ident
 
-import dpctl
-import dpctl.memory
 import numpy as np
-from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
-from dparray._driver import driver_of, place_of, traits_of
+from dparray._driver import driver_of, order_of, place_of, traits_of
 from dparray._driver.interface import Queue
 from dparray._layout import Layout, contiguous_strides
 from dparray._runtime import fallback, host_maps, profiled
-from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work, wait_to_read, wait_to_write
 from dparray.memory import pinned
-from dparray.memory.blocks import Positions, allocate
-from dparray.memory.exchange import memory_at, tensor_of
+from dparray.memory.blocks import Positions, allocate, memory_at
+from dparray.memory.exchange import tensor_of
 
 
 def host_views(
-    queue: dpctl.SyclQueue, *layouts: Layout, because: str = "", usm_type: str = ""
+    queue: Queue, *layouts: Layout, because: str = "", usm_type: str = ""
 ) -> list[np.ndarray] | None:
     """Return NumPy arrays over arrays of a CPU device, where NumPy is faster; otherwise ``None``.
 
@@ -144,12 +140,12 @@ def copy_to_host(layout: Layout) -> np.ndarray:
         if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
             layout = packed(layout)
         flat = result.reshape(-1).view(np.uint8)
-        before = SequentialOrderManager[queue].submitted_events
+        driver = driver_of(queue)
+        before = driver.order_of(queue).submitted_events
         for start, stop in _pieces(result.nbytes, "copy to the host"):
             device_bytes = memory_at(layout.block, layout.offset + start)
-            with foreign_calls(queue):
-                event = queue.memcpy_async(flat[start:stop], device_bytes, stop - start, before)
-            wait_for([event])
+            event = driver.copy(queue, flat[start:stop], device_bytes, stop - start, before)
+            driver.wait([event])
     if _hooks.subscribers:
         _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes, start=start)
     return result
@@ -175,7 +171,7 @@ def assign(target: Layout, source: Layout) -> None:
             view[...] = values.copy() if np.may_share_memory(view, values) else values
         return
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
-    with foreign_calls(queue):
+    with driver_of(queue).foreign_calls(queue):
         try:
             tensor_of(target)[...] = source if is_scalar else tensor_of(source)
         finally:  # Work submitted before an error or an interrupt counts too.
@@ -232,16 +228,15 @@ def copy_to_queue(layout: Layout, queue: Queue, usm_type: str) -> Layout:
         return target
     if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
         layout = packed(layout)
-    before = SequentialOrderManager[source_queue].submitted_events
+    before = order_of(source_queue).submitted_events
     if source_queue != queue:
-        before = before + SequentialOrderManager[queue].submitted_events
-    with foreign_calls(queue):
-        source = memory_at(layout.block, layout.offset)
-        start = time.perf_counter()
-        at = profiled.target_of(queue) if _hooks.subscribers else queue
-        event = at.memcpy_async(target.block.memory, source, nbytes, before)
+        before = before + order_of(queue).submitted_events
+    source = memory_at(layout.block, layout.offset)
+    start = time.perf_counter()
+    at = profiled.target_of(queue) if _hooks.subscribers else queue
+    event = driver_of(queue).copy(at, target.block.memory, source, nbytes, before)
     for ordered in {source_queue, queue}:
-        SequentialOrderManager[ordered].add_event_pair([], [event])
+        order_of(ordered).add_event_pair([], [event])
         note_work(ordered)
     if _hooks.subscribers:
         _hooks.emit(

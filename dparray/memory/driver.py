@@ -1,22 +1,17 @@
-"""Allocate segments with SYCL, and measure the free host memory."""
+"""The memory of queues as the pool allocates it, and the free host memory."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import sys
 from collections.abc import Hashable
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
-import dpctl.memory
 import numpy as np
 
-from dparray._driver import is_queue, place_of, traits_of
+from dparray._driver import driver_of, is_queue, place_of, traits_of
 from dparray._driver.interface import Queue
-from dparray._driver.sycl.devices import one_object
-from dparray._runtime.in_order import wait_for_host_tasks
 from dparray._runtime.queues import wait
-from dparray._runtime.waiting import interruptible
 from dparray.device import Device, describe_device, describe_queue, supports_usm
 from dparray.exceptions import DeviceError
 
@@ -27,7 +22,7 @@ SLAB = 2 << 20
 
 
 class Driver(Protocol):
-    """The part of SYCL that the pool uses; tests replace it with a simulation."""
+    """What the pool uses of drivers; tests replace it with a simulation."""
 
     def queue_of(self, device: Any) -> Any:
         """Return the queue for a device argument."""
@@ -50,7 +45,7 @@ class Driver(Protocol):
     def allocate(self, queue: Any, usm_type: str, nbytes: int) -> Any:
         """Return new memory, freed when the object dies; raises ``builtins.MemoryError``."""
 
-    def pointer(self, memory: Any) -> int:
+    def pointer(self, memory: Any, queue: Any) -> int:
         """Return the address of the first byte."""
 
     def part(self, memory: Any, pointer: int, nbytes: int, queue: Any) -> Any:
@@ -65,50 +60,15 @@ def bytes_at(pointer: int, nbytes: int) -> np.ndarray:
     return np.frombuffer(memoryview((ctypes.c_char * nbytes).from_address(pointer)), np.uint8)
 
 
-_MADV_HUGEPAGE = 14
-
-
-_madvise: Any = ctypes.CDLL(None).madvise if sys.platform == "linux" else None
-
-
-if _madvise is not None:
-    _madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-
-
-class _Part:
-    """A part of an allocation as ``__sycl_usm_array_interface__``; keeps the whole alive."""
-
-    __slots__ = ("__sycl_usm_array_interface__", "whole")
-
-    def __init__(self, whole: Any, pointer: int, nbytes: int, queue: Queue) -> None:
-        self.whole = whole
-        self.__sycl_usm_array_interface__ = {
-            "data": (pointer, False),
-            "shape": (nbytes,),
-            "strides": None,
-            "typestr": "|u1",
-            "version": 1,
-            "syclobj": queue,
-        }
-
-
-class SyclDriver:
-    """USM allocated through dpctl."""
-
-    _classes: ClassVar[dict[str, Any]] = {
-        "device": dpctl.memory.MemoryUSMDevice,
-        "shared": dpctl.memory.MemoryUSMShared,
-        "host": dpctl.memory.MemoryUSMHost,
-    }
+class DriverMemory:
+    """Memory of the drivers of queues."""
 
     def queue_of(self, device: Any) -> Queue:
         return Device(device).queue
 
     def context_and_device(self, queue: Queue) -> Hashable:
         if not is_queue(queue):
-            raise DeviceError(
-                f"allocate: {queue!r} is not a dpctl.SyclQueue; use `dp.Device(...).queue`"
-            )
+            raise DeviceError(f"allocate: {queue!r} is not a queue; use `dp.Device(...).queue`")
         return place_of(queue)
 
     def describe(self, queue: Queue) -> tuple[str, str]:
@@ -127,27 +87,21 @@ class SyclDriver:
         return None
 
     def allocate(self, queue: Queue, usm_type: str, nbytes: int) -> Any:
-        queue = one_object(queue)
-        is_huge = nbytes >= 2 * SLAB
-        memory = self._classes[usm_type](nbytes, alignment=SLAB if is_huge else 4096, queue=queue)
-        if is_huge and _madvise is not None and traits_of(queue).shares_memory:
-            # Huge pages make the first access several times faster. This is a hint that the kernel
-            # may ignore.
-            _madvise(memory._pointer, nbytes, _MADV_HUGEPAGE)
-        return memory
+        return driver_of(queue).allocate(queue, usm_type, nbytes)
 
-    def pointer(self, memory: Any) -> int:
-        return int(memory._pointer)
+    def pointer(self, memory: Any, queue: Queue) -> int:
+        return driver_of(queue).pointer(memory)
 
     def part(self, memory: Any, pointer: int, nbytes: int, queue: Queue) -> Any:
-        return dpctl.memory.as_usm_memory(_Part(memory, pointer, nbytes, queue))
+        return driver_of(queue).part(memory, pointer, nbytes, queue)
 
     def wait(self, queue: Queue) -> None:
-        # The order manager knows work on other queues that uses blocks of this queue; the queue
-        # knows work that was submitted without the order manager.
+        # The order knows work on other queues that uses blocks of this queue; the queue knows work
+        # that was submitted without the order.
         wait(queue)
-        wait_for_host_tasks(queue)
-        interruptible(queue.wait)
+        driver = driver_of(queue)
+        driver.wait_for_kept(queue)
+        driver.wait_for_queue(queue)
 
 
 def _host_memory_left(held: int) -> int | None:

@@ -20,12 +20,13 @@ import dpctl.memory
 import numpy as np
 from dpctl.utils import SequentialOrderManager
 
+from dparray._driver import driver_of
 from dparray._driver.interface import Queue
+from dparray._driver.sycl.in_order import foreign_calls, wait_for
+from dparray._driver.sycl.order import make_ready
 from dparray._dtypes import is_bfloat16
 from dparray._imports import when_imported
 from dparray._layout import Block, Layout, contiguous_strides
-from dparray._runtime.in_order import foreign_calls, wait_for
-from dparray._runtime.order import make_ready
 from dparray._runtime.queues import note_work
 from dparray.exceptions import ArgumentError, DTypeError
 from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
@@ -46,7 +47,6 @@ __all__ = [
     "later",
     "layout_of_interface",
     "layout_of_tensor",
-    "memory_at",
     "on_queue",
     "tensor_of",
     "wait_for_host_tasks",
@@ -126,33 +126,6 @@ def is_dpnp(obj: object) -> bool:
     return isinstance(obj, _type("dpnp", "ndarray"))
 
 
-class _Interface:
-    """Bytes of a queue as ``__sycl_usm_array_interface__``; keeps their owner alive."""
-
-    __slots__ = ("__sycl_usm_array_interface__", "owner")
-
-    def __init__(self, pointer: int, nbytes: int, queue: Queue, owner: Any) -> None:
-        self.owner = owner
-        self.__sycl_usm_array_interface__ = {
-            "data": (pointer, False),
-            "shape": (nbytes,),
-            "strides": None,
-            "typestr": "|u1",
-            "version": 1,
-            "syclobj": queue,
-        }
-
-
-def memory_at(block: Block, offset: int) -> Any:
-    """Return a ``dpctl.memory`` object whose pointer is ``offset`` bytes into ``block``."""
-    if offset == 0:
-        return block.memory
-    nbytes = max(block.nbytes - offset, 1)
-    return dpctl.memory.as_usm_memory(
-        _Interface(block.pointer + offset, nbytes, block.queue, block)
-    )
-
-
 def tensor_of(layout: Layout, as_bits: bool = False) -> dpt.usm_ndarray:
     """Return the array as a ``dpnp.tensor.usm_ndarray`` over the same memory.
 
@@ -196,12 +169,12 @@ def on_queue(tensor: dpt.usm_ndarray, queue: Queue) -> dpt.usm_ndarray:
     if tensor.sycl_queue == queue:
         return tensor
     memory = tensor.usm_data
-    shown = _Interface(memory._pointer, memory.nbytes, queue, memory)
+    shown = driver_of(queue).part(memory, memory._pointer, memory.nbytes, queue)
     return dpt.usm_ndarray(
         tensor.shape,
         dtype=tensor.dtype,
         strides=tensor.strides,
-        buffer=dpctl.memory.as_usm_memory(shown),
+        buffer=shown,
         offset=tensor._element_offset,
     )
 
@@ -262,8 +235,11 @@ def layout_of_tensor(
     note_work(tensor.sycl_queue)
     itemsize = tensor.dtype.itemsize
     readers = SHARED if is_shared else None
+    memory = tensor.usm_data
     return Layout(
-        BorrowedBlock(tensor.usm_data, tensor.sycl_queue, readers, is_read_only),
+        BorrowedBlock(
+            memory, memory.nbytes, memory.get_usm_type(), tensor.sycl_queue, readers, is_read_only
+        ),
         tensor._element_offset * itemsize,
         tensor.shape,
         tuple(stride * itemsize for stride in tensor.strides),
@@ -326,7 +302,7 @@ def _check_extent(obj: Any) -> None:
     last = start + itemsize * (sum(max(each, 0) for each in reach) + 1) - 1
     for address in (first, last):
         try:
-            dpctl.memory.as_usm_memory(_Interface(address, 1, interface["syclobj"], obj))
+            driver_of(interface["syclobj"]).part(obj, address, 1, interface["syclobj"])
         except ValueError:
             raise ArgumentError(
                 f"a {type(obj).__module__}.{type(obj).__name__} declares memory from "

@@ -9,7 +9,7 @@ import numpy as np
 
 from dparray._dtypes import is_bfloat16
 from dparray._layout import Layout, Shape, Strides, order_of, shows_elements_twice
-from dparray._runtime.submission import Packed, pack_array, pack_flat, pack_pointer
+from dparray._runtime.packing import Packed, pack_array, pack_flat, pack_pointer
 from dparray._type_keys import TypeKey, code_of
 from dparray.memory.blocks import BorrowedBlock, is_read_only
 

@@ -12,17 +12,15 @@ import os
 from threading import Lock
 from typing import Any
 
-import dpctl
-import dpctl.memory
 import numpy as np
-from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
+from dparray._driver import driver_of, order_of
 from dparray._driver.interface import Queue
 from dparray._layout import Block
-from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work
-from dparray.memory.exchange import memory_at
+from dparray.memory.blocks import memory_at
+from dparray.memory.driver import bytes_at
 
 #: The size of a buffer in bytes: large enough that the latency of a copy does not matter.
 BUFFER = 8 << 20
@@ -48,14 +46,15 @@ class _Ring:
 
     def free_buffer(self, queue: Queue, nbytes: int) -> int:
         """Return the index of a buffer of at least this many bytes that no copy reads."""
+        driver = driver_of(queue)
         number, self.turn = self.turn, (self.turn + 1) % _COUNT
         if self.events[number] is not None:
-            wait_for([self.events[number]])
+            driver.wait([self.events[number]])
             self.events[number] = None
-        if self.memories[number] is None or self.memories[number].nbytes < nbytes:
+        if self.views[number] is None or self.views[number].size < nbytes:
             size = min(BUFFER, 1 << (nbytes - 1).bit_length())
-            self.memories[number] = dpctl.memory.MemoryUSMHost(size, queue=queue)
-            self.views[number] = np.asarray(memoryview(self.memories[number]))
+            self.memories[number] = driver.allocate(queue, "host", size)
+            self.views[number] = bytes_at(driver.pointer(self.memories[number]), size)
         return number
 
 
@@ -74,16 +73,16 @@ def send(source: np.ndarray, block: Block, offset: int) -> None:
     # read.
     ring = _rings.setdefault((os.getpid(), queue), _Ring())
     with ring.lock:
-        before = SequentialOrderManager[queue].submitted_events
+        driver, order = driver_of(queue), order_of(queue)
+        before = order.submitted_events
         for start in range(0, source.size, BUFFER):
             stop = min(start + BUFFER, source.size)
             number = ring.free_buffer(queue, stop - start)
             ring.views[number][: stop - start] = source[start:stop]
             target = memory_at(block, offset + start)
-            with foreign_calls(queue):
-                event = queue.memcpy_async(target, ring.memories[number], stop - start, before)
+            event = driver.copy(queue, target, ring.memories[number], stop - start, before)
             ring.events[number] = event
-            SequentialOrderManager[queue].add_event_pair([], [event])
+            order.add_event_pair([], [event])
             note_work(queue)
             if _hooks.subscribers and source.size > BUFFER:
                 _hooks.emit("progress", task="copy to the device", done=stop, total=source.size)
@@ -92,7 +91,7 @@ def send(source: np.ndarray, block: Block, offset: int) -> None:
 @atexit.register
 def _finish() -> None:
     """Wait for running copies: their buffers are freed when the interpreter exits."""
-    for (process, _), ring in _rings.items():
+    for (process, queue), ring in _rings.items():
         events = [event for event in ring.events if event is not None]
         if process == os.getpid() and events:
-            wait_for(events)
+            driver_of(queue).wait(events)

@@ -15,7 +15,7 @@ from typing import Any
 from dparray import _hooks
 from dparray._placement import USM_TYPES
 from dparray.exceptions import MemoryError, ShapeError, UnsupportedDeviceError, UsmTypeError
-from dparray.memory.driver import SLAB, Driver, SyclDriver
+from dparray.memory.driver import SLAB, Driver, DriverMemory
 from dparray.memory.segments import Arena, Block, DeviceMemory, Pool, Segment
 from dparray.memory.stats import MemoryStats, PoolStats, format_bytes
 
@@ -395,7 +395,7 @@ class Pools:
             except builtins.MemoryError:
                 continue
             arena.pool.misses += 1
-            pointer = self._driver.pointer(slab)
+            pointer = self._driver.pointer(slab, arena.queue)
             arena.give(Segment(arena, slab, slab_nbytes, pointer, slab_nbytes))
             return arena.take(size, slab_nbytes)
         return None
@@ -508,7 +508,7 @@ class Pools:
         )
 
 
-_pools = Pools(SyclDriver())
+_pools = Pools(DriverMemory())
 
 
 os.register_at_fork(

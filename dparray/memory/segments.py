@@ -9,7 +9,7 @@ from weakref import ref
 
 import numpy as np
 
-from dparray._runtime.order import Mark
+from dparray._driver.marks import Mark
 from dparray.memory.driver import bytes_at
 
 __all__ = [
@@ -76,7 +76,7 @@ class Segment:
     """A part of a slab (one driver allocation), in use or free.
 
     Attributes:
-        used, written: the last launches on it, see :class:`dparray._runtime.order.Marked`.
+        used, written: the last launches on it, see :class:`dparray._driver.marks.Marked`.
         is_shared: other libraries have its address, and may have work on it at any time.
     """
 

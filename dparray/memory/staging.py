@@ -7,14 +7,12 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from dpctl.utils import SequentialOrderManager
 
-from dparray._driver import traits_of
+from dparray._driver import driver_of, order_of, traits_of
 from dparray._layout import Layout, contiguous_strides
-from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work
 from dparray.device import supports_usm
-from dparray.memory import blocks, copies, exchange
+from dparray.memory import blocks, copies
 from dparray.memory import pool as pool_module
 
 
@@ -62,10 +60,11 @@ def copy_in(layout: Layout, values: np.ndarray) -> None:
     queue = layout.block.queue
     if not _is_packed(layout):
         layout = copies.packed(layout)
-    before = SequentialOrderManager[queue].submitted_events
-    device_bytes = exchange.memory_at(layout.block, layout.offset)
+    driver = driver_of(queue)
+    before = driver.order_of(queue).submitted_events
+    device_bytes = blocks.memory_at(layout.block, layout.offset)
     flat = values.reshape(-1).view(np.uint8)
-    wait_for([queue.memcpy_async(flat, device_bytes, values.nbytes, before)], is_long=True)
+    driver.wait([driver.copy(queue, flat, device_bytes, values.nbytes, before)], is_long=True)
 
 
 def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:
@@ -83,9 +82,10 @@ def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:
     if not _is_packed(layout):
         copies.assign(layout, stage)
         return
-    before = SequentialOrderManager[queue].submitted_events
-    device_bytes = exchange.memory_at(layout.block, layout.offset)
-    with foreign_calls(queue):
-        event = queue.memcpy_async(device_bytes, stage.block.memory, values.nbytes, before)
-    SequentialOrderManager[queue].add_event_pair([], [event])
+    order = order_of(queue)
+    device_bytes = blocks.memory_at(layout.block, layout.offset)
+    event = driver_of(queue).copy(
+        queue, device_bytes, stage.block.memory, values.nbytes, order.submitted_events
+    )
+    order.add_event_pair([], [event])
     note_work(queue)

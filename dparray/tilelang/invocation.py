@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import evaluate
-from dparray._runtime.order import order_of
+from dparray._runtime.event import event_of_work
 from dparray.exceptions import KernelExecutionError
 
 
@@ -17,7 +16,7 @@ class Invocation:
 
     Attributes:
         outputs: the arrays by name; they can be used immediately, and work on them runs later.
-        event: the ``dpctl.SyclEvent`` at the end of all submitted work.
+        event: the end of all submitted work, a :class:`dparray.Event`.
 
     Example:
         >>> import dparray as dp
@@ -34,11 +33,11 @@ class Invocation:
             dict(zip(names, arrays, strict=True))
         )
         queue = arrays[0].queue
-        self.event: Any = queue.submit_barrier(order_of(queue).before_launch())
+        self.event = event_of_work(queue)
 
     def done(self) -> bool:
         """Return whether the work is complete."""
-        return bool(self.event.execution_status.name == "complete")
+        return self.event.done
 
     def wait(self) -> None:
         """Wait on the host until the work is complete.

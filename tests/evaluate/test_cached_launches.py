@@ -16,9 +16,9 @@ import pytest
 
 import dparray as dp
 from dparray._array import fastpath
+from dparray._driver.sycl import in_order
 from dparray._evaluate import bound_plan, limits
 from dparray._evaluate.plan import KernelLaunch
-from dparray._runtime import in_order
 from tests.support import Waiting, held
 
 if fastpath.module is None:

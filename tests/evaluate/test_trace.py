@@ -16,7 +16,7 @@ import pytest
 
 import dparray as dp
 from dparray._array import fastpath
-from dparray._runtime import in_order
+from dparray._driver.sycl import in_order
 
 ROOT = Path(dp.__file__).parent
 

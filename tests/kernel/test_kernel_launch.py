@@ -13,7 +13,7 @@ import pytest
 from dpctl.utils import SequentialOrderManager
 
 import dparray as dp
-from dparray._runtime.order import order_of
+from dparray._driver import order_of
 
 
 @dp.kernel

@@ -36,7 +36,7 @@ def test_first_calls_by_threads_end() -> None:
 
 
 def test_each_compiled_module_is_called_once_with_invalid_input() -> None:
-    from dparray._runtime import order
+    from dparray._driver.sycl import order
     from dparray.memory import exchange
 
     assert exchange.dpt.usm_ndarray

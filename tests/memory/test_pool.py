@@ -112,7 +112,7 @@ class Driver:
         self.allocations.append(nbytes)
         return Memory(self, pointer, nbytes, None, queue)
 
-    def pointer(self, memory: Memory) -> int:
+    def pointer(self, memory: Memory, queue: Queue) -> int:
         return memory.pointer
 
     def part(self, memory: Memory, pointer: int, nbytes: int, queue: Queue) -> Memory:

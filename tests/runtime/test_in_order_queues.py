@@ -9,8 +9,8 @@ import dpctl
 import pytest
 
 import dparray as dp
-from dparray._runtime import in_order
-from dparray._runtime.order import order_of
+from dparray._driver import order_of
+from dparray._driver.sycl import in_order
 
 # If a program hangs, it ends with a dump of all threads; the second one also checks values.
 HEAD = """

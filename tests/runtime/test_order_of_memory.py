@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._driver.sycl import driver
+from dparray._driver.sycl.order import Order
 from dparray._evaluate import limits
 from dparray._runtime import launch, queues
-from dparray._runtime.order import Order
 from tests.support import held
 
 FEW, MANY = 60, 150_000
@@ -105,7 +106,7 @@ def test_read_only_arguments_of_user_kernels_can_be_read_meanwhile(queue: Any) -
 
 
 @pytest.mark.parametrize(
-    "place", [(launch, "submit"), (Order, "add_launch"), (launch, "note_work")]
+    "place", [(driver, "submit"), (Order, "add_launch"), (launch, "note_work")]
 )
 @pytest.mark.parametrize("is_before", [True, False])
 def test_an_interrupted_launch_is_waited_for(
@@ -125,7 +126,7 @@ def test_an_interrupted_launch_is_waited_for(
     monkeypatch.setattr(*place, interrupted)
     with pytest.raises(KeyboardInterrupt):
         slowly_add[1](x, y, 100_000_000)
-    was_launched = place != (launch, "submit") or not is_before
+    was_launched = place != (driver, "submit") or not is_before
     np.testing.assert_array_equal(x.asnumpy(), (2 + was_launched) * np.arange(float(FEW)))
     x += y
     assert float(x[7]) == 7 * (3 + was_launched)

@@ -60,7 +60,7 @@ def test_a_processor_and_two_gpus_share_the_work() -> None:
     assert all(step.measured is not None for step in record.steps)
     assert "else" in str(record)
     assert "gpu0" in record.svg()
-    assert result.sycl_queue == devices[0].sycl_queue
+    assert result.queue == devices[0].queue
 
 
 def test_a_gpu_without_double_precision_computes_the_rest() -> None:

@@ -270,7 +270,7 @@ def test_another_queue_works_during_a_kernel_that_never_ends(tmp_path: Path) -> 
 
 
 ANOTHER_INTERRUPT = """
-from dparray._runtime import exits
+from dparray._driver.sycl import exits
 exits.forget_at_exit = lambda: signal.raise_signal(signal.SIGINT)
 sys.exit(3)
 """

@@ -1,5 +1,11 @@
 """The functions of the SYCL driver: :class:`dparray._driver.interface.Driver`."""
 
+from typing import Any
+
+import dpctl
+
+from dparray._driver.sycl import exits as exits  # It registers what ends the process.
+from dparray._driver.sycl import in_order, submission
 from dparray._driver.sycl.devices import NEEDS_OF_GPUS as NEEDS_OF_GPUS
 from dparray._driver.sycl.devices import copies_by_host as copies_by_host
 from dparray._driver.sycl.devices import default_queue as default_queue
@@ -9,7 +15,6 @@ from dparray._driver.sycl.devices import devices as devices
 from dparray._driver.sycl.devices import domain as domain
 from dparray._driver.sycl.devices import has_profiling as has_profiling
 from dparray._driver.sycl.devices import is_in_order as is_in_order
-from dparray._driver.sycl.devices import is_queue as is_queue
 from dparray._driver.sycl.devices import names_device_only as names_device_only
 from dparray._driver.sycl.devices import new_queue as new_queue
 from dparray._driver.sycl.devices import path_of as path_of
@@ -20,5 +25,44 @@ from dparray._driver.sycl.devices import taken as taken
 from dparray._driver.sycl.devices import traits as traits
 from dparray._driver.sycl.devices import unusable as unusable
 from dparray._driver.sycl.devices import why_none as why_none
+from dparray._driver.sycl.events import barrier as barrier
+from dparray._driver.sycl.events import is_done as is_done
+from dparray._driver.sycl.events import is_event as is_event
+from dparray._driver.sycl.events import keep_until as keep_until
+from dparray._driver.sycl.events import times as times
+from dparray._driver.sycl.forks import forbid as forbid
+from dparray._driver.sycl.forks import locks as locks
+from dparray._driver.sycl.forks import queues_in_use as queues_in_use
+from dparray._driver.sycl.in_order import foreign_calls as foreign_calls
+from dparray._driver.sycl.memory import allocate as allocate
+from dparray._driver.sycl.memory import clear as clear
+from dparray._driver.sycl.memory import copy as copy
+from dparray._driver.sycl.memory import part as part
+from dparray._driver.sycl.memory import pointer as pointer
+from dparray._driver.sycl.memory import wait_for_kept as wait_for_kept
+from dparray._driver.sycl.memory import wait_for_queue as wait_for_queue
+from dparray._driver.sycl.order import order_of as order_of
+from dparray._driver.sycl.submission import submit as submit
 
 name = "sycl"
+queue_type = dpctl.SyclQueue
+wait = in_order.wait_for
+
+
+def submits_from_c() -> bool:
+    """Return whether the compiled module may submit launches, with the interpreter's lock held."""
+    return not in_order.has_in_order_queue()
+
+
+def address_of(queue: dpctl.SyclQueue) -> int:
+    """Return the address of a queue, for the compiled module."""
+    return int(queue.addressof_ref())
+
+
+def for_c() -> dict[str, Any]:
+    """Return the objects with which the compiled module submits launches."""
+    return {
+        "in_order": vars(in_order),
+        "order_of": order_of,
+        "driver": submission.addresses_of_functions(),
+    }

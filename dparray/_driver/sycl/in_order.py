@@ -23,13 +23,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
-from typing import Protocol
 
 import dpctl
 from dpctl.utils import SequentialOrderManager
 
+from dparray._driver import waiting
 from dparray._driver.interface import Queue
-from dparray._runtime import submission, waiting
+from dparray._driver.sycl import submission
+from dparray._driver.waiting import long_work, may_be_long, when_submission_unlocks
 
 #: The longest pause between two checks of work, in seconds.
 MAX_PAUSE = 5e-4
@@ -39,8 +40,6 @@ _refuse: Callable[[], object] | None = None
 lock = threading.RLock()
 _in_driver = threading.Lock()
 _unlocked = nullcontext()
-#: Called as soon as no work may be submitted while the interpreter's lock is held.
-when_met: list[Callable[[], None]] = []
 
 
 @lru_cache(maxsize=256)
@@ -66,7 +65,7 @@ def refuse_with(refuse: Callable[[], object]) -> None:
 
 
 def _tell_of_it() -> None:
-    for action in when_met:
+    for action in when_submission_unlocks:
         action()
 
 
@@ -74,19 +73,6 @@ def check() -> None:
     """Raise if all device use is forbidden."""
     if _refuse is not None:
         _refuse()
-
-
-class LongWork(Protocol):
-    """The part of a queue's order that records whether long work has ended."""
-
-    def has_long_work(self) -> bool:
-        """Return whether work that may take long is not known to be complete; never waits."""
-
-
-#: The queues with submitted work that may take long or never end. While there are any, the main
-#: thread does not wait in a driver: Intel's CPU runtime may give work-items of any of these queues
-#: to a waiting thread.
-long_work: set[LongWork] = set()
 
 
 #: Events whose wait the program interrupted.
@@ -106,13 +92,6 @@ def is_refused() -> bool:
     return _refuse is not None
 
 
-def _may_be_long() -> bool:
-    for order in tuple(long_work):
-        if not order.has_long_work():
-            long_work.discard(order)
-    return bool(long_work)
-
-
 def wait_for(events: Sequence[dpctl.SyclEvent], is_long: bool = False) -> None:
     """Wait on the host for events; other threads run meanwhile, and signals are handled.
 
@@ -127,7 +106,7 @@ def wait_for(events: Sequence[dpctl.SyclEvent], is_long: bool = False) -> None:
         check()
         for event in events:
             _wait_while(event, _not_started)
-    is_long = is_long or bool(long_work and _may_be_long())
+    is_long = is_long or bool(long_work and may_be_long())
     if not is_long or not any(map(_not_complete, events)) or not waiting.is_main_thread():
         _wait_in_driver(events)
     elif _interrupted and interrupted_waits() >= _MAX_LEFT_HELPERS:

@@ -18,9 +18,9 @@ import time
 import dpctl
 import dpctl.memory
 
-from dparray._runtime import in_order
-from dparray._runtime.order import forget_at_exit, order_of, used_queues
-from dparray._runtime.waiting import is_main_thread
+from dparray._driver.sycl import in_order
+from dparray._driver.sycl.order import forget_at_exit, order_of, used_queues
+from dparray._driver.waiting import is_main_thread
 
 #: How many seconds an ending process waits for work whose results nobody reads any more.
 SECONDS = 2.0

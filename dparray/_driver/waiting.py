@@ -5,7 +5,7 @@ Python handles signals on the main thread between two bytecode instructions. A m
 waits in a driver handles none, and Intel's CPU runtime lets a waiting thread carry out work-items,
 so inside an endless kernel it would never return. Instead a helper thread makes the call, and the
 main thread waits for a lock, which a signal interrupts. The handover takes 13 microseconds, so
-short calls are made directly (:func:`dparray._runtime.in_order.wait_for` decides). After an
+short calls are made directly (each driver decides). After an
 interrupt the helper stays in its call, and the next call uses another helper.
 """
 
@@ -16,7 +16,7 @@ import threading
 from _thread import allocate_lock
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 _Result = TypeVar("_Result")
 
@@ -26,6 +26,31 @@ _CHECK_PERIOD = 0.1
 
 #: The helpers that wait for a call.
 _idle: list[SimpleQueue[Any]] = []
+
+
+class LongWork(Protocol):
+    """The part of a queue's order that records whether long work has ended."""
+
+    def has_long_work(self) -> bool:
+        """Return whether work that may take long is not known to be complete; never waits."""
+
+
+#: The queues with submitted work that may take long or never end. While there are any, the main
+#: thread does not wait in a driver: Intel's CPU runtime may give work-items of any of these queues
+#: to a waiting thread.
+long_work: set[LongWork] = set()
+
+
+#: Called as soon as a driver may no longer submit work while it holds the interpreter's lock.
+when_submission_unlocks: list[Callable[[], None]] = []
+
+
+def may_be_long() -> bool:
+    """Return whether any queue has long work; never waits."""
+    for order in tuple(long_work):
+        if not order.has_long_work():
+            long_work.discard(order)
+    return bool(long_work)
 
 
 def is_main_thread() -> bool:

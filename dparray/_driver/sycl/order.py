@@ -1,78 +1,37 @@
-"""Order the work on a queue, and track the memory that it reads and writes.
+"""Order the work on a queue of SYCL's.
 
 dpctl's ``SequentialOrderManager`` holds for each queue the events that later work must wait for.
 dpnp, dpnp.tensor and dparray all use it. It keeps every incomplete event and queries each of them
 on every call, so a launch slows down with the number of pending launches. A dparray launch waits
 for all existing events, so it replaces them: a wait for the launch also waits for them.
-
-A launch records an event on each piece of memory that it reads or writes (:class:`Marked`). Before
-the host touches that memory, it waits for the last such launch. All other work, such as dpnp's and
-copies, also goes through the order manager, but its memory is unknown: the host waits for all of it
-before it touches any memory. The order counts all added work, which shows whether a launch was
-added after other work.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import dpctl
 from dpctl.utils import SequentialOrderManager, _order_manager, _seq_order_keeper
 from dpctl.utils._order_manager import _SequentialOrderManager
 
 from dparray._driver.interface import Queue
-from dparray._runtime.in_order import long_work, register_queue, wait_for
-
-# Reentrant: the garbage collector may run a user's finalizer, which may launch, while it is held.
-lock = threading.RLock()
-
+from dparray._driver.marks import Marks, lock
+from dparray._driver.sycl.in_order import register_queue, wait_for
+from dparray._driver.waiting import long_work
 
 _COMPLETE = dpctl.event_status_type.complete
 
-#: Launches of generated kernels may take long on an array of at least this many bytes, or in at
-#: least this number. Long means a tenth of a second: people expect Ctrl-C to end a wait within two
-#: tenths.
-MIN_LONG_BYTES = 8 << 20
-MAX_SHORT_BACKLOG = 64
 
-#: A launch on a piece of memory: its event, and the order's count just before submission. It runs
-#: after all work counted until then.
-Mark = tuple[dpctl.SyclEvent, int]
-
-
-class Marked(Protocol):
-    """A piece of memory on which launches record their events.
-
-    Attributes:
-        used: the last launch that reads or writes the memory, until it is seen to be complete.
-        written: the last launch that may write the memory.
-        nbytes: the size of the memory.
-    """
-
-    used: Mark | None
-    written: Mark | None
-    nbytes: int
-
-
-class Order(_SequentialOrderManager):
+class Order(Marks, _SequentialOrderManager):
     """dpctl's order manager of one queue, in which each launch replaces the one before it.
 
     Invariant: all work added to the queue is the last launch, or among dpctl's events, or complete,
     or waited for by one of these.
-
-    Attributes:
-        count: the number of additions. All work before the first launch counts as one.
     """
 
-    count = 1
-    _last: dpctl.SyclEvent | None = None
-    _launched_at = 0  # count at the last launch
-    _others_at = 1  # count at the last submission whose memory footprint is unknown
-    _done_at = 0  # count up to which all work is complete
     _long: Sequence[dpctl.SyclEvent] = ()  # events of the last work that may take long
 
     @property
@@ -121,50 +80,8 @@ class Order(_SequentialOrderManager):
             events.append(last)
         return events
 
-    def add_launch(
-        self,
-        event: dpctl.SyclEvent,
-        after: Sequence[dpctl.SyclEvent],
-        seen: int = 0,
-        memory: Sequence[Marked | None] = (None,),
-        reads: int = 0,
-    ) -> None:
-        """Add a launch that waits for ``after``, the events that ``before_launch`` returned.
-
-        A launch that another thread added since then is not waited for.
-
-        Args:
-            event: the event of the launch.
-            after: the events that the launch waits for.
-            seen: the count before the call of ``before_launch``.
-            memory: all memory that the launch reads or writes; ``None`` stands for untracked
-                memory.
-            reads: how many of ``memory``, from the start, are only read.
-        """
-        with lock:
-            if self._last is None or (after and after[-1] is self._last):
-                self._last = event
-            else:
-                self._state.add_to_submitted_events(event)
-            is_other = self._launched_at > seen
-            self._launched_at = self.count = count = self.count + 1
-            mark = (event, seen)
-            for each in memory[:reads] if reads else ():
-                if each is None:
-                    is_other = True
-                else:
-                    each.used = mark
-            for each in memory[reads:] if reads else memory:
-                if each is None:
-                    is_other = True
-                else:
-                    each.used = each.written = mark
-            if is_other:
-                self._others_at = count
-
-    def is_known_done(self) -> bool:
-        """Return whether all work that was added has been seen to be complete."""
-        return self._done_at >= self.count
+    def _add_unordered(self, event: dpctl.SyclEvent) -> None:
+        self._state.add_to_submitted_events(event)
 
     def is_done(self) -> bool:
         """Return whether all work is complete; never waits."""
@@ -180,11 +97,6 @@ class Order(_SequentialOrderManager):
         self.note_done(count)
         return True
 
-    def note_done(self, count: int) -> None:
-        """Record that the first additions, up to a count, are complete."""
-        with lock:
-            self._done_at = max(self._done_at, count)
-
     def note_long(self, *events: dpctl.SyclEvent) -> None:
         """Record work that may take long or never end; by default the last launch.
 
@@ -198,15 +110,6 @@ class Order(_SequentialOrderManager):
     def has_long_work(self) -> bool:
         """Return whether work that may take long is not complete; never waits."""
         return any(each.execution_status != _COMPLETE for each in self._long)
-
-    def is_after_others(self, mark: Mark | None) -> bool:
-        """Return whether work with unknown memory is complete, or precedes a launch."""
-        at = self._others_at
-        return at <= self._done_at or (mark is not None and at <= mark[1])
-
-    def is_after_all(self, mark: Mark) -> bool:
-        """Return whether no work was added after a launch."""
-        return self._last is mark[0] and self._others_at <= mark[1]
 
     def add_host_task(self, event: dpctl.SyclEvent) -> None:
         """Add a task that releases resources of finished work; nothing is ordered after it."""
@@ -255,10 +158,3 @@ def used_queues() -> list[Queue]:
 def forget_at_exit() -> None:
     """Do not wait at exit for the work on all queues, as dpctl does."""
     _order_manager.f.detach()
-
-
-def order_after(queue: Queue, other: Queue) -> None:
-    """Order later work on a queue after the present work on another queue of its context."""
-    events = order_of(other).submitted_events
-    if events:
-        order_of(queue).add_event_pair([], events)

@@ -1,0 +1,118 @@
+"""Track the memory that the launches on a queue read and write: the common half of a queue's order.
+
+A launch records an event on each piece of memory that it reads or writes (:class:`Marked`). Before
+the host touches that memory, it waits for the last such launch. All other work, such as that of
+libraries and copies, is ordered too, but its memory is unknown: the host waits for all of it before
+it touches any memory. A queue's order counts all added work, which shows whether a launch was added
+after other work.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+# Reentrant: the garbage collector may run a user's finalizer, which may launch, while it is held.
+lock = threading.RLock()
+
+#: Launches of generated kernels may take long on an array of at least this many bytes, or in at
+#: least this number. Long means a tenth of a second: people expect Ctrl-C to end a wait within two
+#: tenths.
+MIN_LONG_BYTES = 8 << 20
+MAX_SHORT_BACKLOG = 64
+
+#: A launch on a piece of memory: its event, and the order's count just before submission. It runs
+#: after all work counted until then.
+Mark = tuple[Any, int]
+
+
+class Marked(Protocol):
+    """A piece of memory on which launches record their events.
+
+    Attributes:
+        used: the last launch that reads or writes the memory, until it is seen to be complete.
+        written: the last launch that may write the memory.
+        nbytes: the size of the memory.
+    """
+
+    used: Mark | None
+    written: Mark | None
+    nbytes: int
+
+
+class Marks:
+    """The counts of a queue's order.
+
+    Attributes:
+        count: the number of additions. All work before the first launch counts as one.
+    """
+
+    count = 1
+    _last: Any = None  # the event of the last launch
+    _launched_at = 0  # count at the last launch
+    _others_at = 1  # count at the last submission whose memory footprint is unknown
+    _done_at = 0  # count up to which all work is complete
+
+    def add_launch(
+        self,
+        event: Any,
+        after: Sequence[Any],
+        seen: int = 0,
+        memory: Sequence[Marked | None] = (None,),
+        reads: int = 0,
+    ) -> None:
+        """Add a launch that waits for ``after``, the events that ``before_launch`` returned.
+
+        A launch that another thread added since then is not waited for.
+
+        Args:
+            event: the event of the launch.
+            after: the events that the launch waits for.
+            seen: the count before the call of ``before_launch``.
+            memory: all memory that the launch reads or writes; ``None`` stands for untracked
+                memory.
+            reads: how many of ``memory``, from the start, are only read.
+        """
+        with lock:
+            if self._last is None or (after and after[-1] is self._last):
+                self._last = event
+            else:
+                self._add_unordered(event)
+            is_other = self._launched_at > seen
+            self._launched_at = self.count = count = self.count + 1
+            mark = (event, seen)
+            for each in memory[:reads] if reads else ():
+                if each is None:
+                    is_other = True
+                else:
+                    each.used = mark
+            for each in memory[reads:] if reads else memory:
+                if each is None:
+                    is_other = True
+                else:
+                    each.used = each.written = mark
+            if is_other:
+                self._others_at = count
+
+    def _add_unordered(self, event: Any) -> None:
+        """Add a launch that does not wait for the last one, which another thread added."""
+        raise NotImplementedError
+
+    def is_known_done(self) -> bool:
+        """Return whether all work that was added has been seen to be complete."""
+        return self._done_at >= self.count
+
+    def note_done(self, count: int) -> None:
+        """Record that the first additions, up to a count, are complete."""
+        with lock:
+            self._done_at = max(self._done_at, count)
+
+    def is_after_others(self, mark: Mark | None) -> bool:
+        """Return whether work with unknown memory is complete, or precedes a launch."""
+        at = self._others_at
+        return at <= self._done_at or (mark is not None and at <= mark[1])
+
+    def is_after_all(self, mark: Mark) -> bool:
+        """Return whether no work was added after a launch."""
+        return self._last is mark[0] and self._others_at <= mark[1]
