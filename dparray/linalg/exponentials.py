@@ -91,4 +91,4 @@ def _on_host(values: Any) -> Any:
 def _on_device(xp: Any, values: Any, like: Any, dtype: Any) -> Any:
     if xp is np:
         return np.asarray(values, dtype)
-    return xp.asarray(values, dtype=dtype, sycl_queue=like.queue, usm_type=like.usm_type)
+    return xp.asarray(values, dtype=dtype, sycl_queue=like.sycl_queue, usm_type=like.usm_type)

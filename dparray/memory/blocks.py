@@ -53,6 +53,7 @@ class BorrowedBlock:
     @property
     def host_bytes(self) -> np.ndarray:
         """The bytes at their own address, for memory that the host can access."""
+        driver.check_host_access(self.queue, self.usm_type)
         return driver.bytes_at(self.pointer, self.nbytes)
 
 

@@ -13,7 +13,7 @@ from dparray._driver import driver_of, is_queue, place_of, traits_of
 from dparray._driver.interface import Queue
 from dparray._runtime.queues import wait
 from dparray.device import Device, describe_device, describe_queue, supports_usm
-from dparray.exceptions import DeviceError
+from dparray.exceptions import DeviceError, HostConversionError
 
 __all__ = ["Driver"]
 
@@ -53,6 +53,15 @@ class Driver(Protocol):
 
     def wait(self, queue: Any) -> None:
         """Wait for all work submitted to ``queue``."""
+
+
+def check_host_access(queue: Queue, usm_type: str) -> None:
+    """Raise unless the host can access memory at its own address."""
+    if usm_type == "device" and not traits_of(queue).shares_memory:
+        raise HostConversionError(
+            f"memory on {describe_queue(queue)} is device memory, which the host cannot access at "
+            "its own address; copy it first: x.asnumpy()"
+        )
 
 
 def bytes_at(pointer: int, nbytes: int) -> np.ndarray:

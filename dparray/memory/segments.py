@@ -10,7 +10,7 @@ from weakref import ref
 import numpy as np
 
 from dparray._driver.marks import Mark
-from dparray.memory.driver import bytes_at
+from dparray.memory.driver import bytes_at, check_host_access
 
 __all__ = [
     "Block",
@@ -50,6 +50,7 @@ class Block:
         """The bytes at their own address, for memory that the host can access."""
         segment = self.segment
         if segment.host_bytes is None:
+            check_host_access(self.queue, self.usm_type)
             segment.host_bytes = bytes_at(segment.pointer, segment.nbytes)
         return segment.host_bytes
 

@@ -14,6 +14,7 @@ from dparray._runtime.queues import note_work
 from dparray.device import supports_usm
 from dparray.memory import blocks, copies
 from dparray.memory import pool as pool_module
+from dparray.memory.driver import check_host_access
 
 
 class _HostBlock:
@@ -36,6 +37,7 @@ def host_view(layout: Layout) -> np.ndarray:
     block = layout.block
     if isinstance(block, _HostBlock):
         return block.host_bytes
+    check_host_access(block.queue, block.usm_type)
     buffer: Any = (ctypes.c_char * block.nbytes).from_address(block.pointer)
     buffer._owner = block
     return np.ndarray(layout.shape, layout.dtype, buffer, layout.offset, layout.strides)

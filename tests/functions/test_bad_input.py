@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 
 import dparray as dp
 from dparray import _dtypes, _placement, device
+from dparray._driver.sycl import devices as sycl_devices
 from tests.support import Launch, launched
 
 CPU = dp.Device("cpu")
@@ -567,7 +569,7 @@ def test_a_device_without_double_precision(monkeypatch: pytest.MonkeyPatch, give
 
 
 def test_the_message_about_a_missing_aspect_names_the_device() -> None:
-    fake = SimpleNamespace(name="A small GPU", has_aspect_fp64=False, has_aspect_fp16=False)
+    fake = replace(CPU.traits, name="A small GPU", aspects=frozenset())
     for dtype, aspect, other in (("float64", "fp64", "float32"), ("float16", "fp16", "float32")):
         expect(
             partial(_dtypes.check_device, np.dtype(dtype), fake),
@@ -579,10 +581,14 @@ def test_the_message_about_a_missing_aspect_names_the_device() -> None:
 
 
 @pytest.fixture
-def without_usm(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_usm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Treat all devices of this process as devices without USM."""
-    monkeypatch.setattr(device, "supports_usm", lambda device, usm_type: False)
+    reason = "it has no USM device allocations (aspect usm_device_allocations)"
+    monkeypatch.setattr(sycl_devices, "missing_usm", lambda device: reason)
     monkeypatch.setattr(device, "_default", None)
+    sycl_devices.unusable.cache_clear()
+    yield
+    sycl_devices.unusable.cache_clear()
 
 
 @pytest.mark.usefixtures("without_usm")
@@ -607,9 +613,9 @@ def test_a_device_without_usm_is_refused(make: Any) -> None:
 @pytest.mark.usefixtures("without_usm")
 def test_a_device_without_usm_is_never_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     # as in a program that imports dparray first
-    monkeypatch.setattr(device, "advices", device.advices[:1])
+    monkeypatch.setattr(sycl_devices.prepare, "late_import", lambda: None)
     assert dp.devices() == []
-    expect(lambda: dp.ones(3), dp.DeviceError, r"no SYCL device that can hold .*`dparray doctor`")
+    expect(lambda: dp.ones(3), dp.DeviceError, r"no device that can hold .*`dparray doctor`")
 
 
 # --- sizes ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Compute follows data, decided on the host alone: stand-ins for queues and devices, no SYCL."""
+"""Compute follows data, decided on the host alone, over a stand-in driver."""
 
 from __future__ import annotations
 
@@ -10,23 +10,12 @@ import pytest
 from dparray import _placement
 from dparray._placement import USM_TYPES, Placement, check_usm_type, common_placement
 from dparray.exceptions import ExecutionPlacementError, UsmTypeError
-
-
-@dataclass(frozen=True)
-class Device:
-    name: str
-    parent_device: Device | None = None
-
-
-@dataclass(frozen=True)
-class Queue:
-    sycl_device: Device
-    number: int = 0
+from tests.standin import Device, Queue
 
 
 @dataclass(frozen=True)
 class Array:
-    sycl_queue: Queue
+    queue: Queue
     usm_type: str = "device"
 
 
@@ -35,10 +24,10 @@ FIRST, SECOND = Device("first", CPU), Device("second", CPU)
 
 
 @pytest.fixture(autouse=True)
-def described(monkeypatch: pytest.MonkeyPatch) -> None:
+def described(monkeypatch: pytest.MonkeyPatch, standin: object) -> None:
     """A queue is described by its device's name and its number."""
     monkeypatch.setattr(
-        _placement, "describe_queue", lambda queue: f"{queue.sycl_device.name}, {queue.number}"
+        _placement, "describe_queue", lambda queue: f"{queue.device.name}, {queue.number}"
     )
 
 

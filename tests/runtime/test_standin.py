@@ -1,0 +1,109 @@
+"""Arrays over a driver that is not SYCL's: memory, copies, order and errors, on the stand-in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._driver import order_of
+from dparray._runtime import queues
+from dparray.memory import copies
+from tests.standin import Queue, StandIn
+
+VALUES = np.arange(12.0).reshape(3, 4)
+
+
+@pytest.fixture
+def queue(standin: StandIn) -> Queue:
+    return Queue(standin.found[0])
+
+
+def test_a_device_is_found_by_its_name_and_by_its_queue(standin: StandIn, queue: Queue) -> None:
+    device = dp.Device("standin:0")
+    assert device == dp.Device(queue)
+    assert (device.driver, device.device_type, device.name) == ("standin", "gpu", "standin:0")
+    assert str(device) == "standin:0, canonical queue"
+    assert device in dp.devices()
+    other = device.new_queue()
+    assert other != device
+    assert str(other) == "standin:0, queue #2"
+
+
+def test_names_of_sycl_are_missing(queue: Queue) -> None:
+    x = dp.asarray(VALUES, device=queue)
+    assert x.queue is queue
+    for name in ("sycl_queue", "sycl_device", "sycl_context"):
+        assert not hasattr(x, name)
+        assert not hasattr(x.device, name)
+    with pytest.raises(
+        AttributeError, match=r"standin:0 has no SYCL objects; its queue is `.queue`"
+    ):
+        _ = x.sycl_queue
+
+
+def test_values_come_back_after_the_work_before_them(standin: StandIn, queue: Queue) -> None:
+    x = dp.asarray(VALUES, device=queue)
+    assert any(not event.is_done for event in standin.work[queue])  # the copy may still run
+    np.testing.assert_array_equal(x.asnumpy(), VALUES)
+    assert order_of(queue).is_done()
+
+
+def test_the_host_does_not_touch_device_memory(queue: Queue) -> None:
+    x = dp.asarray(VALUES, device=queue)
+    assert not copies.is_host_accessible(queue, "device")
+    with pytest.raises(dp.HostConversionError, match="device memory"):
+        _ = x._block.host_bytes
+
+
+@pytest.mark.parametrize("usm_type", ["shared", "host"])
+def test_the_host_reads_shared_memory_where_it_is(queue: Queue, usm_type: str) -> None:
+    x = dp.asarray(VALUES, device=queue, usm_type=usm_type)
+    np.testing.assert_array_equal(x.asnumpy(), VALUES)
+
+
+def test_arrays_of_two_drivers_do_not_mix_and_move(queue: Queue) -> None:
+    x, y = dp.asarray(VALUES, device=queue), dp.asarray(VALUES, device="cpu")
+    with pytest.raises(dp.ExecutionPlacementError, match=r"(?s)different devices.*to_device"):
+        _ = x + y
+    there = y.to_device(x.device)
+    assert there.queue == queue
+    np.testing.assert_array_equal(there.asnumpy(), VALUES)
+    back = x.to_device(y.device)
+    assert back.queue == y.queue
+    np.testing.assert_array_equal(back.asnumpy(), VALUES)
+
+
+def test_a_released_block_is_used_again_on_its_queue(queue: Queue) -> None:
+    x = dp.asarray(VALUES, device=queue)
+    address = x._block.pointer
+    del x
+    y = dp.asarray(VALUES + 1, device=queue)
+    assert y._block.pointer == address
+    np.testing.assert_array_equal(y.asnumpy(), VALUES + 1)
+
+
+def test_memory_that_is_refused_raises_and_loses_nothing(standin: StandIn, queue: Queue) -> None:
+    x = dp.asarray(VALUES, device=queue)
+    standin.refuses_memory = 1
+    with pytest.raises(dp.MemoryError, match="standin:0"):
+        dp.asarray(np.zeros(1 << 22), device=queue)
+    np.testing.assert_array_equal(x.asnumpy(), VALUES)
+
+
+def test_a_failed_copy_is_raised_where_it_is_waited_for(standin: StandIn, queue: Queue) -> None:
+    x = dp.asarray(VALUES, device=queue)
+    standin.work[queue][-1].error = RuntimeError("the device is gone")
+    with pytest.raises(Exception, match="the device is gone"):
+        queues.wait(queue)
+    del x
+
+
+def test_sub_devices_of_the_driver(queue: Queue) -> None:
+    first, second = dp.Device(queue).create_sub_devices(1)
+    x = dp.asarray(VALUES, device=first)
+    moved: Any = x.to_device(second)
+    np.testing.assert_array_equal(moved.asnumpy(), VALUES)
+    assert first.is_sub_device

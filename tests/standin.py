@@ -1,0 +1,320 @@
+"""A driver for tests: memory of the host, work that runs when it is told to, failures on request.
+
+The layers above the drivers run over it unchanged, without SYCL. A test installs it by the fixture
+``standin`` of ``conftest.py``. Work is submitted to its queues as a list: :meth:`StandIn.run` does
+it, and so does a wait for its event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dparray._driver.interface import PackedRange, Target, Traits
+from dparray._driver.marks import Marks
+from dparray.exceptions import DeviceError
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device of the stand-in."""
+
+    name: str
+    parent: Device | None = None
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue; equal ones are the same."""
+
+    device: Device
+    number: int = 0
+
+
+@dataclass(eq=False)
+class Event:
+    """The end of a piece of work, with what the work does and the events it waits for."""
+
+    work: Callable[[], object]
+    after: tuple[Event, ...] = ()
+    is_done: bool = False
+    error: Exception | None = None
+
+
+@dataclass(eq=False)
+class Memory:
+    """Bytes of the host at a real address."""
+
+    values: np.ndarray
+    owner: Any = None
+
+
+class Order(Marks):
+    """The order of one queue: each addition comes after all before it."""
+
+    def __init__(self, driver: StandIn) -> None:
+        self._driver = driver
+        self._events: list[Event] = []
+
+    @property
+    def submitted_events(self) -> list[Event]:
+        return self.before_launch()
+
+    def before_launch(self) -> list[Event]:
+        self._events = [event for event in self._events if not event.is_done]
+        last = [] if self._last is None or self._last.is_done else [self._last]
+        return [*self._events, *last]
+
+    def _add_unordered(self, event: Event) -> None:
+        self._events.append(event)
+
+    def add_event_pair(self, kept: Any, events: Sequence[Event]) -> None:
+        self._events += events
+        self._others_at = self.count = self.count + 1
+
+    def is_done(self) -> bool:
+        return not self.before_launch()
+
+    def note_long(self, *events: Event) -> None:
+        pass
+
+    def has_long_work(self) -> bool:
+        return False
+
+
+_TRAITS = Traits(
+    driver="standin",
+    kind="gpu",
+    name="",
+    vendor="tests",
+    version="1",
+    backend="standin",
+    filter_string="",
+    is_part=False,
+    units=8,
+    threads=8,
+    group=256,
+    sizes=(256, 256, 64),
+    sub_groups=(8, 16, 32),
+    local_memory=1 << 16,
+    memory=1 << 30,
+    largest=1 << 28,
+    aspects=frozenset({"fp16", "fp64", "atomic64", "usm_device", "usm_shared", "usm_host"}),
+    shares_memory=False,
+    target=Target("standin"),
+    library="",
+)
+
+
+@dataclass
+class StandIn:
+    """The driver.
+
+    Attributes:
+        found: the devices that there are.
+        traits_changed: fields of ``Traits`` with other values.
+        kernels: by address, the functions that stand for kernels; each is called with the bytes of
+            its arguments' addresses and the range.
+        refuses_memory: a size from which allocations fail.
+        refuses_launches: whether launches are rejected.
+        launches: the launches, each with the kernel's address, the queue and the range.
+    """
+
+    found: tuple[Device, ...] = (Device("standin:0"),)
+    traits_changed: dict[str, Any] = field(default_factory=dict)
+    kernels: dict[int, Callable[[bytes, PackedRange], object]] = field(default_factory=dict)
+    refuses_memory: int = 1 << 40
+    refuses_launches: bool = False
+    launches: list[tuple[int, Queue, PackedRange]] = field(default_factory=list)
+
+    name = "standin"
+    queue_type = Queue
+    NEEDS_OF_GPUS = ""
+
+    def __post_init__(self) -> None:
+        self.orders: dict[Queue, Order] = {}
+        self.work: dict[Queue, list[Event]] = {}
+        self.kept: list[tuple[Event, tuple[Any, ...]]] = []
+        self.traits = cache(self.traits)  # type: ignore[method-assign]
+
+    # -- devices and queues
+
+    def devices(self) -> Sequence[Device]:
+        return self.found
+
+    def why_none(self) -> str:
+        return "the stand-in has none"
+
+    def unusable(self, device: Device) -> str | None:
+        return None
+
+    def select(self, words: str) -> Device | None:
+        return next((device for device in self.found if device.name.startswith(words)), None)
+
+    def taken(self, value: Any) -> Queue | None:
+        return value if isinstance(value, Queue) else getattr(value, "queue", None)
+
+    def names_device_only(self, value: object) -> bool:
+        return isinstance(value, Device)
+
+    def default_queue(self, device: Device) -> Queue:
+        return Queue(device)
+
+    def new_queue(self, like: Queue, in_order: bool = False, profiling: bool = False) -> Queue:
+        if profiling:
+            raise DeviceError("the stand-in has no queues that collect times")
+        used = [queue.number for queue in self.orders if queue.device == like.device]
+        return Queue(like.device, max([like.number, *used]) + 1)
+
+    def is_in_order(self, queue: Queue) -> bool:
+        return False
+
+    def has_profiling(self, queue: Queue) -> bool:
+        return False
+
+    def copies_by_host(self, queue: Queue) -> bool:
+        return False
+
+    def device_of(self, queue: Queue) -> Device:
+        return queue.device
+
+    def traits(self, device: Device) -> Traits:
+        return replace(
+            _TRAITS,
+            name=device.name,
+            filter_string=self.root_of(device).name,
+            is_part=device.parent is not None,
+            **self.traits_changed,
+        )
+
+    def domain(self, queue: Queue) -> Any:
+        return self.root_of(queue.device)
+
+    def root_of(self, device: Device) -> Device:
+        return device if device.parent is None else self.root_of(device.parent)
+
+    def describe(self, device: Device) -> str:
+        return device.name
+
+    def split(self, device: Device, partition: Any) -> Sequence[Device]:
+        return [Device(f"{device.name}, part {number}", device) for number in (1, 2)]
+
+    def path_of(self, device: Device) -> None:
+        return None
+
+    # -- memory
+
+    def allocate(self, queue: Queue, usm_type: str, nbytes: int) -> Memory:
+        if nbytes >= self.refuses_memory:
+            raise MemoryError(nbytes)
+        return Memory(np.empty(nbytes, np.uint8))
+
+    def pointer(self, memory: Memory) -> int:
+        return int(memory.values.ctypes.data)
+
+    def part(self, owner: Any, pointer: int, nbytes: int, queue: Queue) -> Memory:
+        whole = owner
+        while not isinstance(whole, Memory):  # a block
+            whole = whole.memory
+        start = pointer - self.pointer(whole)
+        return Memory(whole.values[start : start + nbytes], owner)
+
+    def copy(
+        self, queue: Queue, target: Any, source: Any, nbytes: int, after: Sequence[Event]
+    ) -> Event:
+        to, of = (each.values if isinstance(each, Memory) else each for each in (target, source))
+
+        def work() -> None:
+            to[:nbytes] = of[:nbytes]
+
+        return self._submitted(queue, work, after)
+
+    def clear(self, queue: Queue, memory: Memory) -> None:
+        memory.values[...] = 0
+
+    # -- launches, events and order
+
+    def submit(
+        self,
+        kernel: int,
+        queue: Queue,
+        kinds: bytes,
+        addresses: bytes,
+        index_space: PackedRange,
+        dependencies: Sequence[Event],
+    ) -> Event | None:
+        if self.refuses_launches:
+            return None
+        self.launches.append((kernel, queue, index_space))
+        function = self.kernels.get(kernel, lambda addresses, index_space: None)
+        return self._submitted(queue, lambda: function(addresses, index_space), dependencies)
+
+    def _submitted(self, queue: Queue, work: Callable[[], object], after: Sequence[Event]) -> Event:
+        event = Event(work, tuple(after))
+        self.work.setdefault(queue, []).append(event)
+        return event
+
+    def run(self, queue: Queue) -> None:
+        """Do all work of a queue."""
+        self.wait(self.work.get(queue, []))
+
+    def submits_from_c(self) -> bool:
+        return False
+
+    def address_of(self, queue: Queue) -> int:
+        return 0
+
+    def for_c(self) -> dict[str, Any]:
+        return {}
+
+    def order_of(self, queue: Queue) -> Order:
+        return self.orders.setdefault(queue, Order(self))
+
+    def is_event(self, value: object) -> bool:
+        return isinstance(value, Event)
+
+    def is_done(self, event: Event) -> bool:
+        return event.is_done
+
+    def wait(self, events: Sequence[Event], is_long: bool = False) -> None:
+        for event in events:
+            if not event.is_done:
+                self.wait(event.after)
+                event.is_done = True
+                event.work()
+            if event.error is not None:
+                raise event.error
+
+    def wait_for_queue(self, queue: Queue) -> None:
+        self.run(queue)
+
+    def wait_for_kept(self, queue: Queue) -> None:
+        self.kept = [(event, objects) for event, objects in self.kept if not event.is_done]
+
+    def barrier(self, queue: Queue, events: Sequence[Event] = ()) -> Event:
+        return self._submitted(queue, lambda: None, events or self.work.get(queue, []))
+
+    def times(self, event: Event) -> tuple[int, int, int]:
+        raise NotImplementedError
+
+    def keep_until(self, queue: Queue, objects: tuple[Any, ...], event: Event) -> None:
+        self.kept.append((event, objects))
+
+    def foreign_calls(self, queue: Queue) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    # -- forks
+
+    def queues_in_use(self) -> Sequence[Queue]:
+        return list(self.orders)
+
+    def locks(self) -> Sequence[Any]:
+        return ()
+
+    def forbid(self, refuse: Callable[..., Any]) -> None:
+        pass
