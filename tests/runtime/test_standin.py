@@ -98,6 +98,7 @@ def test_a_failed_copy_is_raised_where_it_is_waited_for(standin: StandIn, queue:
     standin.work[queue][-1].error = RuntimeError("the device is gone")
     with pytest.raises(Exception, match="the device is gone"):
         queues.wait(queue)
+    standin.work[queue][-1].error = None
     del x
 
 
