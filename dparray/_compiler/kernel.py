@@ -12,8 +12,8 @@ import dpctl
 from dpctl.program import SyclProgramCompilationError
 
 from dparray import _hooks
-from dparray._compiler.printed_floats import without_printed_doubles
 from dparray._compiler.program import obtain_program
+from dparray._compiler.spirv.printed_floats import without_printed_doubles
 from dparray._runtime import waiting
 from dparray._runtime.device_facts import context_and_device
 from dparray._runtime.launch import Built, Ready
