@@ -175,14 +175,15 @@ def assigned_names(node: ast.AST | list[ast.stmt]) -> set[str]:
 
 
 def _names_in(node: ast.AST | list[ast.stmt]) -> Iterator[ast.Name]:
-    """Yield the names in code, except those that comprehensions and lambdas bind for themselves."""
+    """Yield the names in code, except those that comprehensions and functions bind themselves."""
     own: set[str] = set()
     if isinstance(node, ast.Name):
         yield node
     elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
         own = {name for each in node.generators for name in assigned_names(each.target)}
-    elif isinstance(node, ast.Lambda):
+    elif isinstance(node, ast.Lambda | ast.FunctionDef):
         own = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+        own |= assigned_names(node.body)
     for inner in node if isinstance(node, list) else ast.iter_child_nodes(node):
         yield from (name for name in _names_in(inner) if name.id not in own)
 
@@ -218,8 +219,10 @@ def _expose(statements: list[ast.stmt], bound: set[str], exposed: set[str]) -> s
             names = used_names(statement.value) | used_names(statement.target)
             exposed |= (names | assigned_names(statement.target)) - bound
             bound |= assigned_names(statement.target)
+        elif isinstance(statement, ast.AnnAssign) and statement.value is None:
+            continue
         elif isinstance(statement, ast.FunctionDef):
-            exposed |= used_names(statement.body) - assigned_names(statement.body) - bound
+            exposed |= used_names(statement) - bound
             bound.add(statement.name)
         else:
             exposed |= used_names(statement) - bound
