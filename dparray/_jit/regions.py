@@ -28,6 +28,7 @@ from dparray._jit.inference import WEAK_INT, Inference, Items, Known, Value, typ
 from dparray._jit.native import Native, numba_type, with_lines
 from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
+    PlainMembers,
     Source,
     assigned_names,
     copied,
@@ -657,11 +658,8 @@ class _Skips(ast.NodeTransformer):
         return ast.copy_location(ast.Return(None), node)
 
 
-class PlainLoops(ast.NodeTransformer):
+class PlainLoops(PlainMembers):
     """Replaces ``prange`` loops inside a kernel by plain loops."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Rewrite ``prange``."""

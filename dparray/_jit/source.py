@@ -7,13 +7,14 @@ import builtins
 import inspect
 import pickle
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
 from dparray._compiler.diagnosis import GIVEN_SOURCE
 from dparray._compiler.diagnosis import Source as CompilerSource
+from dparray._compiler.key import Reference, may_change, with_references
 from dparray.exceptions import KernelCompileError
 
 
@@ -53,6 +54,7 @@ class Source:
         file: the path of its file.
         lines: the text of the definition, and the number of its first line.
         names: the values of the globals, captured variables and builtins that it refers to.
+        references: the values that compiled code contains, and where they were read.
     """
 
     function: FunctionType
@@ -61,6 +63,12 @@ class Source:
     lines: list[str]
     first_line: int
     names: dict[str, Any] = field(default_factory=dict)
+    references: list[Reference] = field(default_factory=list)
+
+    def depends_on(self, references: Iterable[Reference]) -> None:
+        """Add values that compiled code contains, too."""
+        known = {(each.read, each.name) for each in self.references}
+        self.references += (each for each in references if (each.read, each.name) not in known)
 
     def error(self, node: ast.AST, message: str, fix: str = "") -> KernelCompileError:
         """Return an error that shows the line of a node, a caret and a fix."""
@@ -142,6 +150,7 @@ def source_of(function: FunctionType) -> Source:
         if isinstance(parameter, ast.arg):
             parameter.annotation = None
     source = Source(function, definition, function.__code__.co_filename, lines, first)
+    with_references(function, source.references, lambda value: value)
     used = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
     # A variable of the function hides a global of the same name, whose value is none of its.
     used -= {*function.__code__.co_varnames, *function.__code__.co_cellvars}
@@ -162,6 +171,24 @@ def _names_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 def copied(tree: Any) -> Any:
     """Return a copy of a syntax tree; pickle is three times as fast as ``copy.deepcopy``."""
     return pickle.loads(pickle.dumps(tree, pickle.HIGHEST_PROTOCOL))
+
+
+class PlainMembers(ast.NodeTransformer):
+    """Replaces members of a user's modules by names such as ``helper.K``."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Rewrite ``module.name``."""
+        value = self.source.resolve(node)
+        if not may_change(self.source.resolve(node.value)) or is_prange_function(value):
+            return self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load) and value is not None:
+            name = ast.unparse(node)
+            self.source.names[name] = value
+            return ast.copy_location(ast.Name(name, ast.Load()), node)
+        return node
 
 
 def used_names(node: ast.AST | list[ast.stmt]) -> set[str]:

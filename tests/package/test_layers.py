@@ -54,7 +54,7 @@ BUDGETS = {
     "array": 6_030,
     "kernels": 4_650,
     "functions": 32_405,
-    "compiled": 5_244,
+    "compiled": 5_290,
     "models": 4_685,
     "shards": 2_695,
     "tools": 9_593,
