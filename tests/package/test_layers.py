@@ -56,7 +56,7 @@ BUDGETS = {
     "functions": 32_405,
     "compiled": 5_290,
     "models": 4_685,
-    "shards": 2_695,
+    "shards": 2_800,
     "tools": 9_593,
 }
 
