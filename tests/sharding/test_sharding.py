@@ -504,6 +504,24 @@ def test_each_shard_has_its_own_stream(places: list[Any]) -> None:
     assert scaled.shape == (9,)
 
 
+def test_the_size_of_random_numbers_is_an_argument_as_in_numpy(two: list[Any]) -> None:
+    rng, wanted = dp.sharding.default_rng(5, two), np.random.default_rng(5)
+    for draw in (
+        lambda rng, loc: rng.random((6, 2)),
+        lambda rng, loc: rng.normal(1.0, 2.0, (3, 5)),
+        lambda rng, loc: rng.integers(0, 9, 4),
+        lambda rng, loc: rng.normal(loc, 1e-9, (3, 8)),
+    ):
+        loc = np.arange(8.0)
+        found, right = draw(rng, dp.distribute(loc, two)), draw(wanted, loc)
+        assert (found.shape, found.dtype) == (right.shape, right.dtype)
+    np.testing.assert_allclose(found.asnumpy(), right, atol=1e-6)
+    with pytest.raises(dp.ArgumentError, match=r"random: size must be .*size=\(6, 2\)"):
+        rng.random()
+    with pytest.raises(dp.ShapeError, match=r"size \(8, 3\) .*length 8"):
+        rng.normal(dp.distribute(loc, two), 1.0, (8, 3))
+
+
 def test_random_numbers_need_devices() -> None:
     with pytest.raises(dp.ArgumentError, match="devices is empty"):
         dp.sharding.default_rng(0)
