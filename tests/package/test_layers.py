@@ -55,8 +55,8 @@ BUDGETS = {
     "kernels": 4_650,
     "functions": 32_405,
     "compiled": 5_290,
-    "models": 4_685,
-    "shards": 2_800,
+    "models": 4_861,
+    "shards": 2_814,
     "tools": 9_593,
 }
 
