@@ -25,7 +25,7 @@ import dparray as dp
 from dparray import _driver, _hooks, _placement
 from dparray._array import allocation
 from dparray._array.ndarray import materialize
-from dparray._compiler import spirv_client
+from dparray._compiler.spirv import client
 from dparray._driver import traits_of
 from dparray._driver.interface import Traits
 from dparray._evaluate import host, limits, tuning
@@ -173,13 +173,13 @@ def run_in_threads(work: Callable[[int], Any], count: int = 8) -> list[Any]:
 def lowered_modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Record the modules compiled until the end of the test, as text before LLVM's passes."""
     found: list[str] = []
-    optimised = spirv_client.optimised
+    optimised = client.optimised
 
     def noted(text: str) -> tuple[str, bytes]:
         found.append(text)
         return optimised(text)
 
-    monkeypatch.setattr(spirv_client, "optimised", noted)
+    monkeypatch.setattr(client, "optimised", noted)
     return found
 
 

@@ -54,8 +54,9 @@ def shared(value: Any) -> Any:
 def dispatch_override(function: str, arguments: Sequence[Any], /, **options: Any) -> Any:
     """Return the result of a function from another class of arrays, such as sharded arrays.
 
-    Such a class has ``__dparray_function__(name, arguments, options)``; options that are not set
-    are omitted. Without such an array among the arguments, the result is ``NotImplemented``.
+    Such a class has ``__dparray_function__(name, arguments, options)``; ``out``, ``where`` and
+    ``dtype`` are omitted if they are not set. Without such an array among the arguments, the
+    result is ``NotImplemented``.
     """
     inside = [each for value in arguments if type(value) in (list, tuple) for each in value]
     for value in (*arguments, *inside, *options.values()):
@@ -64,8 +65,7 @@ def dispatch_override(function: str, arguments: Sequence[Any], /, **options: Any
             given = {
                 key: option
                 for key, option in options.items()
-                if option is not None
-                and option is not False
+                if not (key in ("out", "dtype", "where") and option is None)
                 and not (key == "where" and option is True)
             }
             return method(value, function, tuple(arguments), given)

@@ -14,12 +14,12 @@ from types import FunctionType
 from typing import Any
 
 from dparray import _type_keys
-from dparray._compiler import spirv_client
 from dparray._compiler.constants import prepared_for_numba
 from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.inference import Inferred
 from dparray._compiler.kernel import Advice
 from dparray._compiler.key import UnkeyedError, describe
+from dparray._compiler.spirv import client
 from dparray._type_keys import TypeKey, value_of
 from dparray.exceptions import KernelArgumentError, KernelCompileError
 
@@ -28,7 +28,7 @@ class Backend:
     """Numba and dparray's target, ready to compile; created once, by the first compilation."""
 
     def __init__(self) -> None:
-        spirv_client.start()  # It loads LLVM while Numba is imported here.
+        client.start()  # It loads LLVM while Numba is imported here.
         from numba.core import errors, types
         from numba.extending import typeof_impl
         from numba.np import numpy_support

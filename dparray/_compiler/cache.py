@@ -1,4 +1,4 @@
-"""The disk cache of compiled kernels: opaque bytes under a key.
+"""The disk cache of compiled kernels and native regions: opaque bytes under a key.
 
 Entries are files in a folder, ``kernels-2``, below the base directory. A file is named by its key,
 and holds a line that identifies the format, the key, a digest of key and content, and the content.
@@ -25,7 +25,6 @@ import os
 import pwd
 import re
 import secrets
-import shutil
 import stat
 import sys
 import tempfile
@@ -39,16 +38,15 @@ from dparray import _hooks
 
 _DIRECTORY_VARIABLE = "DPARRAY_CACHE_DIR"
 _FOLDER = "kernels-2"
-#: The folder of native regions of ``dp.jit``: one subfolder for each, which Numba writes.
-REGIONS = "jit-1"
-_REGION_NAME = re.compile(r"[0-9a-f]{32}")
 _SECRET = "secret"
 _MAGIC = b"dparray kernel 2\n"
 _SUFFIX = ".kernel"
+#: The suffix of native regions, which ``dp.jit`` compiles.
+REGION = ".region"
 _TEMPORARY = ".part"
 _KEY = re.compile(r"[0-9a-f]{64}")
 # The only files that are ever removed.
-_ENTRY_NAME = re.compile(_KEY.pattern + re.escape(_SUFFIX))
+_ENTRY_NAME = re.compile(rf"{_KEY.pattern}(?:{re.escape(_SUFFIX)}|{re.escape(REGION)})")
 _TEMPORARY_NAME = re.compile(rf"(?:{_KEY.pattern}|{_SECRET})\.\w+" + re.escape(_TEMPORARY))
 _SECRET_SIZE = _DIGEST_SIZE = 32
 # No entry comes near this size; a larger file is not an entry.
@@ -61,7 +59,8 @@ _TOUCH_SECONDS = 60.0
 
 class Stats(NamedTuple):
     """Size of the cache on disk, and its use by this process; ``directory`` is ``None`` if no
-    location is known. ``regions`` counts the native code of functions compiled by ``dp.jit``.
+    location is known. ``regions`` counts the native code of functions compiled by ``dp.jit``,
+    ``entries`` everything else.
     """
 
     directory: Path | None
@@ -154,11 +153,11 @@ def folder() -> Path:
     return _base_directory() / _FOLDER
 
 
-def load(key: str) -> bytes | None:
+def load(key: str, suffix: str = _SUFFIX) -> bytes | None:
     """Return the bytes saved under ``key``, or ``None``; a damaged entry is removed."""
     try:
         directory = folder()
-        path = directory / (key + _SUFFIX)
+        path = directory / (key + suffix)
         _check_folders(directory)
         text = _read(path)
         secret = _read(directory / _SECRET, private=True)
@@ -242,12 +241,13 @@ def _checked(text: bytes, key: str, secret: bytes) -> bytes | None:
     return payload if is_ours else None
 
 
-def save(key: str, payload: bytes) -> None:
+def save(key: str, payload: bytes, suffix: str = _SUFFIX) -> None:
     """Save ``payload`` under ``key`` for this and other processes; never raises for disk problems.
 
     Args:
         key: a SHA-256 in hexadecimal.
         payload: any bytes.
+        suffix: the end of the file's name, which tells kernels from native regions.
     """
     if not _state.writes:
         return
@@ -256,13 +256,14 @@ def save(key: str, payload: bytes) -> None:
     temporary = None
     try:
         directory = folder()
-        directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        directory.mkdir(mode=0o700, exist_ok=True)
+        # `parents=True` would let others write to new folders above, depending on the umask.
+        for each in () if directory.exists() else reversed((directory, *directory.parents)):
+            each.mkdir(mode=0o700, exist_ok=True)
         _check_folders(directory)
         digest = _digest(key, payload, _secret_of(directory))
         text = b"".join((_MAGIC, key.encode(), b"\n", digest, payload))
         temporary = _written(directory, key, text)
-        os.replace(temporary, directory / (key + _SUFFIX))
+        os.replace(temporary, directory / (key + suffix))
     except OSError as error:
         # A directory with the name of one entry does not prevent others from being written.
         _state.writes = isinstance(error, IsADirectoryError)
@@ -323,7 +324,7 @@ def _warn_refused(error: _Refused) -> None:
 
 
 def _warn(problem: str) -> None:
-    """Warn once, at the user's line, that kernels are not cached.
+    """Warn once, at the user's line, that compiled code is not cached.
 
     On a dparray thread, the warning names the current line of the main thread.
     """
@@ -335,7 +336,7 @@ def _warn(problem: str) -> None:
         frame = _hooks.user_frame(sys._current_frames().get(threading.main_thread().ident or 0))
     file, line = (frame.f_code.co_filename, frame.f_lineno) if frame else ("dparray", 0)
     warnings.warn_explicit(
-        f"dparray's kernel cache {problem}; kernels are compiled again in every process. "
+        f"dparray's cache {problem}; kernels and functions are compiled again in every process. "
         f"Set {_DIRECTORY_VARIABLE} to a directory that you, and no other user, can write to.",
         RuntimeWarning,
         file,
@@ -379,51 +380,21 @@ def _trim(directory: Path) -> None:
             total -= size
 
 
-def _region_folders() -> list[tuple[float, int, Path]]:
-    """Return last change, size and path of the folders of native regions."""
-    base = base_directory()
-    found: list[tuple[float, int, Path]] = []
-    if base is None:
-        return found
-    with contextlib.suppress(OSError), os.scandir(base / REGIONS) as folders:
-        for folder in folders:
-            with contextlib.suppress(OSError):  # another process removed it
-                is_ours = folder.stat(follow_symlinks=False).st_uid == os.geteuid()
-                if is_ours and _REGION_NAME.fullmatch(folder.name):
-                    files = [file.stat() for file in Path(folder.path).rglob("*")]
-                    changed = max((file.st_mtime for file in files), default=0.0)
-                    found.append((changed, sum(file.st_size for file in files), Path(folder.path)))
-    return found
-
-
-def trim_regions(name: str) -> None:
-    """Remove the oldest native regions above the limit, if the new region ``name`` is sampled."""
-    if not _is_sampled(name):
-        return
-    folders = sorted(_region_folders())
-    total = sum(size for _, size, _ in folders)
-    for _, size, folder in folders:
-        if total <= _state.limit:
-            return
-        shutil.rmtree(folder, ignore_errors=True)
-        total -= size
-
-
 def stats() -> Stats:
     """Return the size of the cache, and its use by this process."""
     base = base_directory()
-    entries = _own_files(base / _FOLDER, _ENTRY_NAME) if base else []
-    regions = _region_folders()
+    found = _own_files(base / _FOLDER, _ENTRY_NAME) if base else []
+    regions = [size for _, size, path in found if path.suffix == REGION]
     return Stats(
         base,
-        len(entries),
-        sum(size for _, size, _ in entries),
+        len(found) - len(regions),
+        sum(size for _, size, _ in found),
         _state.limit,
         _state.hits,
         _state.misses,
         _state.saves,
         len(regions),
-        sum(size for _, size, _ in regions),
+        sum(regions),
     )
 
 
@@ -454,7 +425,4 @@ def clear() -> int:
     for _, _, leftover in _own_files(directory, _TEMPORARY_NAME):
         with contextlib.suppress(OSError):
             leftover.unlink()
-    for _, _, region in _region_folders():
-        shutil.rmtree(region, ignore_errors=True)
-        removed += 1
     return removed

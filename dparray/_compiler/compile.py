@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dparray import _hooks, _log, config
-from dparray._compiler import cache, interrupts, spirv_client, store, translation
+from dparray._compiler import cache, interrupts, store, translation
 from dparray._compiler.backend import backend, lock
 from dparray._compiler.diagnosis import (
     MAY_RAISE,
@@ -36,6 +36,7 @@ from dparray._compiler.key import (
     text_key,
 )
 from dparray._compiler.program import warm_up
+from dparray._compiler.spirv import client
 from dparray._driver import waiting
 from dparray._driver.working_folder import working_folder
 from dparray._type_keys import parse, value_of
@@ -182,12 +183,12 @@ def compile_generated(source: str, types: Sequence[str], options: Mapping[str, A
     Raises:
         KernelCompileError: it does not compile.
     """
-    spirv_client.start()  # It loads LLVM while this process translates.
+    client.start()  # It loads LLVM while this process translates.
     started = time.perf_counter()
     try:
         entry, text = translation.translated(source, types)
-        llvm, spirv = spirv_client.optimised(text)
-    except (translation.TranslationError, spirv_client.EmissionError) as error:
+        llvm, spirv = client.optimised(text)
+    except (translation.TranslationError, client.EmissionError) as error:
         raise KernelCompileError(
             f"a generated kernel does not compile, which is a bug in dparray: {error}",
             details=f"{source}\n{error}",
@@ -207,7 +208,7 @@ def _finished(
 ) -> Kernel:
     """Create the kernel of a module, and emit its event."""
     if options.get("fp_contract"):
-        spirv = spirv_client.contracted(spirv)
+        spirv = client.contracted(spirv)
     seconds = time.perf_counter() - started
     kernel = Kernel(
         name,
@@ -257,7 +258,7 @@ def compile_kernel(
             try:
                 checked = bool(options.get("debug"))
                 entry, text, advice = compiler.compile(function, types, debug=checked)
-                llvm, spirv = spirv_client.optimised(text)
+                llvm, spirv = client.optimised(text)
                 reason = _missing_function(llvm)
             except KernelError:
                 raise
@@ -337,5 +338,5 @@ def _missing_function(llvm: str) -> str | None:
 
 def spirv_text(kernel: Kernel) -> str:
     """Return a kernel's SPIR-V in readable form."""
-    text = spirv_client.assembly(kernel.llvm)
-    return spirv_client.contracted_text(text) if spirv_client.is_contracted(kernel.spirv) else text
+    text = client.assembly(kernel.llvm)
+    return client.contracted_text(text) if client.is_contracted(kernel.spirv) else text

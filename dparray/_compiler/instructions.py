@@ -8,8 +8,8 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from dparray._compiler import spirv
-from dparray._compiler.spirv import (
+from dparray._compiler import names
+from dparray._compiler.names import (
     GLOBAL_ID,
     GLOBAL_SIZE,
     GROUP_COUNT,
@@ -56,12 +56,12 @@ INT64 = ir.IntType(64)
 
 def scope(memory_scope: int) -> Any:
     """Return the constant of a ``MemoryScope``."""
-    return INT32(spirv.scope(memory_scope))
+    return INT32(names.scope(memory_scope))
 
 
 def semantics(memory_order: int) -> Any:
     """Return the constant of a ``MemoryOrder``; as in SYCL, it applies to all memory."""
-    return INT32(spirv.semantics(memory_order))
+    return INT32(names.semantics(memory_order))
 
 
 def code_of(number: Any) -> str:

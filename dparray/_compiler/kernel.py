@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from dpctl.program import SyclProgramCompilationError
 
 from dparray import _hooks
-from dparray._compiler.printed_floats import without_printed_doubles
 from dparray._compiler.program import obtain_program
+from dparray._compiler.spirv.printed_floats import without_printed_doubles
 from dparray._driver import place_of, traits_of, waiting
 from dparray._driver.interface import Queue, Traits
 from dparray._runtime.launch import Built, Ready

@@ -83,7 +83,7 @@ def stored_kernel_key(
     content of these files.
     """
     try:
-        described = _Describer(lines=False, is_for_store=True).function(function)
+        described = Describer(lines=False, is_for_store=True).function(function)
     except UnkeyedError:
         return None
     text = repr((_FORMAT, store_files(), described, tuple(types), sorted(options.items())))
@@ -190,26 +190,26 @@ def describe(function: Callable[..., Any], *, lines: bool = False) -> tuple[Any,
     Raises:
         UnkeyedError: it refers to a value without an exact description.
     """
-    return _Describer(lines).function(function)
+    return Describer(lines).function(function)
 
 
 class Reference(NamedTuple):
     """A value to which a function refers, and its location.
 
     Attributes:
-        scope: the function's globals, the cell of a captured name, or a module's names.
+        read: the function that returns the value of a name, or its second argument if it has none.
         name: the name of the global, the module's member or the captured variable.
         value: its value at that time; :data:`UNASSIGNED` if there was none.
     """
 
-    scope: Any
+    read: Callable[[str, Any], Any]
     name: str
     value: Any
 
     @property
     def is_current(self) -> bool:
         """Return whether the name still has this value."""
-        return _assigned(self.scope, self.name) is self.value
+        return self.read(self.name, UNASSIGNED) is self.value
 
 
 #: The value of a name without an assignment, which may be a builtin.
@@ -230,11 +230,11 @@ def with_references(
     used = _by_name(_references(code))
 
     def kept(scope: Any, name: str, paths: Sequence[Sequence[str]]) -> Any:
-        value = _assigned(scope, name)
-        found.append(Reference(scope, name, value))
+        value = (read := _reader(scope))(name, UNASSIGNED)
+        found.append(Reference(read, name, value))
         if value is UNASSIGNED:
             return value
-        if _may_change(value) and all(paths):
+        if may_change(value) and all(paths):
             members = _by_name((path[0], path[1:]) for path in paths)
             copy = types.ModuleType(value.__name__)
             for member, rest in members.items():
@@ -274,7 +274,7 @@ def referred_values(function: Callable[..., Any]) -> dict[str, Any]:
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     found: dict[str, Any] = {}
     for path, attributes in _references(function.__code__):
-        value = _assigned(cells.get(path, function.__globals__), path)
+        value = _reader(cells.get(path, function.__globals__))(path, UNASSIGNED)
         for attribute in (*attributes, None):
             if value is not UNASSIGNED:
                 found[path] = value
@@ -295,27 +295,29 @@ def _by_name(
     return found
 
 
-def _may_change(value: Any) -> bool:
+def may_change(value: Any) -> bool:
     """Return whether a value is a user module, whose members are watched."""
-    return (
-        isinstance(value, types.ModuleType)
-        and value.__name__.partition(".")[0] not in _STABLE_PACKAGES
-    )
+    is_module = isinstance(value, types.ModuleType)
+    return is_module and value.__name__.partition(".")[0] not in _STABLE_PACKAGES
 
 
-def _assigned(scope: Any, name: str) -> Any:
+def _reader(scope: Any) -> Callable[[str, Any], Any]:
     if isinstance(scope, dict):
-        return scope.get(name, UNASSIGNED)
-    try:
-        return scope.cell_contents
-    except ValueError:
-        return UNASSIGNED
+        return scope.get
+
+    def read(name: str, default: Any) -> Any:
+        try:
+            return scope.cell_contents
+        except ValueError:
+            return default
+
+    return read
 
 
-class _Describer:
+class Describer:
     """Describes one function and all functions it reaches; a repeated function is a number."""
 
-    def __init__(self, lines: bool, is_for_store: bool = False) -> None:
+    def __init__(self, lines: bool = False, is_for_store: bool = False) -> None:
         self.lines = lines
         self.is_for_store = is_for_store
         self.seen: dict[int, int] = {}
@@ -439,13 +441,10 @@ def _is_opaque(value: Any) -> bool:
 
 
 def _captured(function: types.FunctionType) -> dict[str, Any]:
-    captured = {}
-    names = function.__code__.co_freevars
-    for name, cell in zip(names, function.__closure__ or (), strict=True):
-        try:
-            captured[name] = cell.cell_contents
-        except ValueError:  # assigned after the kernel was made, if ever
-            raise UnkeyedError(f"{name!r} is not assigned yet") from None
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    captured = {name: _reader(cell)(name, UNASSIGNED) for name, cell in cells}
+    if missing := [name for name, value in captured.items() if value is UNASSIGNED]:
+        raise UnkeyedError(f"{missing[0]!r} is not assigned yet")
     return captured
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dparray._compiler import spirv
+from dparray._compiler import names
 from dparray._compiler.numbers import (
     BOOL,
     INT32,
@@ -90,7 +90,7 @@ class Writer:
         return f"call spir_func {result} @{name}({given}) {attribute}".rstrip()
 
     def mathematics(self, name: str, kind: Kind, arguments: Sequence[str]) -> Value:
-        mangled = spirv.mangled(name, kind.code * len(arguments))
+        mangled = names.mangled(name, kind.code * len(arguments))
         given = [(kind.llvm, argument) for argument in arguments]
         return self.value(self.call(mangled, kind.llvm, given, "memory(none)"), kind)
 
@@ -227,11 +227,11 @@ class Writer:
         kind = reference.kind
         assert kind == INT32
         pointer = f"PU3AS{reference.space}i"
-        name = spirv.mangled("__spirv_AtomicIAdd", pointer + "jji")
+        name = names.mangled("__spirv_AtomicIAdd", pointer + "jji")
         arguments = [
             (POINTER.format(reference.space), reference.pointer),
-            ("i32", str(spirv.scope(MemoryScope.DEVICE))),
-            ("i32", str(spirv.semantics(reference.order))),
+            ("i32", str(names.scope(MemoryScope.DEVICE))),
+            ("i32", str(names.semantics(reference.order))),
             (kind.llvm, self.to(value, kind).text),
         ]
         return self.value(self.call(name, kind.llvm, arguments, "convergent"), kind)

@@ -18,38 +18,11 @@ from dparray._compiler.target import registry, typing_registry
 _FLOATS = (types.float32, types.float64)
 _WIDE = (types.int64, types.uint64)
 # Functions of one number by OpenCL's names; integers are computed in float64.
-UNARY = {
-    name: name
-    for name in [
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atanh",
-        "cbrt",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "exp",
-        "exp2",
-        "expm1",
-        "fabs",
-        "lgamma",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-        "degrees",
-        "radians",
-    ]
-} | {"gamma": "tgamma"}
+_UNARY_NAMES = (
+    "acos acosh asin asinh atan atanh cbrt cos cosh erf erfc exp exp2 expm1 fabs lgamma log log10 "
+    "log1p log2 sin sinh sqrt tan tanh degrees radians"
+)
+UNARY = {name: name for name in _UNARY_NAMES.split()} | {"gamma": "tgamma"}
 _ROUNDING = ("ceil", "floor", "trunc")
 _BINARY = ("atan2", "copysign", "fmod", "hypot", "nextafter", "pow")
 _PREDICATES = ("isfinite", "isinf", "isnan")

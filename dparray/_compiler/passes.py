@@ -7,19 +7,16 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
-from dparray._compiler import spirv_worker
-from dparray._compiler.spirv import mangled
+from dparray._compiler.names import mangled
+from dparray._compiler.spirv import worker
 
 
 @functools.cache
 def data_layout() -> str:
     """Sizes, alignments and native widths of the target."""
     llvm.initialize_all_targets()
-    machine = llvm.Target.from_triple(spirv_worker.TRIPLE).create_target_machine()
+    machine = llvm.Target.from_triple(worker.TRIPLE).create_target_machine()
     return str(machine.target_data)
-
-
-# --- functions ------------------------------------------------------------------------------------
 
 
 def _functions_of_opencl() -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 Numba types a function and lowers it to LLVM IR; this module tells it which functions device code
 has, how arguments are laid out and how functions are called. :func:`lower_kernel` returns the
-optimized module of a kernel; ``spirv_client`` converts it to SPIR-V.
+optimized module of a kernel; :mod:`dparray._compiler.spirv` converts it to SPIR-V.
 """
 
 from __future__ import annotations
@@ -41,11 +41,12 @@ from numba.core.typeconv.typeconv import TypeManager
 from numba.core.typing import cmathdecl, enumdecl
 from numba.core.typing.templates import Registry as TypingRegistry
 
-from dparray._compiler import instructions, passes, pipeline, spirv, spirv_worker
+from dparray._compiler import instructions, names, passes, pipeline
 from dparray._compiler import numba_patches as numba_patches
 from dparray._compiler.constants import prepared_for_numba
 from dparray._compiler.kernel import Advice
 from dparray._compiler.pipeline import KernelPipeline, Pipeline
+from dparray._compiler.spirv import worker
 from dparray._compiler.types import (
     DeviceArray,
     GroupType,
@@ -104,7 +105,7 @@ class _Codegen(CPUCodegen):
     def _create_empty_module(self, name: str) -> Any:
         # The name of a function may have any characters, and it is written in a comment.
         module = ir.Module(_OTHER_CHARACTERS.sub("_", name))
-        module.triple = spirv_worker.TRIPLE
+        module.triple = worker.TRIPLE
         module.data_layout = passes.data_layout()
         return module
 
@@ -496,7 +497,7 @@ def lower_kernel(
     library = compiled.library
     if not library._finalized:
         library.finalize()
-    name = spirv.entry_name(function.__name__)
+    name = names.entry_name(function.__name__)
     module = library._final_module
     module.link_in(llvm.parse_assembly(_entry(compiled.fndesc, compiled.signature.args, name)))
     is_ungrouped = any(isinstance(each, ItemType) for each in argument_types)
@@ -529,7 +530,7 @@ def _entry(fndesc: Any, argument_types: Sequence[Any], name: str) -> str:
     values = [_argument(context, builder, numba_type, given) for numba_type in argument_types]
     context.call_conv.call_function(builder, callee, fndesc.restype, argument_types, values)
     builder.ret_void()
-    return f"{module}\n{spirv.OPENCL_VERSION}"
+    return f"{module}\n{names.OPENCL_VERSION}"
 
 
 _SPACES = (NdItemType, GroupType)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from dparray import _type_keys
-from dparray._compiler import spirv, spirv_worker
+from dparray._compiler import names
 from dparray._compiler.llvm_builder import GLOBAL, LOCAL, POINTER, Array, Reference, Writer
 from dparray._compiler.numbers import (
     BINARY,
@@ -36,6 +36,7 @@ from dparray._compiler.numbers import (
     is_weak,
     written,
 )
+from dparray._compiler.spirv import worker
 from dparray.kernel_api import MemoryOrder, MemoryScope
 
 
@@ -84,19 +85,19 @@ _MEMBERS: dict[tuple[str, str], Any] = {
     **{("MemoryOrder", each.name): each for each in MemoryOrder},
 }
 _NUMBERS = {
-    "get_id": spirv.GLOBAL_ID,
+    "get_id": names.GLOBAL_ID,
     "get_range": "",
-    "get_global_id": spirv.GLOBAL_ID,
-    "get_global_range": spirv.GLOBAL_SIZE,
-    "get_local_id": spirv.LOCAL_ID,
-    "get_local_range": spirv.LOCAL_SIZE,
-    "get_group_id": spirv.GROUP_ID,
-    "get_group_range": spirv.GROUP_COUNT,
+    "get_global_id": names.GLOBAL_ID,
+    "get_global_range": names.GLOBAL_SIZE,
+    "get_local_id": names.LOCAL_ID,
+    "get_local_range": names.LOCAL_SIZE,
+    "get_group_id": names.GROUP_ID,
+    "get_group_range": names.GROUP_COUNT,
 }
 _SUB_GROUP_NUMBERS = {
-    "get_local_id": spirv.SUB_GROUP_LOCAL_ID,
-    "get_local_range": spirv.SUB_GROUP_SIZE,
-    "get_group_id": spirv.SUB_GROUP_ID,
+    "get_local_id": names.SUB_GROUP_LOCAL_ID,
+    "get_local_range": names.SUB_GROUP_SIZE,
+    "get_group_id": names.SUB_GROUP_ID,
 }
 
 # Instructions that cost more than a select, or must not be executed unconditionally: they stay
@@ -117,7 +118,7 @@ def translated(source: str, types: Sequence[str]) -> tuple[str, str]:
     """
     (function,) = ast.parse(source).body
     assert isinstance(function, ast.FunctionDef)
-    return spirv.entry_name(function.name), _Function(function, types).module()
+    return names.entry_name(function.name), _Function(function, types).module()
 
 
 class _Function(Writer):
@@ -143,11 +144,11 @@ class _Function(Writer):
     def module(self) -> str:
         """Return the LLVM IR of the module."""
         self._body(self.function.body)
-        name = spirv.entry_name(self.function.name)
+        name = names.entry_name(self.function.name)
         head = f"define spir_kernel void @{name}({', '.join(self.parameters)}) {{\nentry:\n"
         body = "\n".join([*self.allocated, *self.lines])
         definition = f"{head}{body}\n  br label %exit\nexit:\n  ret void\n}}\n"
-        return "\n".join([*self.declared, definition, spirv.OPENCL_VERSION])
+        return "\n".join([*self.declared, definition, names.OPENCL_VERSION])
 
     # -- emission ---------------------------------------------------------------------------------
 
@@ -184,7 +185,7 @@ class _Function(Writer):
             self.parameters.append(f"i64 {extent}")
             self.extents.append(Value(extent, INT64))
             is_beyond = self.emit(
-                f"icmp sge i64 {self._number_of(spirv.GLOBAL_ID, dimension)}, {extent}"
+                f"icmp sge i64 {self._number_of(names.GLOBAL_ID, dimension)}, {extent}"
             )
             inside = self.label("inside")
             self.do(f"br i1 {is_beyond}, label %exit, label %{inside}")
@@ -193,7 +194,7 @@ class _Function(Writer):
     def _number_of(self, name: str, dimension: int) -> str:
         """Return an id of the work-item in a dimension."""
         given = [("i32", str(dimension))]
-        return self.emit(self.call(spirv.mangled(name, "j"), "i64", given, "memory(none)"))
+        return self.emit(self.call(names.mangled(name, "j"), "i64", given, "memory(none)"))
 
     def _assign(self, name: str, value: Any) -> None:
         if name not in self.several or not isinstance(value, Value):
@@ -616,16 +617,14 @@ class _Function(Writer):
     def _low_bits(self, node: ast.expr) -> str:
         """Return the low 32 bits of an integer, by a function that LLVM does not look into."""
         given = [("i64", self.to(self._expression(node), UINT64).text)]
-        return self.emit(
-            self.call(spirv_worker.LOW_BITS, "i32", given, "speculatable memory(none)")
-        )
+        return self.emit(self.call(worker.LOW_BITS, "i32", given, "speculatable memory(none)"))
 
     def _call_of_group_barrier(self, node: ast.Call) -> None:
         group, scope = (self._any(argument) for argument in node.args)
         assert group is _GROUP
-        given = [spirv.scope(MemoryScope.WORK_GROUP), spirv.scope(scope)]
-        given.append(spirv.semantics(MemoryOrder.SEQ_CST))
-        name = spirv.mangled("__spirv_ControlBarrier", "jjj")
+        given = [names.scope(MemoryScope.WORK_GROUP), names.scope(scope)]
+        given.append(names.semantics(MemoryOrder.SEQ_CST))
+        name = names.mangled("__spirv_ControlBarrier", "jjj")
         arguments = [("i32", str(each)) for each in given]
         self.do(self.call(name, "void", arguments, "convergent"))
 
@@ -635,7 +634,7 @@ class _Function(Writer):
         if value.kind.llvm not in ("i32", "i64", "float", "double"):
             self._unknown(node)
         code = {"i32": "i", "i64": "l", "float": "f", "double": "d"}[value.kind.llvm]
-        name = spirv.mangled("sub_group_shuffle", code + "j")
+        name = names.mangled("sub_group_shuffle", code + "j")
         chosen = self.emit(f"trunc i64 {self.to(lane, UINT64).text} to i32")
         arguments = [(value.kind.llvm, value.text), ("i32", chosen)]
         return self.value(self.call(name, value.kind.llvm, arguments, "convergent"), value.kind)
@@ -655,7 +654,7 @@ class _Function(Writer):
         if owner is _ITEM and called.attr == "get_sub_group":
             return _SUB_GROUP
         if owner is _SUB_GROUP and called.attr in _SUB_GROUP_NUMBERS:
-            name = spirv.mangled(_SUB_GROUP_NUMBERS[called.attr], "v")
+            name = names.mangled(_SUB_GROUP_NUMBERS[called.attr], "v")
             number = self.emit(self.call(name, "i32", [], "memory(none)"))
             return self.value(f"zext i32 {number} to i64", INT64)
         if isinstance(owner, Reference) and called.attr == "fetch_add":

@@ -107,7 +107,8 @@ def _execute_step(
         is_there = limits.uses_kernels and launches[0].entry.kernel is not None
         if not is_there and obtain(launches[0], queue) is None:
             if _hooks.subscribers:
-                because = why_not_compiled(launches[0], launches[0].entry.elements)
+                entry = launches[0].entry
+                because = why_not_compiled(launches[0], entry.elements, entry.origin == "disk")
             for other in step.otherwise:
                 _execute_step(other, queue, slots, arrays, scalars, nodes, because)
         else:

@@ -78,6 +78,12 @@ def _stored_key_of(launch: KernelLaunch, source: str) -> str | None:
     return stored_text_key(source, types, given)
 
 
+def is_on_disk(launch: KernelLaunch, source: str) -> bool:
+    """Return whether the kernel of a launch need not be compiled."""
+    found = compile.recalled(key_of(launch, source), lambda: _stored_key_of(launch, source))
+    return found is not None
+
+
 def options(fp_contract: bool) -> dict[str, bool]:
     """Return the compiler's options for generated kernels."""
     return {"fp_contract": True} if fp_contract else {}

@@ -1,4 +1,4 @@
-"""Why inner values get memory and work has no kernel, in words for explanations and reports."""
+"""The reasons why inner values get memory and work has no kernel, for explanations and reports."""
 
 from __future__ import annotations
 
@@ -45,35 +45,39 @@ def why_not_generated(node: Node) -> str:
     return f"no kernel is generated for {node.op.name} of {dtypes}: the library has one"
 
 
-def why_not_compiled(launch: KernelLaunch, elements: int) -> str:
-    """Why something else computes instead of a generated kernel that is not there.
+def why_not_compiled(launch: KernelLaunch, elements: int, is_on_disk: bool) -> str:
+    """Return why something else computes instead of a generated kernel that is not in memory.
 
     Args:
-        launch: of the kernel.
-        elements: how many were computed without it, with those of this call.
+        launch: the launch of the kernel.
+        elements: the number of elements computed without it, including those of this call.
+        is_on_disk: whether the kernel can be loaded.
     """
     if not config.fused_tier:
-        return "dp.config.fused_tier is off, so that no kernel is compiled"
+        return "dp.config.fused_tier is off, so no kernel is compiled"
     if not limits.chooses():
-        return "another executor is forced"
+        return "another backend is forced"
     entry = launch.entry
     if launch.gain is not None and limits.compiles_in_background():
-        kernel = f"its kernel, faster by {launch.gain * 1e6:.0f} us in the cost model, is not there"
         if launch.gain <= 0:
+            return f"NumPy is faster than a fused kernel, by about {_time(-launch.gain)} per call"
+        saves = f"The kernel would save about {_time(launch.gain)} per call; it is"
+        if is_on_disk:
             return (
-                "its kernel is not there, and would be slower by "
-                f"{-launch.gain * 1e6:.0f} us in the cost model"
+                "the fused kernel is on disk, so NumPy computes this call while it is loaded. "
+                f"{saves} used from the next call on"
             )
-        if entry.is_asked_for == "compiler":
-            return f"{kernel} yet: it is compiled in the background"
+        after = ""
+        if entry.is_asked_for != "compiler":
+            after = f", once {_time(cost_model.terms().compile / 8)} could have been saved"
         return (
-            f"{kernel}; {entry.lost * 1e3:.1f} ms are lost so far, and it is compiled in the "
-            f"background from {cost_model.terms().compile / 8 * 1e3:.0f} ms on"
+            "the fused kernel is not compiled yet, so NumPy computes this call. "
+            f"{saves} compiled in the background{after}"
         )
     if entry.is_asked_for == "compiler":
-        return "its kernel is not there yet: it is compiled in the background"
+        return "the fused kernel is not ready yet: it is compiled in the background"
     if entry.calls:
-        return f"its kernel is compiled in the background from call {limits.COMPILE_CALLS} on"
+        return f"the kernel is compiled in the background from call {limits.COMPILE_CALLS} on"
     return (
         f"{elements} elements of this structure so far are not worth compiling: that takes "
         f"{limits.COMPILE_ELEMENTS} in one call or {limits.COMPILE_TOTAL_ELEMENTS} in all"
@@ -81,8 +85,20 @@ def why_not_compiled(launch: KernelLaunch, elements: int) -> str:
 
 
 def why_on_host(because: str) -> str:
-    """Why the calling thread computes what there is a kernel for, or may be."""
-    return (
-        f"the cost model prefers it, as it does for up to {limits.host_elements} additions: "
-        f"{because}"
-    )
+    """Return why NumPy computes an operation that could have a kernel."""
+    return f"NumPy is faster here, as for up to {limits.host_elements:,} additions: {because}"
+
+
+def why_immediate(size: int) -> str:
+    """Return why NumPy computes operations on arrays of a size when they are called."""
+    count = f"{size:,} element{'s' * (size != 1)} (limit {limits.host_elements:,})"
+    return f"immediately by NumPy: for {count} launching a kernel would take longer"
+
+
+def _time(seconds: float) -> str:
+    """Return a duration with two digits."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale or unit == "us":
+            value = seconds / scale
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+    raise AssertionError

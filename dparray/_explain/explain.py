@@ -19,7 +19,6 @@ from dparray import _hooks, config
 from dparray._array.operands import check_array
 from dparray._codegen import elementwise
 from dparray._codegen.canonical import Canonical
-from dparray._compiler import cache
 from dparray._evaluate import deferred_placement, dependents, evaluate, kernels, limits, reasons
 from dparray._evaluate.expression import Expression
 from dparray._evaluate.plan import (
@@ -160,12 +159,7 @@ class Explanation:
     def reason(self) -> str:
         """Why that backend was chosen."""
         if self.is_on_host:
-            count = counted(prod(self.shape), "element")
-            return (
-                f"the calling thread computed {count} immediately: at most {limits.host_elements}, "
-                "in memory that no work writes, so that a launch, or a deferred operation, "
-                "would have cost more than the work"
-            )
+            return f"it was computed {reasons.why_immediate(prod(self.shape))}"
         return self.kernels[-1].reason if self.kernels else "the array is computed"
 
     @property
@@ -186,9 +180,7 @@ class Explanation:
                 because = f"\n   because {self.reason}"
             elif self.is_at_once:
                 because = (
-                    f"\n   the calling thread computes up to {limits.host_elements} additions "
-                    "immediately, in memory that no work writes: a launch, or a deferred "
-                    "operation, would cost more than the work"
+                    f"\n   its operations are computed {reasons.why_immediate(prod(self.shape))}"
                 )
             return f"{what}\ncomputed: nothing is pending{because}{self._told_ran()}"
         lines = [
@@ -553,8 +545,7 @@ def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
     if entry.kernel is not None and (limits.uses_kernels or launch.must_compile):
         return "fused", "its kernel is ready", "compiled"
     done = entry.elements
-    key = kernels.key_of(launch, source)
-    state = "on disk" if key is not None and cache.load(key) is not None else "new"
+    state = "on disk" if kernels.is_on_disk(launch, source) else "new"
     if launch.must_compile:
         return "fused", "only a kernel can compute it", state
     if launch.gain is not None and limits.compiles_in_background():
@@ -565,7 +556,7 @@ def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
         state == "on disk" and not done and limits.is_worth_loading(size)
     ):
         return "fused", f"{size} elements are worth {_work(state)}", state
-    return "otherwise", reasons.why_not_compiled(launch, done + size), state
+    return "otherwise", reasons.why_not_compiled(launch, done + size, state == "on disk"), state
 
 
 def _called_sources(order: Sequence[Node]) -> str:

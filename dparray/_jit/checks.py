@@ -13,7 +13,7 @@ from types import FunctionType, ModuleType
 import numpy as np
 
 from dparray._jit.inference import Inference, Value
-from dparray._jit.source import Source, source_of
+from dparray._jit.source import Source, assigned_names, source_of
 
 # Patterns in texts of Numba, and the line that fixes what each is about.
 _FIXES = (
@@ -39,15 +39,19 @@ def checked_source(function: FunctionType) -> Source:
 
     Raises:
         KernelCompileError: the source is not available, a name or an attribute of a module is not
-            defined, or the function is a generator.
+            defined, or the function is a generator or assigns a global.
     """
     source = source_of(function)
     known = source.names.keys() | _bound(source.definition) | set(function.__code__.co_freevars)
+    assigned = assigned_names(source.definition)
     for node in ast.walk(source.definition):
         if isinstance(node, ast.Yield | ast.YieldFrom):
             raise source.error(
                 node, "a generator is not compiled", "write the values into an array, and return it"
             )
+        if isinstance(node, ast.Global | ast.Nonlocal) and assigned & {*node.names}:
+            fix = "return the value, and assign it where the function is called"
+            raise source.error(node, "a compiled function cannot assign outside of it", fix)
         if isinstance(node, ast.Name) and node.id not in known and not hasattr(builtins, node.id):
             meant = _suggestion(node.id, known | vars(builtins).keys())
             fix = f"assign {node.id} before the first call, in the function or outside of it"

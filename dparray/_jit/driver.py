@@ -330,7 +330,9 @@ class _Cutter:
     def _one(self, node: ast.stmt) -> ast.stmt:
         if self.source.is_prange(node):
             assert isinstance(node, ast.For)
-            return self._add(ParallelRegion(self.source, node, self.local, self.options))
+            region = ParallelRegion(self.source, node, self.local, self.options)
+            region.check_after(upward_exposed(_after(self.body, node, []) or []))
+            return self._add(region)
         if isinstance(node, ast.For | ast.While) and self._is_native(node):
             return self._add(self._native(node))
         if isinstance(node, ast.For | ast.While) and self._may_be_nest(node):

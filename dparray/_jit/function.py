@@ -15,6 +15,7 @@ import numpy as np
 
 from dparray import config
 from dparray._array.ndarray import ndarray
+from dparray._compiler.key import UNASSIGNED, Reference
 from dparray._driver import is_queue, traits_of
 from dparray._dtypes import is_bfloat16
 from dparray._jit.casts import Casts, check_fit, check_literals, parameters_in_bounds
@@ -319,6 +320,7 @@ class JitFunction:
         kinds = {parameter.kind for parameter in self._signature.parameters.values()}
         self._is_plain = inspect.Parameter.KEYWORD_ONLY not in kinds
         self._source: Source | None = None
+        self._references: list[Reference] = []  # what the source and the plans depend on
         self._plans: dict[tuple[Any, ...], Plan] = {}
         self._lock = threading.RLock()
 
@@ -332,13 +334,20 @@ class JitFunction:
         return self if instance is None else MethodType(self, instance)
 
     def _read(self) -> Source:
+        """Return the source with the current values of names; drop plans with other values."""
         with self._lock:
-            if self._source is None:
-                self._source = checked_source(self.py_func)
-            return self._source
+            source = self._source
+            if source is None or not all(each.is_current for each in self._references):
+                source = self._source = checked_source(self.py_func)
+                self._references, self._plans = source.references, {}
+            return source
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Run the function on the queue of its arrays."""
+        for read, name, value in self._references:
+            if read(name, UNASSIGNED) is not value:
+                self._read()
+                break
         queue = None
         size = 0
         key: list[Any] = []
@@ -433,6 +442,7 @@ class JitFunction:
                     f"pass {name}.astype('float32')"
                 )
         with self._lock:
+            self._read()
             plan = self._plans.get(key)
             if plan is None:
                 plan = self._plans[key] = Plan(self, queue, arguments, omitted)

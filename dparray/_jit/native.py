@@ -1,8 +1,7 @@
 """Native regions: code that Numba's public ``njit`` compiles, on views of USM memory.
 
-The source of a region is written to a file in dparray's cache directory, because Numba only caches
-functions that have a file. Its name is a digest of everything the region depends on. Line numbers
-are those of the user's function.
+A region has a digest of everything it depends on, which is part of its key in dparray's disk cache.
+Line numbers are those of the user's function.
 """
 
 from __future__ import annotations
@@ -13,34 +12,32 @@ import hashlib
 import importlib
 import inspect
 import math
-import os
+import pickle
 import re
-import shutil
-import stat
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import partial
 from types import FunctionType, ModuleType, TracebackType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from dparray import config
 from dparray._compiler import cache
-from dparray._compiler.device_function import DeviceFunction
+from dparray._compiler.key import Describer, Reference, UnkeyedError, may_change, toolchain
 from dparray._jit import native_functions
 from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.checks import checked_source, meaning_of
 from dparray._jit.inference import UNKNOWN, Builtin, Inference, Known, Value, constant
 from dparray._jit.native_functions import NO_BROADCAST, functions
 from dparray._jit.source import (
+    PlainMembers,
     Source,
     assigned_names,
     copied,
     is_prange_function,
-    source_of,
     used_names,
 )
 from dparray.exceptions import KernelCompileError, ShapeError
@@ -52,8 +49,23 @@ _ABOUT_SHAPES = (NO_BROADCAST, "unable to broadcast", "shape mismatch", "cannot 
                  "incompatible array")  # fmt: skip
 _PLACEMENT_KEYWORDS = frozenset({"device", "sycl_queue", "usm_type"})
 _lock = threading.RLock()
-_callees: dict[tuple[Any, ...], Any] = {}
+_callees: dict[tuple[Any, ...], _Callee] = {}
 _sources: dict[str, Source] = {}  # by the names of generated files
+
+
+class _Callee(NamedTuple):
+    """A function that native regions call.
+
+    Attributes:
+        dispatcher: Numba's function.
+        source: the origin of the code.
+        description: everything that the compiled code depends on; ``None`` if it contains a value
+            without an exact description, so that it cannot be cached on disk.
+    """
+
+    dispatcher: Any
+    source: Source
+    description: tuple[Any, ...] | None
 
 
 class Native:
@@ -76,10 +88,9 @@ class Native:
     ) -> None:
         self.source = source
         self.has_lines = has_lines
-        self._parts = definition, dict(options), parallel
         #: Arrays for lines that no call uses now.
         self._lines: list[tuple[np.ndarray, ...]] = []
-        self.dispatcher = _build(source, *self._parts)
+        self.dispatcher, _ = _build(source, definition, options, parallel)
 
     def compile(self, arguments: tuple[Any, ...]) -> None:
         """Compile for the types of host arguments.
@@ -105,21 +116,7 @@ class Native:
                     lines = (numba.int64[::1],) if self.has_lines else ()
                     self.dispatcher.compile((*types, *lines))
             except Exception as error:
-                if type(error).__module__.startswith("numba") or not self._leave_cache():
-                    raise self._refused(error) from error
-                self.compile_types(types)
-
-    def _leave_cache(self) -> bool:
-        """Continue without the possibly damaged disk cache; return whether it was used."""
-        definition, options, parallel = self._parts
-        if not options.get("cache", True):
-            return False
-        file = Path(self.dispatcher.py_func.__code__.co_filename)
-        if file.parent.parent.name == cache.REGIONS:
-            shutil.rmtree(file.parent, ignore_errors=True)
-        self._parts = definition, {**options, "cache": False}, parallel
-        self.dispatcher = _build(self.source, *self._parts)
-        return True
+                raise self._refused(error) from error
 
     def _refused(self, error: Exception) -> KernelCompileError:
         text = str(error)
@@ -298,11 +295,8 @@ def with_lines(definition: ast.FunctionDef, types: Inference) -> bool:
     return has_lines
 
 
-class _ForNumba(ast.NodeTransformer):
+class _ForNumba(PlainMembers):
     """Replaces dparray names by NumPy's, and ``prange`` by Numba's or ``range``."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Rewrite loops and creation functions."""
@@ -406,8 +400,9 @@ def names_in_array_statements(tree: ast.FunctionDef, types: Inference) -> set[st
 
 
 def _build(
-    source: Source, definition: ast.FunctionDef, options: dict[str, Any], parallel: bool
-) -> Any:
+    source: Source, definition: ast.FunctionDef, options: Mapping[str, Any], parallel: bool
+) -> tuple[Any, tuple[Any, ...] | None]:
+    """Return Numba's function, and its description as in :class:`_Callee`."""
     numba = importlib.import_module("numba")
     options = dict(options)
     tree = _ForNumba(source).visit(copied(definition))
@@ -415,7 +410,17 @@ def _build(
     names = {NUMPY: np, _PRANGE: numba.prange if parallel else range, **functions()}
     if options.get("fastmath"):
         names[native_functions.SUM_OF_PRODUCT] = names[native_functions.REORDERED_SUM]
-    described = [ast.unparse(tree), str(tree.lineno), str(parallel), repr(sorted(options.items()))]
+    use_cache = bool(options.pop("cache", True))
+    chosen = {"error_model": "numpy", **options}
+    if parallel:
+        # Numba fuses an update with the reads of the same array that it changes.
+        chosen["parallel"] = {"fusion": False}
+    if config.debug:
+        chosen["boundscheck"] = True
+        chosen.pop("parallel", None)  # exceptions cannot leave Numba's threads
+    # Numba's cache does not notice changes of the functions that a region calls.
+    described = [ast.unparse(tree), tree.lineno, parallel, repr(sorted(chosen.items())),
+                 toolchain(), inspect.getsource(native_functions)]  # fmt: skip
     local = {argument.arg for argument in tree.args.args}
     itself: list[str] = []
     for name in sorted(used_names(tree) - local):
@@ -424,34 +429,54 @@ def _build(
             if getattr(value, "py_func", value) is source.function:
                 itself.append(name)
                 continue
-            names[name] = _for_numba(value, options)
-            described.append(f"{name}={_description(source.names[name])}")
-    use_cache = bool(options.pop("cache", True)) and cache.base_directory() is not None
-    chosen = {"error_model": "numpy", **options}
-    if parallel:
-        # Numba fuses an update with the reads of the same array that it changes.
-        chosen["parallel"] = {"fusion": False}
-    if config.debug:
-        chosen["boundscheck"] = True
-        chosen.pop("parallel", None)  # exceptions cannot leave Numba's threads
-    described.append(repr((sorted(chosen.items()), numba.__version__, np.__version__, sys.version)))
-    # Numba's cache does not notice changes of the functions that a region calls.
-    described.append(inspect.getsource(native_functions))
+            names[name], description = _for_numba(value, options, source)
+            described.append((name, description))
+            use_cache = use_cache and description is not None
+    digest = hashlib.sha256(repr(described).encode()).hexdigest()
+    _sources[f"<dparray region {digest}>"] = source
+    function = _function(tree, names, f"<dparray region {digest}>")
+    dispatcher = numba.njit(**chosen)(function)
     # Numba cannot load a function that calls itself.
-    file = _file_of(described, ast.unparse(tree)) if use_cache and not itself else None
-    filename = source.file if file is None else str(file)
-    _sources[filename] = source
-    function = _function(tree, names, filename)
-    dispatcher = None
-    if file is not None:
-        try:
-            dispatcher = numba.njit(cache=True, **chosen)(function)
-        except Exception:  # a damaged or unusable cache is a miss
-            shutil.rmtree(file.parent, ignore_errors=True)
-    if dispatcher is None:
-        dispatcher = numba.njit(**chosen)(function)
+    if use_cache and not itself:
+        dispatcher._cache = _DiskCache(digest)
     function.__globals__.update(dict.fromkeys(itself, dispatcher))
-    return dispatcher
+    return dispatcher, tuple(described) if use_cache else None
+
+
+class _DiskCache:
+    """The cache of a function's native code, as Numba calls it, in dparray's cache directory.
+
+    Numba's own (``cache=True``) loads files without a check, and needs a source file.
+    """
+
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
+
+    def _key(self, types: Sequence[Any], codegen: Any) -> str:
+        text = repr((self.digest, [_description(each) for each in types], codegen.magic_tuple()))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def load_overload(self, types: Sequence[Any], target: Any) -> Any:
+        """Return Numba's compiled code for some argument types, or ``None``."""
+        target.refresh()
+        saved = cache.load(self._key(types, target.codegen()), cache.REGION)
+        if saved is None:
+            return None
+        result = importlib.import_module("numba.core.compiler").CompileResult
+        return result._rebuild(target, *pickle.loads(saved))
+
+    def save_overload(self, types: Sequence[Any], result: Any) -> None:
+        """Save compiled code, unless it contains addresses in this process."""
+        if not result.library.has_dynamic_globals:
+            dumps = importlib.import_module("numba.core.serialize").dumps
+            key = self._key(types, result.codegen)
+            cache.save(key, dumps(result._reduce()), cache.REGION)
+
+
+def _description(kind: Any) -> tuple[Any, ...]:
+    """Return a description of a Numba type; the name of a tuple's class lacks its fields."""
+    inner = map(_description, getattr(kind, "types", ()))
+    return str(kind), getattr(kind, "fields", ()), *inner
 
 
 def _function(tree: ast.FunctionDef, names: dict[str, Any], filename: str) -> FunctionType:
@@ -462,76 +487,58 @@ def _function(tree: ast.FunctionDef, names: dict[str, Any], filename: str) -> Fu
     return made
 
 
-def _for_numba(value: Any, options: dict[str, Any]) -> Any:
-    """Return a captured value as Numba accepts it."""
+def _for_numba(value: Any, options: dict[str, Any], source: Source) -> tuple[Any, Any]:
+    """Return a captured value as Numba accepts it, and its description as in :class:`_Callee`."""
+    home = (getattr(value, "__module__", None) or "").partition(".")[0]
     if isinstance(value, ModuleType):
-        return np if value.__name__ in ("dparray", "dpnp") else value
+        value = np if value.__name__ in ("dparray", "dpnp") else value
+        return value, None if may_change(value) else ("module", value.__name__)
     function: Any = getattr(value, "py_func", None)
-    if isinstance(value, DeviceFunction):
-        function = value.py_func
-    if function is None and isinstance(value, FunctionType):
-        if (value.__module__ or "").startswith("dparray"):
-            return getattr(np, value.__name__, value)
-        if not (value.__module__ or "").startswith("numpy"):
-            function = value
-    if function is None or type(value).__module__.startswith("numba"):
-        home = getattr(value, "__module__", None) or ""
-        if home.startswith("dparray") and hasattr(np, getattr(value, "__name__", " ")):
-            return getattr(np, value.__name__)
-        return value
-    return _callee(function, options)
+    if isinstance(value, FunctionType) and home not in ("dparray", "numpy"):
+        function = value
+    if isinstance(function, FunctionType) and not type(value).__module__.startswith("numba"):
+        callee = _callee(function, options)
+        source.depends_on(callee.source.references)
+        return callee.dispatcher, callee.description
+    if home == "dparray":
+        value = getattr(np, getattr(value, "__name__", " "), value)
+    if isinstance(value, np.ndarray):
+        source.depends_on([_content_of(value)])
+    if home in ("dparray", "numpy") and callable(value):
+        return value, (home, value.__name__)
+    # Numba's cache does not describe the classes that it compiles.
+    is_compiled = isinstance(value, type) and type(value).__module__.startswith("numba")
+    try:
+        return value, None if is_compiled else Describer().value(value)
+    except UnkeyedError:
+        return value, None
 
 
-def _callee(function: FunctionType, options: dict[str, Any]) -> Any:
-    key = (function.__code__, tuple(sorted(options.items())))
-    if key not in _callees:
+def _content_of(array: np.ndarray) -> Reference:
+    """Return the content of an array, which compiled code contains, as a reference."""
+    content = array.tobytes()
+
+    def read(name: str, default: Any) -> Any:
+        return content if array.tobytes() == content else default
+
+    return Reference(read, "", content)
+
+
+def _callee(function: FunctionType, options: dict[str, Any]) -> _Callee:
+    key = (function, config.debug, tuple(sorted(options.items())))
+    callee = _callees.get(key)
+    if callee is None or not all(each.is_current for each in callee.source.references):
         inner = checked_source(function)
+        # IPython's autoreload assigns these.
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            inner.depends_on([Reference(partial(getattr, function), name, getattr(function, name))])
         given = {each.arg: UNKNOWN for each in inner.definition.args.args}
         casts = Casts(Inference(inner.definition, given, inner.names))
         tree = casts.visit(copied(inner.definition))
-        _callees[key] = _build(inner, tree, dict(options), False)
-    return _callees[key]
-
-
-def _description(value: Any) -> str:
-    function = getattr(value, "py_func", value)
-    if isinstance(function, FunctionType):
-        with contextlib.suppress(KernelCompileError):
-            inner = source_of(function)
-            used = sorted(used_names(inner.definition) & set(inner.names))
-            values = [
-                repr(inner.names[name])
-                for name in used
-                if isinstance(inner.names[name], int | float | complex | str | tuple)
-            ]
-            return ast.unparse(inner.definition) + repr(values)
-        return repr(function.__code__.co_code)
-    if isinstance(value, np.ndarray):
-        return repr((value.dtype, value.shape, hashlib.sha256(value.tobytes()).hexdigest()))
-    if isinstance(value, int | float | complex | str | tuple | np.generic):
-        return repr(value)
-    return getattr(value, "__qualname__", getattr(value, "__name__", repr(type(value))))
-
-
-def _file_of(described: list[str], text: str) -> Path | None:
-    """Create and return the file of a region, or ``None`` if there can be none."""
-    base = cache.base_directory()
-    if base is None:
-        return None
-    digest = hashlib.sha256("\0".join(described).encode()).hexdigest()[:32]
-    folder = base / cache.REGIONS / digest
-    file = folder / "region.py"
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        status = folder.parent.lstat()
-        # The entries are native code, so other users must not be able to write them.
-        if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return None
-        if not file.exists():
-            part = folder / f"region.{os.getpid()}.{threading.get_ident()}.part"
-            part.write_text(text + "\n")
-            part.replace(file)
-            cache.trim_regions(digest)
-    except OSError:
-        return None
-    return file
+        defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        for at, value in enumerate(defaults):
+            inner.names[f"__default{at}"] = value
+            tree.args.defaults.append(ast.Name(f"__default{at}", ast.Load()))
+        dispatcher, description = _build(inner, tree, options, False)
+        callee = _callees[key] = _Callee(dispatcher, inner, description)
+    return callee

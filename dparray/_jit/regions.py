@@ -24,10 +24,12 @@ from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
 from dparray._driver import traits_of
 from dparray._jit.casts import Casts
+from dparray._jit.dependences import find_reductions, fixed_update
 from dparray._jit.inference import WEAK_INT, Inference, Items, Known, Value, type_of
 from dparray._jit.native import Native, numba_type, with_lines
 from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
+    PlainMembers,
     Source,
     assigned_names,
     copied,
@@ -121,13 +123,24 @@ class ParallelRegion:
         self.options = options
         self.loops: list[tuple[str, list[ast.expr]]] = []
         body = self._collapse(node)
-        self.reductions = self._find_reductions(body)
-        if self.reductions and len(self.loops) > 1:  # only the outer loop is divided
-            del self.loops[1:]
+        bound = {name for name, _ in self.loops}
+        found = find_reductions(source, body, bound)
+        self.reductions = [Reduction(name, *each) for name, each in found.items()]
+        if self.reductions or any(fixed_update(body, name) for name, _ in self.loops[1:]):
+            del self.loops[1:]  # only the outer loop is divided
             body = node.body
         self._check(body)
         self.body = body
         self.functions = local_functions(source, body)
+        changing = assigned_names(body) | bound
+        for name, function in self.functions.items():
+            for each in sorted(used_names([function]) & changing):
+                raise source.error(
+                    function,
+                    f"{name!r} is called in a prange loop and reads {each!r}, which differs "
+                    "between iterations",
+                    f"pass {each} to {name} as an argument",
+                )
         bound = {name for name, _ in self.loops} | self.functions.keys()
         self.captured = sorted((upward_exposed([*self.functions.values(), *body]) - bound) & local)
         self.line = node.lineno
@@ -168,30 +181,6 @@ class ParallelRegion:
             current = body[0]
         return body
 
-    def _find_reductions(self, body: list[ast.stmt]) -> list[Reduction]:
-        variables = {name for name, _ in self.loops}
-        carried = (upward_exposed(body) & assigned_names(body)) - variables
-        found = []
-        for name in sorted(carried):
-            op = None
-            assignments = _assignments(body, name)
-            for statement in [*assignments, *_reads(body, name, assignments)]:
-                this = _reduction_op(statement, name)
-                if op in ("min", "max") and statement not in assignments:
-                    break  # A comparison with the value so far does no harm.
-                if this is None or op not in (None, this):
-                    raise self.source.error(
-                        statement,
-                        f"{name!r} carries a value from one iteration of the prange loop to the "
-                        "next, and is not a reduction",
-                        f"use range for this loop, or combine by one operator: {name} += ..., *=, "
-                        f"|=, &=, ^=, {name} = min({name}, ...) or max",
-                    )
-                op = this
-            is_update = all(isinstance(each, ast.AugAssign) for each in assignments)
-            found.append(Reduction(name, op, is_update))
-        return found
-
     def _check(self, body: list[ast.stmt]) -> None:
         refused = {
             ast.Return: ("return cannot leave a prange loop", "assign the result to an array"),
@@ -211,6 +200,36 @@ class ParallelRegion:
                     node, "break cannot leave a prange loop, whose iterations run together",
                     "use range for this loop",
                 )  # fmt: skip
+        updated = fixed_update(body, self.loops[0][0])
+        if updated is not None:
+            raise self.source.error(
+                updated,
+                f"all iterations of the prange loop write {ast.unparse(updated)}, so the result "
+                "depends on their order",
+                "sum into a variable (total += ...) and store it after the loop, or use range for "
+                "this loop",
+            )
+
+    def check_after(self, read: set[str]) -> None:
+        """Check that no variable of the iterations is read after the loop.
+
+        Args:
+            read: the variables whose values before the statements after the loop matter.
+
+        Raises:
+            KernelCompileError: with the line.
+        """
+        reduced = {each.name for each in self.reductions}
+        for node in ast.walk(self.node):
+            if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Store):
+                continue
+            if node.id in read - reduced:
+                raise self.source.error(
+                    node,
+                    f"{node.id!r} is read after the prange loop, but iterations run together, so "
+                    "none of them is the last",
+                    f"compute {node.id} after the loop, or use range for this loop",
+                )
 
     # -- call in the driver ---------------------------------------------------------------------
 
@@ -605,56 +624,6 @@ def type_key(kind: Value, order: str) -> str:
     return f"{code}:{kind.ndim}{order}" if kind.ndim else code
 
 
-def _assignments(body: list[ast.stmt], name: str) -> list[ast.stmt]:
-    """Return the statements that assign a name."""
-    found = []
-    for statement in body:
-        for node in ast.walk(statement):
-            targets: list[ast.expr] = []
-            if isinstance(node, ast.Assign):
-                targets = node.targets
-            elif isinstance(node, ast.AugAssign | ast.For):
-                targets = [node.target]
-            if any(name in assigned_names(target) for target in targets):
-                found.append(node)
-    return found  # type: ignore[return-value]
-
-
-def _reads(body: list[ast.stmt], name: str, except_in: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements that read a name, except some and those around them."""
-    for statement in body:
-        inner = [each for each in ast.iter_child_nodes(statement) if isinstance(each, ast.stmt)]
-        own = [each for each in ast.iter_child_nodes(statement) if isinstance(each, ast.expr)]
-        yield from _reads(inner, name, except_in)
-        if statement not in except_in and any(name in used_names(each) for each in own):
-            yield statement
-
-
-def _reduction_op(statement: ast.stmt, name: str) -> Any:
-    """Return the operator by which a statement updates a reduction, or ``None``."""
-    if isinstance(statement, ast.AugAssign) and name not in used_names(statement.value):
-        kind = type(statement.op)
-        kind = ast.Add if kind is ast.Sub else kind
-        return kind if kind in _IDENTITIES else None
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return None
-    value = statement.value
-    if isinstance(value, ast.Call) and len(value.args) == 2:
-        called = value.func.id if isinstance(value.func, ast.Name) else getattr(
-            value.func, "attr", ""
-        )  # fmt: skip
-        called = {"minimum": "min", "maximum": "max"}.get(called, called)
-        own = [isinstance(each, ast.Name) and each.id == name for each in value.args]
-        if called in ("min", "max") and sum(own) == 1:
-            return called
-    if not isinstance(value, ast.BinOp) or not isinstance(value.left, ast.Name):
-        return None
-    if value.left.id != name or name in used_names(value.right):
-        return None
-    kind = type(value.op)
-    return ast.Add if kind is ast.Sub else kind if kind in _IDENTITIES else None
-
-
 def _own_jumps(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """Return the ``break`` and ``continue`` statements of a loop itself."""
     found: list[ast.stmt] = []
@@ -689,11 +658,8 @@ class _Skips(ast.NodeTransformer):
         return ast.copy_location(ast.Return(None), node)
 
 
-class PlainLoops(ast.NodeTransformer):
+class PlainLoops(PlainMembers):
     """Replaces ``prange`` loops inside a kernel by plain loops."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Rewrite ``prange``."""

@@ -7,13 +7,14 @@ import builtins
 import inspect
 import pickle
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
 from dparray._compiler.diagnosis import GIVEN_SOURCE
 from dparray._compiler.diagnosis import Source as CompilerSource
+from dparray._compiler.key import Reference, may_change, with_references
 from dparray.exceptions import KernelCompileError
 
 
@@ -53,6 +54,7 @@ class Source:
         file: the path of its file.
         lines: the text of the definition, and the number of its first line.
         names: the values of the globals, captured variables and builtins that it refers to.
+        references: the values that compiled code contains, and where they were read.
     """
 
     function: FunctionType
@@ -61,6 +63,12 @@ class Source:
     lines: list[str]
     first_line: int
     names: dict[str, Any] = field(default_factory=dict)
+    references: list[Reference] = field(default_factory=list)
+
+    def depends_on(self, references: Iterable[Reference]) -> None:
+        """Add values that compiled code contains, too."""
+        known = {(each.read, each.name) for each in self.references}
+        self.references += (each for each in references if (each.read, each.name) not in known)
 
     def error(self, node: ast.AST, message: str, fix: str = "") -> KernelCompileError:
         """Return an error that shows the line of a node, a caret and a fix."""
@@ -142,6 +150,7 @@ def source_of(function: FunctionType) -> Source:
         if isinstance(parameter, ast.arg):
             parameter.annotation = None
     source = Source(function, definition, function.__code__.co_filename, lines, first)
+    with_references(function, source.references, lambda value: value)
     used = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
     # A variable of the function hides a global of the same name, whose value is none of its.
     used -= {*function.__code__.co_varnames, *function.__code__.co_cellvars}
@@ -164,6 +173,24 @@ def copied(tree: Any) -> Any:
     return pickle.loads(pickle.dumps(tree, pickle.HIGHEST_PROTOCOL))
 
 
+class PlainMembers(ast.NodeTransformer):
+    """Replaces members of a user's modules by names such as ``helper.K``."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Rewrite ``module.name``."""
+        value = self.source.resolve(node)
+        if not may_change(self.source.resolve(node.value)) or is_prange_function(value):
+            return self.generic_visit(node)
+        if isinstance(node.ctx, ast.Load) and value is not None:
+            name = ast.unparse(node)
+            self.source.names[name] = value
+            return ast.copy_location(ast.Name(name, ast.Load()), node)
+        return node
+
+
 def used_names(node: ast.AST | list[ast.stmt]) -> set[str]:
     """Return the names that code reads."""
     return {name.id for name in _names_in(node) if isinstance(name.ctx, ast.Load)}
@@ -175,14 +202,15 @@ def assigned_names(node: ast.AST | list[ast.stmt]) -> set[str]:
 
 
 def _names_in(node: ast.AST | list[ast.stmt]) -> Iterator[ast.Name]:
-    """Yield the names in code, except those that comprehensions and lambdas bind for themselves."""
+    """Yield the names in code, except those that comprehensions and functions bind themselves."""
     own: set[str] = set()
     if isinstance(node, ast.Name):
         yield node
     elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
         own = {name for each in node.generators for name in assigned_names(each.target)}
-    elif isinstance(node, ast.Lambda):
+    elif isinstance(node, ast.Lambda | ast.FunctionDef):
         own = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+        own |= assigned_names(node.body)
     for inner in node if isinstance(node, list) else ast.iter_child_nodes(node):
         yield from (name for name in _names_in(inner) if name.id not in own)
 
@@ -218,8 +246,10 @@ def _expose(statements: list[ast.stmt], bound: set[str], exposed: set[str]) -> s
             names = used_names(statement.value) | used_names(statement.target)
             exposed |= (names | assigned_names(statement.target)) - bound
             bound |= assigned_names(statement.target)
+        elif isinstance(statement, ast.AnnAssign) and statement.value is None:
+            continue
         elif isinstance(statement, ast.FunctionDef):
-            exposed |= used_names(statement.body) - assigned_names(statement.body) - bound
+            exposed |= used_names(statement) - bound
             bound.add(statement.name)
         else:
             exposed |= used_names(statement) - bound

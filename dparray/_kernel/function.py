@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import c_int64
 from functools import cached_property
 from math import prod
-from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 from dparray import config
@@ -20,7 +19,7 @@ from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, d
 from dparray._compiler.device_function import DeviceFunction, may_loop
 from dparray._compiler.diagnosis import source_of
 from dparray._compiler.kernel import Advice, Kernel
-from dparray._compiler.key import Reference
+from dparray._compiler.key import UNASSIGNED, Reference
 from dparray._driver import driver_of, order_of, traits_of
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import (
@@ -207,8 +206,8 @@ class KernelFunction:
 
     def _launch(self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any = ()) -> Event:
         references = self._references
-        for reference in references:
-            if not reference.is_current:
+        for read, name, value in references:
+            if read(name, UNASSIGNED) is not value:
                 self._forget(references)
                 break
         if config.debug and self._checked is not self and not hasattr(index_space, "launch_over"):
@@ -552,7 +551,7 @@ class KernelFunction:
             if self._references is _UNWATCHED:
                 fault_report.enable()
                 _, references = DeviceFunction(self.py_func, {}).frozen()
-                self._references = [each for each in references if not _is_fixed(each.value)]
+                self._references = list(references)
 
     def _parameter_labels(self, types: Signature) -> list[str]:
         pairs = zip(self._parameters, labels_of(types), strict=True)
@@ -703,8 +702,3 @@ class KernelFunction:
             budget //= local[dimension]
             multiple = 1
         return tuple(local)
-
-
-def _is_fixed(value: Any) -> bool:
-    """Return whether a name with this value needs no watching: a module, or a part of one."""
-    return isinstance(value, ModuleType | BuiltinFunctionType | type)

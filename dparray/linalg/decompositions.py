@@ -252,8 +252,8 @@ def eig(x: Any, /) -> EigResult:
 
 def _on_host_in_dpnp(name: str, a: Any) -> Any:
     """Return what dpnp's function returns, which copies to NumPy, if the policy allows it."""
-    if not traits_of(a.queue).shares_memory:
-        fallback.leaves(a.queue, a.nbytes)
+    if not traits_of(a.sycl_queue).shares_memory:
+        fallback.leaves(a.sycl_queue, a.nbytes)
     return getattr(dpnp.linalg, name)(a)
 
 

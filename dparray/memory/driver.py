@@ -22,7 +22,7 @@ SLAB = 2 << 20
 
 
 class Driver(Protocol):
-    """What the pool uses of drivers; tests replace it with a simulation."""
+    """The part of drivers that the pool uses; tests replace it with a simulation."""
 
     def queue_of(self, device: Any) -> Any:
         """Return the queue for a device argument."""

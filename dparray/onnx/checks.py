@@ -11,10 +11,45 @@ from typing import Any
 import onnx
 from onnx import AttributeProto
 
+from dparray._layout import MAX_DIMENSIONS
 from dparray.exceptions import OnnxError
 from dparray.onnx.graph import Graph, Node, standard_function
 from dparray.onnx.registry import standard_domain
 from dparray.onnx.tensors import check_external, numpy_dtype
+
+#: The least value of each attribute that is a count or a size.
+_LEAST = {
+    **dict.fromkeys(
+        (
+            *("kernel_shape", "strides", "dilations", "group", "num_groups", "blocksize", "size"),
+            *("hidden_size", "chunk_size", "offset_group", "num_scan_inputs", "p"),
+            *("num_outputs", "min_gram_length", "max_gram_length", "output_height"),
+            *("output_width", "sample_size"),
+        ),
+        1,
+    ),
+    **dict.fromkeys(
+        (
+            *("sampling_ratio", "max_skip_count", "block_size", "output_padding", "split"),
+            *("output_shape", "batch_dims", "ngram_counts", "ngram_indexes"),
+            *(
+                "num_heads",
+                "q_num_heads",
+                "kv_num_heads",
+                "rotary_embedding_dim",
+                "perm",
+                "time_axis",
+                "batch_axis",
+            ),
+        ),
+        0,
+    ),
+}
+#: Attributes that are axes or numbers of axes.
+_AXES = frozenset(
+    {"axis", "axes", "batch_axis", "time_axis", "batch_dims", "scan_input_axes"}
+    | {"scan_output_axes", "perm"}
+)
 
 #: The maximum depth of nested graphs.
 MAX_DEPTH = 100
@@ -153,6 +188,34 @@ def _problem(node: Node, model: Any) -> str | None:
             return "the attribute {!r} is {}; it must be {}".format(name, *kinds)
         if is_required and name not in given:
             return f"the attribute {name!r} is required, and is missing"
+    return None if function is not None or node.domain else _bad_number(node)
+
+
+def _bad_number(node: Node) -> str | None:
+    """Return why an attribute that is a count, a size or an axis is invalid, or None.
+
+    Ranks and sizes are checked when they are known. No number may be so large, or so small, that
+    looping over it or allocating memory for it would not end.
+    """
+    for name, value in node.attributes.items():
+        numbers = value if isinstance(value, list) else [value]
+        if not all(isinstance(each, int) for each in numbers):
+            continue
+        least = _LEAST.get(name)
+        if least is not None and min(numbers, default=least) < least:
+            return f"the attribute {name!r} is {value}; it must be at least {least}"
+        if name in _AXES and max(map(abs, numbers), default=0) > MAX_DIMENSIONS:
+            return f"the attribute {name!r} is {value}; an array has {MAX_DIMENSIONS} axes at most"
+        if name == "perm" and sorted(numbers) != list(range(len(numbers))):
+            return f"the attribute 'perm' is {value}; it must be a permutation of the axes"
+    if node.operator == "Split":
+        count = len(node.outputs)
+        for name, parts in (
+            ("num_outputs", node.attributes.get("num_outputs", count)),
+            ("split", len(node.attributes.get("split") or node.outputs)),
+        ):
+            if parts not in (None, count):
+                return f"the attribute {name!r} is for {parts} outputs; the node has {count}"
     return None
 
 

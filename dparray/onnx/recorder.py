@@ -109,6 +109,11 @@ class Traced:
             made: Traced = self.recorder.call(dp.transpose, *self._untransposed)
             self._value, self._name = made.value, made.name
 
+    def _fix_order(self) -> None:
+        """Permute the axes now, for a value that is not part of a convolution's result."""
+        self._make_view()
+        self._untransposed = None
+
     @property
     def T(self) -> Traced:
         """The transposed array."""
@@ -253,7 +258,11 @@ class Recorder:
                 arguments, order = ordered
                 made = self._call(function, arguments, named, always)
                 return made.transpose(order) if isinstance(made, Traced) else made
-        scalars = is_elementwise and max((np.ndim(x) for x in arguments), default=0)
+        # A constant of one element is a scalar, unless it adds axes to the result.
+        rank = -1
+        if is_elementwise:
+            wide = (x.ndim for x in arguments if isinstance(x, Traced) or np.size(x) != 1)
+            rank = max(wide, default=-1)
         dtypes = [each.dtype for each in arguments if is_elementwise and isinstance(each, Traced)]
         names: list[str] = []  # not the values, which this closure would keep alive
         first = arguments[0] if arguments else None
@@ -267,7 +276,7 @@ class Recorder:
                     names.append(x.name)
                 return x.value
             if isinstance(x, np.ndarray):
-                if x.ndim > 0 and not (scalars and x.size == 1 and x.ndim <= scalars):
+                if x.ndim > 0 and not (x.size == 1 and x.ndim <= rank):
                     return self.place(x).value
                 x = x.reshape(())[()]
             if isinstance(x, np.floating) and x.dtype in dtypes:
@@ -352,7 +361,10 @@ def _in_order_of_memory(arguments: Sequence[Any]) -> tuple[tuple[Any, ...], Any]
             return None  # it has another order in memory
         elif x.ndim <= len(order):
             wide = x.reshape((*(1,) * (len(order) - x.ndim), *x.shape))
-            found.append(wide.transpose(inverse))
+            made = wide.transpose(inverse)
+            if isinstance(made, Traced):
+                made._fix_order()  # otherwise the next call would permute it again
+            found.append(made)
         else:
             return None
     return tuple(found), order

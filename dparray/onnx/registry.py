@@ -178,8 +178,10 @@ class Call:
         return known[1]
 
 
-def checked_axis(axis: int, rank: int) -> int:
-    """Return an axis counted from 0."""
+def checked_axis(axis: int, rank: int, is_boundary: bool = False) -> int:
+    """Return an axis counted from 0; a boundary between axes may also be ``rank``."""
+    if is_boundary and axis == rank:
+        return rank
     if not -max(rank, 1) <= axis < max(rank, 1):
         raise OnnxError(f"axis {axis} is out of range for {rank} dimensions")
     return axis % max(rank, 1)

@@ -102,7 +102,6 @@ class ShardedArray:
         self._whole = whole
         #: The blocks with room for the halo, whose middle parts are the shards.
         self._blocks = None if blocks is None else list(blocks)
-        self._halo_is_current = False
 
     # -- properties -----------------------------------------------------------------------------
 
@@ -205,7 +204,7 @@ class ShardedArray:
         return self
 
     def gather(self, device: Any = None) -> ndarray:
-        """Return all elements as an array on one device.
+        """Return a copy of all elements as an array on one device.
 
         Args:
             device: the device of the result; that of the first shard by default.
@@ -223,7 +222,7 @@ class ShardedArray:
         target = self.devices[0] if device is None else Device(device)
         if self.is_replicated:
             own = self._first if self._own is None or device is None else self._nearest(target)
-            return own.to_device(target)
+            return own.to_device(target, copy=True)
         self.eval()
         with failures("gather", Sharding((target,), None), 0, self.nbytes):
             result = library().empty(
@@ -312,15 +311,15 @@ class ShardedArray:
 
     @property
     def blocks(self) -> tuple[ndarray, ...]:
-        """The shard of each device with its halo, which is updated on access.
+        """The shard of each device with its halo, which is updated on each access.
 
         There is no halo at the ends of the array. Values written to the halo are lost at the next
-        exchange.
+        access.
         """
         if not self.halo or self.is_replicated:
             return self.shards
-        if not self._halo_is_current:
-            self._exchange()
+        # A view of the array may have been written to, so each access copies the halo.
+        self._exchange()
         assert self._blocks is not None
         return tuple(self._blocks)
 
@@ -353,7 +352,6 @@ class ShardedArray:
         for number, margin, edge in incoming:
             with failures("halo", self.sharding, number):
                 blocks[number][along(axis, margin)] = edge
-        self._halo_is_current = True
 
     def _make_room(self) -> None:
         axis = self.sharding.axis
@@ -372,10 +370,6 @@ class ShardedArray:
             blocks.append(block)
             own.append(part)
         self._blocks, self._own = blocks, own
-
-    def note_written(self) -> None:
-        """Mark the halos as out of date, after the shards were written to."""
-        self._halo_is_current = False
 
     # Defined in other modules.
     map_blocks: Callable[..., ShardedArray]
@@ -501,11 +495,17 @@ def _basic_entries(x: ShardedArray, index: Any) -> tuple[Any, ...]:
 
 
 def recut(x: ShardedArray, sharding: Sharding) -> ShardedArray:
-    """Return the array with another sharding; data already in place is shared, not copied."""
+    """Return the array with another sharding: a view if no element moves, otherwise a copy.
+
+    Never only some shards as views: writing to the result would change a part of the array.
+    """
     x.eval()
+    boxes = [sharding.box(number, x.shape) for number in range(len(sharding.devices))]
+    here = [x.sharding.box(number, x.shape) for number in range(len(x.devices))]
+    if sharding.devices == x.devices and boxes == here:
+        return ShardedArray(sharding, x.shards)
     shards = []
-    for number, device in enumerate(sharding.devices):
-        wanted = sharding.box(number, x.shape)
+    for number, (device, wanted) in enumerate(zip(sharding.devices, boxes, strict=True)):
         with failures("distribute", sharding, number, volume(wanted) * x.itemsize):
             shards.append(_part(x, device, wanted))
     return ShardedArray(sharding, shards)
@@ -516,7 +516,7 @@ def _part(x: ShardedArray, device: Device, wanted: tuple[tuple[int, int], ...]) 
     sources.sort(key=lambda source: source[1].device != device)  # local data comes first
     for box, shard in sources:
         if overlap(wanted, box) == wanted:
-            return shard[_inside(wanted, box)].to_device(device)
+            return shard[_inside(wanted, box)].to_device(device, copy=True)
     shape = tuple(stop - start for start, stop in wanted)
     result = library().empty(shape, dtype=x.dtype, device=device, usm_type=x.usm_type)
     for box, shard in sources:

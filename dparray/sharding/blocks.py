@@ -9,7 +9,7 @@ from dparray import _layout
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import ArgumentError, ShapeError, ShardingError
 from dparray.sharding.array import ShardedArray, along, failures
-from dparray.sharding.layout import Sharding, bounds_of
+from dparray.sharding.layout import Sharding, bounds_of, bytes_to_move, unequal
 from dparray.sharding.operands import localised
 
 
@@ -109,17 +109,27 @@ def _joined(
 
 
 def _set_item(self: ShardedArray, index: Any, value: Any) -> None:
-    target = self[index]
+    target, function, names = self[index], "x[...] = value", ("x[...]", "value")
     if isinstance(value, ShardedArray | ndarray):
-        _layout.broadcast_shapes("x[...] = value", [target.shape, value.shape])
-    self.note_written()
+        if value.ndim > target.ndim:  # as in NumPy, where leading axes of length 1 are dropped
+            value = value[(0,) * (value.ndim - target.ndim)]
+        _layout.broadcast_strides(function, value.shape, (0,) * value.ndim, target.shape)
     if isinstance(target, ndarray):
+        if isinstance(value, ShardedArray):
+            # The part is on one device, so only a copy on that device needs no move.
+            sharding = Sharding((target.device,), None)
+            if not value.is_replicated or target.device not in value.devices:
+                rows = [(names[0], f"{target.shape}, {sharding}"), (names[1], str(value.sharding))]
+                nbytes = bytes_to_move(value.shape, value.itemsize, value.sharding, sharding)
+                line = "value = dp.distribute(value, x.devices, axis=None)"
+                raise unequal(function, rows, names[1], nbytes, value.nbytes, line)
+            value = value.shards[value.devices.index(target.device)]
         target[...] = value
         return
-    local, _ = localised("x[...] = value", (target, value))
+    local, _ = localised(function, (target, value), names, target=0)
     for number, (part, values) in enumerate(local):
         if part.size:
-            with failures("x[...] = value", target.sharding, number):
+            with failures(function, target.sharding, number):
                 part[...] = values
 
 

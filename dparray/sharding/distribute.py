@@ -47,7 +47,7 @@ def distribute(
 
     Returns:
         A :class:`ShardedArray`, which does not share memory with an array on one device. If the
-        array is already sharded, data that stays on its device is shared.
+        array is already sharded in the same way, it is a view; otherwise all elements are copied.
 
     Raises:
         ArgumentError: there are no devices, a device occurs twice, or the sizes do not match.

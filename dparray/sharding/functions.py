@@ -7,6 +7,7 @@ need it.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,10 +16,11 @@ import numpy as np
 
 from dparray import _layout
 from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_fits
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS
 from dparray.exceptions import ShapeError, ShardingError, UnsupportedFeatureError
 from dparray.sharding.array import ShardedArray, failures, library
-from dparray.sharding.layout import Sharding
+from dparray.sharding.layout import Sharding, bytes_to_move, unequal
 from dparray.sharding.operands import localised, refuse_cut
 
 #: Functions whose result has one element per element of the operands.
@@ -44,6 +46,9 @@ _REDUCTIONS = {
     **{name: name for name in ("mean", "var", "std", "argmax", "argmin")},
 }
 
+#: Reductions that are undefined without elements.
+_NONEMPTY = ("max", "min", "amax", "amin", "ptp", "nanmax", "nanmin")
+
 #: Functions along one axis, with the default axis.
 _ALONG_AXIS: dict[str, int | None] = {
     **dict.fromkeys(("sort", "argsort", "diff", "cumulative_sum", "cumulative_prod"), -1),
@@ -64,6 +69,8 @@ def call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
     if name in _ELEMENTWISE:
         return elementwise_call(name, args, options)
     special = FUNCTIONS.get(name)
+    if options.get("out") is not None:
+        raise _not_supported(name, "out", f"; assign the result: out[...] = {name}(...)")
     if special is not None:
         return special(*args, **options)
     if name in _REDUCTIONS:
@@ -78,27 +85,74 @@ def call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
 
 def elementwise_call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
     """Return an element-wise function on the shards of each device."""
-    keys = [key for key, value in options.items() if isinstance(value, ShardedArray)]
-    operands = [*args, *(options[key] for key in keys)]
-    names = [*(f"x{at + 1}" for at in range(len(args))), *keys]
-    if len(args) == 1:
-        names[0] = "x"
-    shapes = [value.shape for value in operands if isinstance(value, ShardedArray | ndarray)]
-    _layout.broadcast_shapes(name, shapes)
-    local, sharding = localised(name, operands, names)
     function = getattr(library(), name)
+    for key in ("shape", "device", "sycl_queue"):
+        if options.get(key) is not None:
+            raise _not_supported(name, key)
+    keys = [key for key, value in options.items() if isinstance(value, ShardedArray | ndarray)]
+    operands = [*args, *(options[key] for key in keys)]
+    names = [*_parameters(function)[: len(args)], *keys]
+    outs = [
+        at for at, key in enumerate(names) if key.startswith("out") and operands[at] is not None
+    ]
+    is_sharded = bool(outs) and isinstance(operands[outs[0]], ShardedArray)
+    target, out = (outs[0], operands[outs[0]]) if is_sharded else (None, None)
+    if len(outs) > 1 or isinstance(options.get("out"), tuple) or "out1" in names:
+        raise _not_supported(name, "out", "; use the results: a, b = ...")
+    shapes = [
+        value.shape
+        for at, value in enumerate(operands)
+        if at not in outs and isinstance(value, ShardedArray | ndarray)
+    ]
+    shape = _layout.broadcast_shapes(name, shapes)
+    if out is not None:
+        check_fits(name, shape, out.dtype, out, broadcasts=True)
+        shape = out.shape
+    local, sharding = localised(name, operands, names, target=target)
+    if sharding.axis is not None and shape[sharding.axis] != sharding.bounds[-1]:
+        at, x = next(
+            (at, value)
+            for at, value in enumerate(operands)
+            if isinstance(value, ShardedArray) and not value.is_replicated
+        )
+        raise _broadcast_shards(name, names[at], x, shape)
     results = []
     for number, values in enumerate(local):
         given = {**options, **dict(zip(keys, values[len(args) :], strict=True))}
         with failures(name, sharding, number):
             results.append(function(*values[: len(args)], **given))
-    out = options.get("out")
-    if isinstance(out, ShardedArray):
-        out.note_written()
+    if out is not None:
         return out
     if isinstance(results[0], tuple):
         return tuple(ShardedArray(sharding, parts) for parts in zip(*results, strict=True))
     return ShardedArray(sharding, results)
+
+
+@functools.cache
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+def _not_supported(name: str, option: str, remedy: str = "") -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
+        f"{name}: {option}= is not supported for sharded arrays{remedy or '; omit it'}"
+    )
+
+
+def _broadcast_shards(
+    function: str, name: str, x: ShardedArray, shape: Sequence[int]
+) -> ShardingError:
+    """Return the error for an operand whose only row is on one device, but needed on all."""
+    copies = Sharding(x.devices, None)
+    nbytes = bytes_to_move(x.shape, x.itemsize, x.sharding, copies)
+    return unequal(
+        function,
+        [(name, f"{x.shape}, {x.sharding}"), ("result", str(tuple(shape)))],
+        name,
+        nbytes,
+        x.nbytes,
+        f"{name} = dp.distribute({name}, {name}.devices, axis=None)",
+    )
 
 
 def replicate(whole: ndarray, like: Sharding) -> ShardedArray:
@@ -117,6 +171,13 @@ def reduce(
     if args:
         options["dtype"] = args[0]
     axes = _axes(name, x, axis)
+    for key in ("initial", "where"):
+        if options.get(key) is not None:
+            raise _not_supported(name, key)
+    if len(args) > 1:
+        raise _not_supported(name, "out")
+    if not x.size and 0 in (x.shape[at] for at in axes) and name in _NONEMPTY:
+        raise ShapeError(f"{name}: x of shape {x.shape} must not be empty along axes {axes}")
     if x.sharding.axis not in axes:
         return _reduce_parts(name, x, axes, keepdims, options)
     if name == "ptp":
@@ -205,7 +266,7 @@ def _moments(
         if name != "mean":
             options["correction"] = degrees
         return _reduce_parts(name, x, axes, keepdims, options)
-    parts = [shard for shard in x.shards if shard.size] or list(x.shards[:1])
+    parts = [shard for shard in x.shards if shard.size] or list(x.shards)
     sharded = x.sharding.axis
     counts = [float(np.prod([part.shape[at] for at in axes])) for part in parts]
     total = sum(counts)
@@ -331,7 +392,7 @@ def matmul(x1: Any, x2: Any, /) -> ShardedArray:
         if first == summed1 and second == summed2 and same:
             parts = []
             for number, (a, b) in enumerate(pairs):
-                if a.shape[-1]:
+                if a.shape[-1] or not x1.shape[-1]:
                     with failures("matmul", x1.sharding, number, a.nbytes):
                         part = dp.matmul(a, b)
                         dp.eval(part)
@@ -369,8 +430,6 @@ def matmul(x1: Any, x2: Any, /) -> ShardedArray:
 
 
 def _unequal_product(x1: ShardedArray, x2: ShardedArray) -> ShardingError:
-    from dparray.sharding.layout import bytes_to_move, unequal
-
     copies = Sharding(x1.devices, None)
     nbytes = bytes_to_move(x2.shape, x2.itemsize, x2.sharding, copies)
     return unequal(
@@ -387,6 +446,11 @@ def _joined(arrays: Sequence[Any], /, axis: int = 0) -> ShardedArray:
     """Join arrays along an axis that is not sharded."""
     local, sharding = localised("concatenate", arrays)
     axis = _layout.normalize_axis("concatenate", axis, local[0][0].ndim)
+    if len({(x.ndim, x.shape[:axis], x.shape[axis + 1 :]) for x in arrays}) > 1:
+        raise ShapeError(
+            f"concatenate: shapes {', '.join(str(x.shape) for x in arrays)} must be equal except "
+            f"along axis {axis}"
+        )
     if axis == sharding.axis:
         raise refuse_cut(
             "concatenate", arrays[0], axis, 1 if arrays[0].ndim > 1 and not axis else 0

@@ -122,7 +122,11 @@ class ShardedRange:
         leader = next((name for name, value in named if value is self._array), "the range")
         names = [leader, *kernel._parameters]
         local, _ = localised(
-            f"kernel {kernel.__name__}", [self._array, *plain], names, whole_blocks=True
+            f"kernel {kernel.__name__}",
+            [self._array, *plain],
+            names,
+            target=0,
+            whole_blocks=True,
         )
         events = []
         for number, size in enumerate(self.sizes):
@@ -136,9 +140,6 @@ class ShardedRange:
                 space = NdRange(space, Range(*_extents(self._local_range)))
             with failures(f"kernel {kernel.__name__}", self.sharding, number):
                 events.append(kernel._launch(space, tuple(given), before))
-        for value in arguments:
-            if isinstance(value, ShardedArray):
-                value.note_written()
         return ShardedEvent(events)
 
 

@@ -21,6 +21,7 @@ def localised(
     operands: Sequence[Any],
     names: Sequence[str] | None = None,
     *,
+    target: int | None = None,
     whole_blocks: bool = False,
 ) -> tuple[list[list[Any]], Sharding]:
     """Return the operands of each shard, and the sharding of the broadcast result.
@@ -29,6 +30,8 @@ def localised(
         function: the public function.
         operands: sharded arrays, at least one, and scalars.
         names: the parameter names for messages; ``x1``, ``x2``, ... by default.
+        target: the position of the operand that is written. Its sharding decides, and it is not
+            divided if it is replicated, because all copies must get all values.
         whole_blocks: whether operands include their halos.
 
     Raises:
@@ -41,24 +44,29 @@ def localised(
         for name, value in zip(names, operands, strict=False)
         if isinstance(value, ShardedArray)
     ]
-    leading = next((pair for pair in arrays if not pair[1].is_replicated), arrays[0])
+    if target is not None:
+        leading = next(pair for pair in arrays if pair[1] is operands[target])
+    else:
+        sharded = [pair for pair in arrays if not pair[1].is_replicated]
+        wide = [pair for pair in sharded if pair[1].sharding.bounds[-1] != 1]
+        leading = next(iter((*wide, *sharded, *arrays)))
     leader = leading[1]
     ndim = max(value.ndim for _, value in arrays)
     for name, value in zip(names, operands, strict=False):
-        _check(function, leading, name, value)
+        if not (whole_blocks and isinstance(value, tuple | list)):
+            _check(function, leading, name, value)
     sharding = leader.sharding
     axis = None if sharding.axis is None else sharding.axis - leader.ndim
-    local = []
-    for number in range(len(sharding.devices)):
-        given = []
-        for value in operands:
-            if not isinstance(value, ShardedArray):
-                given.append(value)
-            elif value.is_replicated and axis is not None:
-                given.append(_slice_of_copy(value, leader, axis, number))
-            else:
-                given.append(value.blocks[number] if whole_blocks else value.shards[number])
-        local.append(given)
+    count = len(sharding.devices)
+    columns: list[Sequence[Any]] = []
+    for value in operands:
+        if not isinstance(value, ShardedArray):
+            columns.append([value] * count)
+        elif value.is_replicated and axis is not None:
+            columns.append([_slice_of_copy(value, leader, axis, at) for at in range(count)])
+        else:
+            columns.append(value.blocks if whole_blocks else value.shards)
+    local = [list(row) for row in zip(*columns, strict=True)]
     if sharding.axis is None:
         return local, sharding
     halo = max(value.halo for _, value in arrays)
@@ -116,15 +124,11 @@ def _check(function: str, leading: tuple[str, ShardedArray], name: str, value: A
             f"{function}: {name} is a NumPy array, but {leader_name} is on devices; nothing is "
             f"copied there implicitly: {name} = dp.distribute({name}, like={leader_name})"
         )
-    if not isinstance(value, _PLAIN) and not callable(value) and not _is_plain(value):
+    if not isinstance(value, _PLAIN) and not callable(value):
         raise HostConversionError(
             f"{function}: {name} of type {type(value).__name__} must be an array or a scalar; "
             f"{name} = dp.distribute({name}, like={leader_name})"
         )
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, tuple | list) and all(isinstance(each, _PLAIN) for each in value)
 
 
 def sharding_like(shape: Sequence[int], leader: ShardedArray) -> Sharding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from dparray import _layout
 from dparray.device import Device
+from dparray.exceptions import ArgumentError, ShapeError
 from dparray.random import Generator
 from dparray.random.generator import key_of
 from dparray.sharding.array import ShardedArray, failures
@@ -55,6 +57,10 @@ class ShardedGenerator:
     def _make(
         self, name: str, size: Any, axis: int, args: Sequence[Any], options: dict[str, Any]
     ) -> ShardedArray:
+        if size is None:
+            raise ArgumentError(
+                f"{name}: size must be the shape of the whole array, such as size=(6, 2)"
+            )
         shape = _layout.check_shape(size)
         axis = _layout.normalize_axis(name, axis, len(shape))
         bounds = balanced(shape[axis], len(self.devices))
@@ -63,7 +69,14 @@ class ShardedGenerator:
         if any(isinstance(value, ShardedArray) for value in args):
             local, cut = localised(name, args)
             if cut.axis is not None:
-                sharding = Sharding(cut.devices, cut.axis, cut.bounds)
+                ndim = max(value.ndim for value in args if isinstance(value, ShardedArray))
+                axis = cut.axis - ndim + len(shape)
+                if axis < 0 or shape[axis] != cut.bounds[-1]:
+                    raise ShapeError(
+                        f"{name}: size {shape} does not match arguments sharded along an axis of "
+                        f"length {cut.bounds[-1]}; give each device a copy: axis=None"
+                    )
+                sharding = Sharding(cut.devices, axis, cut.bounds)
         shards = []
         for number, generator in enumerate(self.generators):
             part = list(shape)
@@ -77,9 +90,13 @@ class ShardedGenerator:
 
 
 def _distribution(name: str) -> Callable[..., ShardedArray]:
+    at = list(inspect.signature(getattr(Generator, name)).parameters).index("size") - 1
+
     def draw(
-        self: ShardedGenerator, *args: Any, size: Any, axis: int = 0, **options: Any
+        self: ShardedGenerator, *args: Any, size: Any = None, axis: int = 0, **options: Any
     ) -> ShardedArray:
+        if len(args) == at + 1 and size is None:
+            *args, size = args  # type: ignore[assignment]
         return self._make(name, size, axis, args, options)
 
     draw.__name__, draw.__qualname__ = name, f"ShardedGenerator.{name}"

@@ -20,10 +20,13 @@ from dparray.sharding.operands import refuse_cut
 def reshape(x: ShardedArray, shape: Any, *others: Any, **options: Any) -> ShardedArray:
     """Return the array with another shape, in which each shard keeps its elements.
 
+    The result is a view if every shard can be one, otherwise a copy.
+
     Raises:
         ShapeError: the shape has another number of elements.
         ShardingError: elements would move to other devices.
     """
+    copy = options.pop("copy", None)
     unknown = {key for key, value in options.items() if value not in (None, "C")}
     if unknown:
         raise UnsupportedFeatureError(
@@ -44,16 +47,33 @@ def reshape(x: ShardedArray, shape: Any, *others: Any, **options: Any) -> Sharde
         sharding = _reshaped(x, axis, wanted)
         sizes = list(sharding.sizes)
         axis = sharding.axis
+    shapes = [
+        tuple(size if at == axis and size is not None else each for at, each in enumerate(wanted))
+        for size in sizes
+    ]
+    # A view of some shards and a copy of others would make writes change a part of x.
+    if not copy and any(
+        _layout.reshape_strides(shard.shape, shard.strides, own, shard.itemsize) is None
+        for shard, own in zip(x.shards, shapes, strict=True)
+    ):
+        if copy is False:
+            raise ValueError(
+                f"reshape: copy=False, but not every shard of x of shape {x.shape} can be viewed "
+                f"as a part of {tuple(wanted)} without a copy"
+            )
+        copy = True
     shards = []
-    for number, (shard, size) in enumerate(zip(x.shards, sizes, strict=True)):
-        own = [size if at == axis and size is not None else each for at, each in enumerate(wanted)]
+    for number, (shard, own) in enumerate(zip(x.shards, shapes, strict=True)):
         with failures("reshape", x.sharding, number):
-            shards.append(library().reshape(shard, tuple(own)))
+            shards.append(library().reshape(shard, own, copy=copy))
     return ShardedArray(sharding, shards)
 
 
 def _reshaped(x: ShardedArray, axis: int, wanted: Sequence[int]) -> Sharding:
     """Return the bounds in another shape: on an axis with equal leading elements, at whole rows."""
+    if not x.size:
+        at = list(wanted).index(0)
+        return Sharding(x.devices, at, (0,) * (len(x.devices) + 1))
     before, row = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
     for at in range(len(wanted)):
         own = prod(wanted[at + 1 :])
@@ -161,7 +181,7 @@ def einsum(subscripts: str, *operands: Any, **options: Any) -> ShardedArray:
     Raises:
         ShardingError: operands are sharded along several letters or at different positions.
     """
-    if not isinstance(subscripts, str) or "..." in subscripts or options:
+    if not isinstance(subscripts, str) or "..." in subscripts or any(options.values()):
         raise UnsupportedFeatureError(
             "einsum: for sharded arrays, subscripts must be a string without '...', without options"
         )
@@ -174,6 +194,7 @@ def einsum(subscripts: str, *operands: Any, **options: Any) -> ShardedArray:
             f"einsum: {subscripts!r} has {len(letters)} terms, but there are {len(operands)} arrays"
         )
     leader: tuple[str, Sharding] | None = None
+    sizes: dict[str, int] = {}
     for number, (term, x) in enumerate(zip(letters, operands, strict=True)):
         if not isinstance(x, ShardedArray):
             raise ShardingError(
@@ -184,6 +205,12 @@ def einsum(subscripts: str, *operands: Any, **options: Any) -> ShardedArray:
             raise ShapeError(
                 f"einsum: {term!r} has {len(term)} letters, but its array has {x.ndim} axes"
             )
+        for letter, size in zip(term, x.shape, strict=True):
+            if 1 not in (size, known := sizes.setdefault(letter, size)) and size != known:
+                raise ShapeError(
+                    f"einsum: {letter!r} has sizes {known} and {size}; operands[{number}] has "
+                    f"shape {x.shape}"
+                )
         if x.sharding.axis is not None:
             found = term[x.sharding.axis], x.sharding
             leader = leader or found

@@ -22,7 +22,8 @@ from dparray._codegen import values as values_module
 from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.intrinsics import multiply_add_32
 from dparray._codegen.reduction import linearize_reduction
-from dparray._compiler import spirv_client, spirv_worker, translation
+from dparray._compiler import translation
+from dparray._compiler.spirv import client, worker
 from dparray._evaluate import kernels
 from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar, pending_order
@@ -363,7 +364,7 @@ def test_rows_of_any_length_are_taken_apart_rightly(columns: int, dtype: str) ->
 @pytest.mark.parametrize("case", [chain, jacobi, small_rows, row_norms])
 def test_the_driver_gets_the_end_of_the_work_items(case: Callable[[], str]) -> None:
     source = case()
-    llvm, _ = spirv_client.optimised(translation.translated(source, TYPES[source])[1])
+    llvm, _ = client.optimised(translation.translated(source, TYPES[source])[1])
     assert "icmp slt" in llvm or "icmp sge" in llvm
     assert "dparray.hidden" not in llvm
 
@@ -371,7 +372,7 @@ def test_the_driver_gets_the_end_of_the_work_items(case: Callable[[], str]) -> N
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_modules_have_nothing_that_a_driver_spoils(case: Callable[[], str]) -> None:
     source = case()
-    _, spirv = spirv_client.optimised(translation.translated(source, TYPES[source])[1])
+    _, spirv = client.optimised(translation.translated(source, TYPES[source])[1])
     assert not faults(spirv)
 
 
@@ -383,10 +384,10 @@ def four_dimensions_on_a_gpu() -> str:
 @pytest.mark.parametrize("case", [jacobi_on_a_gpu, four_dimensions_on_a_gpu])
 def test_indices_have_32_bits_on_a_gpu_where_they_fit(case: Callable[[], str]) -> None:
     source = case()
-    llvm, _ = spirv_client.optimised(translation.translated(source, TYPES[source])[1])
+    llvm, _ = client.optimised(translation.translated(source, TYPES[source])[1])
     assert "mul i32" in llvm
     assert "mul i64" not in llvm
-    assert spirv_worker.LOW_BITS not in llvm
+    assert worker.LOW_BITS not in llvm
     rows = leaf("a", (3, 5), "f4", (1 << 33, 4))
     text = elementwise(node("add", rows, leaf("b", (3, 5))), is_gpu=True)
     assert "multiply_add_32" not in text
@@ -412,7 +413,7 @@ def sums_over_the_outer_axes_on_a_gpu() -> str:
 def test_indices_are_not_divided_in_64_bits_on_a_gpu(case: Callable[[], str]) -> None:
     """Intel's compiler makes such a division a loop over bits."""
     source = case()
-    llvm, _ = spirv_client.optimised(translation.translated(source, TYPES[source])[1])
+    llvm, _ = client.optimised(translation.translated(source, TYPES[source])[1])
     assert not re.findall(r"[us]div i64 \S+ %", llvm)
 
 

@@ -2,7 +2,7 @@
 
 Each kernel here is the shortest that meets one of the problems. Without the workaround the module
 is refused, or the numbers are wrong. ``test_passes.py`` tests the rules for texts of modules, and
-``test_spirv_worker.py`` the process that writes them.
+``test_worker.py`` the process that writes them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import compile, spirv_client, spirv_worker
-from dparray._compiler.spirv_worker import expanded
+from dparray._compiler import compile
+from dparray._compiler.spirv import client, worker
+from dparray._compiler.spirv.worker import expanded
 from dparray._evaluate import limits
 from tests.compiler.module_rules import faults
 
@@ -167,7 +168,7 @@ define spir_kernel void @k(ptr addrspace(1) %x) {
 }
 """
     x = dp.asarray([0x12800010], dtype="int32")
-    dp.raw_kernel(spirv_client.emit(text), "k")[1](x)
+    dp.raw_kernel(client.emit(text), "k")[1](x)
     assert x.tolist() == [(0x800010 - 2**24) >> 4]
 
 
@@ -552,7 +553,7 @@ attributes #0 = {{ nounwind }}
     pairs = [(a, b) for a in numbers for b in numbers]
     x, y = (dp.asarray(np.array(side, f"int{width}")) for side in zip(*pairs, strict=True))
     out = dp.zeros((len(pairs), len(results)), dtype=f"int{width}")
-    dp.raw_kernel(spirv_client.emit(text), "k")[len(pairs)](x, y, out)
+    dp.raw_kernel(client.emit(text), "k")[len(pairs)](x, y, out)
     for (a, b), (reverse, *found) in zip(pairs, out.tolist(), strict=True):
         every = (1 << width) - 1
         wanted = [int(f"{a & every:0{width}b}"[::-1], 2)]
@@ -904,9 +905,9 @@ def test_integers_of_odd_widths_are_kept_in_standard_ones(bits: int) -> None:
     pairs = [(a, b) for a in ends for b in ends]
     a, b = (dp.asarray(each, dtype="int64") for each in zip(*pairs, strict=True))
     out = dp.zeros((len(pairs), len(_ODD_OPERATIONS)), dtype="int64")
-    text = spirv_worker.writable(_odd_integers(bits))
+    text = worker.writable(_odd_integers(bits))
     assert not re.search(rf"\bi{bits}\b", text)
-    dp.raw_kernel(spirv_client.emit(text), "k")[len(pairs)](a, b, out)
+    dp.raw_kernel(client.emit(text), "k")[len(pairs)](a, b, out)
     wanted = [
         [signed(compute(signed(x), signed(y), bits)) for compute in _ODD_OPERATIONS.values()]
         for x, y in pairs
@@ -942,7 +943,7 @@ def test_a_set_of_numbers_is_no_switch() -> None:
 def test_sums_that_are_compared_have_no_carry() -> None:
     # Intel's GPU compiler ends the process at these instructions.
     text = f"""
-target triple = "{spirv_worker.TRIPLE}"
+target triple = "{worker.TRIPLE}"
 define spir_kernel void @k(ptr addrspace(1) %x) {{
   %a = load i64, ptr addrspace(1) %x
   %b = add i64 %a, 1
@@ -952,7 +953,7 @@ define spir_kernel void @k(ptr addrspace(1) %x) {{
   ret void
 }}
 """
-    assert not opcodes(spirv_client.emit(text)) & {*_CARRIES}
+    assert not opcodes(client.emit(text)) & {*_CARRIES}
 
 
 def opcodes(spirv: bytes) -> set[int]:

@@ -151,23 +151,33 @@ def test_processes_that_save_little_keep_to_the_limit_together(place: Path) -> N
     assert cache.stats().nbytes <= 20_000 + 100 * 1200
 
 
-def test_native_regions_are_bounded_and_the_oldest_go_first(place: Path) -> None:
+def test_native_regions_count_toward_the_limit(place: Path) -> None:
     cache.set_limit(20_000)
-    base = cache.base_directory()
-    assert base is not None
     for number in range(40):
-        folder = base / cache.REGIONS / f"{number:032x}"
-        folder.mkdir(parents=True)
-        (folder / "region.py").write_bytes(bytes(1000))
-        os.utime(folder / "region.py", (number, number))
-    cache.trim_regions(f"{1:032x}")
-    assert cache.stats().regions == 40
-    cache.trim_regions(f"{64:032x}")
-    assert cache.stats().region_bytes <= 20_000
-    assert [(base / cache.REGIONS / f"{number:032x}").exists() for number in (0, 39)] == [
-        False,
-        True,
-    ]
+        cache.save(key(number), bytes(1000), (".kernel", cache.REGION)[number % 2])
+    stats = cache.stats()
+    assert stats.regions > 0
+    assert stats.entries > 0
+    assert stats.region_bytes < stats.nbytes <= 20_000
+    assert cache.load(key(39)) is None
+    assert cache.load(key(39), cache.REGION) == bytes(1000)
+    assert cache.clear() == stats.regions + stats.entries
+    assert cache.stats().nbytes == 0
+
+
+@pytest.mark.parametrize("mask", [0o002, 0o000, 0o077])
+def test_folders_are_the_users_alone_under_every_umask(
+    mask: int, tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path / "a" / "b" / "c"))
+    previous = os.umask(mask)
+    try:
+        cache.save(key(1), b"x")
+    finally:
+        os.umask(previous)
+    assert cache.load(key(1)) == b"x"
+    assert not any(path.stat().st_mode & 0o077 for path in (tmp_path / "a").rglob("*"))
+    assert not (tmp_path / "a").stat().st_mode & 0o077
 
 
 def test_recently_read_entries_stay(place: Path) -> None:

@@ -13,7 +13,7 @@ from dpctl.program import SyclProgramCompilationError
 import dparray as dp
 from dparray._compiler import program, trial_build
 from dparray._compiler.kernel import needs_float64
-from dparray._compiler.printed_floats import without_printed_doubles
+from dparray._compiler.spirv.printed_floats import without_printed_doubles
 from tests.support import observed
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dparray._compiler import spirv_client, spirv_worker
+from dparray._compiler.spirv import client, worker
 from tests.compiler.module_rules import faults
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,10 +51,10 @@ def test_loops_that_a_driver_spoils_are_found_and_are_hidden(
     next: str, order: str, side: str, out: str, fault: str
 ) -> None:
     text = _LOOP.format(next=next, order=order, side=side, out=out)
-    found = faults(spirv_client.emit(text))
+    found = faults(client.emit(text))
     assert bool(found) == bool(fault)
     assert all(fault in each for each in found)
-    assert not faults(spirv_client.emit(spirv_worker.writable(text)))
+    assert not faults(client.emit(worker.writable(text)))
 
 
 _NESTED = """
@@ -94,9 +94,9 @@ def test_values_of_inner_loops_are_not_computed_behind_outer_loops(
     carried: str, out: str, is_fault: bool
 ) -> None:
     text = _NESTED.format(carried=carried, out=out)
-    found = [each for each in faults(spirv_client.emit(text)) if "tells the steps" in each]
+    found = [each for each in faults(client.emit(text)) if "tells the steps" in each]
     assert bool(found) == is_fault
-    assert not faults(spirv_client.emit(spirv_worker.writable(text)))
+    assert not faults(client.emit(worker.writable(text)))
 
 
 _IN_TWO_LOOPS = """
@@ -135,9 +135,9 @@ end:
 
 def test_a_condition_that_ends_two_loops_is_hidden_in_both() -> None:
     # One side of it changes only in the outer loop.
-    assert any("tells the steps" in each for each in faults(spirv_client.emit(_IN_TWO_LOOPS)))
-    written = spirv_worker.writable(_IN_TWO_LOOPS)
-    assert not faults(spirv_client.emit(written)), written
+    assert any("tells the steps" in each for each in faults(client.emit(_IN_TWO_LOOPS)))
+    written = worker.writable(_IN_TWO_LOOPS)
+    assert not faults(client.emit(written)), written
 
 
 _FIXED = """
@@ -182,9 +182,9 @@ def test_conditions_that_are_fixed_in_loops_are_found_and_are_hidden(
     decision: str, exit: str, is_fault: bool
 ) -> None:
     text = _FIXED.format(decision=decision, exit=exit)
-    found = [each for each in faults(spirv_client.emit(text)) if "is fixed" in each]
+    found = [each for each in faults(client.emit(text)) if "is fixed" in each]
     assert bool(found) == is_fault
-    assert not faults(spirv_client.emit(spirv_worker.writable(text)))
+    assert not faults(client.emit(worker.writable(text)))
 
 
 _CHOSEN = """
@@ -238,11 +238,11 @@ def test_starts_are_hidden_only_in_loops_that_depend_on_the_work_item(
     before: str, inside: str, end: str, is_hidden: bool, next: str
 ) -> None:
     text = _CHOSEN.format(before=before, inside=inside, end=end, next=next)
-    found = [each for each in faults(spirv_client.emit(text)) if "begins as a known" in each]
+    found = [each for each in faults(client.emit(text)) if "begins as a known" in each]
     assert bool(found) == is_hidden
-    written = spirv_worker.writable(text)
+    written = worker.writable(text)
     assert ("%dparray.start." in written) == is_hidden
-    assert not faults(spirv_client.emit(written))
+    assert not faults(client.emit(written))
 
 
 _EXCHANGED = """
@@ -268,10 +268,10 @@ end:
 
 def test_a_condition_that_chooses_an_exchanged_number_is_hidden() -> None:
     # The number that the loop carries is hidden first, as one that may be another of its numbers.
-    written = spirv_worker.writable(_EXCHANGED)
+    written = worker.writable(_EXCHANGED)
     assert "%dparray.next." in written
     assert "%dparray.fixed." in written
-    assert not faults(spirv_client.emit(written))
+    assert not faults(client.emit(written))
 
 
 _CARRIES = """
@@ -314,8 +314,8 @@ def test_conditions_are_hidden_in_loops_that_carry_other_types(
     if carried == "i1":
         use = "%u = zext i1 %k to i64\n  store i64 %u, ptr addrspace(1) %y"
     text = _CARRIES.format(carried=carried, first=first, next=next, use=use)
-    assert any("is fixed" in each for each in faults(spirv_client.emit(text)))
-    assert not faults(spirv_client.emit(spirv_worker.writable(text)))
+    assert any("is fixed" in each for each in faults(client.emit(text)))
+    assert not faults(client.emit(worker.writable(text)))
 
 
 _BEGIN = """
@@ -396,7 +396,7 @@ define spir_kernel void @k(ptr addrspace(1) %x, i64 %n) {{
 @pytest.mark.parametrize("mark", ["", "call void @llvm.lifetime.start.p0(ptr %p)"])
 def test_private_memory_without_a_lifetime_is_found(mark: str) -> None:
     """Intel's CPU driver reads values of other work-items from such memory."""
-    found = faults(spirv_client.emit(_PRIVATE.format(mark=mark)))
+    found = faults(client.emit(_PRIVATE.format(mark=mark)))
     assert [each.partition("%")[0] for each in found] == (
         [] if mark else ["the lifetime of the private memory "]
     )

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import compile, spirv_worker
+from dparray._compiler import compile
+from dparray._compiler.spirv import worker
 from tests.support import lowered_modules
 
 
@@ -21,7 +22,7 @@ def test_conditions_have_one_form() -> None:
         "  %d = select i1 %c, i1 true, i1 %b\n"
         "  %e = select i1 %a, i32 %x, i32 0\n"
     )
-    assert spirv_worker.writable(text) == (
+    assert worker.writable(text) == (
         "  %c = and i1 %a, %b\n  %d = or i1 %c, %b\n  %e = select i1 %a, i32 %x, i32 0\n"
     )
 
@@ -42,7 +43,7 @@ def test_no_kernel_has_conjunctions_as_choices() -> None:
 
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_the_float_of_a_negated_boolean_is_minus_one(kind: str) -> None:
-    text = spirv_worker.writable(f"  %y = sitofp i1 %x to {kind}\n")
+    text = worker.writable(f"  %y = sitofp i1 %x to {kind}\n")
     assert text == f"  %y = select i1 %x, {kind} -1.000000e+00, {kind} 0.000000e+00\n"
 
 
@@ -52,8 +53,8 @@ def test_truncated_integers_are_extended_in_one_type(kinds: str) -> None:
     mask = "255" if cut == "i8" else "splat (i32 65535)"
     text = f"  %t = trunc nuw {whole} %x to {cut}\n  %y = zext nneg {cut} %t to "
     masked = f'  %"y uncut" = trunc {whole} %x to {kind}\n  %y = and {kind} %"y uncut", {mask}\n'
-    assert spirv_worker.writable(f"{text}{kind}\n") == text.splitlines()[0] + "\n" + masked
-    assert spirv_worker.writable(f"{text}{whole}\n") == f"{text}{whole}\n"
+    assert worker.writable(f"{text}{kind}\n") == text.splitlines()[0] + "\n" + masked
+    assert worker.writable(f"{text}{whole}\n") == f"{text}{whole}\n"
 
 
 @pytest.mark.parametrize(
@@ -64,12 +65,12 @@ def test_extremes_of_integers_are_choices(which: str, order: str) -> None:
     head = f"  %y = tail call i64 @llvm.{which}.i64(i64 %a, i64"
     for text in (f"{head} 3)\n", f"{head} range(i64 0, -9) %b), !prof !1\n"):
         other = "3" if "3)" in text else "%b"
-        assert spirv_worker.writable(text) == (
+        assert worker.writable(text) == (
             f"  %dparray.order.0 = icmp {order} i64 %a, {other}\n"
             f"  %y = select i1 %dparray.order.0, i64 %a, i64 {other}\n"
         )
     vectors = "  %y = call <4 x i32> @llvm.smin.v4i32(<4 x i32> %a, <4 x i32> %b)\n"
-    assert spirv_worker.writable(vectors) == vectors
+    assert worker.writable(vectors) == vectors
 
 
 _LEAST = (
@@ -83,7 +84,7 @@ _COMPLEMENT = "  %y = xor {0} {1}, -1\n"
 def test_complements_in_chains_of_extremes_are_of_hidden_ones(kind: str) -> None:
     """Intel's CPU driver emits an invalid instruction for all-ones constants in a chain."""
     given = _LEAST.format(kind) + f"  %k = and {kind} %n, %d\n"
-    text = spirv_worker.writable(given + _COMPLEMENT.format(kind, "%k"))
+    text = worker.writable(given + _COMPLEMENT.format(kind, "%k"))
     assert ", -1" not in text
     assert "call spir_func i32 @_Z12get_work_dimv()" in text
     assert text.count("declare spir_func i32 @_Z12get_work_dimv()") == 1
@@ -92,9 +93,9 @@ def test_complements_in_chains_of_extremes_are_of_hidden_ones(kind: str) -> None
 
 def test_the_complement_before_extremes_and_that_of_a_loop_is_hidden() -> None:
     before = _COMPLEMENT.format("i64", "%d") + _LEAST.format("i64").replace("%a", "%y")
-    assert "get_work_dim" in spirv_worker.writable(before)
+    assert "get_work_dim" in worker.writable(before)
     loop = "  %p = phi i32 [ %a, %x ], [ %m, %l ]\n  %m = call i32 @llvm.smax.i32(i32 %p, i32 %b)\n"
-    assert "get_work_dim" in spirv_worker.writable(loop + _COMPLEMENT.format("i32", "%p"))
+    assert "get_work_dim" in worker.writable(loop + _COMPLEMENT.format("i32", "%p"))
 
 
 def test_other_complements_stay_as_they_are() -> None:
@@ -103,7 +104,7 @@ def test_other_complements_stay_as_they_are() -> None:
     one = "  %m = call i64 @llvm.smin.i64(i64 %y, i64 %b)\n"
     loaded = "  %l = load i64, ptr addrspace(1) %y\n" + _LEAST.format("i64").replace("%a", "%l")
     for rest in ("", one, _LEAST.format("i64"), loaded):
-        text = spirv_worker.writable(alone + rest)
+        text = worker.writable(alone + rest)
         assert alone in text
         assert "get_work_dim" not in text
 
@@ -131,8 +132,8 @@ def test_only_conditions_that_decide_branches_are_hidden() -> None:
         "  %c = icmp slt i64 %j, %n\n"
         "  %k = select i1 %c, i64 %j, i64 %n\n"
     )
-    assert spirv_worker.writable(chooses) == chooses
-    assert "hidden" in spirv_worker.writable(f"{chooses}  br i1 %c, label %a, label %b\n")
+    assert worker.writable(chooses) == chooses
+    assert "hidden" in worker.writable(f"{chooses}  br i1 %c, label %a, label %b\n")
 
 
 def test_conditions_on_the_id_of_a_group_are_not_hidden() -> None:
@@ -143,8 +144,8 @@ def test_conditions_on_the_id_of_a_group_are_not_hidden() -> None:
         "  %c = icmp slt i64 %j, %n\n"
         "  br i1 %c, label %a, label %b\n"
     )
-    assert "hidden" not in spirv_worker.writable(text.format("12get_group"))
-    assert "hidden" in spirv_worker.writable(text.format("12get_local"))
+    assert "hidden" not in worker.writable(text.format("12get_group"))
+    assert "hidden" in worker.writable(text.format("12get_local"))
 
 
 def test_only_short_loops_are_unrolled() -> None:

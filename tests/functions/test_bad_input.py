@@ -298,7 +298,7 @@ def test_host_data(given: Any, case: Any, kind: Any, message: str) -> None:
 # --- ranges -----------------------------------------------------------------------------------
 
 
-LARGEST = CPU.sycl_device.max_work_group_size
+LARGEST = CPU.traits.group
 
 
 @table(
@@ -415,9 +415,9 @@ def with_local(given: Any, *arguments: Any, **options: Any) -> Any:
         r"'local' is a LocalAccessor, .*; launch over an NdRange",
     ),
     more_local_memory_than_the_device_has=(
-        lambda g: with_local(g, CPU.sycl_device.local_mem_size, dtype=dp.float32),
+        lambda g: with_local(g, CPU.traits.local_memory, dtype=dp.float32),
         dp.KernelError,
-        rf"{CPU.sycl_device.local_mem_size}|KiB",
+        rf"{CPU.traits.local_memory}|KiB",
     ),
     absurd_local_memory=(
         lambda g: with_local(g, 10**9, dtype=dp.float32), dp.KernelError, r"local memory"),
@@ -690,7 +690,7 @@ def test_a_launch_that_the_driver_refuses(monkeypatch: pytest.MonkeyPatch, given
     from dparray._runtime import launch
 
     monkeypatch.setattr(launch, "check_local_memory", lambda kernel, queue, arguments: None)
-    half_more = CPU.sycl_device.local_mem_size // 4 * 3 // 2
+    half_more = CPU.traits.local_memory // 4 * 3 // 2
     expect(
         lambda: with_local(given, half_more, dtype=dp.float32),
         dp.KernelExecutionError,

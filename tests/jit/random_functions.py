@@ -14,6 +14,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pytest
 
 import dparray as dp
 from dparray._jit import function as jit_function
@@ -27,6 +28,8 @@ class _Writer:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.lines = ["def f(x, y, k):", "    s = 0.0", "    c = 0"]
+        #: Whether iterations of a ``prange`` loop depend on each other.
+        self.is_dependent = False
 
     def pick(self, *choices: str) -> str:
         return self.random.choice(choices)
@@ -69,6 +72,11 @@ class _Writer:
             self.add(depth + 1, f"s += {self.pick('x[i]', 'y[i] * 2', 'x[i] + y[i]')}")
             self.add(depth + 1, f"if y[i] > {self.pick('1', '3')}:")
             self.add(depth + 2, "c += 1")
+            if self.random.random() < 0.2:
+                read = self.pick("x[i] = c", "y[i] += c % 2", "s = max(s, c)", "y[c] = 1", "c = i")
+                place = len(self.lines) - self.random.choice((0, 3))
+                self.lines.insert(place, "    " * (depth + 1) + read)
+                self.is_dependent = True
         elif kind == "branch":
             self.add(depth, f"if {self.pick('k > 2', 'c < 3', 'x.shape[0] > 20')}:")
             self.add(depth + 1, f"{self.pick('x', 'y')}[0] = {self.pick('1', 'k', 'c % 5')}")
@@ -91,12 +99,13 @@ class _Writer:
 
 
 def check(seed: int) -> None:
-    """Compare one function, compiled and uncompiled.
+    """Compare one function, compiled and uncompiled; dependent iterations must be refused.
 
     Raises:
         AssertionError: they differ; the message contains the source.
     """
-    text = _Writer(seed).text()
+    writer = _Writer(seed)
+    text = writer.text()
     name = f"<random function {seed}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     space: dict[str, Any] = {"dp": dp, "np": np}
@@ -110,6 +119,11 @@ def check(seed: int) -> None:
     arrays = [dp.asarray(host) for host in hosts]
     number = generator.choice((1, 3, 5))
     compiled = dp.jit(cache=False)(space["f"])
+    if writer.is_dependent:
+        with pytest.raises(dp.exceptions.KernelCompileError, match="prange loop"):
+            compiled(*arrays, number)
+        assert all((x.asnumpy() == host).all() for x, host in zip(arrays, hosts, strict=True))
+        return
     # A quarter of the functions may be vectorized, as on larger arrays.
     minimum = 0 if seed % 4 == 0 else jit_function.MIN_VECTORIZED_ELEMENTS
     try:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import subprocess
 import sys
 import warnings
+from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +20,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._compiler import cache
 from dparray._jit.native import Native
 from tests.support import runs_loops_on_host
 
@@ -733,6 +736,7 @@ def test_each_kind_of_device_has_its_own_plan(given: str, monkeypatch: Any, pret
 
     on_cpu, elsewhere = dpctl.SyclQueue("cpu"), dpctl.SyclQueue("cpu")
     pretend(lambda queue: queue != on_cpu, shares_memory=False)
+    pretend(lambda queue: queue == on_cpu, shares_memory=True)
     monkeypatch.setattr("dparray._runtime.fallback._told", set())
     for queue in (on_cpu, elsewhere, on_cpu):
         x = dp.ones(3, sycl_queue=queue)
@@ -991,7 +995,7 @@ def past_the_end_in_order(x: Any, y: Any) -> None:
 def raced_sum(x: Any, y: Any) -> Any:
     total = 0.0
     for i in dp.prange(x.shape[0]):
-        y[0] = x[i]  # all write one element
+        y[i // 5000] = x[i]  # all write one element
         total += x[i]
     return total
 
@@ -999,7 +1003,7 @@ def raced_sum(x: Any, y: Any) -> Any:
 def test_the_simulator_finds_races_in_prange_loops() -> None:
     with pytest.raises(dp.exceptions.SimulationError, match=r"x\[i\] = x\[i - 1\]"):
         dp.simulate(shifted_in_place, dp.arange(5.0))
-    with pytest.raises(dp.exceptions.SimulationError, match=r"y\[0\] = x\[i\]"):
+    with pytest.raises(dp.exceptions.SimulationError, match=r"y\[i // 5000\] = x\[i\]"):
         dp.simulate(raced_sum, dp.arange(2000.0), dp.zeros(1))
 
 
@@ -1038,8 +1042,6 @@ def test_index_errors_are_found_in_debug_mode_and_by_the_simulator() -> None:
 
 
 def test_the_cache_counts_regions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dparray._compiler import cache
-
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
     assert cache.stats().regions == 0
     dp.jit(lambda_free_cumulate)(dp.ones(3))
@@ -1069,16 +1071,19 @@ def test_functions_over_lines_of_large_arrays_are_native(size: int) -> None:
 
 
 _PROCESS = """
-import os, sys, numba, dparray as dp
+import os, sys, numba, numpy, dparray as dp
 from numba.core import compiler
 def fail(*args, **options): raise SystemExit("it compiles")
 if sys.argv[1] == "second": compiler.compile_extra = fail
 total = os.getpid()
+TABLE = numpy.ones(1)
+def one(x, k=1):
+    return x * k * TABLE[0]
 @dp.jit
 def walk(x):
     total = 0.0  # not the global, which differs from process to process
     for i in range(1, x.shape[0]):
-        x[i] += x[i - 1]
+        x[i] += one(x[i - 1])
         total += x[i]
     return total
 x = dp.ones(4)
@@ -1097,13 +1102,79 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
             [sys.executable, str(file), turn], env=environment, capture_output=True, text=True
         )
         assert run.stdout == "[1.0, 2.0, 3.0, 4.0]\n", run.stderr
-    # A damaged entry is a cache miss.
-    for entry in (tmp_path / "cache" / "jit-1").rglob("*.nbi"):
-        entry.write_bytes(b"damaged")
-    run = subprocess.run(
-        [sys.executable, str(file), "first"], env=environment, capture_output=True, text=True
-    )
-    assert run.stdout == "[1.0, 2.0, 3.0, 4.0]\n", run.stderr
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of an empty cache."""
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "_state", cache._State())
+    return tmp_path / "kernels-2"
+
+
+@pytest.mark.parametrize("damage", ["flipped", "truncated", "empty", "foreign"])
+def test_a_damaged_or_foreign_region_is_compiled_again(
+    empty_cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run() -> None:
+        x = dp.ones(3)
+        dp.jit(lambda_free_cumulate)(x)
+        assert x.tolist() == [1.0, 2.0, 3.0]
+
+    run()
+    (region,) = empty_cache.glob(f"*{cache.REGION}")
+    whole = region.read_bytes()
+    damaged = {
+        "flipped": [
+            whole[:at] + bytes([whole[at] ^ 64]) + whole[at + 1 :]
+            for at in range(0, len(whole), len(whole) // 5)
+        ],
+        "truncated": [whole[:-1], whole[: len(whole) // 2], whole[:20]],
+        "empty": [b""],
+        "foreign": [pickle.dumps(exit), whole[:100] + pickle.dumps(exit)],
+    }[damage]
+    for content in damaged:
+        region.write_bytes(content)
+        run()
+        assert region.read_bytes() != content
+    monkeypatch.setattr("numba.core.compiler.compile_extra", None)  # The last one is whole.
+    run()
+
+
+@pytest.mark.parametrize("mask", [0o002, 0o000, 0o077])
+def test_regions_are_cached_under_every_umask(empty_cache: Path, mask: int) -> None:
+    previous = os.umask(mask)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            dp.jit(lambda_free_cumulate)(dp.ones(3))
+    finally:
+        os.umask(previous)
+    assert cache.stats().regions == 1
+    assert not any(path.stat().st_mode & 0o077 for path in empty_cache.rglob("*"))
+
+
+def test_a_cache_that_is_off_says_so_once(empty_cache: Path) -> None:
+    empty_cache.mkdir()
+    empty_cache.chmod(0o777)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            dp.jit(lambda_free_cumulate)(dp.ones(3))
+    (warning,) = caught
+    assert "can be written by other users" in str(warning.message)
+
+
+def test_a_tuple_class_with_other_fields_is_another_type(empty_cache: Path) -> None:
+    def first_times(x: Any, pair: Any) -> Any:
+        for i in range(x.shape[0]):
+            x[i] *= pair.a
+        return x
+
+    for fields in ("a b", "b a"):
+        pair = namedtuple("Pair", fields)(2.0, 3.0)  # type: ignore[call-overload]
+        found = dp.jit(first_times)(dp.ones(1), pair)
+        assert found.tolist() == first_times(np.ones(1), pair).tolist()
 
 
 def test_defaults_complete_a_call() -> None:

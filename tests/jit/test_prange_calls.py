@@ -233,29 +233,6 @@ def test_exceptions_are_raised_with_every_threading_layer_of_numba() -> None:
         assert run.returncode == 0, run.stderr
 
 
-def test_a_partial_sum_cannot_be_read() -> None:
-    def f(x: Any) -> Any:
-        total = 0.0
-        for i in dp.prange(x.shape[0]):
-            total += x[i]
-            x[i] = total
-        return total
-
-    with pytest.raises(dp.exceptions.KernelCompileError, match=r"x\[i\] = total"):
-        dp.jit(f)(dp.ones(4))
-
-
-def test_a_partial_minimum_can_be_read() -> None:
-    def f(x: Any) -> Any:
-        least = 1e9
-        for i in dp.prange(x.shape[0]):
-            if x[i] < least:
-                least = min(least, x[i])
-        return least
-
-    assert dp.jit(f)(dp.asarray(MATRICES[:, 0, 0])) == MATRICES[:, 0, 0].min()
-
-
 def test_threads_that_call_together_and_sub_devices() -> None:
     device = dpctl.SyclDevice("cpu")
     expected = np.zeros((6, 6))

@@ -92,6 +92,20 @@ COMPARISONS = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+UNARY: dict[str, Callable[[int], int]] = {
+    "(-a)": operator.neg,
+    "(~a)": operator.invert,
+    "(+a)": operator.pos,
+    "abs(a)": abs,
+}
+
+
+def unary_result(operation: Callable[[int], int], a: Number) -> Number:
+    """Compute in the dtype of an integer; a Boolean counts as an int64, except for ``~``."""
+    if a.dtype == "bool" and operation is operator.invert:
+        return Number(1 - a.value, "bool")
+    dtype = "int64" if a.dtype == "bool" else a.dtype
+    return Number(operation(a.value), dtype).to(dtype)
 
 
 def computed(operation: str, a: Number, b: Number) -> Number:
@@ -142,6 +156,12 @@ def expected_row(a: Number, b: Number) -> list[int]:
         row += bits_and_sign(computed(operation, a, b))  # an expression
         row += bits_and_sign(computed(operation, a, b))  # an augmented assignment
         row += bits_and_sign(looped(operation, a, b))
+    for name in ("+", "-", "*"):  # comparisons of results that wrap
+        result = computed(name, a, b).value
+        row += [int(result > 0), 0, int(result < a.value), 0, int(result >= b.value), 0]
+    for unary in UNARY.values():
+        result = unary_result(unary, a)
+        row += [*bits_and_sign(result), int(result.value > 0), 0]
     for compare in COMPARISONS.values():
         row += [int(compare(a.value, b.value)), 0]
     for choose in (min, max):
@@ -190,6 +210,12 @@ def source_of_kernel(second: str) -> tuple[str, int]:
         lines.append("    for _ in range(3):")
         lines.append(f"        t{number} = t{number} {name} b")
         write(f"t{number}")
+    for name in ("+", "-", "*"):
+        for comparison in ("> 0", "< a", ">= b"):
+            write(f"(a {name} b) {comparison}", is_number=False)
+    for text in UNARY:
+        write(text)
+        write(f"{text} > 0", is_number=False)
     for name in COMPARISONS:
         write(f"a {name} b", is_number=False)
     write("min(a, b)")

@@ -13,7 +13,7 @@ import pytest
 from llvmlite import binding as llvm
 
 import dparray as dp
-from dparray._compiler import spirv_client, spirv_worker
+from dparray._compiler.spirv import client, worker
 
 LEVELS = {
     "default": (2, {}),
@@ -30,13 +30,13 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
     level, options = LEVELS[request.param]
 
     def optimised(text: str) -> tuple[str, bytes]:
-        machine = spirv_worker._machine(llvm)
-        found = spirv_worker.optimised(llvm, machine, llvm.parse_assembly(text), level)
-        return found, spirv_client.emit(found)
+        machine = worker._machine(llvm)
+        found = worker.optimised(llvm, machine, llvm.parse_assembly(text), level)
+        return found, client.emit(found)
 
     # The variable is part of the kernels' key.
     monkeypatch.setenv("NUMBA_TESTED_LEVEL", str(level))
-    monkeypatch.setattr(spirv_client, "optimised", optimised)
+    monkeypatch.setattr(client, "optimised", optimised)
     return dp.kernel(**options)
 
 

@@ -163,6 +163,67 @@ def test_tuples_of_tuples_take_indices_that_change() -> None:
         assert out[i].tolist() == expected
 
 
+NEIGHBORS = ((0, 1), (1, 0), (0, -1), (-1, 0))
+D2Q9 = tuple((a, b, 4.0 ** -abs(a) * 4.0 ** -abs(b)) for a in (-1, 0, 1) for b in (-1, 0, 1))
+
+
+@dp.device_func
+def of_neighbors(i: Any, table: Any) -> Any:
+    best = table[0]
+    for pair in table:
+        if (pair[0] * i + pair[1]) % 5 > (best[0] * i + best[1]) % 5:
+            best = pair
+    return best
+
+
+def sums(i: Any, n: Any, table: Any) -> Any:
+    """Return sums over tuples of tuples, in loops with conditions, exits and inner loops."""
+    total = 0.5
+    for a, b in NEIGHBORS:
+        if 0 <= i + a < n:
+            total += (i + a + b) % 7
+    for a, b, weight in D2Q9:
+        if total > 40:
+            break
+        for shift, (scale, (left, right)) in ((1, (2, (3.5, 4.5))), (-2, (0, (1.5, 0.5)))):
+            if (i + shift) % 2:
+                continue
+            total += weight * (a * scale + b * left) + right
+    for k, (a, b) in enumerate(table):
+        place = (a, b) if (i + k) % 3 else (b, a + k)
+        while place[0] < i:
+            place = (place[0] + 1, place[1] * 2)
+        total += place[0] * 8 + place[1]
+    return total
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_loops_over_tuples_of_tuples(dtype: str) -> None:
+    """LLVM's back end crashed: a value of a struct type came from several blocks."""
+    device_sums = dp.device_func(sums)
+
+    @dp.kernel
+    def compute(item: dp.Item, out: Any, table: dp.constexpr) -> None:
+        i = item.get_id(0)
+        out[i, 0] = device_sums(i, out.shape[0], table)
+        a, b = of_neighbors(i, NEIGHBORS)
+        out[i, 1] = a * 10 + b
+        for vector, k in ((dp.vec(1.5, 2.5), 2), (dp.vec(3.5, 4.5), i)):
+            out[i, 2] += (vector * k).sum()
+        for array, shift in ((out, 1), (out, 2)):
+            array[i, 3] += shift * i
+
+    table = ((0, 2), (1, 3), (5, 7))
+    out, simulated = dp.zeros((6, 4), dtype=dtype), dp.zeros((6, 4), dtype=dtype)
+    dp.call_kernel(compute, dp.Range(6), out, table)
+    dp.simulate(compute, dp.Range(6), simulated, table)
+    np.testing.assert_array_equal(out.asnumpy(), simulated.asnumpy())
+    for i in range(6):
+        best = of_neighbors(i, NEIGHBORS)
+        expected = [sums(i, 6, table), best[0] * 10 + best[1], 8 + 8 * i, 3 * i]
+        np.testing.assert_allclose(out[i].asnumpy(), expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "limits",
     [

@@ -236,7 +236,7 @@ def test_a_group_larger_than_the_device_allows() -> None:
         x[0] = 1
 
     x = dp.zeros(1)
-    size = 2 * x.sycl_device.max_work_group_size
+    size = 2 * x.device.traits.group
     with pytest.raises(dp.KernelRangeError, match=f"{size} work-items; .* allows {size // 2}"):
         dp.call_kernel(kernel, dp.NdRange(size, size), x)
     assert x.item() == 0
@@ -256,7 +256,7 @@ def test_a_refusal_names_the_local_memory_of_a_group(queue: Any) -> None:
         dp.group_barrier(item.get_group())
         x[item.get_global_id(0)] = local[item.get_local_id(0)]
 
-    bytes_of_group = queue.sycl_device.local_mem_size
+    bytes_of_group = dp.Device(queue).traits.local_memory
     with pytest.raises(dp.KernelExecutionError, match=rf"a group has {bytes_of_group} bytes"):
         large[dp.NdRange(8, 8)](dp.ones(8, dtype="float32", sycl_queue=queue))
 

@@ -26,9 +26,10 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # if it is run as a program
 from dparray import _type_keys
 from dparray._compiler import compile as compiler
-from dparray._compiler import spirv, spirv_client, translation
+from dparray._compiler import names, translation
 from dparray._compiler.llvm_builder import GLOBAL, POINTER, Array
 from dparray._compiler.numbers import INT64, KINDS, UINT64, Value, written
+from dparray._compiler.spirv import client
 from tests.kernel import random_programs
 from tests.kernel.random_programs import Case, make_case
 
@@ -222,7 +223,7 @@ class _Program(translation._Function):
             return super()._method(called, node)
         number = ""
         for dimension, extent in enumerate(self.extents):
-            at = self._number_of(spirv.GLOBAL_ID, dimension)
+            at = self._number_of(names.GLOBAL_ID, dimension)
             if number:
                 number = self.emit(f"mul i64 {number}, {extent.text}")
                 at = self.emit(f"add i64 {number}, {at}")
@@ -277,11 +278,11 @@ def without_numba(case: Case) -> Iterator[list[str]]:
         started = time.perf_counter()
         try:
             program = _Program(ast.parse(case.text), types, case.counts.size)
-            llvm, module = spirv_client.optimised(program.module())
+            llvm, module = client.optimised(program.module())
         except translation.TranslationError as error:
             refused.append(str(error))
             return original(function, types, options, labels)
-        entry = spirv.entry_name(function.__name__)
+        entry = names.entry_name(function.__name__)
         return compiler._finished(function.__name__, entry, llvm, module, types, options, started)
 
     with (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -242,9 +243,98 @@ def test_huge_constants_are_not_allocated(kind: str) -> None:
 )
 def test_sizes_that_a_node_cannot_have(kind, shape, weights, attributes) -> None:
     made = [node(kind, ["x", *weights], ["y"], name="late", **attributes)]
-    model = dp.onnx.load(make(made, [info("x")], [info("y")], weights), max_bytes=1 << 30)
     with raises(f"node {kind} 'late': .*(negative size|permutation|max_bytes)"):
-        model(values(*shape))
+        dp.onnx.load(make(made, [info("x")], [info("y")], weights), max_bytes=1 << 30)(
+            values(*shape)
+        )
+
+
+HUGE = 1 << 31
+FILTERS = {"w": values(4, 3, 3, 3)}
+
+#: Nodes whose attribute is checked at load, and nodes that are checked when the shapes are known.
+NUMBERS = [
+    ("LayerNormalization", {"s": values(8)}, {"axis": -HUGE}, "load"),
+    ("LayerNormalization", {"s": values(8)}, {"axis": -5}, "call"),
+    ("Split", {}, {"num_outputs": HUGE}, "load"),
+    ("Split", {}, {"num_outputs": 2}, "load"),
+    ("Split", {"s": np.zeros(0, "int64")}, {}, "call"),
+    ("Split", {"s": np.array([HUGE, 8 - HUGE])}, {}, "call"),
+    ("SplitToSequence", {"s": np.array(0)}, {}, "call"),
+    ("Flatten", {}, {"axis": HUGE}, "load"),
+    ("Flatten", {}, {"axis": 9}, "call"),
+    ("Softmax", {}, {"axis": 7}, "call"),
+    ("Concat", {}, {"axis": -HUGE}, "load"),
+    ("Transpose", {}, {"perm": [0, 1, 2, HUGE]}, "load"),
+    ("Conv", FILTERS, {"group": 0}, "load"),
+    ("Conv", FILTERS, {"strides": [0, 1]}, "load"),
+    ("Conv", FILTERS, {"kernel_shape": [HUGE, HUGE]}, "call"),
+    ("ConvTranspose", FILTERS, {"output_shape": [HUGE, HUGE]}, "call"),
+    ("ConvTranspose", FILTERS, {"output_padding": [-1, 0]}, "load"),
+    ("MaxPool", {}, {"kernel_shape": [HUGE, HUGE], "strides": [HUGE * 2, HUGE * 2]}, "call"),
+    ("AveragePool", {}, {"kernel_shape": [3, -1]}, "load"),
+    ("LpPool", {}, {"kernel_shape": [3, 3], "p": 0}, "load"),
+    ("LRN", {}, {"size": HUGE}, "call"),
+    ("DepthToSpace", {}, {"blocksize": 0}, "load"),
+    ("GatherND", {"s": np.zeros((1, 1), "int64")}, {"batch_dims": 9}, "call"),
+    ("TopK", {"s": np.array([HUGE])}, {}, "call"),
+    ("ReverseSequence", {"s": np.array([1, 1, 1])}, {"time_axis": HUGE}, "load"),
+    ("OneHot", {"s": np.array(8), "v": np.array([0, 1])}, {"axis": HUGE}, "load"),
+]
+
+
+@pytest.mark.parametrize(("kind", "weights", "attributes", "when"), NUMBERS)
+@pytest.mark.sample(len(NUMBERS))
+def test_numbers_that_no_node_can_have(kind, weights, attributes, when: str) -> None:
+    made = [node(kind, ["x", *weights], ["y"], name="odd", **attributes)]
+    proto = make(made, [info("x")], [info("y")], weights, opset=18)
+    started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    match = f"node {kind} 'odd': "
+    if when == "load":
+        with raises(match):
+            dp.onnx.load(proto, max_bytes=1 << 28)
+    else:
+        model = dp.onnx.load(proto, max_bytes=1 << 28)
+        with raises(match):
+            model(values(1, 3, 8, 8))
+    assert time.perf_counter() - started < 10
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown << 10 < 1 << 28
+
+
+def test_numbers_of_other_operators_that_would_not_end() -> None:
+    def run(kind, inputs, **attributes):
+        names = [f"i{at}" for at in range(len(inputs))]
+        proto = make(
+            [node(kind, names, ["y"], **attributes)],
+            [info(name, None, helper.np_dtype_to_tensor_dtype(x.dtype)) for name, x in zip(
+                names, inputs, strict=True)],
+            [info("y")],
+            opset=20,
+        )  # fmt: skip
+        return dp.onnx.load(proto, max_bytes=1 << 28).run(dict(zip(names, inputs, strict=True)))
+
+    grams = {"mode": "TF", "min_gram_length": 1, "ngram_counts": [0], "pool_int64s": [1, 2]}
+    long = {"max_gram_length": HUGE, "max_skip_count": HUGE, "ngram_indexes": [0, 1]}
+    found = run("TfIdfVectorizer", [np.array([1, 1, 5])], **grams, **long)
+    assert found["y"].tolist() == [2, 0]
+    with raises("max_bytes"):
+        run("TfIdfVectorizer", [np.array([1])], **grams, **{**long, "ngram_indexes": [0, 1 << 40]})
+    with raises("hidden_size=4294967296 does not match"):
+        run("RNN", [values(2, 1, 3), values(1, 4, 3), values(1, 4, 4)], hidden_size=2 * HUGE)
+    with raises("16777216 terms"):
+        run("GridSample", [values(*(1,) * 26), values(*(1,) * 25, 24)])
+    with raises("max_bytes"):
+        boxes = [np.ones((1, 4), "float32"), np.zeros(1, "int64")]
+        run("RoiAlign", [values(1, 1, 4, 4), *boxes], sampling_ratio=HUGE)
+    with raises("num_scan_inputs"):
+        body = helper.make_graph([node("Identity", ["a"], ["b"])], "b", [info("a")], [info("b")])
+        run("Scan", [values(2)], body=body, num_scan_inputs=HUGE)
+
+
+def test_a_boundary_of_axes_may_be_the_rank() -> None:
+    proto = make([node("Flatten", ["x"], ["y"], axis=2)], [info("x")], [info("y")])
+    assert dp.onnx.load(proto)(values(2, 3)).shape == (6, 1)
 
 
 def test_constants_too_large_for_folding_are_computed_by_the_call() -> None:

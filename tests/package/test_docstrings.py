@@ -68,7 +68,7 @@ def test_each_docstring_has_an_example_that_runs(namespace: str) -> None:
 
 
 def test_each_method_is_documented() -> None:
-    slots = {"block", "dtype", "offset", "shape", "size", "strides", "sycl_queue", "usm_type"}
+    slots = {"block", "dtype", "offset", "shape", "size", "strides", "queue", "usm_type"}
     public_names = [name for name in dir(dp.ndarray) if not name.startswith("_")]
     documented = {name for name in public_names if inspect.getdoc(getattr(dp.ndarray, name))}
     assert set(public_names) - documented <= slots

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -151,6 +152,121 @@ def test_writing_goes_to_the_parts(places: list[Any]) -> None:
     close(x, wanted * 2)
 
 
+TARGETS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "x += y": lambda xp, x, y: x.__iadd__(y),
+    "x[...] = y": lambda xp, x, y: x.__setitem__(..., y),
+    "x[1:4] = y": lambda xp, x, y: x.__setitem__(slice(1, 4), y[:3] if len(y) == 4 else y),
+    "x.T[...] = y.T": lambda xp, x, y: x.T.__setitem__(..., y.T if y.ndim == 2 else y[0]),
+    "x[1] = y": lambda xp, x, y: x.__setitem__(1, y[0] if y.ndim == 2 else y),
+    "x[:, 0] = y": lambda xp, x, y: x.__setitem__((slice(None), 0), y[:, 0] if y.ndim == 2 else 5),
+    "out": lambda xp, x, y: xp.multiply(y, 2, out=x),
+    "out, twice": lambda xp, x, y: xp.multiply(x, y, out=x),
+    "positional out": lambda xp, x, y: xp.add(y, 1, x),
+    "clip": lambda xp, x, y: xp.clip(y, 1, 5, out=x),
+    "where": lambda xp, x, y: xp.add(y, 1, out=x, where=y > 3),
+    "sum": lambda xp, x, y: xp.sum(y, axis=0, out=x[0]),
+    "product": lambda xp, x, y: xp.matmul(y, xp.eye(3), out=x),
+}
+
+
+@pytest.mark.parametrize("write", TARGETS)
+@pytest.mark.parametrize("shape", [(4, 3), (3,), (1, 3), (4, 1)])
+@pytest.mark.sample(60)
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("other", [0, 1, None])
+def test_a_target_gets_all_values_or_none(
+    write: str, shape: tuple[int, ...], axis: int | None, other: int | None, two: list[Any]
+) -> None:
+    start = np.arange(12.0).reshape(4, 3)
+    value = np.arange(float(np.prod(shape))).reshape(shape)
+    wanted = start.copy()
+    with contextlib.suppress(ValueError, IndexError):
+        TARGETS[write](np, wanted, value)
+    x = dp.distribute(start, two, axis=axis)
+    y = dp.distribute(value, two, axis=None if other is None else min(other, value.ndim - 1))
+    try:
+        TARGETS[write](dp, x, y)
+    except (dp.ShardingError, dp.ShapeError, dp.UnsupportedFeatureError):
+        wanted = start
+        assert (axis, other) != (None, None) or write in ("sum", "product")
+    for copy in x.shards if x.is_replicated else (x,):
+        assert np.array_equal(copy.asnumpy(), wanted)
+
+
+def test_a_copy_on_each_device_stays_the_same_on_all(two: list[Any]) -> None:
+    copies = dp.distribute(V, two, axis=None)
+    for part in (copies.gather(), dp.distribute(copies, two), dp.distribute(copies, two[:1])):
+        part += 1
+    for shard in copies.shards:
+        close(shard, V)
+
+
+@pytest.mark.parametrize("devices", [[0, 1], [1, 0], [0]])
+@pytest.mark.parametrize("sizes", [[4, 3], [5, 2], [0, 7]])
+def test_resharding_is_a_copy_or_a_view(devices: Any, sizes: Any, two: list[Any]) -> None:
+    x = dp.distribute(V, two)
+    chosen = [two[at] for at in devices]
+    y = dp.distribute(x, chosen, sizes=sizes if len(chosen) == 2 else None)
+    y[...] = 5.0
+    close(x, np.full_like(V, 5) if len(devices) == 2 and y.sharding == x.sharding else V)
+
+
+def test_a_reshaped_array_is_a_copy_or_a_view(two: list[Any]) -> None:
+    for part, axis in ((V[:3], 1), (V.T[:3].copy(), 0), (V[:5, :1].T.copy(), 1)):
+        x = dp.distribute(part.T, two, axis=axis).T
+        y = x.reshape(-1) if x.sharding.axis == 0 else x.reshape(part.shape[0], -1, 1)
+        before = x.asnumpy()
+        y += 100
+        after = x.asnumpy()
+        assert np.array_equal(after, before) or np.array_equal(after, before + 100)
+        with pytest.raises(ValueError, match="copy=False"):
+            dp.distribute(V[:, :3], two, axis=1).T.reshape(-1, copy=False)
+
+
+WITHOUT_ROWS = ["sum", "prod", "mean", "var", "std", "any", "all", "count_nonzero"]
+
+
+@pytest.mark.parametrize("name", WITHOUT_ROWS)
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.filterwarnings("ignore")
+def test_an_array_without_rows_has_numpys_results(
+    name: str, axis: int | None, two: list[Any]
+) -> None:
+    values = np.zeros((0, 3))
+    x = dp.distribute(values, two)
+    close(getattr(dp, name)(x, axis=axis), getattr(np, name)(values, axis=axis))
+    close(x.T @ x, values.T @ values)
+    close(x.reshape(3, 0), values.reshape(3, 0))
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (lambda x, r, d: dp.distribute(V[:1], d) + r, r"\(1, 4\).*x1 = dp.distribute\(x1, x1.dev"),
+        (
+            lambda x, r, d: r * dp.distribute(V[:1], d),
+            r"x2 = dp.distribute\(x2, x2.devices, axis=N",
+        ),
+        (lambda x, r, d: dp.distribute(V[:1], d) + x, r"\(7, 4\).*x1 = dp.distribute\(x1, like=x2"),
+        (lambda x, r, d: dp.add(x, [1, 2, 3, 4]), r"x2 of type list"),
+        (lambda x, r, d: x.__setitem__(0, x[:, 0]), r"\(7,\) does not broadcast to \(4,\)"),
+        (lambda x, r, d: dp.concatenate([x, r[:5]], axis=1), r"\(7, 4\), \(5, 4\)"),
+        (lambda x, r, d: dp.einsum("ij,ij->", x, r[:5]), r"sizes 7 and 5.*\(5, 4\)"),
+        (lambda x, r, d: dp.max(x[:, :0], axis=1), r"shape \(7, 0\)"),
+        (lambda x, r, d: dp.ptp(x[:0]), r"ptp: x of shape \(0, 4\)"),
+        (lambda x, r, d: dp.sort(x, axis=None), r"sort: x of shape \(7, 4\) is sharded"),
+        (lambda x, r, d: dp.sum(x, initial=3.0), "initial= is not supported"),
+        (lambda x, r, d: dp.zeros_like(x, shape=(3,)), "shape= is not supported"),
+        (lambda x, r, d: dp.divmod(x, 2, out=(x, x)), "out= is not supported"),
+    ],
+)
+def test_errors_name_shapes_of_whole_arrays(work: Any, words: str, two: list[Any]) -> None:
+    x, copies = dp.distribute(V, two), dp.distribute(V, two, axis=None)
+    with pytest.raises(dp.exceptions.DparrayError, match="(?s)" + words):
+        work(x, copies, two)
+    close(x, V)
+
+
 def test_nothing_is_copied_between_equal_shardings(two: list[Any]) -> None:
     x, y = dp.distribute(V, two), dp.distribute(V, two)
     z: list[Any] = []
@@ -285,9 +401,28 @@ def test_only_the_halo_travels(two: list[Any]) -> None:
     assert len(x.blocks) == 2
     x = x.map_blocks(spread)
     assert sorted(copied(lambda: x.blocks)) == [24, 24]
-    assert copied(lambda: x.blocks) == []  # they are up to date
     x[:] = 0.0
     assert len(copied(lambda: x.blocks)) == 2
+
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "the array": lambda x: x.__setitem__(slice(None), 7.0),
+    "a slice": lambda x: x[2:6].__setitem__(slice(None), 7.0),
+    "a transposed view": lambda x: x.T.__iadd__(7.0),
+    "a reshaped view": lambda x: x.reshape(-1, 2).__setitem__(slice(None), 7.0),
+    "a shard": lambda x: x.shards[0].__setitem__(slice(None), 7.0),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_halo_has_the_values_written_to_a_view(write: str, two: list[Any]) -> None:
+    x = dp.distribute(np.arange(8.0), two, halo=1)
+    assert len(x.blocks) == 2
+    WRITES[write](x)
+    values = x.asnumpy()
+    assert values[3] == 7 + 3 * (write == "a transposed view")
+    for block, wanted in zip(x.blocks, (values[:5], values[3:]), strict=True):
+        assert np.array_equal(block.asnumpy(), wanted)
 
 
 def test_blocks_may_change_their_size(places: list[Any]) -> None:
@@ -367,6 +502,24 @@ def test_each_shard_has_its_own_stream(places: list[Any]) -> None:
     assert rng.integers(6, size=10, axis=0).dtype == np.int64
     scaled = rng.uniform(0, dp.distribute(np.full(9, 2.0), places), size=9)
     assert scaled.shape == (9,)
+
+
+def test_the_size_of_random_numbers_is_an_argument_as_in_numpy(two: list[Any]) -> None:
+    rng, wanted = dp.sharding.default_rng(5, two), np.random.default_rng(5)
+    for draw in (
+        lambda rng, loc: rng.random((6, 2)),
+        lambda rng, loc: rng.normal(1.0, 2.0, (3, 5)),
+        lambda rng, loc: rng.integers(0, 9, 4),
+        lambda rng, loc: rng.normal(loc, 1e-9, (3, 8)),
+    ):
+        loc = np.arange(8.0)
+        found, right = draw(rng, dp.distribute(loc, two)), draw(wanted, loc)
+        assert (found.shape, found.dtype) == (right.shape, right.dtype)
+    np.testing.assert_allclose(found.asnumpy(), right, atol=1e-6)
+    with pytest.raises(dp.ArgumentError, match=r"random: size must be .*size=\(6, 2\)"):
+        rng.random()
+    with pytest.raises(dp.ShapeError, match=r"size \(8, 3\) .*length 8"):
+        rng.normal(dp.distribute(loc, two), 1.0, (8, 3))
 
 
 def test_random_numbers_need_devices() -> None:

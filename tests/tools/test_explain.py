@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 from xml.etree import ElementTree
 
@@ -71,7 +74,7 @@ def test_small_arrays_are_computed_by_the_host() -> None:
     plan = dp.explain(dp.tan(x) - 1)
     assert plan.tier == "host"
     assert not plan.is_pending
-    assert str(limits.host_elements) in plan.reason
+    assert f"for 100 elements (limit {limits.host_elements:,})" in plan.reason
     assert plan.reason in str(plan)
     with dp.config.override(host_tier=False):
         assert dp.explain(dp.tan(array(100)) - 1).tier == "library"
@@ -85,10 +88,13 @@ def test_explain_shows_that_the_host_computes_medium_arrays_eagerly() -> None:
         made = x * 2 + x
         told = dp.explain(made)
         assert not told.is_pending
-        assert f"computes up to {limits.host_elements} additions immediately" in str(told)
+        assert (
+            f"immediately by NumPy: for 30,000 elements (limit {limits.host_elements:,}) "
+            in str(told)
+        )
         with dp.config.override(host_tier=False):
-            assert "calling thread" not in str(dp.explain(made))
-        assert "calling thread" not in str(dp.explain(large))
+            assert "immediately" not in str(dp.explain(made))
+        assert "immediately" not in str(dp.explain(large))
 
 
 def test_small_arrays_wait_for_the_work_that_writes_them() -> None:
@@ -97,7 +103,7 @@ def test_small_arrays_wait_for_the_work_that_writes_them() -> None:
         y = dp.tan(x) - 1
         plan = dp.explain(y)
     assert (plan.tier, plan.is_pending, len(plan.operations)) == ("host", True, 3)
-    assert str(limits.host_elements) in plan.reason
+    assert f"{limits.host_elements:,}" in plan.reason
     np.testing.assert_allclose(y.asnumpy(), np.tan(x.asnumpy()) - 1)
 
 
@@ -241,3 +247,27 @@ def test_results_asked_for_together_are_explained_together() -> None:
     assert {kernel.shape for kernel in other.kernels} == {total.shape, (9000,), ()}
     with pytest.raises(dp.exceptions.HostConversionError, match=r"others\[0\]"):
         dp.explain(total, np.ones(3))
+
+
+@pytest.mark.process
+def test_a_kernel_on_disk_is_not_called_missing(tmp_path: Any) -> None:
+    script = (
+        "import dparray as dp\n"
+        "x = dp.asarray([1.5] * 1_000_000)\n"
+        "dp.eval(x)\n"
+        "dp.config.background_compile = True\n"
+        "dp.config.cost_model = {'compile': 10.0}\n"
+        "print(dp.explain(dp.sin(x) * dp.cos(x)).reason)\n"
+        "with dp.config.override(background_compile=False):\n"
+        "    dp.eval(dp.sin(x) * dp.cos(x))\n"
+    )
+    environment = {**os.environ, "DPARRAY_CACHE_DIR": str(tmp_path), "DPARRAY_KERNEL_STORE": ""}
+    reasons = [
+        subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+        ).stdout
+        for _ in range(2)
+    ]
+    assert "the fused kernel is not compiled yet, so NumPy computes this call" in reasons[0]
+    assert "the fused kernel is on disk" in reasons[1]
+    assert all("The kernel would save about " in reason for reason in reasons)

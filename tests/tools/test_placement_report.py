@@ -81,11 +81,12 @@ def test_an_expression_shows_why_its_kernel_was_not_used(queue: Any) -> None:
     with dp.config.override(cost_model=costs, background_compile=True):
         (row,) = dp.explain(lambda x: dp.cos(dp.sinh(dp.sin(x))), x).rows
     assert row.tier == "host"
-    assert "compiled in the background from 125000 ms on" in row.reason
+    assert "the fused kernel is not compiled yet, so NumPy computes this call" in row.reason
+    assert "compiled in the background, once 125 s could have been saved" in row.reason
     with dp.config.override(cost_model={"launch": 1.0}):
         (row,) = dp.explain(lambda x: x + 1, x).rows
     assert row.tier == "host"
-    assert "the cost model prefers it" in row.reason
+    assert "NumPy is faster here" in row.reason
 
 
 def test_a_copy_between_contexts_is_one_step_between_queues() -> None:

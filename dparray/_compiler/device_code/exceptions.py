@@ -24,10 +24,10 @@ import sys
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, types, typing
 from numba.core import ir as numba_ir
 from numba.core.errors import TypingError
-from numba.core.imputils import Registry
+from numba.core.imputils import RefType, Registry, iternext_impl
 from numba.core.lowering import Lower
 from numba.core.typeinfer import CallConstraint
 from numba.cpython import slicing, tupleobj
@@ -209,28 +209,40 @@ def _slice(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 def _item_of_tuple(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     items, index = arguments
-    count = len(signature.args[0])
-    # Indices from -count to -1 count from the end.
-    shifted = builder.add(index, index.type(count)) if signature.args[1].signed else index
-    most = index.type(2 * count if signature.args[1].signed else count)
-    inside = builder.icmp_unsigned("<", shifted, most)
-    index = builder.select(inside, index, index.type(0))
-    item = context.get_value_type(signature.return_type)
-    if not isinstance(item, ir.Aggregate):
-        return tupleobj.getitem_unituple(context, builder, signature, (items, index))
-    # A selection of a struct stays one value, and the back end does not support structs; structs in
-    # memory are split.
-    place = cgutils.alloca_once(builder, item)
-    for at in range(count):
-        is_it = builder.or_(
-            builder.icmp_signed("==", index, index.type(at)),
-            builder.icmp_signed("==", index, index.type(at - count)),
-        )
-        with builder.if_then(is_it):
+    (kind, index_kind), count = signature.args, len(signature.args[0])
+    if not count:
+        return tupleobj.getitem_unituple(context, builder, signature, arguments)
+    # The back end does not support phis of structs; structs in memory are split.
+    place = cgutils.alloca_once(builder, context.get_value_type(kind.dtype))
+    blocks = [builder.append_basic_block("item") for _ in range(count)]
+    end = builder.append_basic_block("item.end")
+    choice = builder.switch(index, blocks[0])
+    for at, block in enumerate(blocks):
+        choice.add_case(at, block)
+        if index_kind.signed:  # indices from -count to -1 count from the end
+            choice.add_case(at - count, block)
+        with builder.goto_block(block):
             builder.store(builder.extract_value(items, at), place)
+            builder.branch(end)
+    builder.position_at_end(end)
     return builder.load(place)
 
 
 for _tuple in (types.UniTuple, types.NamedUniTuple):
     for _kind in (types.intp, types.uintp):
         _registry.lower(operator.getitem, _tuple, _kind)(_item_of_tuple)
+
+
+@_registry.lower("iternext", types.UniTupleIter)
+@iternext_impl(RefType.BORROWED)
+def _next_of_tuple(context: Any, builder: Any, signature: Any, arguments: Any, result: Any) -> None:
+    (kind,) = signature.args
+    iterator = context.make_helper(builder, kind, value=arguments[0])
+    items = kind.container
+    index = builder.load(iterator.index)
+    is_valid = builder.icmp_signed("<", index, index.type(items.count))
+    result.set_valid(is_valid)
+    with builder.if_then(is_valid):
+        item_of = typing.signature(kind.yield_type, items, types.intp)
+        result.yield_(_item_of_tuple(context, builder, item_of, (iterator.tuple, index)))
+        builder.store(builder.add(index, index.type(1), flags=["nsw"]), iterator.index)

@@ -219,7 +219,9 @@ def _wrapping(instruction: str) -> Callable[..., Any]:
 
 for _name in ("add", "sub", "mul"):
     for _operation in (getattr(operator, _name), getattr(operator, f"i{_name}")):
-        _registry.lower(_operation, types.int64, types.int64)(_wrapping(_name))
+        for _kind in _WIDE:
+            _registry.lower(_operation, types.int64, _kind)(_wrapping(_name))
+            _registry.lower(_operation, _kind, types.int64)(_wrapping(_name))
 
 
 # --- powers ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a forked child process may not do: it has none of SYCL's threads."""
+"""Forks: a child process has none of SYCL's threads, so it may not use devices."""
 
 from __future__ import annotations
 

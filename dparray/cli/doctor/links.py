@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from dparray._compiler import cache, spirv_client
+from dparray._compiler import cache
+from dparray._compiler.spirv import client
 from dparray._driver.sycl import prepare as drivers
 
 PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
@@ -184,14 +185,13 @@ _EMPTY_KERNEL = """
 target triple = "spirv64-unknown-unknown"
 define spir_kernel void @empty() { ret void }
 """
-_SPIRV_MAGIC = b"\x03\x02\x23\x07"
 
 
-def check_writer(emit: Callable[[str], bytes] = spirv_client.emit) -> str:
+def check_writer(emit: Callable[[str], bytes] = client.emit) -> str:
     """Return the helper process, in which LLVM writes the kernels, starts and works."""
     try:
         spirv = emit(_EMPTY_KERNEL)
-        if not spirv.startswith(_SPIRV_MAGIC):
+        if not spirv.startswith(b"\x03\x02\x23\x07"):
             raise OSError("it wrote something that is not SPIR-V")
     except Exception as error:
         raise Broken(

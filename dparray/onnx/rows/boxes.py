@@ -12,6 +12,9 @@ from dparray.onnx import functions as dp
 from dparray.onnx.registry import Call, row
 from dparray.onnx.rows.elementwise import scalar
 
+#: The most terms of an interpolation in several dimensions.
+MAX_CORNERS = 4096
+
 
 def _reflected(at: Any, low: float, high: float) -> Any:
     """Return positions reflected at both ends into the valid range."""
@@ -55,8 +58,11 @@ def _sampled(x: Any, grid: Any, mode: str, padding: str, is_aligned: bool) -> An
             at, low, high = (at + one) * scalar(at, (size - 1) / 2), 0.0, size - 1.0
         else:
             at, low, high = (at + one) * scalar(at, size / 2) - scalar(at, 0.5), -0.5, size - 0.5
-        if padding == "border" and mode != "cubic":
-            at = dp.clip(at, 0, size - 1)
+        if padding == "border":
+            # Cubic interpolation between the border and the outer pixels keeps its position.
+            inside = (at >= low) & (at <= high) if mode == "cubic" else None
+            moved = dp.clip(at, 0, size - 1)
+            at = moved if inside is None else dp.where(inside, at, moved)
         elif padding == "reflection" and mode != "cubic":
             at = dp.clip(_reflected(at, low, high), 0, size - 1)
         taps.append([(*tap, size, low, high) for tap in _taps(at, mode, size)])
@@ -93,6 +99,9 @@ def _grid_sample(call: Call, x: Any, grid: Any) -> Any:
     padding = call.get("padding_mode", "zeros")
     if mode not in ("linear", "nearest", "cubic") or x.ndim != grid.shape[-1] + 2:
         raise OnnxError(f"mode {mode!r} for {grid.shape[-1]} coordinates")
+    count = {"nearest": 1, "linear": 2, "cubic": 4}[mode] ** grid.shape[-1]
+    if count > MAX_CORNERS:
+        raise OnnxError(f"{count} terms for each of the samples; at most {MAX_CORNERS}")
     is_aligned = bool(call.get("align_corners", 0))
     return call.xp.call(_sampled, x, grid.astype(x.dtype), mode, padding, is_aligned)
 
@@ -152,8 +161,11 @@ def _roi_align(call: Call, x: Any, rois: Any, batches: Any) -> Any:
         ):  # fmt: skip
             length = high - low if is_half else max(high - low, 1.0)
             samples = ratio or int(np.ceil(length / made))
+            call.check_size((made, samples, size), "float64")
             at = low + (np.arange(made * samples) + 0.5) * length / made / samples
             weights.append(_weights(at, size).reshape(made, samples, size))
+        cells = [each for one in weights for each in one.shape[:2]]
+        call.check_size((x.shape[1], *cells), x.dtype)
         values = call.xp.einsum(
             "chw,ash,btw->cabst", x[image], weights[0].astype(x.dtype), weights[1].astype(x.dtype)
         )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
 import numpy as np
+import onnx
 
 from dparray.exceptions import OnnxError
 from dparray.onnx.registry import Call, checked_axis, is_traced, row
+from dparray.onnx.tensors import numpy_dtype
 
 
 def _is_true(call: Call, x: Any) -> bool:
@@ -36,12 +39,43 @@ def _loop(call: Call, trips: Any = None, condition: Any = None, *carried: Any) -
         going, values, step = _is_true(call, made[0]), made[1 : 1 + count], step + 1
         for seen, value in zip(scanned, made[1 + count :], strict=True):
             seen.append(value)
+    if not step:
+        given = [np.asarray(0, "int64"), np.asarray(True), *values]
+        return (*values, *_without_steps(call, given, [0] * len(scanned)))
     return (*values, *(_stacked(call, seen) for seen in scanned))
 
 
+def _without_steps(call: Call, given: list[Any], axes: list[int]) -> list[Any]:
+    """Return the scan outputs of no iteration: empty arrays, whose other sizes the body decides.
+
+    A size that follows neither from the sizes of the inputs nor from the declared outputs is 0.
+    """
+    body = onnx.GraphProto()
+    body.CopyFrom(next(each.g for each in call.node.proto.attribute if each.name == "body"))
+    outer = {name: call.scope.get(name) for name in call["body"].free_names()}
+    values = {**dict(zip(call["body"].inputs, given, strict=True)), **outer}
+    del body.input[:]
+    for name, x in values.items():
+        if hasattr(x, "shape"):
+            code = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(x.dtype))
+            body.input.append(onnx.helper.make_tensor_value_info(name, code, x.shape))
+    versions = [onnx.helper.make_opsetid(*each) for each in call.run.model.opset.items()]
+    outputs = body.output[-len(axes) :] if axes else []
+    with contextlib.suppress(onnx.shape_inference.InferenceError):
+        model = onnx.helper.make_model(body, opset_imports=versions)
+        inferred = onnx.shape_inference.infer_shapes(model).graph.output
+        outputs = inferred[-len(axes) :] if axes else []
+    made = []
+    for each, axis in zip(outputs, axes, strict=True):
+        declared = each.type.tensor_type
+        shape = [max(size.dim_value, 0) for size in declared.shape.dim]
+        shape.insert(checked_axis(axis, len(shape) + 1), 0)
+        call.check_size(shape, "int8")
+        made.append(np.zeros(shape, numpy_dtype(declared.elem_type or 1)))
+    return made
+
+
 def _stacked(call: Call, values: list[Any], axis: int = 0) -> Any:
-    if not values:
-        return np.zeros((0,), "float32")
     return (call.run.device if is_traced(values) else np).stack(values, axis=axis)
 
 
@@ -59,6 +93,8 @@ def _scan(call: Call, *given: Any) -> Any:
 
 def _scanned(call: Call, given: list[Any]) -> tuple[Any, ...]:
     body, count = call["body"], int(call["num_scan_inputs"])
+    if not 1 <= count <= len(given):
+        raise OnnxError(f"num_scan_inputs={count} of {len(given)} inputs")
     state, inputs = given[: len(given) - count], given[len(given) - count :]
     outputs = len(body.outputs) - len(state)
     axes = [
@@ -79,6 +115,12 @@ def _scanned(call: Call, given: list[Any]) -> tuple[Any, ...]:
         for seen, value in zip(scanned, made[len(state) :], strict=True):
             seen.append(value)
     to = call.get("scan_output_axes", [0] * outputs)
+    if not length:
+        empty = [
+            np.broadcast_to(np.zeros((), x.dtype), x.shape[:axis] + x.shape[axis + 1 :])
+            for x, axis in zip(inputs, axes, strict=True)
+        ]
+        return (*state, *_without_steps(call, [*state, *empty], to))
     reverse = call.get("scan_output_directions", [0] * outputs)
     ends = [
         _stacked(call, seen[::-1] if is_backward else seen, axis)

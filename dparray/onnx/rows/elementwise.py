@@ -78,9 +78,11 @@ def _divide(call: Call, x: Any, y: Any) -> Any:
         return call.xp.divide(x, y)
     if x.dtype.kind == "u":
         return call.xp.floor_divide(x, y)
-    xp = call.xp  # the standard rounds toward zero, NumPy down
-    rounded = xp.floor_divide(xp.abs(x), xp.abs(y))
-    return xp.multiply(rounded, xp.multiply(xp.sign(x), xp.sign(y))).astype(x.dtype)
+    xp = call.xp  # the standard rounds toward zero, NumPy down; the smallest integer has no abs
+    down = xp.floor_divide(x, y)
+    is_exact = xp.equal(xp.multiply(down, y), x)
+    is_positive = xp.greater_equal(xp.multiply(xp.sign(x), xp.sign(y)), scalar(x, 0))
+    return xp.where(xp.logical_or(is_exact, is_positive), down, xp.add(down, scalar(x, 1)))
 
 
 @row("Mod")
@@ -245,6 +247,13 @@ def _leaky(call: Call, x: Any) -> Any:
 def _elu(call: Call, x: Any) -> Any:
     below = call.xp.multiply(call.xp.expm1(x), scalar(x, call.get("alpha", 1.0)))
     return call.xp.where(call.xp.less(x, scalar(x, 0)), below, x)
+
+
+@row("Celu")
+def _celu(call: Call, x: Any) -> Any:
+    xp, alpha, zero = call.xp, scalar(x, call.get("alpha", 1.0)), scalar(x, 0)
+    below = xp.multiply(alpha, xp.expm1(xp.divide(x, alpha)))
+    return xp.add(xp.maximum(x, zero), xp.minimum(below, zero))
 
 
 @row("Selu")

@@ -6,7 +6,7 @@ from functools import reduce
 from typing import Any
 
 from dparray.exceptions import OnnxError
-from dparray.onnx.registry import Call, row
+from dparray.onnx.registry import Call, checked_axis, row
 from dparray.onnx.rows.elementwise import scalar
 
 
@@ -56,8 +56,7 @@ def _instance(call: Call, x: Any, scale: Any, shift: Any) -> Any:
 
 @row("LayerNormalization")
 def _layer(call: Call, x: Any, scale: Any, shift: Any = None) -> Any:
-    axis = call.get("axis", -1)
-    axes = tuple(range(axis + x.ndim if axis < 0 else axis, x.ndim))
+    axes = tuple(range(checked_axis(call.get("axis", -1), x.ndim), x.ndim))
     wide = x.astype("float32") if x.dtype.itemsize < 4 else x
     made, mean, inverse = normalized(call, wide, axes)
     made = call.xp.multiply(made.astype(x.dtype), scale)

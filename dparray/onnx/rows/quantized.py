@@ -72,7 +72,9 @@ def _quantize_dynamically(call: Call, x: Any) -> Any:
     xp = call.xp
     low = xp.minimum(xp.min(x), np.float32(0))
     high = xp.maximum(xp.max(x), np.float32(0))
-    scale = xp.divide(xp.subtract(high, low), np.float32(255))
+    size = xp.subtract(high, low)
+    size = xp.where(xp.equal(size, np.float32(0)), np.float32(1), size)  # all elements are 0
+    scale = xp.divide(size, np.float32(255))
     zero = xp.rint(xp.divide(xp.negative(low), scale))
     zero = xp.minimum(xp.maximum(zero, np.float32(0)), np.float32(255))
     made = xp.add(xp.rint(xp.divide(x, scale)), zero)

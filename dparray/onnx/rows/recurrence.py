@@ -33,6 +33,8 @@ def _recurrent(
 ) -> Any:  # fmt: skip
     kind, xp, size = call.node.operator, call.xp, call["hidden_size"]
     directions = weights.shape[0]
+    if recurrence.shape[-1] != size:
+        raise OnnxError(f"hidden_size={size} does not match R of shape {list(recurrence.shape)}")
     if call.get("layout", 0):
         x = xp.transpose(x, (1, 0, 2))
         state, cell = (None if v is None else xp.transpose(v, (1, 0, 2)) for v in (state, cell))

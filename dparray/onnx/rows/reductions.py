@@ -88,7 +88,7 @@ def _cumulative(call: Call, x: Any, axis: Any) -> Any:
     is_sum = call.node.operator == "CumSum"
     if call.get("reverse", 0):
         x = xp.flip(x, axis=along)
-    if call.get("exclusive", 0):
+    if call.get("exclusive", 0) and x.shape[along]:
         shape = tuple(1 if a == along else size for a, size in enumerate(x.shape))
         first = (xp.zeros if is_sum else xp.ones)(shape, dtype=x.dtype)
         rest = x[(slice(None),) * along + (slice(0, -1),)]
@@ -101,8 +101,9 @@ def _cumulative(call: Call, x: Any, axis: Any) -> Any:
 def softmax(call: Call, x: Any) -> Any:
     """Return softmax over one axis; before opset 13, over all axes from one on."""
     xp, shape = call.xp, x.shape
-    axis = call.get("axis", -1 if call.opset >= 13 else 1)
-    axis = axis + x.ndim if axis < 0 else axis
+    if not x.size:
+        return x
+    axis = checked_axis(call.get("axis", -1 if call.opset >= 13 else 1), x.ndim, call.opset < 13)
     if call.opset < 13:
         x, axis = xp.reshape(x, (math.prod(shape[:axis]), math.prod(shape[axis:]))), 1
     return xp.reshape(softmax_along(call, x, axis), shape)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray.exceptions import OnnxError
 from dparray.onnx.registry import Call, checked_axis, is_traced, row
 
 
@@ -72,7 +73,9 @@ def _split(call: Call, x: Any, split: Any = None) -> Any:
         sizes = call.ints(split)
     else:
         each = call.ints(split)[0]
-        sizes = [min(each, size - at) for at in range(0, size, max(each, 1))]
+        if each < 1:
+            raise OnnxError(f"split must be positive, not {each}")
+        sizes = [min(each, size - at) for at in range(0, size, each)]
     parts = pieces(x, axis, sizes)
     if split is None and not call.get("keepdims", 1):
         parts = [part.reshape(part.shape[:axis] + part.shape[axis + 1 :]) for part in parts]

@@ -61,8 +61,7 @@ def _unsqueeze(call: Call, x: Any, axes: Any = None) -> Any:
 
 @row("Flatten")
 def _flatten(call: Call, x: Any) -> Any:
-    axis = call.get("axis", 1)
-    axis = axis + x.ndim if axis < 0 else axis
+    axis = checked_axis(call.get("axis", 1), x.ndim, is_boundary=True)
     return x.reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
@@ -94,11 +93,15 @@ def _split(call: Call, x: Any, split: Any = None) -> Any:
     axis = checked_axis(call.get("axis", 0), x.ndim)
     sizes = call.ints(split) if split is not None else call.get("split")
     if sizes is None:
-        count, size = call.get("num_outputs", call.outputs), x.shape[axis]
+        count, size = call.outputs, x.shape[axis]
+        if call.get("num_outputs", count) != count:
+            raise OnnxError(f"num_outputs must be {count}, the number of outputs")
         each = -(-size // count)
         sizes = [max(0, min(each, size - at * each)) for at in range(count)]
-    if sum(sizes) != x.shape[axis] or min(sizes, default=0) < 0:
-        raise OnnxError(f"parts of {list(sizes)} elements do not make up {x.shape[axis]}")
+    if sum(sizes) != x.shape[axis] or min(sizes, default=0) < 0 or len(sizes) != call.outputs:
+        raise OnnxError(
+            f"split must be {call.outputs} sizes with a sum of {x.shape[axis]}, not {list(sizes)}"
+        )
     return tuple(pieces(x, axis, list(sizes)))
 
 
@@ -256,6 +259,10 @@ def _gather_elements(call: Call, x: Any, at: Any) -> Any:
 @row("GatherND")
 def _gather_nd(call: Call, x: Any, at: Any) -> Any:
     batch, depth = call.get("batch_dims", 0), at.shape[-1]
+    if not 0 <= batch < min(x.ndim, at.ndim) or batch + depth > x.ndim:
+        raise OnnxError(
+            f"batch_dims={batch} and indices of {depth} axes do not match {x.ndim} dimensions"
+        )
     before = tuple(
         np.arange(size).reshape([-1 if a == axis else 1 for a in range(at.ndim - 1)])
         for axis, size in enumerate(at.shape[:batch])
@@ -344,6 +351,8 @@ def _reverse(call: Call, x: Any, lengths: Any) -> Any:
 @row("DepthToSpace", "SpaceToDepth")
 def _blocks(call: Call, x: Any) -> Any:
     b, (n, c, h, w) = call["blocksize"], x.shape
+    if b < 1:
+        raise OnnxError(f"blocksize must be positive, not {b}")
     is_crd = call.get("mode", "DCR") == "CRD"
     if call.node.operator == "SpaceToDepth":
         order = (0, 1, 3, 5, 2, 4) if is_crd else (0, 3, 5, 1, 2, 4)
@@ -376,7 +385,7 @@ def _top(call: Call, x: Any, k: Any = None) -> Any:
 @row("NonZero")
 def _nonzero(call: Call, x: Any) -> Any:
     host = np.atleast_1d(call.host(x))
-    return np.stack(np.nonzero(host)).astype("int64")[: max(x.ndim, 1)]
+    return np.stack(np.nonzero(host)).astype("int64")[: x.ndim]  # no row for a scalar
 
 
 @row("Compress")

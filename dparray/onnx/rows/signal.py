@@ -49,7 +49,7 @@ def _dft(call: Call, x: Any, length: Any = None, axis: Any = None) -> Any:
         count = 2 * (count - 1) if is_half and is_inverse else count
     if count < 1:
         raise OnnxError(f"the length of a transform must be positive, not {count}")
-    call.check_size((*x.shape[:along], count), x.dtype)
+    call.check_size((*x.shape[:along], count, *x.shape[along + 1 :]), x.dtype)
     return call.xp.call(_transform, x, count, along, is_inverse, is_half)
 
 
@@ -60,6 +60,7 @@ def _stft(call: Call, x: Any, step: Any, window: Any = None, length: Any = None)
     if hop < 1 or not 0 < size <= x.shape[1]:
         raise OnnxError(f"frames of {size} elements in steps of {hop}, of {x.shape[1]} elements")
     starts = np.arange(0, x.shape[1] - size + 1, hop)
+    call.check_size((x.shape[0], len(starts), size, 2), "float64")
     places = starts.reshape(-1, 1) + np.arange(size)
     frames = call.xp.take(x, places, axis=1)
     if window is not None:
@@ -72,6 +73,8 @@ def _mel(call: Call, bins: Any, length: Any, rate: Any, low: Any, high: Any) -> 
     count, size, hertz = (call.ints(x)[0] for x in (bins, length, rate))
     first, last = (float(call.host(x).reshape(-1)[0]) for x in (low, high))
     dtype = numpy_dtype(call.get("output_datatype", 1))
+    if count < 1 or size < 1:
+        raise OnnxError(f"{count} bins of a transform of {size} elements")
     call.check_size((size // 2 + 1, count), dtype)
     ends = 2595 * np.log10(1 + np.array([first, last]) / 700)
     mels = ends[0] + np.arange(count + 2) * ((ends[1] - ends[0]) / (count + 2))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray.exceptions import OnnxError
 from dparray.onnx.registry import Call, row
 
 
@@ -50,8 +51,11 @@ def _normalize(call: Call, x: Any) -> Any:
 
 @row("TfIdfVectorizer")
 def _count(call: Call, x: Any) -> Any:
-    lengths = range(int(call["min_gram_length"]), int(call["max_gram_length"]) + 1)
     starts, places = list(call["ngram_counts"]), list(call["ngram_indexes"])
+    longest = min(int(call["max_gram_length"]), len(starts))
+    lengths = range(int(call["min_gram_length"]), longest + 1)
+    if min(places, default=-1) < 0:
+        raise OnnxError("ngram_indexes must be at least one position, none of them negative")
     words = list(call.get("pool_strings") or call["pool_int64s"])
     weights, mode = call.get("weights") or [1.0] * len(places), call["mode"]
     grams: dict[tuple[Any, ...], int] = {}
@@ -61,10 +65,11 @@ def _count(call: Call, x: Any) -> Any:
             grams[tuple(words[at : at + length])] = number
     texts = call.host(x)
     lines = texts.reshape(1, -1) if texts.ndim < 2 else texts
+    call.check_size((len(lines), max(places) + 1), "float32")
     made = np.zeros((len(lines), max(places) + 1), "float32")
     for row_number, line in enumerate(lines.tolist()):
         for length in lengths:
-            for apart in range(1, int(call["max_skip_count"]) + 2):
+            for apart in range(1, min(int(call["max_skip_count"]) + 1, len(line)) + 1):
                 for at in range(len(line) - apart * (length - 1)):
                     number = grams.get(tuple(line[at : at + apart * length : apart][:length]), -1)
                     if number >= 0:

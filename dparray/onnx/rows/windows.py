@@ -21,6 +21,9 @@ from dparray.tilelang.kernel_text import VECTOR
 
 Pairs = list[tuple[int, int]]
 
+#: The most elements of a window; pooling adds up one view for each.
+MAX_WINDOW = 1 << 20
+
 
 def channels_last(x: Any) -> Any:
     """Return ``(N, C, *space)`` as ``(N, *space, C)``."""
@@ -50,10 +53,16 @@ class Window:
         for name, values in named.items():
             if len(values) != count or min(values, default=1) < 1:
                 raise OnnxError(f"{name} must be {count} positive integers, not {list(values)}")
+        if tuple(call.get("kernel_shape") or self.sizes) != self.sizes:
+            raise OnnxError(
+                f"kernel_shape={call['kernel_shape']} does not match filters of {list(self.sizes)}"
+            )
         self.reach = tuple(d * (k - 1) + 1 for d, k in zip(self.apart, self.sizes, strict=True))
         self.pads = self._pads(call)
         padded = [size + sum(pads) for size, pads in zip(space, self.pads, strict=True)]
         call.check_size(padded, "float32")
+        if math.prod(self.sizes) > MAX_WINDOW:
+            raise OnnxError(f"a window of {list(self.sizes)} has more than {MAX_WINDOW:,} elements")
 
     def _pads(self, call: Call) -> Pairs:
         mode, count = call.get("auto_pad", "NOTSET"), len(self.space)
@@ -257,6 +266,7 @@ def _transposed(call: Call, x: Any, filters: Any, bias: Any = None) -> Any:
     ]
     if call.get("output_shape"):
         wanted = call["output_shape"][-len(space) :]
+        call.check_size((x.shape[0], filters.shape[1] * groups, *wanted), x.dtype)
         pads = halves([n - m for n, m in zip(whole, wanted, strict=True)], mode)
     elif mode.startswith("SAME"):
         total = [max(0, n - s * d) for n, s, d in zip(whole, window.steps, space, strict=True)]
@@ -409,7 +419,9 @@ def _col2im(call: Call, x: Any, image: Any, block: Any) -> Any:
     space, sizes = tuple(call.ints(image)), tuple(call.ints(block))
     window = Window(call, space, sizes)
     counts, widths = window.counts(), window.pads
-    channels = x.shape[1] // math.prod(sizes)
+    channels, rest = divmod(x.shape[1], math.prod(sizes))
+    if rest:
+        raise OnnxError(f"{x.shape[1]} rows are not made of blocks of {list(sizes)}")
     wide = [n + sum(each) for n, each in zip(space, widths, strict=True)]
     call.check_size((x.shape[0], channels, *wide), x.dtype)
     return call.xp.call(_added_up, x, window, counts, channels, tuple(wide))

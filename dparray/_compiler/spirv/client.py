@@ -19,7 +19,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from dparray._compiler import spirv_worker
+from dparray._compiler.spirv import worker
 from dparray.exceptions import KernelError
 
 #: SPIR-V extensions that kernels may use.
@@ -43,7 +43,7 @@ class _Helper:
         assert spec is not None and spec.origin is not None
         packages = str(Path(spec.origin).parents[1])
         extensions = ",".join(f"+{name}" for name in EXTENSIONS)
-        command = [sys.executable, "-I", "-S", str(spirv_worker.__file__), packages, extensions]
+        command = [sys.executable, "-I", "-S", str(worker.__file__), packages, extensions]
         # dpctl forbids vfork, and a fork would copy this process's page tables. posix_spawn copies
         # nothing; Python uses it if no files must be closed, and the helper inherits none.
         # Interrupts concern only this process. The helper inherits a blocked signal mask, because
@@ -70,8 +70,8 @@ class _Helper:
             OSError: the helper has ended.
         """
         content = text.encode()
-        self._write(spirv_worker.REQUEST.pack(len(content), wanted) + content)
-        status, length = spirv_worker.ANSWER.unpack(self._read(spirv_worker.ANSWER.size))
+        self._write(worker.REQUEST.pack(len(content), wanted) + content)
+        status, length = worker.ANSWER.unpack(self._read(worker.ANSWER.size))
         answer = self._read(length)
         if status:
             complaint = answer.decode(errors="replace").strip() or f"exit status {status}"
@@ -163,7 +163,7 @@ def emit(text: str) -> bytes:
         EmissionError: the back end rejects it.
         KernelError: the helper does not start, or ends.
     """
-    return _asked(text, spirv_worker.BINARY)
+    return _asked(text, worker.BINARY)
 
 
 def optimised(text: str) -> tuple[str, bytes]:
@@ -173,15 +173,15 @@ def optimised(text: str) -> tuple[str, bytes]:
         EmissionError: the back end rejects it.
         KernelError: the helper does not start, or ends.
     """
-    answer = _asked(text, spirv_worker.OPTIMISED)
-    start = spirv_worker.LENGTH.size
-    end = start + spirv_worker.LENGTH.unpack_from(answer)[0]
+    answer = _asked(text, worker.OPTIMISED)
+    start = worker.LENGTH.size
+    end = start + worker.LENGTH.unpack_from(answer)[0]
     return answer[start:end].decode(), answer[end:]
 
 
 def assembly(text: str) -> str:
     """Return the SPIR-V of a module in readable form."""
-    return _asked(text, spirv_worker.ASSEMBLY).decode()
+    return _asked(text, worker.ASSEMBLY).decode()
 
 
 def _asked(text: str, wanted: int) -> bytes:

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import compile, spirv_client, spirv_worker
+from dparray._compiler import compile
+from dparray._compiler.spirv import client, worker
 
 ROOT = Path(__file__).resolve().parents[2]
 OP_SOURCE, OP_LABEL, OPENCL_C = 3, 248, 3
@@ -116,7 +117,7 @@ def test_a_module_is_the_same_after_any_number_of_others(corpus: dict[str, Any])
     """In one process, LLVM's back end would keep the labels of one module for the next."""
     for _ in range(8):
         for kernel in corpus.values():
-            assert spirv_client.emit(kernel.llvm) == kernel.spirv
+            assert client.emit(kernel.llvm) == kernel.spirv
     for kernel in corpus.values():
         labels = [operands[0] for code, operands in instructions(kernel.spirv) if code == OP_LABEL]
         assert len(labels) == len(set(labels)) > 0
@@ -133,7 +134,7 @@ def test_contracted_modules_do_not_forbid_it(corpus: dict[str, Any]) -> None:
     for kernel in corpus.values():
         forbids = [
             any(code == OP_EXECUTION_MODE and found[1] == CONTRACTION_OFF for code, found in module)
-            for module in map(instructions, (kernel.spirv, spirv_client.contracted(kernel.spirv)))
+            for module in map(instructions, (kernel.spirv, client.contracted(kernel.spirv)))
         ]
         assert forbids == [True, False]
 
@@ -155,7 +156,7 @@ def test_modules_are_valid(corpus: dict[str, Any], tmp_path: Path) -> None:
     for name, kernel in corpus.items():
         for kind, spirv in (
             ("", kernel.spirv),
-            ("contracted", spirv_client.contracted(kernel.spirv)),
+            ("contracted", client.contracted(kernel.spirv)),
         ):
             module = tmp_path / f"{name}{kind}.spv"
             module.write_bytes(spirv)
@@ -166,11 +167,11 @@ def test_modules_are_valid(corpus: dict[str, Any], tmp_path: Path) -> None:
 # --- the helper -------------------------------------------------------------------------------
 
 EMPTY = f"""
-target triple = "{spirv_worker.TRIPLE}"
+target triple = "{worker.TRIPLE}"
 define spir_kernel void @empty() {{ ret void }}
 """
 UNWRITABLE = f"""
-target triple = "{spirv_worker.TRIPLE}"
+target triple = "{worker.TRIPLE}"
 declare i32 @llvm.bitreverse.i32(i32)
 define spir_kernel void @turn(ptr addrspace(1) %p) {{
   %x = load i32, ptr addrspace(1) %p
@@ -183,7 +184,7 @@ define spir_kernel void @turn(ptr addrspace(1) %p) {{
 
 # If the back end may write it, Intel's CPU driver ends the process that builds it.
 OF_ANY_LENGTH = f"""
-target triple = "{spirv_worker.TRIPLE}"
+target triple = "{worker.TRIPLE}"
 define spir_kernel void @private(ptr addrspace(1) %p, i64 %n) {{
   %memory = alloca i32, i64 %n
   %place = getelementptr i32, ptr %memory, i64 %n
@@ -196,16 +197,16 @@ define spir_kernel void @private(ptr addrspace(1) %p, i64 %n) {{
 
 
 def helper() -> Any:
-    spirv_client.start()
-    assert spirv_client._helper is not None
-    return spirv_client._helper.process
+    client.start()
+    assert client._helper is not None
+    return client._helper.process
 
 
 _MODULES_OF_A_FORK = f"""
 import sys
 from unittest.mock import MagicMock
-sys.path.insert(0, {str(Path(spirv_worker.__file__).parent)!r})
-import spirv_worker
+sys.path.insert(0, {str(Path(worker.__file__).parent)!r})
+import worker
 
 def emit(module):
     written.append(module)
@@ -215,8 +216,8 @@ written, text = [], b"the module"
 binding = MagicMock()
 binding.parse_assembly = str
 binding.Target.from_triple.return_value.create_target_machine.return_value.emit_object = emit
-request = spirv_worker.REQUEST.pack(len(text), spirv_worker.BINARY) + text
-status, content = spirv_worker.Writer.begun(binding).answer(request)
+request = worker.REQUEST.pack(len(text), worker.BINARY) + text
+status, content = worker.Writer.begun(binding).answer(request)
 print(status, content.decode())
 """
 
@@ -250,16 +251,16 @@ def test_a_module_that_cannot_be_written_raises_and_the_next_one_is_written(
 ) -> None:
     """LLVM ends the process: the helper's fork, not the helper and not this one."""
     before = helper().pid
-    with pytest.raises(spirv_client.EmissionError, match=complaint):
-        spirv_client.emit(text)
-    assert spirv_client.emit(EMPTY) == spirv_client.emit(EMPTY)
+    with pytest.raises(client.EmissionError, match=complaint):
+        client.emit(text)
+    assert client.emit(EMPTY) == client.emit(EMPTY)
     assert helper().pid == before
 
 
 def test_a_helper_that_was_killed_is_started_again() -> None:
     process = helper()
     os.kill(process.pid, signal.SIGKILL)
-    assert spirv_client.emit(EMPTY)
+    assert client.emit(EMPTY)
     assert helper().pid != process.pid
     assert not is_running(process.pid)
 
@@ -275,16 +276,16 @@ def waiting_forks(pid: int) -> list[int]:
 
 
 def test_a_waiting_fork_that_was_killed_costs_nothing_but_time() -> None:
-    spirv_client.emit(EMPTY)
+    client.emit(EMPTY)
     process = helper()
     (fork,) = waiting_forks(process.pid)
     os.kill(fork, signal.SIGKILL)
-    assert spirv_client.emit(EMPTY)
+    assert client.emit(EMPTY)
     assert helper() is process
 
 
 def test_a_waiting_fork_ends_with_its_helper() -> None:
-    spirv_client.emit(EMPTY)
+    client.emit(EMPTY)
     (fork,) = waiting_forks(helper().pid)
     os.kill(helper().pid, signal.SIGKILL)
     for _ in range(100):
@@ -292,17 +293,17 @@ def test_a_waiting_fork_ends_with_its_helper() -> None:
             break
         time.sleep(0.05)
     assert not is_running(fork)
-    assert spirv_client.emit(EMPTY)
+    assert client.emit(EMPTY)
 
 
 def test_an_interrupt_of_the_terminal_does_not_reach_the_helper() -> None:
-    spirv_client.emit(EMPTY)  # it has started by now
+    client.emit(EMPTY)  # it has started by now
     pid = helper().pid
     assert os.getsid(pid) == pid != os.getsid(0)
 
 
 def test_an_interrupt_does_not_end_a_helper_that_is_only_starting() -> None:
-    spirv_client._end()
+    client._end()
     # A program that ignores interrupts, as one in the background may, passes that on to its
     # children.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -311,7 +312,7 @@ def test_an_interrupt_does_not_end_a_helper_that_is_only_starting() -> None:
     finally:
         signal.signal(signal.SIGINT, handler)
     os.kill(starting.pid, signal.SIGINT)
-    assert spirv_client.emit(EMPTY)
+    assert client.emit(EMPTY)
     assert helper() is starting
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
@@ -329,9 +330,9 @@ def run_program(text: str) -> str:
 def test_the_helper_ends_with_the_process(end: str) -> None:
     program = f"""
 import os
-from dparray._compiler import spirv_client
-spirv_client.emit({EMPTY!r})
-print(spirv_client._helper.process.pid, flush=True)
+from dparray._compiler.spirv import client
+client.emit({EMPTY!r})
+print(client._helper.process.pid, flush=True)
 {end}
 """
     pid = int(run_program(program))
@@ -346,9 +347,9 @@ def test_a_process_that_ends_waits_for_its_helper() -> None:
     program = f"""
 import atexit
 atexit.register(lambda: print(process.returncode))  # the last that is called
-from dparray._compiler import spirv_client
-spirv_client.emit({EMPTY!r})
-process = spirv_client._helper.process
+from dparray._compiler.spirv import client
+client.emit({EMPTY!r})
+process = client._helper.process
 """
     assert run_program(program).strip() == "0"
 
@@ -357,17 +358,17 @@ process = spirv_client._helper.process
 def test_a_fork_has_a_helper_of_its_own() -> None:
     program = f"""
 import os
-from dparray._compiler import spirv_client
+from dparray._compiler.spirv import client
 text = {EMPTY!r}
-first = spirv_client.emit(text)
+first = client.emit(text)
 child = os.fork()
 if child == 0:
-    assert spirv_client._helper is None
-    same = spirv_client.emit(text) == first
-    spirv_client._end()
+    assert client._helper is None
+    same = client.emit(text) == first
+    client._end()
     os._exit(0 if same else 1)
 assert os.waitpid(child, 0)[1] == 0
-assert spirv_client.emit(text) == first
+assert client.emit(text) == first
 print("done")
 """
     assert run_program(program).strip() == "done"
@@ -380,8 +381,8 @@ def test_the_helper_is_silent_if_nobody_reads_its_answer(monkeypatch: pytest.Mon
         return popen(*args, **kwargs | {"stderr": subprocess.PIPE})
 
     monkeypatch.setattr(subprocess, "Popen", with_errors)
-    process = spirv_client._Helper().process
+    process = client._Helper().process
     process.stdout.close()
-    process.stdin.write(spirv_worker.REQUEST.pack(2, spirv_worker.ASSEMBLY) + b"; ")
+    process.stdin.write(worker.REQUEST.pack(2, worker.ASSEMBLY) + b"; ")
     assert process.wait(timeout=60) == 0
     assert process.stderr.read() == b""
