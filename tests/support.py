@@ -213,11 +213,12 @@ def pretending() -> Iterator[Callable[..., None]]:
     Its arguments: ``only``, which tells for a queue whether it is changed (by default, each is);
     ``lacks``, aspects that are missing; and fields of ``Traits``.
     """
-    real = _driver.read_traits
 
     def pretend(
         only: Callable[[Any], bool] = lambda queue: True, lacks: Iterable[str] = (), **changes: Any
     ) -> None:
+        before = _driver.read_traits
+
         @functools.cache
         def changed(device: Traits) -> Traits:
             return replace(device, aspects=device.aspects - set(lacks), **changes)
@@ -225,7 +226,7 @@ def pretending() -> Iterator[Callable[..., None]]:
         patch.setattr(
             _driver,
             "read_traits",
-            lambda queue: (changed if only(queue) else lambda x: x)(real(queue)),
+            lambda queue: changed(before(queue)) if only(queue) else before(queue),
         )
         forget_traits()
 

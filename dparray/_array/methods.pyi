@@ -4,7 +4,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from types import ModuleType
 from typing import Any, SupportsIndex
 
-import dpctl
 import numpy as np
 
 from dparray._array.map import Map
