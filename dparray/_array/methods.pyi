@@ -8,6 +8,7 @@ import numpy as np
 
 from dparray._array.map import Map
 from dparray._array.ndarray import ndarray
+from dparray._driver.interface import Queue
 from dparray._functions.reductions import Axis
 from dparray._runtime.event import Event
 

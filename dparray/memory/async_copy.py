@@ -14,11 +14,10 @@ import time
 from math import prod
 
 from dparray import _hooks
-from dparray._driver import order_of
 from dparray._driver.interface import Queue
 from dparray._layout import Layout
 from dparray._runtime import deferred_launch, host_maps
-from dparray._runtime.event import Event
+from dparray._runtime.event import event_of_work
 from dparray.device import describe_queue
 from dparray.memory import copies
 from dparray.memory.blocks import allocate
@@ -35,14 +34,13 @@ def send(layout: Layout, queue: Queue, usm_type: str) -> Layout:
         return copies.copy_to_queue(layout, queue, usm_type)
     if host_maps.holds:
         host_maps.before_read(layout)
-    before = [*order_of(source).submitted_events, *order_of(queue).submitted_events]
-    ready = Event(before, None, source)
-    if ready.done:
+    ready = [event_of_work(each) for each in (source, queue)]
+    if all(event.done for event in ready):
         return copies.copy_to_queue(layout, queue, usm_type)
     target = allocate(queue, usm_type, layout.shape, layout.dtype)
     task = f"copied to {describe_queue(queue)}"
     held = host_maps.hold_for_later(task, (layout, "r"), (target, "w"))
-    deferred_launch.after([ready], held, lambda: _copy(layout, target))
+    deferred_launch.after(ready, held, lambda: _copy(layout, target))
     return target
 
 

@@ -28,11 +28,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from types import ModuleType
 from typing import Any, SupportsIndex
 
-import dpctl
 import numpy as np
 
 from dparray._array.map import Map
 from dparray._array.ndarray import ndarray
+from dparray._driver.interface import Queue
 from dparray._functions.reductions import Axis
 from dparray._runtime.event import Event
 
