@@ -14,10 +14,11 @@ import time
 from math import prod
 
 from dparray import _hooks
+from dparray._driver import order_of
 from dparray._driver.interface import Queue
 from dparray._layout import Layout
 from dparray._runtime import deferred_launch, host_maps
-from dparray._runtime.event import event_of_work
+from dparray._runtime.event import Event
 from dparray.device import describe_queue
 from dparray.memory import copies
 from dparray.memory.blocks import allocate
@@ -34,7 +35,7 @@ def send(layout: Layout, queue: Queue, usm_type: str) -> Layout:
         return copies.copy_to_queue(layout, queue, usm_type)
     if host_maps.holds:
         host_maps.before_read(layout)
-    ready = [event_of_work(each) for each in (source, queue)]
+    ready = [Event(order_of(each).submitted_events, None, each) for each in (source, queue)]
     if all(event.done for event in ready):
         return copies.copy_to_queue(layout, queue, usm_type)
     target = allocate(queue, usm_type, layout.shape, layout.dtype)
