@@ -1,0 +1,81 @@
+"""NVIDIA's packages that the tests use: the assembler ``ptxas``, and libdevice."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from dparray._compiler.ptx.emission import libdevice_path
+
+#: The oldest GPUs that are supported, and those of an H100.
+PROCESSORS = ("sm_75", "sm_90")
+_LOCK = Path(__file__).resolve().parents[2] / "requirements.lock"
+
+
+class Usage(NamedTuple):
+    """The report of ``ptxas -v``: registers, and bytes in local and shared memory."""
+
+    registers: int
+    stack: int
+    spilled: int
+    shared: int
+
+
+@functools.cache
+def ptxas_path() -> str:
+    """Return the file of ptxas, of the package ``nvidia-cuda-nvcc`` or a toolkit, or ""."""
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for found in sorted(Path(folder).glob("*/bin/ptxas")):
+            return str(found)
+    return shutil.which("ptxas") or ""
+
+
+def need(path: str, package: str) -> str:
+    """Return a path; skip the test if it is "" and the lock does not have its package."""
+    if not path:
+        message = f"{package} is not installed: pip install {package}"
+        if f"\n{package}==" in _LOCK.read_text():
+            pytest.fail(f"{message}; requirements.lock has it")
+        pytest.skip(message)
+    return path
+
+
+def need_libdevice() -> None:
+    """Skip the test without NVIDIA's math library."""
+    need(libdevice_path(), "nvidia-nvvm")
+
+
+def assembled(ptx: bytes, processor: str = PROCESSORS[0]) -> Usage:
+    """Return what a kernel uses.
+
+    Raises:
+        AssertionError: ptxas rejects it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "kernel.ptx")
+        source.write_bytes(ptx)
+        command = [need(ptxas_path(), "nvidia-cuda-nvcc"), "-v", "-arch", processor]
+        command += ["-o", os.devnull, str(source)]
+        done = subprocess.run(command, capture_output=True, text=True)
+    report = done.stderr + done.stdout
+    assert done.returncode == 0, f"{report}\n{ptx.decode()}"
+
+    def number(pattern: str) -> int:
+        return sum(map(int, re.findall(pattern, report)))
+
+    return Usage(
+        number(r"Used (\d+) registers"),
+        number(r"(\d+) bytes stack frame"),
+        number(r"(\d+) bytes spill"),
+        number(r"(\d+) bytes smem"),
+    )

@@ -1,0 +1,215 @@
+"""Modules are compiled to PTX in a helper process, which errors of LLVM end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dparray._compiler import ptx
+from dparray._compiler.ptx import emission
+from dparray.exceptions import KernelCompileError, KernelError
+from tests.cuda import packages
+from tests.cuda.ptx_emulator import Memory, Module
+
+_ID = "declare spir_func i64 @_Z13get_global_idj(i32) nounwind memory(none)\n"
+_SCALE = (
+    _ID
+    + """define spir_kernel void @kernel_scale(ptr addrspace(1) %x, float %s, float %t) {
+entry:
+  %id = call spir_func i64 @_Z13get_global_idj(i32 0)
+  %p = getelementptr float, ptr addrspace(1) %x, i64 %id
+  %v = load float, ptr addrspace(1) %p
+  %m = fmul float %v, %s
+  %r = fadd float %m, %t
+  store float %r, ptr addrspace(1) %p
+  ret void
+}
+"""
+)
+_EXP = _SCALE.replace("fmul float %v, %s", "call spir_func float @_Z3expf(float %v)") + (
+    "declare spir_func float @_Z3expf(float)\n"
+)
+# NVPTX has no instruction for LLVM's own logarithm.
+_UNSELECTABLE = _EXP.replace("spir_func float @_Z3expf", "float @llvm.log.f32")
+
+
+def run(text: bytes, entry: str, block: tuple[int, ...], *arguments: object) -> np.ndarray:
+    """Run a kernel whose first argument is an array; return it afterward."""
+    memory = Memory()
+    x, *rest = arguments
+    assert isinstance(x, np.ndarray)
+    address = memory.put(x)
+    Module(text).launch(entry, (1,), block, [address, *rest], memory, shared=256)
+    return memory.get(address, x.dtype, x.size)
+
+
+def test_a_kernel_is_written_for_all_gpus_from_sm_75_on() -> None:
+    llvm, written = ptx.compile(_SCALE)
+    assert ".target sm_75" in written.decode()
+    assert "define ptx_kernel void @kernel_scale" in llvm
+    x = np.arange(32, dtype="f4")
+    found = run(written, "kernel_scale", (32,), x, np.float32(3), np.float32(1))
+    np.testing.assert_array_equal(found, x * np.float32(3) + np.float32(1))
+    for processor in packages.PROCESSORS:
+        assert packages.assembled(written, processor).spilled == 0
+
+
+@pytest.mark.parametrize("contract", [False, True])
+def test_products_and_sums_are_fused_only_if_that_is_allowed(contract: bool) -> None:
+    _, written = ptx.compile(_SCALE, contract=contract)
+    assert ("fma.rn.f32" in written.decode()) == contract
+    assert ("mul.rn.f32" in written.decode()) != contract
+
+
+def test_the_last_dimension_is_that_of_neighboring_threads() -> None:
+    text = (
+        _ID
+        + """define spir_kernel void @kernel_ids(ptr addrspace(1) %x) {
+entry:
+  %row = call spir_func i64 @_Z13get_global_idj(i32 0)
+  %column = call spir_func i64 @_Z13get_global_idj(i32 1)
+  %beyond = call spir_func i64 @_Z13get_global_idj(i32 2)
+  %m = mul i64 %row, 5
+  %at = add i64 %m, %column
+  %p = getelementptr i64, ptr addrspace(1) %x, i64 %at
+  %w = mul i64 %row, 100
+  %v = add i64 %w, %column
+  %r = add i64 %v, %beyond
+  store i64 %r, ptr addrspace(1) %p
+  ret void
+}
+"""
+    )
+    _, written = ptx.compile(text, ndim=2)
+    found = run(written, "kernel_ids", (5, 3), np.zeros(15, "i8"))  # x = 5 is the last dimension
+    np.testing.assert_array_equal(found.reshape(3, 5), 100 * np.arange(3)[:, None] + np.arange(5))
+
+
+def test_local_memory_is_passed_as_an_offset() -> None:
+    text = """define spir_kernel void @kernel_local(
+ptr addrspace(1) %x, ptr addrspace(3) %a, i32 %n, ptr addrspace(3) %b) {
+  store i32 %n, ptr addrspace(3) %b
+  store i32 7, ptr addrspace(3) %a
+  %v = load i32, ptr addrspace(3) %b
+  store i32 %v, ptr addrspace(1) %x
+  ret void
+}
+""".replace("(\n", "(")
+    _, written = ptx.compile(text)
+    arguments = np.zeros(1, "i4"), np.int64(0), np.int32(5), np.int64(16)
+    assert run(written, "kernel_local", (1,), *arguments)[0] == 5
+    arguments = np.zeros(1, "i4"), np.int64(16), np.int32(5), np.int64(16)
+    assert run(written, "kernel_local", (1,), *arguments)[0] == 7
+
+
+def test_static_local_memory_has_a_limit() -> None:
+    text = """@dparray_local_array = internal addrspace(3) global [{count} x i32] undef
+define spir_kernel void @kernel_large(ptr addrspace(1) %x, i64 %at) {{
+  %p = getelementptr i32, ptr addrspace(3) @dparray_local_array, i64 %at
+  store i32 1, ptr addrspace(3) %p
+  %v = load i32, ptr addrspace(3) @dparray_local_array
+  store i32 %v, ptr addrspace(1) %x
+  ret void
+}}
+"""
+    ptx.compile(text.format(count=12_288))
+    with pytest.raises(KernelCompileError, match=r"take 49156 bytes.* allow 49152.*LocalAccessor"):
+        ptx.compile(text.format(count=12_289))
+
+
+def test_a_missing_libdevice_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emission, "libdevice_path", lambda: "")
+    with pytest.raises(KernelCompileError, match="pip install nvidia-nvvm"):
+        ptx.compile(_EXP)
+
+
+def test_libdevice_is_linked(libdevice: None) -> None:
+    x = np.linspace(-5, 5, 32, dtype="f4")
+    _, written = ptx.compile(_EXP)
+    found = run(written, "kernel_scale", (32,), x, np.float32(0), np.float32(0))
+    np.testing.assert_allclose(found, np.exp(x), rtol=3e-7)
+    assert b"call" not in written
+
+
+def test_modules_that_are_not_llvm_ir_are_rejected() -> None:
+    with pytest.raises(KernelCompileError, match=r"parsing error <string>:\d+:\d+: error: load"):
+        ptx.compile(_SCALE.replace("load float", "load %unknown"))
+    with pytest.raises(KernelCompileError, match="no entry point"):
+        ptx.compile(_ID)
+
+
+def test_llvm_may_end_the_helper(capfd: pytest.CaptureFixture[str]) -> None:
+    ptx.start()
+    assert emission._helper is not None
+    process = emission._helper.process
+    with pytest.raises(KernelCompileError, match=r"LLVM does not write PTX.* flog") as caught:
+        ptx.compile(_UNSELECTABLE)
+    assert "@llvm.log.f32" in caught.value.details
+    assert process.returncode == 1
+    assert capfd.readouterr().err == ""
+    assert ptx.compile(_SCALE) == ptx.compile(_SCALE)
+
+
+def test_a_helper_that_was_killed_starts_again() -> None:
+    first = ptx.compile(_SCALE)
+    assert emission._helper is not None
+    process = emission._helper.process
+    process.kill()
+    process.wait()
+    assert ptx.compile(_SCALE) == first
+
+
+def test_a_helper_that_is_killed_again_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = emission._Helper.ask
+
+    def kill(helper: emission._Helper, text: str) -> tuple[int, bytes]:
+        os.kill(helper.process.pid, signal.SIGKILL)
+        return ask(helper, text)
+
+    monkeypatch.setattr(emission._Helper, "ask", kill)
+    with pytest.raises(KernelError, match="killed twice"):
+        ptx.compile(_SCALE)
+
+
+def test_an_interrupt_ends_the_helper(monkeypatch: pytest.MonkeyPatch) -> None:
+    ptx.start()
+    assert emission._helper is not None
+    process = emission._helper.process
+
+    def interrupt(helper: emission._Helper, text: str) -> tuple[int, bytes]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(emission._Helper, "ask", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            ptx.compile(_SCALE)
+    assert process.returncode == -signal.SIGKILL
+    assert ptx.compile(_SCALE)
+
+
+@pytest.mark.process
+def test_forks_have_their_own_helper() -> None:
+    script = f"""
+import os
+from dparray._compiler import ptx
+from dparray._compiler.ptx import emission
+text = {_SCALE!r}
+first = ptx.compile(text)
+owner = emission._helper.process.pid
+if not (child := os.fork()):
+    assert emission._helper is None
+    assert ptx.compile(text) == first
+    assert emission._helper.process.pid != owner
+    emission._end()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert ptx.compile(text) == first
+assert emission._helper.process.pid == owner
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
