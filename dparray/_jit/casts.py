@@ -1,7 +1,8 @@
 """Conversions that make Numba compute with the dtypes of NumPy 2, and checks that it leaves out.
 
-Only operations with a dtype outside :data:`dparray._jit.inference.DEFAULT_DTYPES` are converted;
-for those dtypes Numba and NumPy agree.
+Numba widens integers in an expression and lets LLVM assume that signed ones do not overflow.
+NumPy's results have a dtype of their own, in which they wrap around. Operations on float64 and
+complex128 alone stay as they are.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import numpy as np
 
 from dparray import config
 from dparray._jit.inference import (
+    COMPARISONS,
     DEFAULT_DTYPES,
+    OPERATORS,
     UFUNCS,
     UNKNOWN,
     Inference,
@@ -23,7 +26,9 @@ from dparray._jit.inference import (
     resolve,
 )
 from dparray._jit.native_functions import (
+    INTEGER_CODE,
     fitted_to,
+    integer_call,
     mask_of,
     product_with,
     selected_by,
@@ -38,12 +43,17 @@ NUMPY = "__numpy__"
 class Casts(ast.NodeTransformer):
     """Rewrites the operations of a function.
 
+    Args:
+        types: the types of the function.
+        for_kernel: whether the code becomes a kernel, whose int64 and uint64 are NumPy's already.
+
     Attributes:
         doubts: operations with unknown types, for which Numba's typing decides.
     """
 
-    def __init__(self, types: Inference) -> None:
+    def __init__(self, types: Inference, for_kernel: bool = False) -> None:
         self.types = types
+        self.for_kernel = for_kernel
         self.doubts: list[ast.expr | ast.stmt] = []
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -71,11 +81,15 @@ class Casts(ast.NodeTransformer):
         """Convert ``x op= y`` for a number to an assignment, whose operation can be converted."""
         left, right = self.types.of(node.target), self.types.of(node.value)
         is_array = isinstance(left, Value) and left.ndim > 0
-        overlaps = is_array and _reads_target_otherwise(node, self.types)
+        is_separate = is_array and (
+            _reads_target_otherwise(node, self.types) or _is_separate(node, left, right)
+        )
         self.generic_visit(node)
         if is_array:
-            if overlaps:
-                return separated(node)
+            if is_separate:
+                made: Any = separated(node)
+                made.value = self._converted(made.value, left, right)
+                return made
             if isinstance(right, Value) and right.is_weak and left.dtype not in DEFAULT_DTYPES:
                 node.value = cast_to(node.value, left.dtype)
             elif _may_be_view(node.value, right):  # it may overlap the target
@@ -84,12 +98,12 @@ class Casts(ast.NodeTransformer):
             if not _is_number(right):
                 node.value = fitted_to(node.target, node.value)
             return node
-        if left is UNKNOWN and not _is_number(right):
+        if left is UNKNOWN and not _is_number(right) and not self.for_kernel:
             node.value = fitted_to(node.target, node.value)
         load = _loaded(node.target)
         value = ast.copy_location(ast.BinOp(load, node.op, node.value), node)
         converted = self._converted(value, left, right)
-        if converted is value:
+        if converted is value and value.op is node.op:
             return node
         return ast.copy_location(ast.Assign([node.target], converted), node)
 
@@ -108,16 +122,27 @@ class Casts(ast.NodeTransformer):
             inputs = node.args[: ufunc.nin]
             node.args[: ufunc.nin] = [fitted_to(node.args[ufunc.nin], each) for each in inputs]
             return node
+        if self.types.called(node) == "abs":
+            ufunc = np.absolute
         if not isinstance(ufunc, np.ufunc) or not isinstance(result, Value):
             return node
         if not all(isinstance(value, Value) for value in values):
             return node
+        name, dtype = ufunc.__name__, result.dtype
+        if dtype.kind in "biu" and not result.is_weak:
+            if name in OPERATORS:
+                operation = ast.BinOp(node.args[0], OPERATORS[name](), node.args[1])
+                return self._converted(_at(node, operation), *values)
+            is_own = name == "square" or (name in INTEGER_CODE and dtype not in DEFAULT_DTYPES)
+            if is_own and not self.for_kernel:
+                return integer_call(name, dtype, *node.args)
         found = resolve(ufunc, values)
-        if found is not None and not _is_default(values):
-            for position, value in enumerate(values):
-                if value.dtype != found[position]:
-                    node.args[position] = _as(node.args[position], value, found[position])
-        return node
+        if found is None or _is_default(values):
+            return node
+        for position, value in enumerate(values):
+            if value.dtype != found[position]:
+                node.args[position] = _as(node.args[position], value, found[position])
+        return node if result.ndim or dtype.kind not in "iu" else cast_to(node, dtype)
 
     def _summed(self, node: ast.expr) -> tuple[ast.expr, list[int]]:
         """Return what nested calls of ``np.sum`` sum, and the axes, from the inside out."""
@@ -136,6 +161,8 @@ class Casts(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """Check the lengths of masks."""
+        if self.for_kernel:
+            return self.generic_visit(node)
         base, index = self.types.of(node.value), self.types.of(node.slice)
         are_vectors = all(isinstance(each, Value) and each.ndim == 1 for each in (base, index))
         if are_vectors and index.dtype.kind == "b" and isinstance(node.ctx, ast.Load):
@@ -160,35 +187,108 @@ class Casts(ast.NodeTransformer):
         return isinstance(kind, Value) and kind.ndim > 0 and kind.dtype.kind == "b"
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        """Keep the dtype of a number that Numba would widen."""
+        """Keep the dtype of a value that Numba would widen."""
         value = self.types.of(node.operand)
         self.generic_visit(node)
-        if not isinstance(value, Value) or value.ndim or value.is_weak or _is_default((value,)):
+        if isinstance(node.op, ast.Not | ast.UAdd) or not isinstance(value, Value):
             return node
-        if isinstance(node.op, ast.Not | ast.UAdd):
+        if isinstance(node.op, ast.Invert) and value.dtype.kind == "b" and not value.is_weak:
+            return _at(node, ast.Compare(node.operand, [ast.Eq()], [ast.Constant(False)]))
+        if value.is_weak or _is_default((value,)):
             return node
+        if value.ndim:
+            name = "negative" if isinstance(node.op, ast.USub) else "invert"
+            is_integer = value.dtype.kind in "iu"
+            return integer_call(name, value.dtype, node.operand) if is_integer else node
         node.operand = cast_to(node.operand, value.dtype)
         return cast_to(node, value.dtype)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Compare in NumPy's dtype, and compare uint64 exactly with signed integers."""
+        values = list(map(self.types.of, [node.left, *node.comparators]))
+        self.generic_visit(node)
+        if len(values) != 2 or not all(isinstance(value, Value) for value in values):
+            return node
+        found = None if values[0].is_weak and values[1].is_weak else resolve(np.less, values)
+        if found is None or type(node.ops[0]) not in COMPARISONS:
+            return node
+        if all(value.dtype.kind in "iu" for value in values):
+            if any(value.dtype == np.uint64 for value in values) and not self.for_kernel:
+                number = _integer(node.comparators[0])
+                if number is not None and number >= 0:
+                    node.comparators = [cast_to(node.comparators[0], np.dtype(np.uint64))]
+                elif values[0].dtype != values[1].dtype:
+                    name = COMPARISONS[type(node.ops[0])].__name__
+                    return integer_call(name, np.dtype(bool), node.left, node.comparators[0])
+        elif found[0].kind in "fc" and not _is_default(values):
+            node.left = _as(node.left, values[0], found[0])
+            node.comparators = [_as(node.comparators[0], values[1], found[1])]
+        return node
 
     def _converted(self, node: ast.BinOp, left: Any, right: Any) -> Any:
         if not (isinstance(left, Value) and isinstance(right, Value)):
             self.doubts.append(node)
             return node
-        if _is_default((left, right)) or (left.is_weak and right.is_weak):
-            return node
-        if isinstance(node.op, ast.MatMult):
+        if (left.is_weak and right.is_weak) or isinstance(node.op, ast.MatMult):
             return node
         found = resolve(UFUNCS[type(node.op)], (left, right))
         if found is None:
-            self.doubts.append(node)
+            if not _is_default((left, right)):
+                self.doubts.append(node)
             return node
-        if _stays_in_range(node, (left, right), found[-1]):
+        dtype, is_array = found[-1], bool(left.ndim or right.ndim)
+        if dtype.kind == "b":
+            if isinstance(node.op, ast.Add | ast.Mult):
+                node.op = ast.BitOr() if isinstance(node.op, ast.Add) else ast.BitAnd()
+            return node
+        if dtype.kind in "iu" and not self.for_kernel:
+            is_converted = is_array and (left.dtype != dtype or right.dtype != dtype)
+            if is_converted or _differs(node.op, node.right, dtype, is_array):
+                return integer_call(UFUNCS[type(node.op)].__name__, dtype, node.left, node.right)
+            if dtype == np.int64 and isinstance(node.op, _WRAPPING):
+                # Numba lets LLVM assume that only sums of unsigned integers overflow.
+                wide = np.dtype(np.uint64)
+                node.left, node.right = cast_to(node.left, wide), cast_to(node.right, wide)
+                return cast_to(node, dtype)
+        if _is_default((left, right)) or _stays_in_range(node, (left, right), dtype):
             return node
         node.left = _as(node.left, left, found[0])
         node.right = _as(node.right, right, found[1])
-        if left.ndim or right.ndim:
-            return node
-        return cast_to(node, found[-1])
+        return node if is_array else cast_to(node, dtype)
+
+
+_WRAPPING = ast.Add | ast.Sub | ast.Mult
+
+
+def _differs(op: ast.operator, right: ast.expr, dtype: np.dtype[Any], is_array: bool) -> bool:
+    """Return whether Numba computes another result of integers than NumPy.
+
+    Results of elements are converted to their dtype, those of arrays are not.
+    """
+    number, bits = _integer(right), 8 * dtype.itemsize
+    if isinstance(op, _WRAPPING):
+        return is_array and dtype != np.uint64
+    if isinstance(op, ast.FloorDiv):  # the smallest integer by -1
+        may_overflow = dtype.kind == "i" and (number is None or number == -1)
+        return may_overflow and (is_array or bits == 64)
+    if isinstance(op, ast.LShift | ast.RShift):
+        is_in_range = number is not None and 0 <= number < bits
+        return not is_in_range or (is_array and isinstance(op, ast.LShift) and bits < 64)
+    if isinstance(op, ast.Pow):
+        return number is None or number < 0 or (is_array and bits < 64)
+    return False
+
+
+def _is_separate(node: ast.AugAssign, left: Value, right: Any) -> bool:
+    """Return whether Numba computes another result of ``x op= y`` for integers than NumPy."""
+    is_product = isinstance(node.op, ast.MatMult)
+    if left.dtype.kind not in "iub" or not isinstance(right, Value) or is_product:
+        return False
+    found = resolve(UFUNCS[type(node.op)], (left, right))
+    if found is None or not np.can_cast(found[-1], left.dtype, "same_kind"):
+        return False  # an error, as in NumPy
+    is_other = found[-1] != left.dtype or left.dtype.kind == "b"
+    return is_other or _differs(node.op, node.value, left.dtype, False)
 
 
 def separated(node: ast.AugAssign) -> ast.Assign:
@@ -389,9 +489,8 @@ def _name(dtype: np.dtype[Any]) -> str:
     return "bool_" if dtype.kind == "b" else dtype.name
 
 
-def _at(place: Any, node: ast.expr) -> ast.expr:
-    made: ast.expr = ast.fix_missing_locations(ast.copy_location(node, place))
-    return made
+def _at(place: Any, node: ast.expr) -> Any:
+    return ast.fix_missing_locations(ast.copy_location(node, place))
 
 
 def cast_to(node: ast.expr, dtype: np.dtype[Any]) -> ast.expr:

@@ -218,7 +218,7 @@ class NativeRegion:
         parameters += [f"__{name}_out" for name in self.outputs]
         stores = "\n".join(f"__{name}_out[0] = {name}" for name in self.outputs)
         body, _ = scalarized(self.source, [self.node], inferred)
-        casts, plain = Casts(inferred), PlainLoops(self.source)
+        casts, plain = Casts(inferred, for_kernel=True), PlainLoops(self.source)
         statements = [plain.visit(casts.visit(each)) for each in body] + ast.parse(stores).body
         kernel = kernel_of(self.source, self.line, parameters, [], statements, constants)
         self._tasks[tuple(types.values())] = kernel, kinds

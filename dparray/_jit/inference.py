@@ -69,6 +69,11 @@ UFUNCS: dict[type, np.ufunc] = {
     ast.BitAnd: np.bitwise_and, ast.BitOr: np.bitwise_or, ast.BitXor: np.bitwise_xor,
     ast.LShift: np.left_shift, ast.RShift: np.right_shift,
 }  # fmt: skip
+OPERATORS: dict[str, type] = {ufunc.__name__: kind for kind, ufunc in UFUNCS.items()}
+COMPARISONS: dict[type, np.ufunc] = {
+    ast.Lt: np.less, ast.LtE: np.less_equal, ast.Gt: np.greater, ast.GtE: np.greater_equal,
+    ast.Eq: np.equal, ast.NotEq: np.not_equal,
+}  # fmt: skip
 _ON_PYTHON: dict[type, Any] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,

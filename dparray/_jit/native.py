@@ -424,7 +424,9 @@ def _build(
     local = {argument.arg for argument in tree.args.args}
     itself: list[str] = []
     for name in sorted(used_names(tree) - local):
-        if name in source.names and name not in names:
+        if (function := native_functions.integer_function(name)) is not None:
+            names[name] = function
+        elif name in source.names and name not in names:
             value = source.names[name]
             if getattr(value, "py_func", value) is source.function:
                 itself.append(name)

@@ -1,4 +1,5 @@
-"""Functions that native code calls: checks of shapes, elements at a mask, sums of products.
+"""Functions that native code calls: checks of shapes, elements at a mask, sums of products, and
+operations on integers.
 
 Numba computes ``x += y``, ``np.add(x, y, out)`` and ``x[mask]`` without comparing the shapes, and
 reads and writes outside of arrays that do not fit. It visits the elements of ``x[mask]`` one by
@@ -30,6 +31,45 @@ _OTHER_LENGTH = "a Boolean index must have the length of the axis it indexes"
 _HEAD = "def sum_of_product(left: Any, right: Any, axes: Any) -> Any:\n "
 #: How many elements of a mask are read together; those of most masks have no true one.
 _BLOCK = 64
+#: The code of element-wise functions of integers ``x`` and ``y``, as NumPy computes them. ``dtype``
+#: is that of the result, of which ``bits`` is the size; ``wide`` has its sign and 64 bits. Sums of
+#: ``uint64`` wrap around; Numba lets LLVM assume that those of signed integers do not. The
+#: comparisons are of ``uint64`` with signed integers, which Numba compares as ``float64``.
+INTEGER_CODE = {
+    **{
+        name: f"return dtype(uint64(x) {sign} uint64(y))"
+        for name, sign in (("add", "+"), ("subtract", "-"), ("multiply", "*"), ("bitwise_and", "&"),
+                           ("bitwise_or", "|"), ("bitwise_xor", "^"))
+    },
+    "floor_divide": "return dtype(uint64(0) - uint64(x)) if signed and dtype(y) == dtype(-1) else "
+                    "dtype(wide(dtype(x)) // wide(dtype(y)))",
+    "remainder": "return dtype(wide(dtype(x)) % wide(dtype(y)))",
+    "left_shift": "return dtype(uint64(x) << uint64(dtype(y))) if uint64(dtype(y)) < bits else "
+                  "dtype(0)",
+    "right_shift": "return dtype(wide(dtype(x)) >> wide(dtype(y))) if uint64(dtype(y)) < bits else "
+                   "dtype(-(wide(dtype(x)) < 0))",
+    "power": """
+ factor, exponent, found = uint64(dtype(x)), wide(dtype(y)), uint64(1)
+ if exponent < 0:
+  raise ValueError("Integers to negative integer powers are not allowed.")
+ while exponent:
+  if exponent & wide(1):
+   found *= factor
+  factor *= factor
+  exponent >>= wide(1)
+ return dtype(found)""",
+    "square": "return dtype(uint64(x) * uint64(x))",
+    "negative": "return dtype(uint64(0) - uint64(x))",
+    "invert": "return dtype(~uint64(x))",
+    "absolute": "return dtype(uint64(0) - uint64(x)) if x < 0 else dtype(x)",
+    "sign": "return dtype(int64(x > 0) - int64(x < 0))",
+    "less": "return x < 0 or (y >= 0 and uint64(x) < uint64(y))",
+    "less_equal": "return x < 0 or (y >= 0 and uint64(x) <= uint64(y))",
+    "greater": "return y < 0 or (x >= 0 and uint64(x) > uint64(y))",
+    "greater_equal": "return y < 0 or (x >= 0 and uint64(x) >= uint64(y))",
+    "equal": "return x >= 0 and y >= 0 and uint64(x) == uint64(y)",
+    "not_equal": "return x < 0 or y < 0 or uint64(x) != uint64(y)",
+}  # fmt: skip
 NO_BROADCAST = "the value does not broadcast to the shape of its target"
 
 
@@ -56,6 +96,11 @@ def product_with(vector: ast.expr, values: ast.expr, at: ast.expr) -> ast.expr:
 def sum_of_product(left: ast.expr, right: ast.expr, axes: list[int]) -> ast.expr:
     """Return an expression of ``left * right``, summed along one axis after the other."""
     return _call(left, SUM_OF_PRODUCT, left, right, ast.Constant(str(axes)))
+
+
+def integer_call(name: str, dtype: np.dtype[Any], *operands: ast.expr) -> ast.expr:
+    """Return an expression of a universal function of integers, computed in a dtype."""
+    return _call(operands[0], f"__{name}_{dtype}__", *operands)
 
 
 def _read(node: ast.expr) -> ast.expr:
@@ -157,6 +202,29 @@ def _code_of_sum(left: int, right: int, axes: list[int], in_order: bool) -> str:
     if not has_vectors and kept:
         lines.append(f"{' ' * len(outer)}{place} = sum{top}")
     return _HEAD + "\n ".join([*lines, "return found" if kept else f"return sum{top}"])
+
+
+@functools.cache
+def integer_function(name: str) -> Callable[..., Any] | None:
+    """Return the function of a name that :func:`integer_call` uses, or ``None`` for other names.
+
+    Numba computes it in the loop of the array expression around it.
+    """
+    code, _, kind = name.strip("_").rpartition("_")
+    if code not in INTEGER_CODE or name != f"__{code}_{kind}__":
+        return None
+    dtype: Any = np.dtype(kind).type
+    names = {
+        "dtype": dtype,
+        "uint64": np.uint64,
+        "int64": np.int64,
+        "bits": np.uint64(8 * dtype().nbytes),
+        "signed": kind[0] == "i",
+        "wide": np.int64 if kind[0] == "i" else np.uint64,
+    }
+    parameters = ", ".join(("x", "y")[: vars(np)[code].nin])
+    exec(f"def function({parameters}):\n {INTEGER_CODE[code]}", names)
+    return importlib.import_module("numba").vectorize(names["function"])
 
 
 @functools.cache

@@ -343,6 +343,9 @@ class ParallelRegion:
             body, has_loops = scalarized(self.source, self.body, self._inferred(types))
             if has_loops and traits_of(queue).shares_memory and launcher.get() is call_kernel:
                 raise KernelCompileError("its array statements are native code on a CPU device")
+            variables = {**types, **{name: WEAK_INT for name, _ in self.loops}}
+            inferred = Inference(definition_of("loop", [], body), variables, self.source.names)
+            body = [Casts(inferred, for_kernel=True).visit(each) for each in body]
             kernel = self._kernels[key] = self._kernel(body, constants, arguments, accumulators)
         return kernel, arguments, accumulators
 

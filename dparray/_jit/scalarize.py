@@ -16,7 +16,7 @@ import numpy as np
 
 from dparray._compiler.device_function import DeviceFunction
 from dparray._jit.casts import cast_to
-from dparray._jit.inference import UFUNCS, Inference, Value, resolve
+from dparray._jit.inference import OPERATORS, UFUNCS, Inference, Value, resolve
 from dparray._jit.source import Source, copied
 from dparray.exceptions import KernelCompileError
 
@@ -33,7 +33,6 @@ _MATH_NAMES = {
     )
     if hasattr(math, name)
 }  # fmt: skip
-_OPERATORS: dict[str, type] = {ufunc.__name__: kind for kind, ufunc in UFUNCS.items()}
 _FOLDS = {"sum": "sum", "prod": "prod", "min": "min", "amin": "min", "max": "max", "amax": "max",
           "mean": "mean", "any": "any", "all": "all"}  # fmt: skip
 _MATH = "__math__"
@@ -385,14 +384,14 @@ class Scalarizer:
 
     @staticmethod
     def _has_element_function(name: str) -> bool:
-        known = name in _MATH_NAMES or name in _HELPERS or name in _OPERATORS
+        known = name in _MATH_NAMES or name in _HELPERS or name in OPERATORS
         return known or name in ("abs", "absolute", "negative")
 
     @staticmethod
     def _element_function(name: str, arguments: list[ast.expr]) -> ast.expr:
         """Return a function of NumPy applied to numbers."""
-        if name in _OPERATORS:
-            return ast.BinOp(arguments[0], _OPERATORS[name](), arguments[1])
+        if name in OPERATORS:
+            return ast.BinOp(arguments[0], OPERATORS[name](), arguments[1])
         if name == "negative":
             return ast.UnaryOp(ast.USub(), arguments[0])
         function: ast.expr = ast.Name("abs", ast.Load())

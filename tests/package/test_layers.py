@@ -53,7 +53,7 @@ BUDGETS = {
     "array": 6_033,
     "kernels": 4_651,
     "functions": 32_439,
-    "compiled": 5_290,
+    "compiled": 5_466,
     "models": 4_862,
     "shards": 2_814,
     "tools": 9_601,

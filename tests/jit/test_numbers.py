@@ -1,0 +1,54 @@
+"""The dtypes and the overflow of numbers in compiled functions are NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from tests.jit.number_table import AROUND, DTYPES, FORMS, NUMBERS, OPERATIONS, check
+
+#: Each dtype with itself, and pairs whose result is of another dtype.
+_PAIRS = [*((dtype, dtype) for dtype in DTYPES), ("int8", "int16"), ("uint8", "int8"),
+          ("uint16", "int32"), ("int64", "uint64"), ("uint64", "int64"), ("uint8", "uint64"),
+          ("int32", "float32"), ("int16", "float32"), ("bool", "int8"),
+          *((dtype, kind) for dtype in ("int8", "uint32", "uint64", "float32") for kind in NUMBERS),
+          ]  # fmt: skip
+
+
+@pytest.mark.sample(10)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("pair", _PAIRS, ids=":".join)
+def test_operations_at_the_extremes(pair: tuple[str, str], form: str) -> None:
+    at = _PAIRS.index(pair) + FORMS.index(form)
+    around = AROUND[1 + at % (len(AROUND) - 1)]
+    assert check(*pair, form, OPERATIONS[at % 4 :: 4], [around]) == []
+
+
+@pytest.mark.parametrize("size", [8, 3000, 300_000])
+def test_a_difference_of_uint8_wraps_at_all_sizes(size: int) -> None:
+    @dp.jit
+    def halved(x: dp.ndarray, y: dp.ndarray) -> dp.ndarray:
+        return (x - y) // 2
+
+    x, y = np.full(size, 3, np.uint8), np.full(size, 5, np.uint8)
+    found = halved(dp.asarray(x), dp.asarray(y))
+    np.testing.assert_array_equal(found.asnumpy(), (x - y) // 2)
+    assert found.dtype == np.uint8
+
+
+def test_comparisons_after_overflow() -> None:
+    @dp.jit
+    def count(x: dp.ndarray) -> int:
+        found = 0
+        for i in range(x.size):
+            if x[i] + 1 < x[i]:
+                found += 1
+            if (x[i] * 2) // 2 != x[i]:
+                found += 1
+        return found
+
+    x = np.array([np.iinfo(np.int64).max, np.iinfo(np.int64).max // 2 + 1, 3])
+    with np.errstate(over="ignore"):
+        wanted = count.py_func(x)
+    assert count(dp.asarray(x)) == wanted
