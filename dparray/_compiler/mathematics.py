@@ -72,11 +72,11 @@ def _register_functions() -> None:
     for name in _BINARY:
         function = getattr(math, name)
         cases = [signature(kind, kind, kind) for kind in _FLOATS]
-        cases += [signature(types.float64, kind, kind) for kind in _WIDE]
+        cases += [signature(types.float64, kind, kind) for kind in (*_WIDE, types.boolean)]
         _register(function, cases)
         for kind in _FLOATS:
             _lower(function, name, kind, (kind, kind), kind)
-        for kind in _WIDE:
+        for kind in (*_WIDE, types.boolean):
             _lower(function, name, types.float64, (kind, kind), types.float64)
     for name in _PREDICATES:
         _register(
@@ -86,15 +86,20 @@ def _register_functions() -> None:
 
 _register_functions()
 _register(
-    math.ldexp, [signature(kind, kind, integer) for kind in _FLOATS for integer in (types.int32,)]
+    math.ldexp,
+    [signature(kind, kind, types.int32) for kind in _FLOATS]
+    + [signature(types.float64, kind, types.int32) for kind in (*_WIDE, types.boolean)],
 )
 
 
 @registry.lower(math.ldexp, types.Float, types.int32)
+@registry.lower(math.ldexp, types.Integer, types.int32)
+@registry.lower(math.ldexp, types.Boolean, types.int32)
 def _ldexp(context: Any, builder: Any, actual: Any, values: Any) -> Any:
-    kind = actual.args[0]
+    kind = actual.return_type
+    value = context.cast(builder, values[0], actual.args[0], kind)
     name = device.mangled("ldexp", f"{device.code_of(kind)}i")
-    return device.call(builder, name, context.get_value_type(kind), values, pure=True)
+    return device.call(builder, name, context.get_value_type(kind), (value, values[1]), pure=True)
 
 
 @registry.lower(math.isnan, types.Float)

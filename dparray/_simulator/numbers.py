@@ -19,24 +19,13 @@ has it converted by :func:`converter`, to the type that the compiler found.
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-
-__all__ = [
-    "BUILTINS",
-    "CONSTRUCTORS",
-    "INTEGER_OPERATIONS",
-    "MATH",
-    "converter",
-    "literal",
-    "matches",
-    "plain_dtype",
-    "typed",
-]
 
 _BITS = 64
 _MASK = (1 << _BITS) - 1
@@ -173,7 +162,7 @@ def _integer_type(base: type) -> type:
     members["__neg__"] = lambda self: _wrap(int(_low_bits(-int(self), base)), signed)
     members["__invert__"] = lambda self: _wrap(int(_low_bits(~int(self), base)), signed)
     members["__pos__"] = lambda self: _wrap(int(self), signed)
-    members["__abs__"] = lambda self: _wrap(int(_low_bits(builtins.abs(int(self)), base)), signed)
+    members["__abs__"] = lambda self: NUMPY_TYPES[base](builtins.abs(int(self)))
     # NumPy refuses to construct from values out of range; the device takes the low bits.
     members["__new__"] = lambda cls, value=0: base.__new__(cls, _low_bits(value, base))
     return type(base.__name__, (base,), members)
@@ -355,7 +344,10 @@ def _as_float(value: Any) -> Any:
 
 def _from_ufunc(ufunc: Callable[..., Any]) -> Callable[..., Any]:
     def function(*values: Any) -> Any:
-        return ufunc(*map(_as_float, values))
+        # Integers take the type of a float that represents them; without one they are float64.
+        types = [plain_dtype(np.asarray(value).dtype) for value in values]
+        common = np.result_type(*types)
+        return ufunc(*map(common.type if common.kind == "f" else np.float64, values))
 
     return function
 
@@ -407,6 +399,7 @@ MATH |= {  # of Python 3.11
     if hasattr(math, name)
 }
 MATH |= {getattr(math, name): _from_python(name) for name in ("erf", "erfc", "gamma", "lgamma")}
+MATH[math.ldexp] = lambda value, exponent: np.ldexp(_as_float(value), int(exponent))
 # Of floats these return a float on the device, not Python's int.
 MATH |= {getattr(math, name): _rounding(getattr(np, name)) for name in ("ceil", "floor", "trunc")}
 
@@ -466,20 +459,52 @@ def _promoted(a: Any, b: Any) -> Any:
 
     Integers are not widened first, as arithmetic does; so a ``max`` of uint32 is uint32.
     """
-    if all(isinstance(each, np.integer) and not isinstance(each, np.uint64) for each in (a, b)):
-        return NUMPY_TYPES[np.result_type(a.dtype, b.dtype).type]
+    integers = (np.integer, bool, np.bool_)
+    if all(isinstance(each, integers) and not isinstance(each, np.uint64) for each in (a, b)):
+        return NUMPY_TYPES.get(np.result_type(a, b).type, np.bool_)
     return type(a + b)
 
 
+def _pair(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return a function of two numbers, which counts two Booleans as integers."""
+
+    def function(a: Any, b: Any) -> Any:
+        if all(isinstance(each, bool | np.bool_) for each in (a, b)):
+            a, b = _Int64(a), _Int64(b)
+        return operation(typed(a), typed(b))
+
+    return function
+
+
+def _complex(*parts: Any) -> Any:
+    single = all(isinstance(each, np.float32) for each in parts)
+    return (np.complex64 if single else np.complex128)(complex(*parts))
+
+
+def _abs(value: Any) -> Any:
+    return builtins.abs(
+        NUMPY_TYPES[np.int8](value) if isinstance(value, np.bool_) else typed(value)
+    )
+
+
+def _round(value: Any, *digits: Any) -> Any:
+    if isinstance(value, bool | np.bool_ | np.integer):
+        return _wrap(builtins.round(int(value), *map(int, digits)), _is_signed(value))
+    return typed(builtins.round(value, *digits))
+
+
 BUILTINS: dict[str, Any] = {
-    "abs": lambda value: builtins.abs(typed(value)),
-    "complex": lambda *parts: np.complex128(complex(*parts)),
-    "float": lambda value=0.0: np.float64(value),
+    "abs": _abs,
+    "complex": _complex,
+    "divmod": _pair(lambda a, b: (a // b, a % b)),
+    "float": lambda value=0.0: value if isinstance(value, np.float32) else np.float64(value),
     "int": _int,
     "isinstance": _isinstance,
     "len": lambda value: _Int64(builtins.len(value)),
     "max": _selecting(lambda a, b: b if b > a else a, np.uint64),
     "min": _selecting(lambda a, b: b if b < a else a, np.int64),
+    "pow": _pair(operator.pow),
     "range": _range,
-    "round": lambda value, *digits: typed(builtins.round(value, *digits)),
+    "round": _round,
+    "sum": lambda values, start=0: functools.reduce(operator.add, values, literal(start)),
 }

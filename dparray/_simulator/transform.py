@@ -255,7 +255,10 @@ class _Typing(ast.NodeTransformer):
     def may_be(self, *nodes: ast.expr) -> bool:
         """Return whether the operands may all be Booleans."""
         return self.with_operands and all(
-            isinstance(node, _MAY_BE_BOOLEAN)
+            (
+                isinstance(node, _MAY_BE_BOOLEAN)
+                or isinstance(getattr(node, "value", None), bool)  # True, False
+            )
             and not (isinstance(node, ast.Name) and node.id not in self.variables)
             for node in nodes
         )

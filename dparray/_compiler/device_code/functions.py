@@ -65,14 +65,14 @@ def install(target_context: Any) -> None:
 
 
 @overload(float, target=TARGET)
-def _float_of_truth(x: Any) -> Any:
-    if not isinstance(x, types.Boolean):
-        return None
-
-    def number(x: Any) -> Any:
+def _float_of_number(x: Any) -> Any:
+    def of_boolean(x: Any) -> Any:
         return 1.0 if x else 0.0
 
-    return number
+    def of_half(x: Any) -> Any:
+        return np.float32(x)
+
+    return of_boolean if isinstance(x, types.Boolean) else of_half if x == types.float16 else None
 
 
 def _integer_of_float(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:

@@ -41,7 +41,7 @@ _ARITHMETIC = frozenset(
     getattr(operator, prefix + name)
     for name in ("add", "sub", "mul", "floordiv", "mod", "pow")
     for prefix in ("", "i")
-) | {operator.and_, operator.iand, operator.or_, operator.ior, operator.xor, operator.ixor}
+) | {pow, operator.and_, operator.iand, operator.or_, operator.ior, operator.xor, operator.ixor}
 
 
 def _is_written(number: Any) -> bool:
@@ -408,9 +408,35 @@ def _add_choice(choose: Any, compare: Any, result: Any) -> None:
 
         return choice
 
+    @overload(choose, target=TARGET, prefer_literal=True)
+    def overload_choice_of_several(a: Any, b: Any, c: Any, *others: Any) -> Any:
+        kinds = [types.unliteral(each) for each in (a, b, c, *others)]
+        integers = types.Integer | types.Boolean
+        if types.uint64 not in kinds or not all(isinstance(each, integers) for each in kinds):
+            return None
+
+        def choice(a: Any, b: Any, c: Any, *others: Any) -> Any:
+            return choose(choose(a, b), c, *others)
+
+        return choice
+
 
 _add_choice(min, operator.le, types.int64)
 _add_choice(max, operator.ge, types.uint64)
+
+
+@overload(sum, target=TARGET)
+def _sum(values: Any) -> Any:
+    if not isinstance(values, types.BaseTuple) or not len(values):
+        return None
+
+    def of_one(values: Any) -> Any:
+        return 0 + values[0]
+
+    def of_several(values: Any) -> Any:
+        return sum(values[:-1]) + values[-1]
+
+    return of_one if len(values) == 1 else of_several
 
 
 # --- shifts ---------------------------------------------------------------------------------------
@@ -463,9 +489,9 @@ def _round(x: Any) -> Any:
 
 @overload(round, target=TARGET)
 def _round_to_digits(x: Any, digits: Any) -> Any:
-    if not isinstance(x, types.Integer) or not isinstance(digits, types.Integer):
+    if not isinstance(x, types.Integer | types.Boolean) or not isinstance(digits, types.Integer):
         return None
-    wide = types.int64 if x.signed else types.uint64
+    wide = types.int64 if getattr(x, "signed", True) else types.uint64
 
     def rounded(x: Any, digits: Any) -> Any:
         number, unit = wide(x), wide(1)
