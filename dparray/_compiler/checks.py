@@ -230,6 +230,8 @@ class _Checker(ast.NodeTransformer):
     # -- reading --------------------------------------------------------------------------------
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if _is_constant(node.slice) and isinstance(self.resolve(node.value), tuple):
+            return node  # checked by the compiler
         site = self.site(node, _INDEX, node.value)
         self.generic_visit(node)
         if not _is_element(node):

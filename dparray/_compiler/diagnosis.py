@@ -329,7 +329,12 @@ _TELLING = (
         "its owner forbids writes. Launch the kernel on a copy, dp.asarray(x, copy=True)",
     ),
     (
-        r"Unknown attribute '(?:get_(?:sub_)?group|get_local\w+|get_global\w+)' of type Item",
+        r"Unknown attribute 'get_global\w+' of type Item",
+        "the Item of a Range has get_id and get_range; get_global_id belongs to the NdItem of an "
+        "NdRange",
+    ),
+    (
+        r"Unknown attribute '(?:get_(?:sub_)?group|get_local\w+)' of type Item",
         "an Item of a Range has no group and no local id: launch over an NdRange, which gives an "
         "NdItem",
     ),
@@ -344,7 +349,7 @@ _TELLING = (
     (
         r"Function\(<class '[\w.]+\.(LocalArray|PrivateArray)'>\)",
         "a {0} takes a constant shape (positive numbers in the kernel's text, globals, captured "
-        "values, parameters with dp.constexpr) and a NumPy dtype",
+        "values, parameters with dp.constexpr, or sums and products of them) and a NumPy dtype",
     ),
     (r"LocalArray: work-items .+", "{all}"),
     (r"printf: .+", "{all}"),
@@ -428,8 +433,8 @@ _TELLING = (
         "the step of a {0} is not 0: it would have no items, and Python raises ValueError",
     ),
     (
-        r"the range of this kernel has .+; got -?\d+",
-        "{all}. Launch over a range of more dimensions, or use a dimension that there is",
+        r"the range of this kernel has .+; got dimension -?\d+",
+        "{all}. Use an existing dimension, or launch over a range with more dimensions",
     ),
     (
         r"it may raise TypeError: expected (\S+), got None",
@@ -471,10 +476,13 @@ _TELLING = (
         r"(?:setitem|getitem)\(\w+\[0-D[^\]\n]*\], ",
         "an array without dimensions has one element, x[()]",
     ),
-    (r"(?:setitem|getitem)\((\w+\[.+?\]), UniTuple\(\w+ x (\d)\)", "{0} takes no {1} indices"),
+    (
+        r"(?:setitem|getitem)\((\w+\[(\d)-D.*?\]), UniTuple\(\w+ x (\d)\)",
+        "too many indices for {0}: it takes {1}, and {2} are given",
+    ),
     (
         r"(?:setitem|getitem)\((\w+\[(\d)-D.*?\]), Tuple\(",
-        "{0} takes {1} indices at most, one for each dimension",
+        "too many indices for {0}: it takes {1}",
     ),
     (
         r"setitem\((\w+\[.+?\]), [^\n]*, (complex\d+)\)",
@@ -570,9 +578,13 @@ def _suggestion(text: str) -> str:
         known = [each for each in dir(api) if not each.startswith("_")] if api else ()
     else:
         return ""
-    meant = difflib.get_close_matches(name, known, 2, 0.8) or difflib.get_close_matches(
-        name, known, 1
-    )
+    # The same number in the other kind of item; the global range is the whole of a Range.
+    renamed = name.replace("_global", "") if "_global" in name else name.replace("_", "_global_", 1)
+    meant = [renamed] if renamed in known else []
+    meant = meant or difflib.get_close_matches(name, known, 2, 0.8)
+    meant = meant or difflib.get_close_matches(name, known, 1)
+    if "_local" in name and unknown is not None and owner == "Item":
+        return ""  # the nearest name would be another number
     takes_dimension = r"get_(?:(?:global|local|group)_)?(?:id|range)"
     if unknown is not None and owner in ("Item", "NdItem", "Group"):
         meant = [f"{one}(0)" if re.fullmatch(takes_dimension, one) else one for one in meant]

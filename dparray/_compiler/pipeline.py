@@ -12,7 +12,15 @@ from numba.core import config, errors, event, ir, types
 from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
-from numba.core.ir_utils import build_definitions, enforce_no_dels, fixup_var_define_in_scope
+from numba.core.ir_utils import (
+    GuardException,
+    build_definitions,
+    enforce_no_dels,
+    fixup_var_define_in_scope,
+    get_definition,
+    guard,
+    require,
+)
 from numba.core.typed_passes import (
     IRLegalization,
     NativeLowering,
@@ -24,6 +32,7 @@ from numba.core.untyped_passes import FixupArgs, InlineClosureLikes
 from dparray._compiler.advice import FindAdvice
 from dparray._compiler.constants import plain
 from dparray._compiler.types import ConstantType
+from dparray.kernel_api import LocalArray, PrivateArray
 
 TARGET = "dparray"
 
@@ -192,6 +201,82 @@ class _PlainConstants(FunctionPass):
         if changed:
             state.func_ir._definitions = build_definitions(state.func_ir.blocks)
         return changed
+
+
+_SHAPED = (LocalArray, PrivateArray)
+_FOLDED = (abs, int, len, max, min)
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _FoldShapes(FunctionPass):
+    """Replaces the shapes of private and local arrays that are computed from constants."""
+
+    _name = "dparray_fold_shapes"
+
+    def __init__(self) -> None:  # abstract in Numba's class
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        func_ir, folded = state.func_ir, False
+        for block in func_ir.blocks.values():
+            for statement in list(block.find_insts(ir.Assign)):
+                call = statement.value
+                if not isinstance(call, ir.Expr) or call.op != "call":
+                    continue
+                if guard(_constant, func_ir, call.func) not in _SHAPED:
+                    continue
+                named = dict(call.kws)
+                given = named.get("shape", *call.args[:1])
+                value = guard(_constant, func_ir, given)
+                if not isinstance(value, int | tuple):
+                    continue
+                # A new variable: the old one may have other uses, and would become a literal there.
+                shape = block.scope.redefine("$dparray_shape", call.loc)
+                kind = ir.Global if isinstance(value, tuple) else ir.Const
+                constant = (shape.name, value) if isinstance(value, tuple) else (value,)
+                made = ir.Assign(kind(*constant, call.loc), shape, call.loc)
+                block.body.insert(block.body.index(statement), made)
+                call.args = [shape if each is given else each for each in call.args]
+                call.kws = [(name, shape if each is given else each) for name, each in call.kws]
+                folded = True
+        if folded:
+            func_ir._definitions = build_definitions(func_ir.blocks)
+        return folded
+
+
+def _constant(func_ir: Any, variable: Any) -> Any:
+    """Return the value of a variable that is assigned once, and computed from constants.
+
+    Raises:
+        GuardException: it is not.
+    """
+    value = get_definition(func_ir, variable)
+
+    def of(each: Any) -> Any:
+        return _constant(func_ir, each)
+
+    if isinstance(value, ir.Const | ir.Global | ir.FreeVar):
+        return plain(value.value)
+    require(isinstance(value, ir.Expr))
+    try:
+        if value.op == "getattr":
+            owner = of(value.value)
+            require(isinstance(owner, ModuleType | enum.Enum | enum.EnumMeta))
+            return plain(getattr(owner, value.attr))
+        if value.op == "build_tuple":
+            return tuple(map(of, value.items))
+        if value.op == "getitem":
+            return of(value.value)[of(value.index)]
+        if value.op in ("binop", "inplace_binop"):
+            return value.fn(of(value.lhs), of(value.rhs))
+        if value.op == "unary":
+            return value.fn(of(value.value))
+        require(value.op == "call" and not value.kws)
+        function = of(value.func)
+        require(function in _FOLDED)
+        return function(*map(of, value.args))
+    except (AttributeError, TypeError, ArithmeticError, ValueError, LookupError):
+        raise GuardException from None
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -426,6 +511,7 @@ class Pipeline(CompilerBase):
         steps.add_pass_after(_MergeConditions, FixupArgs)
         steps.add_pass_after(_PlaceConstants, _LeaveOutAssertions)
         steps.add_pass_after(_PlainConstants, _PlaceConstants)
+        steps.add_pass_after(_FoldShapes, _PlainConstants)
         for find in self.finds:
             steps.add_pass(find, "look for code to warn about")
         steps.add_pass(IRLegalization, "ensure that the IR is legal")

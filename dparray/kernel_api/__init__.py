@@ -154,19 +154,20 @@ class PrivateArray:
     """A private array of one work-item.
 
     Args:
-        shape: a positive integer or a tuple of positive integers, as constants.
+        shape: a positive integer or a tuple of positive integers, computed from constants.
         dtype: the dtype of the elements.
         fill_zeros: whether the elements start as zero; otherwise they are undefined.
 
     Example:
         >>> import dparray as dp
         >>> @dp.kernel
-        ... def place(item, out):
-        ...     out[item.get_id(0)] = dp.PrivateArray(2, dp.int64, True)[1]
+        ... def place(item, out, radius: dp.constexpr):
+        ...     window = dp.PrivateArray(2 * radius + 1, dp.int64, fill_zeros=True)
+        ...     out[item.get_id(0)] = window.size + window[0]
         >>> out = dp.zeros(2, dtype="int64")
-        >>> event = place[2](out)
+        >>> event = place[2](out, 3)
         >>> out.tolist()
-        [0, 0]
+        [7, 7]
     """
 
     def __init__(self, shape: Any, dtype: Any, fill_zeros: bool = False) -> None:
@@ -180,8 +181,8 @@ class LocalArray:
     undefined until a work-item writes them.
 
     Args:
-        shape: a positive integer or a tuple of positive integers, as constants. For a shape chosen
-            at launch, use a :class:`LocalAccessor`.
+        shape: a positive integer or a tuple of positive integers, computed from constants. For a
+            shape chosen at launch, use a :class:`LocalAccessor`.
         dtype: the dtype of the elements.
 
     Example:

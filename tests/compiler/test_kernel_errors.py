@@ -295,7 +295,11 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (reads_what_a_later_step_assigns, "^^^^", "'last' may be read before it is assigned: give it"),
     (unknown_attribute, "^^^^", "no attribute 'get_color'"),
     (group_of_item, "^^^^", "launch over an NdRange"),
-    (too_many_indices, "^^^^", r"float64\[1-D, C\] takes no 2 indices"),
+    (
+        too_many_indices,
+        "^^^^",
+        r"too many indices for float64\[1-D, C\]: it takes 1, and 2 are given",
+    ),
     (math_without_device, "^^^^", "math.comb is not available in a kernel"),
     (array_method, "^^^^^^^", "x.sum works on whole arrays"),
     (array_arithmetic, "^^^^^", r"x \+ 1 works on whole arrays"),
@@ -657,3 +661,24 @@ def test_calls_of_the_language_that_mean_nothing(text: str, message: str) -> Non
     exec(f"def call(item, x):\n    {text}\n", scope)
     with pytest.raises(dp.KernelCompileError, match=message):
         dp.kernel(scope["call"])[dp.NdRange(2, 1)](dp.zeros(4, dtype="int64"))
+
+
+@pytest.mark.parametrize(
+    ("method", "index_space", "words"),
+    [
+        ("get_id(0)", dp.NdRange(4, 2), r"did you mean get_global_id\(0\)\?"),
+        ("get_linear_id()", dp.NdRange(4, 2), r"did you mean get_global_linear_id\?"),
+        ("get_range(0)", dp.NdRange(4, 2), r"did you mean get_global_range\(0\)\?"),
+        ("get_global_id(0)", dp.Range(4), r"did you mean get_id\(0\)\?"),
+        ("get_global_linear_id()", dp.Range(4), r"did you mean get_linear_id\?"),
+        ("get_global_range(0)", dp.Range(4), r"did you mean get_range\(0\)\?"),
+        ("get_local_id(0)", dp.Range(4), "which gives an NdItem$"),
+    ],
+)
+def test_a_method_of_the_other_kind_of_item_has_a_counterpart(
+    method: str, index_space: Any, words: str
+) -> None:
+    scope: dict[str, Any] = {"dp": dp}
+    exec(f"@dp.kernel\ndef number(item, x):\n    x[0] = item.{method}\n", scope)
+    with pytest.raises(dp.KernelCompileError, match=f"(?m){words}"):
+        dp.call_kernel(scope["number"], index_space, dp.zeros(4))

@@ -136,6 +136,43 @@ def transpose_tiles(item: dp.NdItem, x: Any, out: Any, size: dp.constexpr) -> No
     out[first + row, second + column] = tile[column, row] + other[row] - row
 
 
+RADIUS = 2
+WEIGHTS = (0.25, 0.5, 0.25)
+
+
+@pytest.mark.parametrize("run", [dp.call_kernel, dp.simulate])
+@pytest.mark.parametrize("debug", [False, True])
+def test_shapes_are_computed_from_constants(run: Any, debug: bool) -> None:
+    margin = 3
+
+    @dp.kernel
+    def sizes(item: dp.NdItem, x: Any, out: Any, width: dp.constexpr) -> None:
+        i = item.get_global_id(0)
+        window = dp.PrivateArray(2 * RADIUS + 1, x.dtype)
+        table = dp.PrivateArray((RADIUS, RADIUS + 1), dp.float64)
+        weights = dp.PrivateArray(len(WEIGHTS), dp.float64)
+        given = dp.PrivateArray(shape=max(width, RADIUS) // 2, dtype=x.dtype)
+        count = margin - 1
+        captured = dp.PrivateArray(count, dp.int64)
+        local = dp.LocalArray(width + 2 * RADIUS, dp.float64)
+        local[item.get_local_id(0)] = x[i]
+        window[2 * RADIUS] = x[i]
+        dp.group_barrier(item.get_group())
+        out[i, 0] = window.size
+        out[i, 1] = table.shape[0] * 10 + table.shape[1]
+        out[i, 2] = weights.size * 10 + given.size
+        out[i, 3] = captured.size * 10 + local.size
+        out[i, 4] = window[2 * RADIUS] + local[3 - item.get_local_id(0)]
+        # The name of a shape is not a literal elsewhere.
+        out[i, 5] = (np.uint64(2**63) - count) // 2**60
+
+    x, out = dp.arange(8.0), dp.zeros((8, 6))
+    with dp.config.override(debug=debug):
+        run(sizes, dp.NdRange(8, 4), x, out, 4)
+    sums = [3, 3, 3, 3, 11, 11, 11, 11]
+    assert out.tolist() == [[5, 23, 32, 28, total, 7] for total in sums]
+
+
 @pytest.mark.parametrize("dtype", ["int16", "float32", "float64", "complex64"])
 def test_a_group_shares_a_local_array(dtype: str, queue: Any) -> None:
     x = np.arange(48).reshape(6, 8).astype(dtype)

@@ -186,8 +186,8 @@ def stores_what_may_be_none(item: Any, x: Any) -> None:
         (slice_of_step_zero, "the step of a slice is not 0"),
         (range_of_a_float, "the bounds of a range are integers, and one is float64: convert it"),
         (slice_of_a_float, "the bounds of a slice are integers, and one is float64: convert it"),
-        (third_dimension, "the range of this kernel has 1 dimension, which is 0; got 2"),
-        (negative_dimension, "the range of this kernel has 1 dimension, which is 0; got -1"),
+        (third_dimension, "the range of this kernel has only dimension 0; got dimension 2"),
+        (negative_dimension, "the range of this kernel has only dimension 0; got dimension -1"),
         (third_of_a_tuple, "index"),
         (stores_nothing, "a value used here is None, which cannot be stored or computed with"),
         (adds_nothing, "a value used here is None, which cannot be stored or computed with"),
@@ -212,7 +212,7 @@ def test_errors_seen_by_the_compiler_show_line_and_caret(
 
 
 def test_in_two_dimensions_the_error_names_both() -> None:
-    with pytest.raises(dp.KernelCompileError, match="has dimensions 0 to 1; got 2"):
+    with pytest.raises(dp.KernelCompileError, match="has dimensions 0 to 1; got dimension 2"):
         dp.kernel(third_dimension)[2, 2](dp.ones(3))
 
 

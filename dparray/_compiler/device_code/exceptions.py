@@ -117,8 +117,8 @@ def check_dimension(space: Any, dimension: Any) -> None:
     """Raise if a constant is not a dimension of an item or a group."""
     number = getattr(dimension, "literal_value", 0)
     if isinstance(number, int) and not 0 <= number < space.ndim:
-        has = "1 dimension, which is 0" if space.ndim == 1 else f"dimensions 0 to {space.ndim - 1}"
-        raise TypingError(f"the range of this kernel has {has}; got {number}")
+        has = "only dimension 0" if space.ndim == 1 else f"dimensions 0 to {space.ndim - 1}"
+        raise TypingError(f"the range of this kernel has {has}; got dimension {number}")
 
 
 # --- exceptions -----------------------------------------------------------------------------------
