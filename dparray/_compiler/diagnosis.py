@@ -25,6 +25,7 @@ import numpy as np
 
 from dparray import kernel_api
 from dparray._compiler.key import referred_values
+from dparray._compiler.scalar_functions import scalar_function
 from dparray.kernel_api import items
 
 _DEVICE_BUILTINS = frozenset(
@@ -787,9 +788,9 @@ def _call_problem(function: Callable[..., Any], call: ast.Call) -> str | None:
         needs_memory = called is sorted or called in _HOST_CONTAINERS
         remedy = _NO_CONTAINERS if needs_memory else "write it with loops and operators"
         return f"{name} is not available in device code: {remedy}"
+    if scalar_function(called) is not None:
+        return None
     if isinstance(called, np.ufunc):
-        if hasattr(math, called.__name__):
-            return f"{name} is not available in a kernel; use math.{called.__name__}"
         return f"{name} is not available in a kernel; write it with operators and the math module"
     if isinstance(called, type):
         return None

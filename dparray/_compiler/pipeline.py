@@ -31,6 +31,7 @@ from numba.core.untyped_passes import FixupArgs, InlineClosureLikes
 
 from dparray._compiler.advice import FindAdvice
 from dparray._compiler.constants import plain
+from dparray._compiler.scalar_functions import scalar_function
 from dparray._compiler.types import ConstantType
 from dparray.kernel_api import LocalArray, PrivateArray
 
@@ -159,7 +160,8 @@ class _PlaceConstants(FunctionPass):
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _PlainConstants(FunctionPass):
-    """Replaces instances of number subclasses and members of enumerations by plain numbers.
+    """Replaces instances of number subclasses and members of enumerations by plain numbers, and
+    scalar functions of NumPy by those of the kernel language.
 
     Numba would write their printed form into the module, and does not treat members of an
     ``IntFlag`` as numbers.
@@ -177,7 +179,7 @@ class _PlainConstants(FunctionPass):
         for statement in (each for block in blocks for each in block.find_insts(ir.Assign)):
             value = statement.value
             if isinstance(value, ir.Global | ir.FreeVar | ir.Const):
-                number = plain(value.value)
+                number = scalar_function(value.value) or plain(value.value)
                 if statement.target.is_temp:
                     known[statement.target.name] = value.value
                 if number is not value.value:
@@ -188,9 +190,13 @@ class _PlainConstants(FunctionPass):
                 if not isinstance(owner, ModuleType | enum.Enum | enum.EnumMeta):
                     continue
                 found = known[statement.target.name] = getattr(owner, value.attr, None)
-                number = plain(found)
+                function, number = scalar_function(found), plain(found)
                 # Members of a plain Enum are not numbers, and numbers in modules are handled by
                 # Numba.
+                if function is not None:
+                    statement.value = ir.Global(value.attr, function, value.loc)
+                    changed = True
+                    continue
                 if isinstance(owner, ModuleType):
                     if number is found:
                         continue

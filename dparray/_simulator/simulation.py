@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dparray._compiler.constants import plain
+from dparray._compiler.scalar_functions import scalar_function
 from dparray._compiler.special import SpecialFunction, precision
 from dparray._simulator import vectors
 from dparray._simulator.inferred import Types
@@ -323,7 +324,7 @@ class Simulation:
         module = getattr(value, "__module__", None) or ""
         if module.startswith(_LANGUAGE_MODULES):
             return self._language.get(getattr(value, "__name__", ""), value)
-        value = plain(value)
+        value = scalar_function(value) or plain(value)
         is_enumeration = isinstance(value, type) and issubclass(value, enum.Enum)
         if is_enumeration or isinstance(value, enum.Enum):
             # One for each, as they are compared; a member's value is a number of the kernel.
@@ -335,9 +336,8 @@ class Simulation:
                 else value
             )
         if isinstance(value, BuiltinFunctionType):
-            if value in MATH:
-                return MATH[value]
-            return BUILTINS.get(value.__name__, value) if value.__module__ == "builtins" else value
+            is_builtin = value.__module__ == "builtins"
+            return BUILTINS.get(value.__name__, value) if is_builtin else MATH.get(value, value)
         if isinstance(getattr(value, "py_func", None), FunctionType):
             return self._device_function(value.py_func)
         if isinstance(value, FunctionType) and hasattr(value, "device_meaning"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dpnp
 import numpy as np
 import pytest
 
@@ -339,12 +340,54 @@ def test_a_captured_numpy_array_raises_with_a_suggested_fix() -> None:
         dp.call_kernel(compute, dp.Range(1), dp.zeros(1))
 
 
-def test_a_ufunc_of_numpy_names_the_math_module() -> None:
-    @dp.kernel
-    def compute(item: dp.Item, out: Any) -> None:
-        out[0] = np.sqrt(out[0])
+ELEMENTWISE = (
+    *("sqrt(x)", "abs(y)", "absolute(y)", "maximum(x, y)", "minimum(x, y)", "arctan2(x, y)"),
+    *("sign(y)", "square(x)", "where(x > 1, x, y)", "floor(y)", "ceil(y)", "trunc(y)", "rint(y)"),
+    *("power(x, 3)", "add(x, y)", "divide(x, y)", "remainder(y, 0.7)", "floor_divide(y, 0.7)"),
+    *("reciprocal(x)", "fmax(x, y)", "fmin(x, y)", "clip(y, -0.5, 1.5)", "hypot(x, y)", "exp(y)"),
+    *("logical_and(x > 0, y > 0)", "logical_or(x > 1, y > 0)", "logical_not(x > 1)", "isnan(y)"),
+    *("greater(x, y)", "equal(x, 1.0)", "round(y)", "round(y, 1)", "signbit(y)", "copysign(x, y)"),
+    *("arcsin(0.5)", "arctanh(0.5)", "deg2rad(x)", "log1p(x)", "negative(x)", "expm1(x)"),
+)
 
-    with pytest.raises(dp.KernelCompileError, match=r"use math\.sqrt"):
+
+@pytest.mark.parametrize("run", [dp.call_kernel, dp.simulate])
+@pytest.mark.parametrize("module", [np, dp, dpnp], ids=lambda module: module.__name__)
+def test_scalar_functions_have_the_names_of_numpy(module: Any, run: Any) -> None:
+    texts = [each for each in ELEMENTWISE if hasattr(module, each.partition("(")[0])]
+    assert len(texts) > len(ELEMENTWISE) - 3
+    lines = [f"    out[i, {at}] = xp.{text}" for at, text in enumerate(texts)]
+    lines = ["@dp.kernel", "def compute(item, a, b, out):", "    i = item.get_id(0)", *lines]
+    lines.insert(3, "    x, y = a[i], b[i]")
+    scope: dict[str, Any] = {"dp": dp, "xp": module}
+    exec("\n".join(lines), scope)
+    x, y = np.array([0.5, 0.3, 1.0, 2.5]), np.array([-1.5, 0.5, np.nan, -0.0])
+    out = dp.zeros((4, len(texts)))
+    run(scope["compute"], dp.Range(4), dp.asarray(x), dp.asarray(y), out)
+    with np.errstate(all="ignore"):
+        names = {"np": np, "x": x, "y": y}
+        expected = [np.broadcast_to(eval(f"np.{text}", names), 4) for text in texts]
+    np.testing.assert_allclose(out.asnumpy(), np.stack(expected, 1), rtol=1e-14)
+
+
+def test_a_scalar_function_may_be_imported() -> None:
+    sqrt = np.sqrt
+
+    @dp.kernel
+    def compute(item: dp.Item, x: Any) -> None:
+        x[item.get_id(0)] = sqrt(x[item.get_id(0)])
+
+    x = dp.asarray([4.0, 9.0], dtype="float32")
+    dp.call_kernel(compute, dp.Range(2), x)
+    assert x.tolist() == [2.0, 3.0]
+
+
+def test_functions_of_arrays_are_refused() -> None:
+    @dp.kernel
+    def compute(item: dp.Item, x: Any) -> None:
+        x[0] = np.heaviside(x[0], 0.5)
+
+    with pytest.raises(dp.KernelCompileError, match=r"np\.heaviside is not available in a kernel"):
         dp.call_kernel(compute, dp.Range(1), dp.zeros(1))
 
 
