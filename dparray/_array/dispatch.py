@@ -31,7 +31,8 @@ from dparray._evaluate.library import library_call
 from dparray._placement import Placement, common_placement, placement_of, usm_rule
 from dparray._runtime import host_maps, queues
 from dparray.exceptions import DparrayError, DTypeError, ShapeError
-from dparray.memory import copies, exchange
+from dparray.memory import copies
+from dparray.memory.libraries import dpnp as exchange
 
 Function = Callable[..., Any]
 Named = Sequence[tuple[str, Any]]

@@ -34,8 +34,9 @@ from dparray._graph.views import view_of
 from dparray._layout import Block, Layout
 from dparray._runtime import queues
 from dparray.device import Device
-from dparray.memory import copies, exchange, pool
+from dparray.memory import copies, pool
 from dparray.memory.blocks import is_read_only
+from dparray.memory.libraries import dpnp as exchange
 from dparray.memory.packed import PackedArray
 
 if TYPE_CHECKING:

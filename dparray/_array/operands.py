@@ -24,7 +24,7 @@ from dparray.exceptions import (
     HostCopyWarning,
     ShapeError,
 )
-from dparray.memory import exchange
+from dparray.memory.libraries import dpnp as exchange
 
 if TYPE_CHECKING:
     pass

@@ -8,7 +8,7 @@ from dparray import _dtypes
 from dparray._array.apply import OPERATIONS, Binary, apply, as_operand, defer
 from dparray._array.ndarray import ndarray
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
-from dparray.memory import exchange
+from dparray.memory.libraries import dpnp as exchange
 
 
 def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:

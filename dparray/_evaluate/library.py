@@ -24,8 +24,9 @@ from dparray._layout import Layout
 from dparray._runtime import host_maps, queues
 from dparray.device import describe_queue
 from dparray.exceptions import AxisError, DparrayError, DTypeError, MemoryError, ShapeError
-from dparray.memory import blocks, exchange
-from dparray.memory.exchange import dpnp, dpt
+from dparray.memory import blocks
+from dparray.memory.libraries import dpnp as exchange
+from dparray.memory.libraries.dpnp import dpnp, dpt
 
 
 def run(
@@ -270,7 +271,7 @@ def library_call(
         raise np.linalg.LinAlgError(f"{name}: {error}") from None
     except dpnp.exceptions.AxisError as error:
         raise AxisError(f"{name}: {error}") from None
-    except exchange.AllocationError as error:
+    except exchange.allocation_error() as error:
         raise MemoryError(
             f"{name}: its result or a temporary array is too large for the memory of "
             f"{describe_queue(queue)}"

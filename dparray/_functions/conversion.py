@@ -35,7 +35,8 @@ from dparray._runtime import queues
 from dparray.algorithms.tiled_transpose import contiguous_copy
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
-from dparray.memory import async_copy, copies, dlpack_bits, exchange
+from dparray.memory import async_copy, copies, dlpack_bits
+from dparray.memory.libraries import dpnp as exchange
 
 if TYPE_CHECKING:
     pass

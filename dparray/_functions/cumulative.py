@@ -19,7 +19,7 @@ from dparray._functions.reductions import accumulator_of, check_numeric, float_o
 from dparray._placement import placement_of
 from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ShapeError
-from dparray.memory.exchange import later
+from dparray.memory.libraries.dpnp import later
 
 __all__ = [
     "cumprod",

@@ -25,7 +25,7 @@ from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.ufunc_options import ordered
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.exchange import dpnp
+from dparray.memory.libraries.dpnp import dpnp
 
 __all__ = ["einsum", "einsum_path"]
 

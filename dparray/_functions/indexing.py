@@ -41,7 +41,7 @@ from dparray._placement import common_placement, placement_of
 from dparray.algorithms.reduction import reduce
 from dparray.algorithms.selection import can_locate, positions
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.exchange import later
+from dparray.memory.libraries.dpnp import later
 
 __all__ = [
     "choose",

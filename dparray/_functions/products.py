@@ -51,7 +51,7 @@ from dparray._graph.ops import OPS
 from dparray._layout import Layout
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
-from dparray.memory import exchange
+from dparray.memory.libraries import dpnp as exchange
 
 __all__ = [
     "cross",

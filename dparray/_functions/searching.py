@@ -18,7 +18,7 @@ from dparray._functions.manipulation import ravel
 from dparray._functions.public import array_method, public
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ShapeError
-from dparray.memory.exchange import dpt
+from dparray.memory.libraries.dpnp import dpt
 
 __all__ = [
     "argwhere",

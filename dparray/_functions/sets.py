@@ -38,7 +38,7 @@ from dparray._functions.sorting import argsort, is_by_radix, is_vectorized, lexs
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.sort import sort_by_key
-from dparray.memory.exchange import dpt, later
+from dparray.memory.libraries.dpnp import dpt, later
 
 __all__ = [
     "intersect1d",

@@ -35,7 +35,7 @@ from dparray._functions.rearranging import flip
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.sort import sort_by_key, stable_argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.exchange import later
+from dparray.memory.libraries.dpnp import later
 
 __all__ = [
     "TopKResult",

@@ -56,7 +56,7 @@ from dparray.exceptions import (
     KernelArgumentError,
     KernelCompileError,
 )
-from dparray.memory import exchange
+from dparray.memory.libraries import dpnp as exchange
 
 __all__ = ["jit", "prange"]
 

@@ -24,7 +24,7 @@ from dparray.exceptions import (
 )
 from dparray.kernel_api import LocalAccessor
 from dparray.kernel_api.constants import Constant
-from dparray.memory import exchange
+from dparray.memory.libraries import dpnp as exchange
 from dparray.memory.packed import shaped
 
 _SCALAR_TYPES: dict[str, Any] = {

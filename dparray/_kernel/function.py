@@ -49,8 +49,8 @@ from dparray.exceptions import (
 )
 from dparray.kernel_api import NdRange, Range
 from dparray.kernel_api.constants import checked, constant_parameters
-from dparray.memory.exchange import dpt as library
-from dparray.memory.exchange import layout_of_interface
+from dparray.memory.libraries.dpnp import dpt as library
+from dparray.memory.libraries.dpnp import layout_of_interface
 
 __all__ = [
     "DeviceFunction",

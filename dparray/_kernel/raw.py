@@ -35,7 +35,8 @@ from dparray.exceptions import (
     UnsupportedDeviceError,
 )
 from dparray.kernel_api import LocalAccessor, NdRange, Range
-from dparray.memory import blocks, exchange
+from dparray.memory import blocks
+from dparray.memory.libraries import dpnp as exchange
 
 __all__ = ["RawKernel", "raw_kernel"]
 

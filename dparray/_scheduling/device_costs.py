@@ -30,8 +30,9 @@ from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTION_COST, REDUCTIONS, Reduce
 from dparray._runtime import queues
 from dparray._scheduling.problem import Link
-from dparray.memory import copies, exchange, pool
+from dparray.memory import copies, pool
 from dparray.memory.blocks import allocate
+from dparray.memory.libraries import dpnp as exchange
 
 _LARGE, _CHAIN, _CHAINED, _ROWS = 1 << 22, 64, 1 << 19, 512
 _SMALL_COPY, _LARGE_COPY = 1 << 10, 1 << 24

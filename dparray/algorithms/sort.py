@@ -33,7 +33,7 @@ from dparray.kernels.radix_sort import (
     make_digit_place_kernel,
     make_move_kernel,
 )
-from dparray.memory.exchange import later
+from dparray.memory.libraries.dpnp import later
 
 __all__ = ["sort_by_key", "stable_argsort"]
 

@@ -18,7 +18,7 @@ from dparray._graph.ops import OPS
 from dparray._runtime import fallback
 from dparray.exceptions import ArgumentError
 from dparray.linalg.operands import compute, compute_by_name, matrices
-from dparray.memory.exchange import dpnp
+from dparray.memory.libraries.dpnp import dpnp
 
 __all__ = [
     "EigResult",

@@ -9,7 +9,7 @@ import numpy as np
 from dparray._array.apply import astype_array
 from dparray._array.ndarray import ndarray
 from dparray.linalg.operands import compute, default_float, matrices
-from dparray.memory.exchange import dpnp
+from dparray.memory.libraries.dpnp import dpnp
 
 __all__ = ["expm"]
 

@@ -12,7 +12,7 @@ from dparray._functions.conversion import ascontiguousarray
 from dparray._placement import Placement
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.linalg.operands import default_float, matrices
-from dparray.memory.exchange import dpnp
+from dparray.memory.libraries.dpnp import dpnp
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
 

@@ -16,7 +16,7 @@ from dparray._driver import traits_of
 from dparray._functions.elementwise import isfinite
 from dparray._placement import common_placement
 from dparray.exceptions import DTypeError, ShapeError
-from dparray.memory.exchange import dpnp
+from dparray.memory.libraries.dpnp import dpnp
 
 __all__ = [
     "LinAlgError",

@@ -25,7 +25,7 @@ from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
 from dparray.linalg.decompositions import svd
 from dparray.linalg.operands import compute, compute_by_name, default_float, matrices
-from dparray.memory.exchange import dpnp, later
+from dparray.memory.libraries.dpnp import dpnp, later
 
 __all__ = [
     "SlogdetResult",

@@ -21,7 +21,7 @@ from dparray._runtime import fallback, host_maps, profiled
 from dparray._runtime.queues import note_work, wait_to_read, wait_to_write
 from dparray.memory import pinned
 from dparray.memory.blocks import Positions, allocate, memory_at
-from dparray.memory.exchange import tensor_of
+from dparray.memory.libraries.dpnp import tensor_of
 
 
 def host_views(

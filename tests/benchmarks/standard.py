@@ -22,7 +22,7 @@ import dparray as dp
 from dparray import _hooks
 from dparray._graph.ops import OPS
 from dparray.exceptions import ArgumentError
-from dparray.memory import exchange
+from dparray.memory.libraries import dpnp as exchange
 from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
 from tests.benchmarks._timer import Candidate
 from tests.benchmarks.operators import operands as operands_of

@@ -13,7 +13,7 @@ SCRIPT = """
 import faulthandler, sys, threading
 faulthandler.dump_traceback_later(60, exit=True)
 import dparray as dp, dpctl
-from dparray.memory.exchange import dpt
+from dparray.memory.libraries.dpnp import dpt
 sys.setswitchinterval(1e-6)
 dpt.usm_ndarray
 queues = [dpctl.SyclQueue() for _ in range(8)]
@@ -37,7 +37,7 @@ def test_first_calls_by_threads_end() -> None:
 
 def test_each_compiled_module_is_called_once_with_invalid_input() -> None:
     from dparray._driver.sycl import order
-    from dparray.memory import exchange
+    from dparray.memory.libraries import dpnp as exchange
 
     assert exchange.dpt.usm_ndarray
     assert order._is_ready  # dpctl's order manager was imported

@@ -16,14 +16,10 @@ from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import dpctl.memory
 import numpy as np
-from dpctl.utils import SequentialOrderManager
 
-from dparray._driver import driver_of
+from dparray._driver import driver_of, drivers
 from dparray._driver.interface import Queue
-from dparray._driver.sycl.in_order import foreign_calls, wait_for
-from dparray._driver.sycl.order import make_ready
 from dparray._dtypes import is_bfloat16
 from dparray._imports import when_imported
 from dparray._layout import Block, Layout, contiguous_strides
@@ -32,7 +28,6 @@ from dparray.exceptions import ArgumentError, DTypeError
 from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
 from dparray.memory.segments import slab_of
 
-AllocationError = dpctl.memory.USMAllocationError
 if TYPE_CHECKING:
     import dpnp
     import dpnp.tensor as dpt
@@ -78,7 +73,7 @@ def _make_statics() -> None:
     thread that arrives there would wait forever with the interpreter's lock held. So one thread
     first calls a function of each module, with arguments that it rejects.
     """
-    make_ready()
+    drivers()[0].make_ready()  # type: ignore[attr-defined]
     with _making_statics:
         for name, module in tuple(sys.modules.items()):
             if not name.startswith("dpnp.") or name in _with_statics:
@@ -95,6 +90,13 @@ def _make_statics() -> None:
 
 if not TYPE_CHECKING:
     dpnp, dpt = _Library("dpnp"), _Library("dpnp.tensor")
+
+
+def allocation_error() -> type[Exception]:
+    """Return the class of the library's errors where memory is missing."""
+    memory: Any = importlib.import_module("dpctl.memory")
+    kind: type[Exception] = memory.USMAllocationError
+    return kind
 
 
 def later(name: str, library: Any = None) -> Callable[..., Any]:
@@ -141,7 +143,7 @@ def tensor_of(layout: Layout, as_bits: bool = False) -> dpt.usm_ndarray:
     block = layout.block
     if isinstance(block, Positions):
         values = block.values(layout)
-        with foreign_calls(block.queue):
+        with driver_of(block.queue).foreign_calls(block.queue):
             return dpt.asarray(values, sycl_queue=block.queue, usm_type=block.usm_type)
     itemsize = layout.dtype.itemsize
     dtype = layout.dtype
@@ -363,4 +365,4 @@ def wait_for_host_tasks(queue: Queue) -> None:
     such tasks. dpnp's calls of oneMKL hold the lock while they wait for a host task of their own: a
     deadlock if all those threads wait for the lock (dpnp 0.20: Cholesky of stacks, transforms).
     """
-    wait_for(SequentialOrderManager[queue].host_task_events)
+    driver_of(queue).wait_for_kept(queue)
