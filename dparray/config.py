@@ -6,6 +6,8 @@ Options:
         the first element).
     lazy (``DPARRAY_LAZY``): operations build an expression that is computed when a value is needed;
         off, each operation is computed immediately. Results are the same.
+    device (``DPARRAY_DEVICE``): the default device, a string for :class:`dparray.Device`; empty for
+        the first of ``dp.devices()``.
     host_tier (``DPARRAY_HOST_TIER``): NumPy computes operations on small arrays of a CPU device on
         the calling thread: immediately if the queue is idle, otherwise when a value is needed.
     fp_contract (``DPARRAY_FP_CONTRACT``): fused kernels may round a multiplication and a following
@@ -90,6 +92,7 @@ _TUNING = MappingProxyType({"cpu": Tuning(), "gpu": Tuning(lanes=128), "accelera
 _DEFAULTS: dict[str, Any] = {
     "debug": False,
     "lazy": True,
+    "device": "",
     "host_tier": True,
     "fp_contract": False,
     "tuning": _TUNING,
@@ -117,6 +120,7 @@ _FALSE = {"0", "false", "no", "off", ""}
 
 debug: bool
 lazy: bool
+device: str
 host_tier: bool
 fp_contract: bool
 tuning: Mapping[str, Tuning]
@@ -143,6 +147,8 @@ def _from_environment(name: str, default: Any) -> Any:
             raise ValueError(
                 f"invalid {variable}={text!r} ({error}); write JSON such as {_EXAMPLES[name]}"
             ) from error
+    if name == "device":
+        return text.strip()
     word = text.strip().lower()
     if name in WORDS:
         return _checked_word(variable, word, WORDS[name])

@@ -14,7 +14,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from dparray._driver import driver_of, drivers, is_queue, is_same_device, sycl_queue_of, traits_of
+from dparray import _hooks, config
+from dparray._driver import (
+    driver_of,
+    drivers,
+    is_queue,
+    is_same_device,
+    missing,
+    sycl_queue_of,
+    traits_of,
+)
 from dparray._driver.interface import Driver, DriverDevice, Queue, Traits
 from dparray.exceptions import DeviceError, UnsupportedDeviceError
 
@@ -100,7 +109,8 @@ def _all_devices() -> list[tuple[Driver, DriverDevice]]:
 
 
 def _why_none() -> str:
-    return "; ".join(driver.why_none() for driver in drivers())
+    reasons = [driver.why_none() for driver in drivers()]
+    return "; ".join([*reasons, *(f"{each.reason}: {each.fix}" for each in missing())])
 
 
 class Device:
@@ -398,7 +408,7 @@ def default_device() -> Device:
     """Return the device used if neither ``device=`` nor an input decides.
 
     It is the device set by :func:`use_device` or :func:`set_default_device`, otherwise the device
-    with the highest SYCL selector score that can hold arrays.
+    named by the option ``device`` (``DPARRAY_DEVICE``), otherwise the first of :func:`devices`.
 
     Raises:
         DeviceError: this machine has no device that can hold arrays.
@@ -413,11 +423,19 @@ def default_device() -> Device:
     if scoped is not None:
         return scoped
     if _default is None:
-        found = devices()
+        found = [Device(config.device)] if config.device else devices()
         if not found:
             raise DeviceError(f"no device that can hold arrays was found, {_why_none()}")
         _default = found[0]
     return _default
+
+
+def _follow_option() -> None:
+    global _default
+    _default = None
+
+
+_hooks.when_set("device", _follow_option)
 
 
 def set_default_device(device: Any) -> Device:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, cast
+from importlib.util import find_spec
+from typing import Any, NamedTuple, cast
 
 from dparray._driver.interface import Driver, DriverDevice, Queue, Traits
 
@@ -24,15 +25,41 @@ def prepare() -> None:
 others: list[Driver] = []
 
 
+class Missing(NamedTuple):
+    """A driver that this installation does not have.
+
+    Attributes:
+        name: the driver's name.
+        reason: the part that is not installed, or the error of its import.
+        fix: the line that adds it.
+    """
+
+    name: str
+    reason: str
+    fix: str
+
+
 @lru_cache(maxsize=1)
-def _installed() -> tuple[Driver, ...]:
-    import_module(f"{_SYCL}.prepare").prepare_devices()
-    return (cast(Driver, import_module(f"{_SYCL}.driver")),)
+def _installed() -> tuple[tuple[Driver, ...], tuple[Missing, ...]]:
+    fix = "pip install dpctl dpnp intel-opencl-rt"
+    if find_spec("dpctl") is None:
+        return (), (Missing("sycl", "dpctl is not installed", f"{fix}, for CPUs and Intel GPUs"),)
+    try:
+        import_module(f"{_SYCL}.prepare").prepare_devices()
+        return (cast(Driver, import_module(f"{_SYCL}.driver")),), ()
+    except Exception as error:  # Whatever a damaged installation raises.
+        reason = f"dpctl cannot be imported: {type(error).__name__}: {error}"
+        return (), (Missing("sycl", reason, "`dparray doctor` checks it; " + fix),)
 
 
 def drivers() -> tuple[Driver, ...]:
     """Return the drivers of this installation, that of the default device first."""
-    return (*_installed(), *others)
+    return (*_installed()[0], *others)
+
+
+def missing() -> tuple[Missing, ...]:
+    """Return the drivers that this installation does not have."""
+    return _installed()[1]
 
 
 class _ByType(dict[type, Driver]):

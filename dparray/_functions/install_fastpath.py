@@ -39,7 +39,7 @@ def install(module: Any) -> None:
     context = contextvars.copy_context()
     context.run(np.seterr, all="ignore")
     of_class = ndarray.__dict__
-    driver = drivers()[0]
+    driver = drivers()[0]  # The module submits to the first driver alone.
     named = {
         "ndarray": ndarray,
         "working": queues.working,
@@ -145,6 +145,6 @@ def _sample_block() -> Any:
 
 
 def install_if_built() -> None:
-    """Install the module if the package has it."""
-    if fastpath.module is not None:
+    """Install the module if the package has it, and a driver to which it submits."""
+    if fastpath.module is not None and drivers():
         install(fastpath.module)
