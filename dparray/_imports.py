@@ -131,3 +131,19 @@ def when_asked(
 
     owner.__getattr__ = find  # type: ignore[method-assign]
     owner.__dir__ = lambda: sorted({*vars(owner), *places})  # type: ignore[method-assign]
+
+
+def refuse_calls(name: str, instead: str) -> None:
+    """Make calls of a module raise an error with the line that was meant.
+
+    Args:
+        name: the name of the imported module.
+        instead: the call of a function or class in it.
+    """
+    short = name.replace("dparray", "dp", 1)
+
+    class Module(ModuleType):
+        def __call__(self, *arguments: Any, **named: Any) -> None:
+            raise TypeError(f"{short} is a module, not a function; write {instead}")
+
+    sys.modules[name].__class__ = Module

@@ -25,6 +25,7 @@ from dparray._driver import (
     traits_of,
 )
 from dparray._driver.interface import Driver, DriverDevice, Queue, Traits
+from dparray._imports import refuse_calls
 from dparray.exceptions import DeviceError, UnsupportedDeviceError
 
 if TYPE_CHECKING:
@@ -68,9 +69,9 @@ def describe_device(queue: Queue) -> str:
 
 
 def _queue_text(queue: Queue) -> str:
-    """Return ``canonical queue`` or ``queue #2``, with properties that are not the default."""
+    """Return ``default queue`` or ``queue #2``, with properties that are not the default."""
     if _is_default(queue):
-        text = "canonical queue"
+        text = "default queue"
     else:
         with lock:
             number = _extra_queue_numbers.setdefault(hash(queue), len(_extra_queue_numbers) + 2)
@@ -93,7 +94,7 @@ def describe_queue(queue: Queue) -> str:
     Example:
         >>> import dparray as dp
         >>> dp.device.describe_queue(dp.Device("cpu").queue)
-        'opencl:cpu:0, canonical queue'
+        'opencl:cpu:0, default queue'
     """
     return f"{describe_device(queue)}, {_queue_text(queue)}"
 
@@ -287,8 +288,18 @@ class Device:
             wait_for_work(self.queue)
 
     def print_device_info(self) -> None:
-        """Print the properties of the device, like ``dpctl.SyclDevice.print_device_info``."""
-        self.sycl_device.print_device_info()
+        """Print the properties of the device, like ``dpctl.SyclDevice.print_device_info``.
+
+        A sub-device, which has no filter string, is described by its place in the whole device.
+        """
+        for name, value in (
+            ("Name", self.name),
+            ("Driver version", self.driver_version),
+            ("Vendor", self.traits.vendor),
+            ("Device" if self.is_sub_device else "Filter string", describe_device(self.queue)),
+        ):
+            print(f"    {name:<16}{value}")
+        print()
 
     @classmethod
     def create_device(cls, device: Any = None) -> Device:
@@ -521,3 +532,6 @@ def _check_agreement(device: Any, queue: Queue) -> None:
             f"device= and sycl_queue= disagree: device is {named}, sycl_queue is on "
             f"{describe_queue(queue)}; pass one of the two"
         )
+
+
+refuse_calls(__name__, 'dp.Device("gpu")')

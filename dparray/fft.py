@@ -27,6 +27,7 @@ from dparray._functions.public import public
 from dparray._functions.ranges import arange
 from dparray._functions.rearranging import roll
 from dparray._graph.ops import OPS
+from dparray._imports import refuse_calls
 from dparray.exceptions import ArgumentError, AxisError, DTypeError, ShapeError
 
 __all__ = [
@@ -413,3 +414,6 @@ def ifftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
 
 
 guard(sys.modules[__name__], __all__)
+
+
+refuse_calls(__name__, "dp.fft.fft(x)")

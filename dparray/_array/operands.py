@@ -180,6 +180,18 @@ def _is_given_by_dask() -> bool:
     return frame is not None and frame.f_globals.get("__name__", "").startswith("dask.array.")
 
 
+def on_queue_of(x: Any, value: Any) -> Any:
+    """Return indices, a mask or coordinates of ``x`` on its queue: a NumPy array is copied there,
+    as a list is.
+
+    Data from the host is refused instead, because implicit copies would hide where data is.
+    Indices are small, and often come from labels or masks that exist on the host only.
+    """
+    if isinstance(value, np.ndarray) and isinstance(x, ndarray):
+        return from_host(value, x.queue, x.usm_type)
+    return value
+
+
 def taken_from_host(function: str, name: str, value: np.ndarray, placement: Placement) -> ndarray:
     """Return a device copy of a NumPy operand, which the user has allowed."""
     warn_of_host_copy(f"{function}: {name}, a NumPy array of {value.nbytes} bytes, is copied there")
@@ -310,8 +322,8 @@ def host_values(
             ) from None
     if values.dtype.kind not in "biufc" and not _dtypes.is_bfloat16(values.dtype):
         raise DTypeError(
-            f"{function}: {type(obj).__name__} {obj!r:.60} holds no numbers (NumPy makes dtype "
-            f"{values.dtype} of it); {_cure_of(function, obj, values)}dtypes are "
+            f"{function}: {_shown(obj, values)} is not numeric (NumPy's dtype for it is "
+            f"{values.dtype}); {_cure_of(function, obj, values)}supported dtypes are "
             f"{', '.join(_dtypes.NAMES)}"
         )
     if not isinstance(obj, HOST_TYPES):
@@ -319,8 +331,26 @@ def host_values(
     return values
 
 
+def _shown(obj: Any, values: np.ndarray) -> str:
+    """Return a short description of host data: Python objects, or the class and shape of others."""
+    if type(obj).__module__ == "builtins":
+        return f"{type(obj).__name__} {obj!r:.60}"
+    columns = [str(name) for name, dtype in zip(*_columns(obj), strict=True) if dtype.kind == "O"]
+    where = f" with text or objects in {', '.join(columns[:5])}" if columns else ""
+    return f"the {class_name(obj)} of shape {values.shape}{where}"
+
+
+def _columns(table: Any) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the names and dtypes of the columns of a pandas table; nothing for other objects."""
+    if not hasattr(table, "select_dtypes"):
+        return (), ()
+    return list(table.columns), list(table.dtypes)
+
+
 def _cure_of(function: str, obj: Any, values: np.ndarray) -> str:
     """Return advice if host values are not numbers, as far as possible."""
+    if hasattr(obj, "select_dtypes"):  # pandas
+        return "take its numeric columns: dp.asarray(df.select_dtypes('number')); "
     if isinstance(obj, Iterator):
         return "write dp.fromiter(x, dtype); "
     if values.dtype.kind in "SU" and function == "asarray":

@@ -19,10 +19,9 @@ from dparray._array.operands import (
     check_array,
     checked_scalar,
     foreign_operand,
-    is_taken_from_host,
+    on_queue_of,
     scalar_value,
     shared,
-    taken_from_host,
 )
 from dparray._evaluate import limits
 from dparray._functions.indexing import check_inside, nonzero
@@ -61,8 +60,6 @@ def _index_arrays(x: ndarray, index: Any) -> list[Any]:
                 entries.extend(_mask_positions(entry))
             else:
                 entries.append(entry)
-        elif isinstance(entry, np.ndarray):
-            raise foreign_operand("x[index]", name, entry, x.queue)
         elif isinstance(entry, list | range | tuple):
             values = np.asarray(entry)
             if values.size == 0:
@@ -198,13 +195,17 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
 
 
 def _with_host_data_here(x: ndarray, index: Any) -> Any:
-    """Convert lists of arrays, permitted NumPy arrays and dpnp arrays in an index."""
+    """Convert lists of arrays, NumPy arrays and dpnp arrays in an index."""
     if type(index) is tuple:
         return tuple([_with_host_data_here(x, entry) for entry in index])
     if type(index) is list and any(isinstance(part, ndarray) for part in index):
         return check_array("x[index]", "index", index)
-    if is_taken_from_host(index):
-        return taken_from_host("x[index]", "index", index, placement_of(x))
+    if isinstance(index, np.ndarray):
+        if index.dtype.kind not in "biu":
+            raise IndexError(
+                f"x[index]: index has dtype {index.dtype}; indices must be integers or a mask"
+            )
+        return on_queue_of(x, index)
     return shared(index)
 
 
@@ -224,8 +225,6 @@ def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
                     f"x[index]: {name} has dtype {entry.dtype}; indices must be integers or a mask"
                 )
             named.append((name, entry))
-        elif isinstance(entry, np.ndarray):
-            raise foreign_operand("x[index]", name, entry, x.queue)
     return named
 
 

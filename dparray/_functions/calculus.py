@@ -15,7 +15,7 @@ from dparray._array.apply import apply, astype_array, copy_of
 from dparray._array.assignment import assign
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_arrays, scalar_value
+from dparray._array.operands import check_array, check_arrays, on_queue_of, scalar_value
 from dparray._driver import traits_of
 from dparray._functions.creation import full
 from dparray._functions.cumulative import cumsum
@@ -158,7 +158,8 @@ def gradient(
     distances: list[Any] = []
     for position, distance in enumerate(spacing):
         name = "spacing" if len(spacing) == 1 else f"spacing[{position}]"
-        if isinstance(distance, list | tuple) or type(distance) is np.ndarray:
+        distance = on_queue_of(x, distance)
+        if isinstance(distance, list | tuple):
             distance = check_array("gradient", name, distance, place)
         if isinstance(distance, ndarray):
             named.append((name, distance))

@@ -143,7 +143,7 @@ def _is_plain_index(x: ndarray, indices: Any, axis: Any) -> bool:
 
 
 @as_method
-@public(small=np.take, takes=("indices", "axis"), when=_is_plain_index)
+@public(index="indices", small=np.take, takes=("indices", "axis"), when=_is_plain_index)
 def take(
     x: ndarray,
     indices: Any,
@@ -155,8 +155,8 @@ def take(
 
     Args:
         x: an array.
-        indices: integers: an array on the same queue, a list or a scalar. Negative indices count
-            from the end.
+        indices: integers: an array on the same queue, a NumPy array, a list or a scalar. Negative
+            indices count from the end.
         axis: the axis; ``None`` means the flattened array.
         out: an array to write the result to.
         mode: for out-of-range indices: ``"raise"``, ``"wrap"`` around, or ``"clip"`` to the range.
@@ -174,8 +174,7 @@ def take(
     """
     if isinstance(indices, ndarray):
         common_placement("take", (("x", x), ("indices", indices)))
-    if type(indices) is not np.ndarray:
-        indices = _as_positions("take", "indices", indices)
+    indices = _as_positions("take", "indices", indices)
     if axis is None:
         if x.ndim != 1:
             x = x.reshape(-1)
@@ -193,7 +192,7 @@ def take(
     return out
 
 
-@public(operands=("x", "indices"))
+@public(operands=("x", "indices"), index="indices")
 def take_along_axis(
     x: ndarray, indices: ndarray, axis: int | None = -1, mode: str = "raise"
 ) -> ndarray:
@@ -236,13 +235,14 @@ def take_along_axis(
     return compute("take_along_axis", named, host=host, dpt=by_library)
 
 
-@public()
+@public(index="ind")
 def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write ``v``, repeated as necessary, to elements of the flattened array.
 
     Args:
         x: an array.
-        ind: the indices: an integer array on the queue of ``x``, a list or an integer.
+        ind: the indices: an integer array on the queue of ``x``, a NumPy array, a list or an
+            integer.
         v: the values: an array on the queue of ``x``, a list or a scalar.
         mode: for out-of-range indices: ``"raise"``, ``"wrap"`` around, or ``"clip"`` to the range.
 
@@ -324,7 +324,7 @@ def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
         done += target.size
 
 
-@public(operands=("x", "indices"))
+@public(operands=("x", "indices"), index="indices")
 def put_along_axis(
     x: ndarray, indices: ndarray, values: Any, axis: int | None, mode: str = "raise"
 ) -> None:
@@ -383,7 +383,7 @@ def _check_no_loss(function: str, x: ndarray, values: Any) -> None:
         )
 
 
-@public(operands=("x", "mask"))
+@public(operands=("x", "mask"), index="mask")
 def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
     """Write the elements of ``values`` where ``mask`` is true.
 
@@ -413,7 +413,7 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
     assign(x, where(mask, values, x), "putmask")
 
 
-@public(operands=("x", "mask"))
+@public(operands=("x", "mask"), index="mask")
 def place(x: ndarray, mask: ndarray, vals: Any) -> None:
     """Write the first elements of a vector where ``mask`` is true, repeating them.
 
@@ -598,7 +598,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
-@public(operands=("condition", "x"))
+@public(operands=("condition", "x"), index="condition")
 def extract(condition: ndarray, x: ndarray) -> ndarray:
     """Return the elements of ``x`` where ``condition`` is true, both flattened.
 
@@ -617,7 +617,7 @@ def extract(condition: ndarray, x: ndarray) -> ndarray:
     return ravel(x)[astype_array(ravel(condition), _dtypes.bool, copy=False)]
 
 
-@public(operands=("condition", "x"))
+@public(operands=("condition", "x"), index="condition")
 def compress(
     condition: ndarray, x: ndarray, axis: int | None = None, out: ndarray | None = None
 ) -> ndarray:

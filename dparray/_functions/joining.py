@@ -20,8 +20,6 @@ from dparray._array.operands import (
     check_array,
     check_fits,
     check_out,
-    foreign_operand,
-    is_taken_from_host,
 )
 from dparray._driver import traits_of
 from dparray._evaluate import limits
@@ -162,8 +160,6 @@ def _positions(function: str, x: ndarray, indices: Any, extent: int) -> np.ndarr
         indices = indices.asnumpy()
     elif isinstance(indices, slice):
         indices = np.arange(extent)[indices]
-    elif isinstance(indices, np.ndarray) and not is_taken_from_host(indices):
-        raise foreign_operand(function, "obj", indices)
     found = np.asarray(indices)
     if found.size == 0:
         return found.astype(np.int64).reshape(-1)
@@ -189,8 +185,8 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
 
     Args:
         x: an array.
-        obj: their indices: an integer, a slice, a list, or an array on the queue of ``x`` (the host
-            waits for its values).
+        obj: their indices: an integer, a slice, a list, a NumPy array, or an array on the queue of
+            ``x`` (the host waits for its values).
         axis: the axis; ``None`` flattens ``x`` first.
 
     Raises:

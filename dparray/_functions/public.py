@@ -23,9 +23,17 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_arrays, check_out, dispatch_override
+from dparray._array.operands import (
+    check_array,
+    check_arrays,
+    check_out,
+    dispatch_override,
+    on_queue_of,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,6 +47,7 @@ _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 def public(
     *,
     operands: Sequence[str] = (),
+    index: str = "",
     small: Callable[..., Any] | None = None,
     takes: Sequence[str] = (),
     when: Callable[..., bool] | None = None,
@@ -50,6 +59,7 @@ def public(
 
     Args:
         operands: the names of the array parameters; the first parameter by default.
+        index: the parameter whose values are indices, a mask or counts, which may be a NumPy array.
         small: the NumPy function for small arrays; without it there is no fast path.
         takes: the names of the parameters that are passed to ``small`` after the operands.
         when: returns whether ``small`` may have these arguments; called with them, of which the
@@ -69,6 +79,8 @@ def public(
             "check_arrays": check_arrays,
             "check_out": check_out,
             "compute_small": compute_small,
+            "on_queue_of": on_queue_of,
+            "host_array": np.ndarray,
             "general": function,
             "ndarray": ndarray,
             "small": small,
@@ -79,6 +91,12 @@ def public(
         options = [("joins", joins), ("broadcasts", broadcasts)]
         flags = "".join(f", {flag}=True" for flag, is_set in options if is_set)
         lines = [f"def {function.__name__}({_declared(parameters)}):"]
+        if index:
+            indexed = next(each for each in arrays if each != index)
+            lines += [
+                f"    if isinstance({index}, host_array):",
+                f"        {index} = on_queue_of({indexed}, {index})",
+            ]
         if small is not None:
             lines += _fast_path(parameters, arrays, tuple(takes), when is not None, flags)
         if not joins:

@@ -17,8 +17,6 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
     check_out,
-    foreign_operand,
-    is_taken_from_host,
     scalar_value,
 )
 from dparray._driver import traits_of
@@ -73,8 +71,6 @@ _METHODS = (*_OFFSETS, *_CHOOSING, "averaged_inverted_cdf", "midpoint")
 def _fractions(function: str, q: Any, whole: float) -> np.ndarray:
     """Return the requested quantiles, on the host, after checking that they are from 0 to 1."""
     q = scalar_value(q)
-    if isinstance(q, np.ndarray) and not is_taken_from_host(q):
-        raise foreign_operand(function, "q", q)
     values = np.asarray(q.asnumpy() if isinstance(q, ndarray) else q, dtype=np.float64) / whole
     if np.any(~((values >= 0) & (values <= 1))):
         raise ValueError(f"{function}: q must be between 0 and {whole:g}; got {q!r}")

@@ -14,7 +14,6 @@ from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import copy_of
 from dparray._array.assignment import assign
 from dparray._array.ndarray import as_method, has_memory, materialize, ndarray
-from dparray._array.operands import foreign_operand, is_taken_from_host
 from dparray._evaluate import limits
 from dparray._functions.manipulation import broadcast_to, reshape, swapaxes
 from dparray._functions.public import public
@@ -167,8 +166,6 @@ def _on_host(x: ndarray, name: str, value: Any) -> Any:
         return value
     if isinstance(value, ndarray):
         common_placement("roll", (("x", x), (name, value)))
-    elif not is_taken_from_host(value):
-        raise foreign_operand("roll", name, value)
     if value.dtype.kind not in "iu":
         raise DTypeError(f"roll: {name} of dtype {value.dtype} must be integers")
     return value.tolist()
@@ -185,8 +182,8 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
 
     Args:
         x: an array.
-        repeats: the number of repetitions: an integer, a list, or an integer array on the queue of
-            ``x`` (the host waits for its values, which determine the result's shape).
+        repeats: the number of repetitions: an integer, a list, a NumPy array, or an integer array
+            on the queue of ``x`` (the host waits for its values, which determine the shape).
         axis: the axis; ``None`` repeats the flattened array.
 
     Raises:
@@ -198,8 +195,6 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
         >>> dp.repeat(dp.asarray([1, 2]), 2).asnumpy()
         array([1, 1, 2, 2])
     """
-    if isinstance(repeats, np.ndarray) and not is_taken_from_host(repeats):
-        raise foreign_operand("repeat", "repeats", repeats)
     placement = placement_of(x)
     if isinstance(repeats, ndarray):
         placement = common_placement("repeat", (("x", x), ("repeats", repeats)))

@@ -10,7 +10,7 @@ from dparray import _dtypes
 from dparray._array.allocation import empty_on
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array
+from dparray._array.operands import check_array, on_queue_of
 from dparray._functions.creation import full
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import stack
@@ -65,6 +65,7 @@ def searchsorted(
     x2 = check_array("searchsorted", "x2", x2, placement_of(x1))
     named = [("x1", x1), ("x2", x2)]
     if sorter is not None:
+        sorter = on_queue_of(x1, sorter)
         sorter = check_array("searchsorted", "sorter", sorter, placement_of(x1))
         named.append(("sorter", sorter))
     placement = common_placement("searchsorted", named)

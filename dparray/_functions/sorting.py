@@ -20,7 +20,7 @@ from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
+from dparray._array.operands import check_array
 from dparray._driver import traits_of
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.line_sorts import (
@@ -397,8 +397,6 @@ def _checked_kth(name: str, x: ndarray, kth: Any, extent: int) -> list[int]:
         common_placement(name, (("x", x), ("kth", kth)))
         kth = kth.tolist()
     elif isinstance(kth, np.ndarray):
-        if not is_taken_from_host(kth):
-            raise foreign_operand(name, "kth", kth)
         kth = kth.tolist()
     try:
         given = kth if isinstance(kth, list | tuple) else [kth]

@@ -19,7 +19,13 @@ from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign, write_out
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_out, checked_scalar, is_taken_from_host
+from dparray._array.operands import (
+    check_array,
+    check_out,
+    checked_scalar,
+    is_taken_from_host,
+    on_queue_of,
+)
 from dparray._driver import traits_of
 from dparray._functions import bits, elementwise, mathematics, products
 from dparray._functions.advanced_indexing import index_for_numpy
@@ -409,6 +415,7 @@ def _reduceat(
     x = check_array(function, "x", x)
     if isinstance(indices, list | tuple):
         indices = from_host(np.asarray(indices, np.int64), x.queue, x.usm_type)
+    indices = on_queue_of(x, indices)
     indices = check_array(function, "indices", indices)
     placement = common_placement(function, (("x", x), ("indices", indices)))
     check_out(function, (("x", x), ("indices", indices)), out)

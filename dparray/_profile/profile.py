@@ -16,6 +16,7 @@ from dparray._layout import Layout
 from dparray._profile import timeline
 from dparray._profile.html import card
 from dparray._profile.recorder import Record, Recorder
+from dparray._profile.report import counted
 from dparray.exceptions import ArgumentError
 from dparray.memory.stats import format_bytes
 
@@ -166,7 +167,7 @@ class Profile:
         cells = []
         for row in rows:
             what, line, *numbers = _cells(row)
-            cells.append((what, line, row.queue.removesuffix(", canonical queue"), *numbers))
+            cells.append((what, line, row.queue.removesuffix(", default queue"), *numbers))
         return (*_HEADS[:2], "queue", *_HEADS[2:]), cells
 
     def _foot(self) -> list[str]:
@@ -184,7 +185,7 @@ class Profile:
                 "computes y"
             )
         lines += [
-            f"{self.seconds * 1e3:.1f} ms; {len(made)} allocations, {fresh} of them from the "
+            f"{self.seconds * 1e3:.1f} ms; {counted(len(made), 'allocation')}, {fresh} from the "
             f"driver, at most {format_bytes(peak)} in use"
         ]
         for name, queue in self._recorder.queues.items():
@@ -274,7 +275,7 @@ def _span(record: Record, row: int) -> dict[str, Any]:
     }
 
 
-_HEADS = ("what", "line", "calls", "total", "mean", "bytes", "GB/s", "of 100 %")
+_HEADS = ("what", "line", "calls", "total", "mean", "bytes", "GB/s", "% of peak")
 _NUMBERS = 6
 
 

@@ -186,7 +186,7 @@ def _decided_by(queue: str, named: dict[str, Any]) -> str:
         for x in _arrays_in(value):
             if describe_queue(x.queue) == queue:
                 return f"the queue of argument {name!r}"
-    return "not decided by an argument: the default device, or a device named inside"
+    return "the default device, or one named in the function"
 
 
 def _arguments(

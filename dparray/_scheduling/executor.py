@@ -574,9 +574,10 @@ def _no_room(
     need = int(sum(problem.values[value].nbytes for value in error.values))
     where = "a result" if error.task is None else f"step {error.task + 1} of {len(steps)}"
     return MemoryError(
-        f"placement: no device has enough memory for {where}, which needs {format_bytes(need)}"
-        f": {', '.join(named)}; {free}. `del` arrays that are not needed, process parts of "
-        "them, or name a device with more memory: dp.placement(..., devices=[...])",
+        f"placement: no device of the policy has enough memory for {where}, which needs "
+        f"{format_bytes(need)}: {', '.join(named)}; {free}. `del` arrays that are not needed, "
+        "process parts of them, or name a device with more memory: "
+        "dp.placement(..., devices=[...])",
         requested=need,
         device=_listed([queues[place] for place in error.devices]),
     )

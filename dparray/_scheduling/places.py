@@ -44,7 +44,7 @@ def name_of(queue: Any) -> str:
 
 @lru_cache(maxsize=64)
 def _text_of(queue: Any) -> str:
-    return describe_queue(queue).removesuffix(", canonical queue")
+    return describe_queue(queue).removesuffix(", default queue")
 
 
 def is_there(queue: Any) -> bool:

@@ -47,7 +47,7 @@ class Context:
         self._is_open = False
 
     def set_eventlog_filename(self, filename: str) -> None:
-        """Note a file name; profiles are taken by ``%%dparray_profile`` and the launch hooks."""
+        """Accept a file name, as PlaidML does; nothing is written. Use :func:`dparray.profile`."""
         self.eventlog_filename = filename
 
     def check(self) -> None:

@@ -12,6 +12,7 @@ import sys as _sys
 import typing as _typing
 
 from dparray._functions.error_boundary import guard as _guard
+from dparray._imports import refuse_calls
 from dparray.random import global_state
 from dparray.random.generator import Generator
 from dparray.random.global_state import *
@@ -37,3 +38,6 @@ if not _typing.TYPE_CHECKING:  # so that type checkers report misspelled names
         because = f": {_ABSENT[name]}" if name in _ABSENT else ""
         message = f"module {__name__!r} has no attribute {name!r}{because}"
         raise AttributeError(message, name=name, obj=_sys.modules[__name__])
+
+
+refuse_calls(__name__, "dp.random.random((6, 2))")

@@ -172,8 +172,6 @@ def test_another_queue_is_refused(queue: Any) -> None:
 def test_host_data_is_accepted_if_the_user_allows_it() -> None:
     x = dp.asarray(X)
     calls: tuple[Callable[[], Any], ...] = (
-        lambda: dp.partition(x, np.asarray([1])),
-        lambda: dp.roll(x, np.asarray(1)),
         lambda: dp.choose(dp.asarray([0, 1]), [np.asarray([1, 2]), dp.asarray([3, 4])]),
         lambda: dp.full(3, np.asarray(X)),
         lambda: dp.special.erf(np.asarray(X)),

@@ -26,6 +26,13 @@ def held(values: Any) -> Any:
 CALLS: dict[str, Callable[[Any], Any]] = {
     "isel slice": lambda d: d.isel(z=slice(1, 4)),
     "isel list": lambda d: d.isel(z=[0, 2]),
+    "isel array": lambda d: d.isel(z=np.array([0, 2])),
+    "isel mask": lambda d: d.isel(z=np.array([True, False] * 3)),
+    "sel mask": lambda d: d.sel(t=d.part == "a"),
+    "sortby": lambda d: d.sortby("z", ascending=False),
+    "reindex": lambda d: d.reindex(z=[0.0, 2.0]),
+    "dropna": lambda d: d.where(d > 0.05).dropna("z"),
+    "groupby map": lambda d: d.groupby("part").map(lambda g: g - g.mean()),
     "isel lists": lambda d: d.isel(z=[0, 2], t=[3, 1]),
     "sel": lambda d: d.sel(z=[1.0, 3.0]),
     "sel nearest": lambda d: d.sel(z=[0.9, 3.2], method="nearest"),
@@ -58,10 +65,15 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+#: Calls that combine data with a mask on the host, which the user has to allow.
+WITH_HOST_DATA = {"where dropped"}
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_calls(name: str) -> None:
     wanted = CALLS[name](held(VALUES))
-    found = CALLS[name](held(dp.asarray(VALUES)))
+    with dp.config.override(host_operands="copy" if name in WITH_HOST_DATA else "error"):
+        found = CALLS[name](held(dp.asarray(VALUES)))
     assert isinstance(found.data, dp.ndarray), type(found.data)
     assert found.dims == wanted.dims
     np.testing.assert_allclose(found.data.asnumpy(), wanted.data, rtol=1e-12)
@@ -70,7 +82,10 @@ def test_calls(name: str) -> None:
 @pytest.mark.parametrize("method", ["linear", "nearest"])
 def test_interp_is_scipys_on_the_host(method: str) -> None:
     points = [0.6, 1.4, 4.25]
-    found = held(dp.asarray(VALUES)).interp(z=points, method=method)
+    with pytest.raises(dp.HostConversionError):
+        held(dp.asarray(VALUES)).interp(z=points, method=method)
+    with dp.config.override(host_operands="copy"):
+        found = held(dp.asarray(VALUES)).interp(z=points, method=method)
     assert isinstance(found.data, np.ndarray)
     wanted = held(VALUES).interp(z=points, method=method)
     np.testing.assert_allclose(found.data, wanted.data, rtol=1e-12)

