@@ -165,7 +165,7 @@ def is_taken_from_host(value: Any) -> bool:
     """Return whether a NumPy array is copied to the device without an error.
 
     ``dp.config.host_operands`` allows it for all of them. Dask's functions of chunks combine chunks
-    with small NumPy arrays of positions, which their users cannot convert.
+    with small NumPy arrays of their own, which their users cannot convert.
     """
     return isinstance(value, np.ndarray) and (
         config.host_operands != "error" or _is_given_by_dask()

@@ -385,6 +385,7 @@ def matmul(x1: Any, x2: Any, /) -> ShardedArray:
     summed1, summed2 = x1.ndim - 1, max(x2.ndim - 2, 0)
     if x1.shape[summed1] != x2.shape[summed2]:
         raise ShapeError(f"matmul: shapes {x1.shape} and {x2.shape} do not match")
+    _layout.broadcast_shapes("matmul of stacks", [x1.shape[:-2], x2.shape[:-2]])
     dp, devices = library(), x1.devices
     pairs = list(zip(x1.shards, x2.shards, strict=False))
     if devices == x2.devices:

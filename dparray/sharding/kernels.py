@@ -53,7 +53,7 @@ class ShardedRange:
 
     On each device the kernel runs over its own shard, with ids from 0. Sharded arrays are passed as
     the device's block: if they have a halo, the shard begins at ``x.first_own``. A list has one
-    value per shard.
+    value per shard. A kernel that writes to a replicated array changes the copy on its device only.
 
     Args:
         array: the sharded array.

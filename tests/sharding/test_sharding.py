@@ -252,6 +252,12 @@ def test_an_array_without_rows_has_numpys_results(
         (lambda x, r, d: x.__setitem__(0, x[:, 0]), r"\(7,\) does not broadcast to \(4,\)"),
         (lambda x, r, d: dp.concatenate([x, r[:5]], axis=1), r"\(7, 4\), \(5, 4\)"),
         (lambda x, r, d: dp.einsum("ij,ij->", x, r[:5]), r"sizes 7 and 5.*\(5, 4\)"),
+        (
+            lambda x, r, d: dp.matmul(
+                dp.distribute(np.ones((4, 2, 3, 3)), d), dp.distribute(np.ones((4, 5, 3, 3)), d)
+            ),
+            r"shapes \(4, 2\) and \(4, 5\)",
+        ),
         (lambda x, r, d: dp.max(x[:, :0], axis=1), r"shape \(7, 0\)"),
         (lambda x, r, d: dp.ptp(x[:0]), r"ptp: x of shape \(0, 4\)"),
         (lambda x, r, d: dp.sort(x, axis=None), r"sort: x of shape \(7, 4\) is sharded"),
