@@ -24,9 +24,11 @@ def find_reductions(
     """
     found = {}
     for name in sorted((upward_exposed(body) & assigned_names(body)) - variables):
-        updates, others = _uses(body, name)
+        uses = [use for statement in body for use in _uses(statement, name)]
+        updates = [(node, op) for node, op in uses if op is not None]
+        others = [node for node, op in uses if op is None]
         operators = [op for _, op in updates]
-        wrong: list[Any] = [each for each in others if not isinstance(each.ctx, ast.Load)]
+        wrong = [each for each in others if not isinstance(each.ctx, ast.Load)]
         wrong += [node for node, op in updates if op != operators[0]]
         if wrong or not updates:
             raise source.error(
@@ -47,34 +49,21 @@ def find_reductions(
     return found
 
 
-def _uses(body: list[ast.stmt], name: str) -> tuple[list[tuple[ast.stmt, Any]], list[ast.Name]]:
-    """Return the updates of a variable with their operators, and all other places of its name."""
-    updates: list[tuple[ast.stmt, Any]] = []
-    others: list[ast.Name] = []
-    for statement in body:
-        op = _update(statement, name)[0] or _guarded_update(statement, name)
-        if op is not None:
-            updates.append((statement, op))
-            continue
-        for child in ast.iter_child_nodes(statement):
-            if isinstance(child, ast.stmt):
-                inner = _uses([child], name)
-                updates += inner[0]
-                others += inner[1]
-            else:
-                others += _names(child, name)
-    return updates, others
-
-
-def _names(tree: ast.AST, name: str) -> list[ast.Name]:
-    return [node for node in ast.walk(tree) if _is(node, name)]  # type: ignore[misc]
+def _uses(node: ast.AST, name: str) -> Iterator[tuple[Any, Any]]:
+    """Yield the updates of a variable, each with its operator, and other places of its name."""
+    op = _update(node, name)[0] or _guarded_update(node, name)
+    if op is not None or _is(node, name):
+        yield node, op
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _uses(child, name)
 
 
 def _is(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _update(statement: ast.stmt, name: str) -> tuple[Any, ast.expr | None]:
+def _update(statement: ast.AST, name: str) -> tuple[Any, ast.expr | None]:
     """Return the operator by which a statement updates a variable, and the other operand."""
     op: Any = None
     value: ast.expr | None = None
@@ -89,19 +78,19 @@ def _update(statement: ast.stmt, name: str) -> tuple[Any, ast.expr | None]:
             op = {"minimum": "min", "maximum": "max"}.get(called, called)
             others = [each for each in given.args if not _is(each, name)]
             value = others[0] if op in ("min", "max") and len(others) == 1 else None
-    if value is None or _names(value, name):
+    if value is None or name in used_names(value):
         return None, None
     op = ast.Add if op is ast.Sub else op
     return (op, value) if op in ("min", "max", *_OPERATORS) else (None, None)
 
 
-def _guarded_update(statement: ast.stmt, name: str) -> Any:
+def _guarded_update(statement: ast.AST, name: str) -> Any:
     """Return ``"max"`` for ``if x > m: m = x`` or ``m = max(m, x)``, or ``"min"``, or ``None``."""
     if not isinstance(statement, ast.If) or len(statement.body) != 1 or statement.orelse:
         return None
     test, update = statement.test, statement.body[0]
     is_and = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)
-    tests = [each for each in (test.values if is_and else [test]) if _names(each, name)]  # type: ignore[attr-defined]
+    tests = [each for each in (test.values if is_and else [test]) if name in used_names(each)]  # type: ignore[attr-defined]
     if len(tests) != 1 or not isinstance(tests[0], ast.Compare) or len(tests[0].ops) != 1:
         return None
     (sign,), sides = tests[0].ops, [tests[0].left, tests[0].comparators[0]]
@@ -115,29 +104,6 @@ def _guarded_update(statement: ast.stmt, name: str) -> Any:
         own, value = op, update.value  # type: ignore[attr-defined]
     is_same = value is not None and ast.dump(value) == ast.dump(values[0])
     return op if own == op and is_same else None
-
-
-def check_functions(
-    source: Source, body: list[ast.stmt], variables: set[str], functions: dict[str, ast.stmt]
-) -> None:
-    """Check that no local function which a body calls reads what the iterations assign.
-
-    Raises:
-        KernelCompileError: with the line of the function.
-    """
-    called: set[str] = set()
-    used = used_names(body)
-    while new := used & functions.keys() - called:
-        called |= new
-        used = used_names([functions[name] for name in new])
-    for name in sorted(called):
-        for each in sorted(used_names([functions[name]]) & (assigned_names(body) | variables)):
-            raise source.error(
-                functions[name],
-                f"{name!r} is called in a prange loop and reads {each!r}, which differs between "
-                "iterations",
-                f"pass {each} to {name} as an argument",
-            )
 
 
 def fixed_update(body: list[ast.stmt], variable: str) -> ast.Subscript | None:

@@ -20,6 +20,7 @@ from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
 from dparray._driver import traits_of
+from dparray._jit.captured import check_types, check_value
 from dparray._jit.casts import Casts
 from dparray._jit.inference import Inference, Known, Value, type_of
 from dparray._jit.native import Native, numba_type, with_lines
@@ -121,6 +122,8 @@ class NativeRegion:
 
     def __call__(self, *values: Any) -> Any:
         """Run the loop on the calling thread."""
+        for name, value in zip(self.inputs, values, strict=True):
+            check_value(self.source, self.node, name, value)
         arrays = [
             (name, value)
             for name, value in zip(self.inputs, values, strict=True)
@@ -151,6 +154,7 @@ class NativeRegion:
     def prepare(self, types: Inference, orders: Mapping[str, str], queue: Any) -> None:
         """Compile the loop for inferred types, as :meth:`ParallelRegion.prepare` does."""
         given = {name: types.variables.get(name) for name in self.inputs}
+        check_types(self.source, self.node, given)
         are_known = all(isinstance(kind, Value | Known) for kind in given.values())
         if not are_known or given.keys() & types.mixed:
             return
@@ -268,6 +272,8 @@ class Nest(NativeRegion):
         if self._is_refused or config.debug or launcher.get() is not call_kernel:
             return False
         arrays = [value for value in values if isinstance(value, ndarray)]
+        if any(isinstance(value, tuple | list) for value in values):
+            return False  # Iterations read their items as variables.
         if not arrays or sum(x.size for x in arrays) > MAX_NEST_ELEMENTS:
             return False
         if not traits_of(arrays[0].queue).shares_memory:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import math
+import re
 import sys
 import threading
 from collections.abc import Callable, Sequence, Set
@@ -535,8 +536,11 @@ class JitFunction:
 
     def _describe(self, plan: Plan, is_native: bool, is_vectorized: bool = False) -> str:
         source = plan.source
+        # Only labels of arrays have a bracket after a dtype.
+        is_default = not re.search(r"\w\[\d", ", ".join(plan.labels))
+        queue = describe_queue(plan.queue) + ", as no argument is an array" * is_default
         lines = [
-            f"{self.__name__}({', '.join(plan.labels)}) on {describe_queue(plan.queue)}",
+            f"{self.__name__}({', '.join(plan.labels)}) on {queue}",
             f"  {source.file}:{source.first_line}",
         ]
         if is_native:

@@ -38,7 +38,7 @@ class Value(NamedTuple):
 
 
 class Items(NamedTuple):
-    """A tuple."""
+    """A tuple, or a list from outside of the code."""
 
     items: tuple[Any, ...]
 
@@ -102,7 +102,7 @@ def type_of(value: Any) -> Any:
         return Value(value.dtype)
     if isinstance(getattr(value, "shape", None), tuple) and hasattr(value, "dtype"):
         return Value(np.dtype(value.dtype), len(value.shape))
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return Items(tuple(map(type_of, value)))
     return Known(value)
 

@@ -10,7 +10,7 @@ import ast
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextvars import ContextVar
 from operator import index
 from time import perf_counter
@@ -19,10 +19,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from dparray import config
+from dparray import config, kernel_api
 from dparray._array.ndarray import ndarray
 from dparray._compiler.device_function import DeviceFunction
 from dparray._driver import traits_of
+from dparray._jit.captured import check_types, check_value, of_one_type, unpacked, unreadable
 from dparray._jit.casts import Casts
 from dparray._jit.dependences import find_reductions, fixed_update
 from dparray._jit.inference import WEAK_INT, Inference, Items, Known, Value, type_of
@@ -46,7 +47,8 @@ from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray._runtime.threads import share_out
 from dparray._type_keys import code_of
-from dparray.exceptions import KernelArgumentError, KernelCompileError
+from dparray.device import queue_of
+from dparray.exceptions import KernelCompileError
 from dparray.kernel_api import Range
 
 #: The number of work-items that share the iterations of a loop with reductions.
@@ -147,6 +149,7 @@ class ParallelRegion:
         self.starts_at_0 = tuple(_is_plain(given) for _, given in self.loops)
         self._kernels: dict[Any, KernelFunction] = {}
         self._natives: dict[Any, Native] = {}
+        self._by_displays: dict[tuple[str, ...], ParallelRegion] = {}
         self._reduced: dict[Any, dict[str, Value]] = {}  # the types of the reductions
         self.ran_as = ""
 
@@ -258,19 +261,30 @@ class ParallelRegion:
         given = dict(zip(self.captured, values[count:], strict=True))
         if not all(map(len, bounds)):
             return tuple(given[each.name] for each in self.reductions)
+        displays, parts = list[str](), dict(given)  # with a variable for each item
+        for name, value in given.items():
+            check_value(self.source, self.node, name, value)
+            if isinstance(value, tuple | list) and (found := unpacked(name, value)):
+                if any(name == each.name for each in self.reductions):
+                    raise unreadable(self.source, self.node, name, type(value).__name__)
+                displays.append(f"{name} = {found[0]}")
+                parts |= found[1]
+        if displays:
+            region = self._with_displays(tuple(displays), parts.keys())
+            result = region(*values[:count], *(parts[name] for name in region.captured))
+            self.ran_as = region.ran_as
+            return result
         arrays = [
             (name, value)
             for name, value in given.items()
             if isinstance(value, ndarray) and value.ndim
         ]
-        if not arrays:
-            raise KernelArgumentError(
-                f"{self.source.function.__name__}, line {self.line}: a prange loop requires "
-                "at least one array, whose queue decides where it runs; write range instead"
-            )
-        common_placement(self.source.function.__name__, arrays)
+        if not arrays and not self.reductions:
+            raise self._without_result()
         types = {name: type_of(value) for name, value in given.items()}
-        queue = arrays[0][1].queue
+        name = self.source.function.__name__
+        # Without an array, the queue is that of the function's arguments, or the default one.
+        queue = common_placement(name, arrays).queue if arrays else queue_of(None)
         native = self._natives.get(tuple(types.values()))
         if native is None:
             try:
@@ -280,6 +294,13 @@ class ParallelRegion:
                     raise about_loop(self, error) from None
                 native = self._native(types, {}, error)
         return self._run(native, bounds, given, types, queue)
+
+    def _without_result(self) -> KernelCompileError:
+        return self.source.error(
+            self.node,
+            "this prange loop neither writes an array nor has a reduction (total += ...)",
+            "use range for this loop, or write its results into an array",
+        )
 
     def prepare(self, types: Inference, orders: Mapping[str, str], queue: Any) -> None:
         """Compile the loop for inferred types, so that errors are raised before anything runs.
@@ -295,11 +316,14 @@ class ParallelRegion:
             KernelCompileError: the loop does not compile.
         """
         given = {name: types.variables.get(name) for name in self.captured}
+        check_types(self.source, self.node, given)
         reduced = {each.name for each in self.reductions}
         if not all(isinstance(kind, Value | Known) for kind in given.values()):
             return
-        if (given.keys() - reduced) & types.mixed or not any(map(_is_array, given.values())):
+        if (given.keys() - reduced) & types.mixed:
             return
+        if not reduced and not any(map(_is_array, given.values())):
+            raise self._without_result()
         try:
             kernel, arguments, accumulators = self._kernel_of(given, queue)
             keys = ["i8" for plain in self.starts_at_0 if not plain for _ in range(2)]
@@ -315,6 +339,19 @@ class ParallelRegion:
             if not traits_of(queue).shares_memory:
                 raise about_loop(self, error) from None
             self._native(given, orders, error)
+
+    # -- tuples and lists -----------------------------------------------------------------------
+
+    def _with_displays(self, displays: tuple[str, ...], names: Set[str]) -> ParallelRegion:
+        """Return the loop with additional statements in its body, which read some variables."""
+        if displays in self._by_displays:
+            return self._by_displays[displays]
+        node = inner = copied(self.node)
+        for _ in self.loops[1:]:
+            inner = inner.body[0]
+        inner.body[:0] = _at_line(ast.parse("\n".join(displays)).body, self.line)
+        region = ParallelRegion(self.source, node, {*self.captured, *names}, self.options)
+        return self._by_displays.setdefault(displays, region)
 
     # -- kernels --------------------------------------------------------------------------------
 
@@ -454,6 +491,15 @@ class ParallelRegion:
         self, types: Mapping[str, Any], orders: Mapping[str, str], error: KernelCompileError
     ) -> Native:
         """Compile a part of the loop with Numba, for bodies that kernels do not support."""
+        for node in (node for each in self.body for node in ast.walk(each)):
+            if _is_of_kernels(self.source, node):
+                if _place_in(error):
+                    raise about_loop(self, error)
+                raise self.source.error(
+                    node,
+                    f"{ast.unparse(node)} needs a kernel, and this loop has none: {error}",
+                    "write it with loops over elements, without array statements and library calls",
+                )
         numbers = ["__first", "__last"]
         numbers += [f"__{kind}{axis}" for axis in range(len(self.loops)) for kind in _BOUNDS]
         text, rest = "for __at in range(__first, __last):\n", "__at"
@@ -662,7 +708,7 @@ class _Skips(ast.NodeTransformer):
 
 
 class PlainLoops(PlainMembers):
-    """Replaces ``prange`` loops inside a kernel by plain loops."""
+    """Replaces ``prange`` loops inside a kernel by plain loops, and names of the kernel API."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Rewrite ``prange``."""
@@ -671,11 +717,28 @@ class PlainLoops(PlainMembers):
             node.func = ast.copy_location(ast.Name("range", ast.Load()), node.func)
         return node
 
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """Rewrite ``dp.AtomicRef``: in kernels, the module stands for NumPy."""
+        if not _is_of_kernels(self.source, node):
+            return super().visit_Attribute(node)
+        self.source.names[f"dp.{node.attr}"] = self.source.resolve(node)
+        return ast.copy_location(ast.Name(f"dp.{node.attr}", ast.Load()), node)
+
+
+def _is_of_kernels(source: Source, node: ast.AST) -> bool:
+    """Return whether a name or an attribute is one of the kernel language, such as AtomicRef."""
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return False
+    name = node.id if isinstance(node, ast.Name) else node.attr
+    return name in kernel_api.__all__ and source.resolve(node) is getattr(kernel_api, name)
+
 
 def _for_kernel(value: Any) -> Any:
     """Return a captured value as kernels accept it."""
     if isinstance(value, ModuleType) and value.__name__ in ("dparray", "dpnp"):
         return np
+    if type(value) is list:
+        return tuple(map(_for_kernel, of_one_type(value)))
     function = getattr(value, "py_func", None)
     if isinstance(function, FunctionType) and type(value).__name__ == "JitFunction":
         return DeviceFunction(function, {})

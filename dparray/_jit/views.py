@@ -16,6 +16,7 @@ from dparray._array.ndarray import host_view as idle_host_view
 from dparray._array.ndarray import materialize, ndarray
 from dparray._driver.interface import Queue
 from dparray._evaluate.writes import settle_blocks
+from dparray._jit.captured import of_one_type
 from dparray._jit.inference import Items, Value
 from dparray._layout import order_of, shows_elements_twice
 from dparray._placement import coerced_usm_type
@@ -65,8 +66,17 @@ def _slow_view(x: ndarray) -> np.ndarray:
 
 def host_arguments(values: Iterable[Any]) -> list[Any]:
     """Return the arguments of a region, with views of arrays."""
-    host = [host_view(value) if isinstance(value, ndarray) else value for value in values]
-    return [x if not isinstance(x, np.ndarray) or x.ndim else x[()] for x in host]
+    return [*map(_host_argument, values)]
+
+
+def _host_argument(value: Any) -> Any:
+    if isinstance(value, ndarray):
+        view = host_view(value)
+        return view if view.ndim else view[()]
+    if isinstance(value, tuple | list):
+        items = map(_host_argument, of_one_type(value))
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value
 
 
 def orders_of(names: Sequence[str], values: Sequence[Any]) -> dict[str, str]:
