@@ -13,7 +13,7 @@ from types import FunctionType, ModuleType
 import numpy as np
 
 from dparray._jit.inference import Inference, Value
-from dparray._jit.source import Source, assigned_names, source_of
+from dparray._jit.source import Source, source_of
 
 # Patterns in texts of Numba, and the line that fixes what each is about.
 _FIXES = (
@@ -42,8 +42,8 @@ def checked_source(function: FunctionType) -> Source:
             defined, or the function is a generator or assigns a global.
     """
     source = source_of(function)
-    known = source.names.keys() | _bound(source.definition) | set(function.__code__.co_freevars)
-    assigned = assigned_names(source.definition)
+    assigned = _bound(source.definition)
+    known = source.names.keys() | assigned | set(function.__code__.co_freevars)
     for node in ast.walk(source.definition):
         if isinstance(node, ast.Yield | ast.YieldFrom):
             raise source.error(
