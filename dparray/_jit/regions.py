@@ -549,6 +549,16 @@ class ParallelRegion:
         for name, kind in accumulators.items():
             if not kind.ndim:
                 host[name] = kind.dtype.type(host[name])
+        for each in self.reductions:
+            views = [
+                x for name, x in host.items() if isinstance(x, np.ndarray) and name != each.name
+            ]
+            if each.is_update and any(np.may_share_memory(host[each.name], x) for x in views):
+                raise self.source.error(
+                    self.node,
+                    f"{each.name!r} is a reduction, and the loop reads its memory by another name",
+                    f"update a copy, {each.name} = {each.name}.copy(), and store it after the loop",
+                )
         total = math.prod(map(len, bounds))
         threads = 1 if config.debug else min(traits_of(queue).units, total)
         ends = [total * part // threads for part in range(threads + 1)]

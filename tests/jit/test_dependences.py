@@ -187,3 +187,24 @@ def test_guards_and_elements_of_single_iterations() -> None:
             after="m, k, t",
         )
     )
+
+
+def test_a_reduction_of_an_array_that_the_loop_reads_is_refused() -> None:
+    def f(x: Any) -> None:
+        row = x[0]
+        for i in dp.prange(1, x.shape[0]):
+            row += np.sort(x[i])
+
+    host = arguments()[2]
+    x, y = dp.asarray(host), dp.zeros(3)
+    compiled = dp.jit(f)
+    with pytest.raises(REFUSED, match=r"'row' is a reduction, and the loop(.|\n)*row\.copy"):
+        compiled(x)
+    np.testing.assert_array_equal(x.asnumpy(), host)
+
+    def copied(x: Any, row: Any) -> None:
+        for i in dp.prange(1, x.shape[0]):
+            row += np.sort(x[i])
+
+    dp.jit(cache=False)(copied)(x, y)
+    np.testing.assert_array_equal(y.asnumpy(), host[1:].sum(axis=0))

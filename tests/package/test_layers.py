@@ -53,7 +53,7 @@ BUDGETS = {
     "array": 6_065,
     "kernels": 4_652,
     "functions": 32_475,
-    "compiled": 5_627,
+    "compiled": 5_637,
     "models": 4_862,
     "shards": 2_814,
     "tools": 9_630,
