@@ -331,8 +331,7 @@ _TELLING = (
     ),
     (
         r"Unknown attribute 'get_global\w+' of type Item",
-        "the Item of a Range has get_id and get_range; get_global_id belongs to the NdItem of an "
-        "NdRange",
+        "the Item of a Range has get_id and get_range; for get_global_id, launch over an NdRange",
     ),
     (
         r"Unknown attribute '(?:get_(?:sub_)?group|get_local\w+)' of type Item",
@@ -463,7 +462,7 @@ _TELLING = (
     (
         r">>> (?:overload_method|_load|_store|_compare_exchange)\(AtomicRef<",
         "an operation of an AtomicRef takes one value, as fetch_add(1) does; load takes none, and "
-        "compare_exchange an array with the expected value and the new one",
+        "compare_exchange the expected value, or an array with it, and the new value",
     ),
     (
         r"item\.\w+ requires a dimension: .+",
@@ -691,7 +690,7 @@ def _findings(
         # The message of an assertion is not used on the device.
         parts = [node.test] if isinstance(node, ast.Assert) else ast.iter_child_nodes(node)
         coming += [(part, inside) for part in reversed(list(parts))]
-        problem = _problem(function, node, in_kernel) or _array_problem(node, arrays)
+        problem = _problem(function, node, in_kernel) or _array_problem(function, node, arrays)
         if problem is None or id(node) in allowed:
             continue
         if isinstance(node, ast.expr | ast.stmt):
@@ -705,7 +704,9 @@ def _findings(
             )
 
 
-def _array_problem(node: ast.AST, arrays: Collection[str]) -> str | None:
+def _array_problem(
+    function: Callable[..., Any], node: ast.AST, arrays: Collection[str]
+) -> str | None:
     """Return the problem of a node that uses a parameter as an array."""
     if isinstance(node, ast.BinOp):
         for operand in (node.left, node.right):
@@ -720,7 +721,9 @@ def _array_problem(node: ast.AST, arrays: Collection[str]) -> str | None:
         return f"{ast.unparse(node)} {_ON_ARRAYS}"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         owner = node.func.value
-        if isinstance(owner, ast.Name) and owner.id in arrays:
+        takes_array = any(getattr(each, "id", None) in arrays for each in node.args)
+        is_scalar = takes_array and scalar_function(_resolve(function, node.func)) is not None
+        if is_scalar or (isinstance(owner, ast.Name) and owner.id in arrays):
             return f"{ast.unparse(node.func)} {_ON_ARRAYS}"
     return None
 

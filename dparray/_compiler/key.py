@@ -404,8 +404,8 @@ class Describer:
             meaning = getattr(value, "device_meaning", None)  # for a public special function
             if meaning is not None:
                 return ("special", tuple(map(self.compiled, meaning.all())))
-            if value.__module__ == "dparray":  # a public function, which its name identifies
-                return ("public", value.__name__)
+            if value.__module__.partition(".linalg")[0] == "dparray":  # a public function
+                return ("public", value.__module__, value.__name__)
             return self.function(value)
         if isinstance(getattr(value, "py_func", None), types.FunctionType):
             return self.compiled(value)

@@ -1,4 +1,4 @@
-"""The scalar functions of NumPy, dpnp and dparray that kernels may call by their own names.
+"""The functions of NumPy, dpnp and dparray that kernels may call, of numbers and small vectors.
 
 Each stands for a function of the kernel language, and follows its rules of types: ``np.sqrt`` of an
 integer is float64, of a float32 it is float32.
@@ -14,6 +14,19 @@ from typing import Any
 import numpy as np
 
 from dparray._compiler.device_function import DeviceFunction
+from dparray.kernel_api import vec
+
+
+def cross(a: Any, b: Any) -> Any:
+    return vec(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x)
+
+
+def dot(a: Any, b: Any) -> Any:
+    return (a * b).sum()
+
+
+def norm(a: Any) -> Any:
+    return math.sqrt((a * a).sum())
 
 
 def clip(x: Any, low: Any, high: Any) -> Any:
@@ -75,8 +88,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 
 def _functions() -> dict[str, Any]:
     written = (
-        *(clip, fmax, fmin, logical_and, logical_or, maximum, minimum, reciprocal, rint, sign),
-        *(signbit, square, where),
+        *(clip, cross, dot, fmax, fmin, logical_and, logical_or, maximum, minimum, norm),
+        *(reciprocal, rint, sign, signbit, square, where),
     )
     found: dict[str, Any] = {each.__name__: DeviceFunction(each, {}) for each in written}
     found |= dict.fromkeys(("round", "around"), DeviceFunction(rounded, {}))
@@ -107,11 +120,11 @@ _FUNCTIONS = _functions()
 
 def scalar_function(value: Any) -> Callable[..., Any] | None:
     """Return the function of the kernel language that a function of arrays stands for, if any."""
-    module = getattr(value, "__module__", None) or ""
+    module = str(getattr(value, "__module__", ""))
     if isinstance(value, np.ufunc):
         return _FUNCTIONS.get(value.__name__)
-    if module in ("numpy", "dparray") and hasattr(value, "__name__"):
+    if module.partition(".linalg")[0] in ("numpy", "dparray") and hasattr(value, "__name__"):
         return _FUNCTIONS.get(value.__name__)
-    if isinstance(module, str) and module.startswith("dpnp."):
+    if module.startswith("dpnp."):
         return _FUNCTIONS.get(getattr(value, "name_", getattr(value, "__name__", "")))
     return None

@@ -238,6 +238,8 @@ class KernelFunction:
             depends_on, others = events_before(depends_on, queue)
         key = (item, types)
         compiled = self._kernels.get(key) or self._compile(item, types, queue, size)
+        if 0 in size:
+            return Event((), self, queue)
         reads = 0
         if not borrowed:  # From here on, all arrays are dparray's.
             order, reads = self._orders.get(key) or self._order(key, compiled, arguments)

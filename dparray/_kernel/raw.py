@@ -150,6 +150,8 @@ class RawKernel:
         else:
             size, local = tuple(index_space), None
         memory = [x.block.segment for x in arrays]
+        if 0 in size:
+            return Event((), self, queue)
 
         def submit() -> dpctl.SyclEvent:
             event = launch(compiled, size, local, packed, queue, before, owners, memory)

@@ -512,15 +512,19 @@ class AtomicRef:
     def exchange(self, val: Any) -> Any:
         return self._change(lambda old: val)
 
-    def compare_exchange(self, expected_ref: Any, desired: Any, expected_idx: Any = 0) -> bool:
+    def compare_exchange(self, expected_ref: Any, desired: Any, expected_idx: Any = 0) -> Any:
+        is_number = not hasattr(expected_ref, "__setitem__")
         old = self._read(changes=True)
-        if old == expected_ref[expected_idx]:
+        expected = expected_ref if is_number else expected_ref[expected_idx]
+        swapped = bool(old == self._array.converted(expected))
+        if swapped:
             self._publish()
             self._array.store_atomic(self._position, desired)
-            return True
-        expected_ref[expected_idx] = old
-        self._count_spin(old)
-        return False
+        else:
+            if not is_number:
+                expected_ref[expected_idx] = old
+            self._count_spin(old)
+        return (swapped, typed(old)) if is_number else swapped
 
     def fetch_add(self, val: Any) -> Any:
         return self._change(lambda old: old + self._array.converted(val))

@@ -87,7 +87,7 @@ def simulate(
             for another one in a loop; and any exception that the kernel's code raises.
         KernelArgumentError: an argument a kernel cannot take, or too many or too few.
         ExecutionPlacementError: dparray arrays on different queues, which a launch would refuse.
-        KernelRangeError: a range that is empty or whose local size does not divide.
+        KernelRangeError: a size is negative, or the local size does not divide the global size.
 
     After an error, NumPy arrays hold what was written until then, and dparray arrays are unchanged.
 
@@ -169,7 +169,7 @@ def _sizes(index_range: Any) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     ):
         global_size, local_size = index_range
     else:
-        return _extents(index_range), None
+        return _extents(index_range, least=0), None
     wide, narrow = _extents(global_size), _extents(local_size)
     if len(wide) != len(narrow) or any(map(operator.mod, wide, narrow)):
         raise KernelRangeError(
@@ -178,14 +178,14 @@ def _sizes(index_range: Any) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     return wide, narrow
 
 
-def _extents(size: Any) -> tuple[int, ...]:
+def _extents(size: Any, least: int = 1) -> tuple[int, ...]:
     try:
         extents = tuple(map(operator.index, size if isinstance(size, (tuple, list)) else (size,)))
     except TypeError:
         raise KernelRangeError(
             f"simulate: a range is 1 to 3 integers, a Range or an NdRange; got {size!r}"
         ) from None
-    if not 1 <= len(extents) <= 3 or min(extents) <= 0:
+    if not 1 <= len(extents) <= 3 or min(extents) < least:
         raise KernelRangeError(f"simulate: a range is 1 to 3 positive integers; got {size!r}")
     return extents
 

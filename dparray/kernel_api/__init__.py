@@ -257,17 +257,21 @@ class AtomicRef:
         """Assign a value; return the previous one."""
         return self._change(lambda before: val)
 
-    def compare_exchange(self, expected_ref: Any, desired: Any, expected_idx: Any = 0) -> bool:
-        """Assign ``desired`` if the value is ``expected_ref[expected_idx]``; return whether it was.
+    def compare_exchange(self, expected_ref: Any, desired: Any, expected_idx: Any = 0) -> Any:
+        """Assign ``desired`` if the value is the expected one.
 
-        Otherwise, store the value in ``expected_ref[expected_idx]``.
+        If ``expected_ref`` is a number, return whether it was the value, and the previous value.
+        If it is an array, as in SYCL, ``expected_ref[expected_idx]`` is the expected value: return
+        whether it was the value, and otherwise store the value there.
         """
+        is_number = not hasattr(expected_ref, "__setitem__")
         before = self.load()
-        if before == expected_ref[expected_idx]:
+        swapped = before == (expected_ref if is_number else expected_ref[expected_idx])
+        if swapped:
             self.store(desired)
-            return True
-        expected_ref[expected_idx] = before
-        return False
+        elif not is_number:
+            expected_ref[expected_idx] = before
+        return (bool(swapped), before) if is_number else bool(swapped)
 
     def fetch_add(self, val: Any) -> Any:
         """Add a value; return the previous one, as all ``fetch`` methods do."""
@@ -388,11 +392,8 @@ def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
                 f"{what}: dimension {dimension} must be an integer; got {extent!r} of type "
                 f"{type(extent).__name__}{_UNPACKED if isinstance(extent, tuple | list) else ''}"
             ) from None
-        if number <= 0:
-            raise KernelRangeError(
-                f"{what}: dimension {dimension} must be positive; got {number}. An empty range"
-                " has no work-items: check the size before the launch"
-            )
+        if number < 0 or (number == 0 and not what.startswith("Range")):
+            raise KernelRangeError(f"{what}: dimension {dimension} must be positive; got {number}")
         if number >= _MAX_ITEMS:
             raise KernelRangeError(
                 f"{what}: dimension {dimension} has {number} work-items; a 64-bit index ends"
@@ -411,10 +412,10 @@ class Range(tuple[int, ...]):
     """The number of work-items in each of one to three dimensions.
 
     Args:
-        dim0, dim1, dim2: positive integers (NumPy integers too).
+        dim0, dim1, dim2: integers (NumPy integers too). If one is 0, a launch runs nothing.
 
     Raises:
-        KernelRangeError: a size is not a positive integer, or there are more than three.
+        KernelRangeError: a size is negative or not an integer, or there are more than three.
 
     Example:
         >>> import dparray as dp
@@ -441,8 +442,7 @@ class Range(tuple[int, ...]):
         A 0-d array gives one work-item; more than three dimensions raise an error.
 
         Raises:
-            KernelRangeError: the argument is not an array, is empty, or has more than three
-                dimensions.
+            KernelRangeError: the argument is not an array, or has more than three dimensions.
         """
         shape = getattr(array, "shape", None)
         if not isinstance(shape, tuple):

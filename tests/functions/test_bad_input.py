@@ -302,7 +302,6 @@ LARGEST = CPU.traits.group
 
 
 @table(
-    zero=(lambda g: dp.Range(0), dp.KernelRangeError, r"dimension 0 must be positive; got 0"),
     negative=(lambda g: dp.Range(4, -1), dp.KernelRangeError, r"dimension 1 .*; got -1"),
     fraction=(lambda g: dp.Range(1.5), dp.KernelRangeError, r"an integer; got 1.5 of type float"),
     text=(lambda g: dp.Range("a"), dp.KernelRangeError, r"an integer; got 'a' of type str"),

@@ -190,3 +190,32 @@ def test_types_without_atomics_raise() -> None:
     ):
         with pytest.raises(dp.KernelCompileError, match=words):
             kernel[1](dp.zeros(1, dtype=dtype))
+
+
+@pytest.mark.parametrize("run", [dp.call_kernel, dp.simulate])
+@pytest.mark.parametrize("dtype", ["int32", "uint64", "float32", "float64"])
+def test_compare_exchange_takes_the_expected_value(run: Any, dtype: str) -> None:
+    @dp.kernel
+    def products(item: dp.Item, x: Any, out: Any, seen: Any) -> None:
+        ref = dp.AtomicRef(out, 0)
+        expected = ref.load()
+        while True:
+            swapped, found = ref.compare_exchange(expected, expected * x[item.get_id(0)])
+            if swapped:
+                break
+            expected = found
+        seen[item.get_id(0)] = expected
+
+    x = dp.asarray([1, 2, 3, 4, 5, 6], dtype=dtype)
+    out, seen = dp.ones(1, dtype=dtype), dp.zeros(6, dtype=dtype)
+    run(products, dp.Range(6), x, out, seen)
+    assert out.item() == 720
+    # Each work-item replaced another value.
+    assert len(set(seen.tolist())) >= 5
+
+
+def test_compare_exchange_on_the_host() -> None:
+    values = np.array([3])
+    assert dp.AtomicRef(values, 0).compare_exchange(4, 5) == (False, 3)
+    assert dp.AtomicRef(values, 0).compare_exchange(3, 5) == (True, 3)
+    assert values.tolist() == [5]

@@ -206,7 +206,7 @@ def test_foreign_arrays_on_another_queue_are_named_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "extents", [(0,), (-1,), (4, 0), (1, 2, 3, 4), (), (2.0,), ("4",), (True,), (None,)]
+    "extents", [(-1,), (4, -1), (1, 2, 3, 4), (), (2.0,), ("4",), (True,), (None,)]
 )
 def test_invalid_ranges(extents: tuple[Any, ...]) -> None:
     with pytest.raises(dp.KernelRangeError):
@@ -282,8 +282,31 @@ def test_a_local_accessor_needs_groups() -> None:
 def test_range_like_an_array() -> None:
     assert tuple(dp.Range.like(dp.zeros((2, 3, 4)))) == (2, 3, 4)
     assert tuple(dp.Range.like(dp.asarray(1))) == (1,)
-    with pytest.raises(dp.KernelRangeError, match=r"Range\.like: .*must be positive"):
-        dp.Range.like(dp.zeros((2, 0)))
+    assert tuple(dp.Range.like(dp.zeros((2, 0)))) == (2, 0)
+
+
+@pytest.mark.parametrize("index_space", [dp.Range(0), dp.Range(3, 0), 0, (0, 2)])
+def test_an_empty_range_runs_nothing(index_space: Any, queue: Any) -> None:
+    @dp.kernel
+    def fill(item: dp.Item, x: Any) -> None:
+        x[0] = 7
+
+    source = "kernel void fill(global double *x) { x[0] = 7; }"
+    x = dp.zeros(2, sycl_queue=queue)
+    first = dp.call_kernel(fill, index_space, x)
+    second = dp.call_kernel_async(fill, index_space, [first], x)
+    third = dp.raw_kernel(source, "fill")[index_space](x, depends_on=second)
+    with dp.config.override(debug=True):
+        dp.call_kernel(fill, index_space, x)
+    dp.simulate(fill, index_space, x)
+    third.wait()
+    assert all(event.done for event in (first, second, third))
+    assert x.tolist() == [0.0, 0.0]
+
+
+def test_an_nd_range_has_work_items() -> None:
+    with pytest.raises(dp.KernelRangeError, match="dimension 0 must be positive; got 0"):
+        dp.NdRange(0, 1)
 
 
 @pytest.mark.parametrize("index_space", [dp.Range(4), 4, (4,), np.int64(4)])

@@ -470,3 +470,26 @@ def test_a_store_by_its_own_name_writes() -> None:
         vec_store(out, 0, vec_load(x, 0, 4))
 
     assert read_only_parameters(kernel, (None, 1, 1)) == {"item", "x"}
+
+
+@pytest.mark.parametrize("run", [dp.call_kernel, dp.simulate])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_functions_of_small_vectors(run: Any, dtype: str) -> None:
+    @dp.kernel
+    def compute(item: dp.Item, p: Any, q: Any, out: Any) -> None:
+        i = item.get_id(0)
+        a, b = dp.vec_load(p, (i, 0), 3), dp.vec_load(q, (i, 0), 3)
+        dp.vec_store(out, (i, 0), dp.cross(a, b))
+        dp.vec_store(out, (i, 3), a / dp.linalg.norm(a))
+        out[i, 6] = np.dot(a, b)
+        out[i, 7] = np.linalg.norm(b)
+
+    p, q = np.random.default_rng(3).random((2, 4, 3)).astype(dtype)
+    out = dp.zeros((4, 8), dtype=dtype)
+    run(compute, dp.Range(4), dp.asarray(p), dp.asarray(q), out)
+    first, second = (np.linalg.norm(each, axis=1)[:, None] for each in (p, q))
+    expected = [np.cross(p, q), p / first, (p * q).sum(axis=1)[:, None], second]
+    tolerance = 4 * np.finfo(dtype).eps
+    np.testing.assert_allclose(
+        out.asnumpy(), np.concatenate(expected, axis=1), rtol=tolerance, atol=tolerance
+    )

@@ -779,7 +779,9 @@ def test_wrong_arguments_are_refused_before_the_kernel_runs():
         simulate(lambda: None, 4)
 
 
-@pytest.mark.parametrize("size", [0, (2, -1), (1, 1, 1, 1), "4", ((4,), (3,)), ((4, 4), (2,))])
+@pytest.mark.parametrize(
+    "size", [-1, (2, -1), ((0,), (1,)), (1, 1, 1, 1), "4", ((4,), (3,)), ((4, 4), (2,))]
+)
 def test_wrong_ranges_are_refused(size):
     with pytest.raises(KernelRangeError):
         simulate(lambda item: None, size)

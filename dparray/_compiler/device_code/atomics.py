@@ -302,10 +302,18 @@ def _compare_exchange(
     atomic_ref: Any, expected_ref: Any, desired: Any, expected_idx: Any = 0
 ) -> Any:
     element = _converted("compare_exchange", atomic_ref, desired)
+    if isinstance(expected_ref, types.Number):
+
+        def compare_exchange_value(
+            atomic_ref: Any, expected_ref: Any, desired: Any, expected_idx: Any = 0
+        ) -> Any:
+            return _compare_and_swap(atomic_ref, element(expected_ref), element(desired))
+
+        return compare_exchange_value
     if not isinstance(expected_ref, DeviceArray) or expected_ref.dtype != element:
         raise TypingError(
-            f"AtomicRef.compare_exchange: the expected value is an element of an array of "
-            f"{element}, such as dp.PrivateArray(1, np.{element}); got {expected_ref}"
+            f"AtomicRef.compare_exchange: the expected value must be a number, or an element of an "
+            f"array of {element}; got {expected_ref}"
         )
 
     def compare_exchange(
