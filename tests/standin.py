@@ -207,6 +207,9 @@ class StandIn:
     def path_of(self, device: Device) -> None:
         return None
 
+    def platforms(self) -> list[dict[str, Any]]:
+        return []
+
     # -- memory
 
     def allocate(self, queue: Queue, usm_type: str, nbytes: int) -> Memory:

@@ -82,6 +82,11 @@ def drivers_in_use() -> tuple[Driver, ...]:
     return tuple(dict.fromkeys(by_type.values()))
 
 
+def module_of(driver: str, name: str) -> Any:
+    """Return a module of a driver's folder, for the commands that diagnose an installation."""
+    return import_module(f"dparray._driver.{driver}.{name}")
+
+
 def driver_of(queue: Queue) -> Driver:
     """Return the driver that a queue belongs to."""
     return by_type[type(queue)]

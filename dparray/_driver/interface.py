@@ -174,6 +174,9 @@ class Driver(Protocol):
         the part; ``None`` if ``split`` did not create it.
         """
 
+    def platforms(self) -> list[dict[str, Any]]:
+        """Return the platforms that the driver shows and their devices, for `dparray info`."""
+
     # Memory: objects of the driver, which free it when they die.
 
     def allocate(self, queue: Queue, usm_type: str, nbytes: int) -> Any:

@@ -14,10 +14,10 @@ from typing import Any
 
 from dparray import __version__
 from dparray._compiler import cache
+from dparray._driver import drivers, missing
 from dparray._runtime import startup
 
 _PACKAGES = ("dpctl", "dpnp", "numba", "llvmlite", "numpy", "intel-opencl-rt")
-_AFFINITY_DOMAINS = ("numa", "L4_cache", "L3_cache", "L2_cache", "L1_cache")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,14 +60,22 @@ def gather() -> dict[str, Any]:
         "packages": {name: _version(name) for name in _PACKAGES},
         "driver_files": os.environ.get("OCL_ICD_FILENAMES"),
         "kernel_cache": None if directory is None else str(directory),
-        "error": None if startup.failure is None else str(startup.failure),
+        "error": _error(),
         "platforms": [],
         "cost_model": {},
     }
-    if startup.failure is None:
-        found["platforms"] = _platforms()
+    if found["error"] is None:
+        found["platforms"] = [each for driver in drivers() for each in driver.platforms()]
         found["cost_model"] = _costs()
     return found
+
+
+def _error() -> str | None:
+    """Return the reason if nothing can be computed on this installation."""
+    if startup.failure is not None:
+        return str(startup.failure)
+    absent = [f"{each.reason}: {each.fix}" for each in missing()]
+    return None if drivers() else "; ".join(absent)
 
 
 def _costs() -> dict[str, float]:
@@ -144,80 +152,6 @@ def _version(name: str) -> str | None:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _platforms() -> list[dict[str, Any]]:
-    dpctl = importlib.import_module("dpctl")
-    device_module = importlib.import_module("dparray.device")
-    usable = device_module.devices()
-    default = usable[0].sycl_device if usable else None
-    return [
-        {
-            "name": entry.name,
-            "vendor": entry.vendor,
-            "version": entry.version,
-            "backend": entry.backend.name,
-            "devices": [describe(device, default) for device in entry.get_devices()],
-        }
-        for entry in dpctl.get_platforms()
-    ]
-
-
-def describe(device: Any, default: Any = None) -> dict[str, Any]:
-    """Return properties of a ``dpctl.SyclDevice``.
-
-    Args:
-        device: the device.
-        default: the default device.
-    """
-    module = importlib.import_module("dparray._driver.sycl.devices")
-    reason = module.missing_usm(device)
-    return {
-        "filter_string": device.filter_string,
-        "name": device.name,
-        "vendor": device.vendor,
-        "type": device.device_type.name,
-        "driver_version": device.driver_version,
-        "usable": reason is None,
-        "reason": reason,
-        "default": device == default,
-        "usm_types": [
-            usm
-            for usm in ("device", "shared", "host")
-            if getattr(device, f"has_aspect_usm_{usm}_allocations")
-        ],
-        "dtypes": {
-            "float16": device.has_aspect_fp16,
-            "float64": device.has_aspect_fp64,
-            "atomic64": device.has_aspect_atomic64,
-        },
-        "compute_units": device.max_compute_units,
-        "sub_devices": _partitions(device),
-        "max_work_group_size": device.max_work_group_size,
-        "max_work_item_sizes": list(device.max_work_item_sizes3d),
-        "sub_group_sizes": list(device.sub_group_sizes),
-        "local_memory": device.local_mem_size,
-        "global_memory": device.global_mem_size,
-        "max_allocation": device.max_mem_alloc_size,
-        "cache": device.global_mem_cache_size,
-        "profiling": device.has_aspect_queue_profiling,
-    }
-
-
-def _partitions(device: Any) -> list[dict[str, Any]]:
-    """Return how a device can be split: ``partition`` for ``create_sub_devices``, and the number of
-    parts.
-    """
-    if device.partition_max_sub_devices < 2:
-        return []
-    found = []
-    for partition in (1, *_AFFINITY_DOMAINS):
-        try:
-            parts = device.create_sub_devices(partition=partition)
-        except Exception:  # Drivers report missing features in several ways.
-            continue
-        found.append({"partition": partition, "count": len(parts)})
-    return found
 
 
 # --- as text --------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import pytest
 import dparray as dp
 from dparray import cli
 from dparray._compiler import cache as _cache
+from dparray._driver.sycl import report as sycl_report
 from dparray.cli import COMMANDS, info, main
 
 pytestmark = pytest.mark.process
@@ -120,16 +121,18 @@ def without_dpctl(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
 
 
-def test_a_failed_import_is_reported_and_suggests_the_doctor(without_dpctl: dict[str, str]) -> None:
+def test_a_failed_driver_is_reported_at_the_first_array(without_dpctl: dict[str, str]) -> None:
     run = subprocess.run(
-        [sys.executable, "-c", "import dparray"],
+        [sys.executable, "-c", "import dparray as dp; print('imported'); dp.zeros(3)"],
         capture_output=True,
         text=True,
         env=os.environ | without_dpctl,
     )
     last = run.stderr.splitlines()[-1]
     assert run.returncode == 1
-    assert last.startswith("ImportError: dparray cannot be imported: ImportError: libsycl.so.9")
+    assert run.stdout == "imported\n"
+    assert "DeviceError: no device that can hold arrays was found, dpctl cannot be imported" in last
+    assert "libsycl.so.9 is not there" in last
     assert "`dparray doctor`" in last
 
 
@@ -240,7 +243,7 @@ class FakeDevice:
 
 
 def test_a_device_without_usm_is_listed_with_the_reason() -> None:
-    described = info.describe(FakeDevice())
+    described = sycl_report.describe(FakeDevice())
     assert not described["usable"]
     assert not described["default"]
     assert described["usm_types"] == []

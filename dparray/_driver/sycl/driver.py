@@ -43,6 +43,7 @@ from dparray._driver.sycl.memory import wait_for_kept as wait_for_kept
 from dparray._driver.sycl.memory import wait_for_queue as wait_for_queue
 from dparray._driver.sycl.order import make_ready as make_ready
 from dparray._driver.sycl.order import order_of as order_of
+from dparray._driver.sycl.report import platforms as platforms
 from dparray._driver.sycl.submission import submit as submit
 
 name = "sycl"

@@ -24,7 +24,10 @@ import numpy as np
 
 from dparray._compiler import cache
 from dparray._compiler.spirv import client
-from dparray._driver.sycl import prepare as drivers
+from dparray._driver import module_of
+
+# It imports no package of SYCL.
+_prepare = module_of("sycl", "prepare")
 
 PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
 #: The versions that work together: at least the first, below the second.
@@ -130,7 +133,7 @@ def check_packages(version_of: Callable[[str], str | None] = installed_version) 
 
 def check_driver(
     environment: Mapping[str, str] = os.environ,
-    own: Callable[[], Path | None] = drivers.find_driver,
+    own: Callable[[], Path | None] = _prepare.find_driver,
     system: Path = _SYSTEM_DRIVERS,
 ) -> str:
     """Return the OpenCL loader is told of a driver that exists, or another loader is there."""
@@ -239,8 +242,8 @@ def _place(device: Any) -> str:
 
 def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -> str:
     """There is a device that can hold arrays, and the one asked for is such a device."""
-    module = importlib.import_module("dparray._driver.sycl.devices")
-    devices = importlib.import_module("dpctl").get_devices() if found is None else found
+    module = module_of("sycl", "devices")
+    devices = module_of("sycl", "devices").dpctl.get_devices() if found is None else found
     reasons = [(device, module.missing_usm(device)) for device in devices]
     lines = [
         _place(device) + (f": cannot hold arrays, {reason}" if reason else "")
@@ -252,7 +255,7 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
             "for a GPU: install its vendor's compute driver (OpenCL or Level Zero)"
         )
         given = os.environ.get("OCL_ICD_FILENAMES")
-        if given and given != str(drivers.find_driver()):  # which dparray has set itself
+        if given and given != str(_prepare.find_driver()):  # which dparray has set itself
             remedy = "unset OCL_ICD_FILENAMES, so that dparray finds the driver itself\n" + remedy
         selector = os.environ.get("ONEAPI_DEVICE_SELECTOR")
         if selector:
@@ -261,7 +264,7 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
                 "choose by type alone: ONEAPI_DEVICE_SELECTOR='*:cpu'\n" + remedy
             )
         raise Broken("\n".join(lines) or "the drivers show no SYCL device", remedy)
-    first = importlib.import_module("dpctl").select_default_device() if found is None else found[0]
+    first = module.dpctl.select_default_device() if found is None else found[0]
     if module.missing_usm(first):
         raise Broken(
             "\n".join(lines) + f"\n{first.filter_string} is SYCL's own default, on which dpctl and "
@@ -276,7 +279,7 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
 
 def check_driver_age(found: Sequence[Any] | None = None) -> str:
     """Check that no driver computes wrong results or is older than any that was tried."""
-    devices = importlib.import_module("dpctl").get_devices() if found is None else found
+    devices = module_of("sycl", "devices").dpctl.get_devices() if found is None else found
     lines = []
     for device in devices:
         # GPU drivers begin with a year of two digits, on Level Zero with a number of another kind.

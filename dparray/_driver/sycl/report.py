@@ -1,0 +1,83 @@
+"""SYCL's platforms and devices as data, for `dparray info`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dpctl
+
+from dparray._driver.sycl.devices import devices, missing_usm
+
+_AFFINITY_DOMAINS = ("numa", "L4_cache", "L3_cache", "L2_cache", "L1_cache")
+
+
+def platforms() -> list[dict[str, Any]]:
+    """Return the platforms that SYCL shows, with their devices, usable or not."""
+    usable = devices()
+    default = usable[0] if usable else None
+    return [
+        {
+            "name": entry.name,
+            "vendor": entry.vendor,
+            "version": entry.version,
+            "backend": entry.backend.name,
+            "devices": [describe(device, default) for device in entry.get_devices()],
+        }
+        for entry in dpctl.get_platforms()
+    ]
+
+
+def describe(device: Any, default: Any = None) -> dict[str, Any]:
+    """Return properties of a ``dpctl.SyclDevice``.
+
+    Args:
+        device: the device.
+        default: the default device.
+    """
+    reason = missing_usm(device)
+    return {
+        "filter_string": device.filter_string,
+        "name": device.name,
+        "vendor": device.vendor,
+        "type": device.device_type.name,
+        "driver_version": device.driver_version,
+        "usable": reason is None,
+        "reason": reason,
+        "default": device == default,
+        "usm_types": [
+            usm
+            for usm in ("device", "shared", "host")
+            if getattr(device, f"has_aspect_usm_{usm}_allocations")
+        ],
+        "dtypes": {
+            "float16": device.has_aspect_fp16,
+            "float64": device.has_aspect_fp64,
+            "atomic64": device.has_aspect_atomic64,
+        },
+        "compute_units": device.max_compute_units,
+        "sub_devices": _partitions(device),
+        "max_work_group_size": device.max_work_group_size,
+        "max_work_item_sizes": list(device.max_work_item_sizes3d),
+        "sub_group_sizes": list(device.sub_group_sizes),
+        "local_memory": device.local_mem_size,
+        "global_memory": device.global_mem_size,
+        "max_allocation": device.max_mem_alloc_size,
+        "cache": device.global_mem_cache_size,
+        "profiling": device.has_aspect_queue_profiling,
+    }
+
+
+def _partitions(device: Any) -> list[dict[str, Any]]:
+    """Return how a device can be split: ``partition`` for ``create_sub_devices``, and the number of
+    parts.
+    """
+    if device.partition_max_sub_devices < 2:
+        return []
+    found = []
+    for partition in (1, *_AFFINITY_DOMAINS):
+        try:
+            parts = device.create_sub_devices(partition=partition)
+        except Exception:  # Drivers report missing features in several ways.
+            continue
+        found.append({"partition": partition, "count": len(parts)})
+    return found
