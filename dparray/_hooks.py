@@ -76,17 +76,60 @@ def option_was_set(option: str) -> None:
 #: then computes through :func:`dparray._evaluate.host.call`, which emits the events.
 is_tracing = False
 _tracers = 0
-_lock = threading.Lock()
+#: Held while options change. Its holder takes no other lock.
+changing = threading.RLock()
 
 
 def trace(is_on: bool) -> None:
     """Start to trace all work, or end one such request."""
     global is_tracing, _tracers
-    with _lock:
+    with changing:
         _tracers += 1 if is_on else -1
         if is_tracing != bool(_tracers):
             is_tracing = bool(_tracers)
             option_was_set("tracing")
+
+
+class Blocks:
+    """The values of ``with`` blocks, for the thread or task inside and the tasks that it starts.
+
+    Attributes:
+        entered: the blocks of the current thread or task, the innermost last.
+        in_force: the values that any thread or task sees.
+    """
+
+    def __init__(self, name: str, changed: Callable[[Any], object] = id) -> None:
+        self.entered = contextvars.ContextVar[tuple[_Block, ...]](name, default=())
+        self._changed = changed
+        self.in_force: list[Any] = []
+
+    @contextlib.contextmanager
+    def enter(self, value: Any) -> Iterator[None]:
+        """Enter a block; its end removes no other block, even if generators interleave them."""
+        own = _Block(self, value)
+        self.entered.set((*self.entered.get(), own))
+        self.count(value, value)
+        try:
+            yield
+        finally:
+            self.entered.set(tuple([each for each in self.entered.get() if each is not own]))
+            del own
+
+    def count(self, value: Any, *new: Any) -> None:
+        """Remove or add a value that is in force."""
+        with changing:
+            self.in_force = [*(each for each in self.in_force if each is not value), *new]
+            self._changed(value)
+
+
+class _Block:
+    """A block, which ends when no thread or task sees it any more."""
+
+    def __init__(self, blocks: Blocks, value: Any) -> None:
+        self.blocks, self.value = blocks, value
+
+    def __del__(self) -> None:
+        self.blocks.count(self.value)
 
 
 _apart = threading.local()

@@ -38,7 +38,9 @@ def notice(text: str) -> None:
 
 def print_event(event: str, **values: Any) -> None:
     """Describe an event: the work, the queue, the bytes and the line that requested it."""
-    text = _text(event, values)
+    from dparray import config  # It imports this module.
+
+    text = _text(event, values) if config.log else None
     if text is None:
         return
     line = _hooks.line_text(_hooks.line_of(_hooks.user_frame()))

@@ -11,10 +11,8 @@ inputs of several queues, and decides where each step is computed once that is k
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -53,56 +51,39 @@ class Policy(NamedTuple):
     result: Queue | None = None
 
 
-_FOLLOW = Policy("follow")
-_scoped: ContextVar[Policy | None] = ContextVar("dparray_placement", default=None)
-_configured = _FOLLOW
+_blocks = _hooks.Blocks("dparray_placement", lambda policy: _count())
 
 #: How many policies other than "follow" are active, in all threads: zero allows the fastest check.
 in_force = 0
 #: How many of them are functions. They place each step, so the compiled fast path, which
 #: computes small arrays where they are, rests meanwhile. "fastest" would choose the same.
 functions_in_force = 0
-_counting = threading.Lock()
 
 
-def _count(policy: Policy, step: int) -> None:
+def _count() -> None:
     global in_force, functions_in_force
-    with _counting:
-        in_force += step * (policy.choose != "follow")
-        functions_in_force += step * callable(policy.choose)
-    if callable(policy.choose):
-        _hooks.option_was_set("functions_in_force")
+    choices = [*config.values_in_force("placement"), *(each.choose for each in _blocks.in_force)]
+    in_force = sum(each != "follow" for each in choices)
+    functions_in_force = sum(map(callable, choices))
+    _hooks.option_was_set("functions_in_force")
 
 
 def policy_in_force() -> Policy | None:
     """Return the policy of this thread or task; ``None`` if it is "follow"."""
     if not in_force:
         return None
-    policy = _scoped.get() or _configured
+    blocks = _blocks.entered.get()
+    policy: Policy = blocks[-1].value if blocks else Policy(config.placement)
     return None if policy.choose == "follow" else policy
 
 
-@contextmanager
-def scoped(policy: Policy) -> Iterator[None]:
+def scoped(policy: Policy) -> AbstractContextManager[None]:
     """Set a policy inside a ``with`` block, for this thread or task."""
-    token = _scoped.set(policy)
-    _count(policy, 1)
-    try:
-        yield
-    finally:
-        _count(policy, -1)
-        _scoped.reset(token)
+    return _blocks.enter(policy)
 
 
-def _follow_configuration() -> None:
-    global _configured
-    _count(_configured, -1)
-    _configured = Policy(config.placement)
-    _count(_configured, 1)
-
-
-_follow_configuration()
-_hooks.when_set("placement", _follow_configuration)
+_count()
+_hooks.when_set("placement", _count)
 
 
 def result_placement(placement: Placement) -> Placement:

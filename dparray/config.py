@@ -59,7 +59,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from dparray import _hooks, _log
 
@@ -115,6 +115,8 @@ WORDS = {
     "placement": ("follow", "fastest"),
 }
 OPTIONS = tuple(_DEFAULTS)
+#: The options that decide about plans.
+PLAN_OPTIONS = {"cost_model", "fp_contract", "fused_tier", "host_tier", "tuning"}
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
@@ -246,7 +248,10 @@ def _check_number(where: str, option: Any, number: Any) -> None:
 
 @contextmanager
 def override(**options: Any) -> Iterator[None]:
-    """Set options inside a ``with`` block and restore the old values after it.
+    """Set options inside a ``with`` block, for the current thread or task.
+
+    Threads that are started in the block see the options of the process. While a generator is
+    suspended in the block, its caller sees the options of the block.
 
     Raises:
         AttributeError: the option does not exist.
@@ -259,29 +264,70 @@ def override(**options: Any) -> Iterator[None]:
         ...     (dp.ones(100_000) + 1).is_pending
         False
     """
-    module = sys.modules[__name__]
     new = {name: _checked(name, value) for name, value in options.items()}
-    old = {name: getattr(module, name) for name in new}
-    try:
-        for name, value in new.items():
-            setattr(module, name, value)
+    with _blocks.enter(new):
         yield
-    finally:
-        for name, value in old.items():
-            setattr(module, name, value)
+
+
+_of_process: dict[str, Any] = {}
+_blocks = _hooks.Blocks("dparray_options", lambda options: list(map(_publish, options)))
+#: Whether blocks of several threads or tasks differ in options that decide about plans.
+plans_differ = False
+
+
+def values_in_force(name: str) -> list[Any]:
+    """Return the value of an option in the process, and those in the blocks of all threads."""
+    return [_of_process[name], *(each[name] for each in _blocks.in_force if name in each)]
+
+
+def plan_options() -> tuple[Any, ...]:
+    """Return the options that decide about plans; needed only while ``plans_differ``."""
+    return tuple([repr(__getattr__(name)) for name in PLAN_OPTIONS])
+
+
+def _publish(name: str) -> None:
+    """Store an option as an attribute, which is read fast, or let :func:`__getattr__` find it."""
+    global plans_differ
+    first, *others = values_in_force(name)
+    if all(each == first for each in others):
+        globals()[name] = first
+    else:
+        globals().pop(name, None)
+    plans_differ = not globals().keys() >= PLAN_OPTIONS
+    if name == "log":
+        _log.switch(first or any(others))
+    _hooks.option_was_set(name)
+
+
+def _innermost(name: str) -> dict[str, Any]:
+    for block in reversed(_blocks.entered.get()):
+        if name in block.value:
+            return cast("dict[str, Any]", block.value)
+    return _of_process
+
+
+def __getattr__(name: str) -> Any:
+    if name in _of_process:
+        return _innermost(name)[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class _Config(ModuleType):
     """The class of this module: a misspelled option or an invalid value raises an error."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value if name.startswith("__") else _checked(name, value))
-        if name == "log":
-            _log.switch(value)
-        _hooks.option_was_set(name)
+        if name.startswith("__"):
+            super().__setattr__(name, value)
+            return
+        with _hooks.changing:
+            options = _innermost(name)
+            options[name] = _checked(name, value)
+            _publish(name)
+        if name in PLAN_OPTIONS and options is _of_process:
+            _hooks.option_was_set("plans")
 
 
 for _name, _default in _DEFAULTS.items():
-    globals()[_name] = _from_environment(_name, _default)
+    _of_process[_name] = globals()[_name] = _from_environment(_name, _default)
 sys.modules[__name__].__class__ = _Config
-_log.switch(globals()["log"])
+_log.switch(_of_process["log"])

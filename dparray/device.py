@@ -11,8 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dparray import _hooks, config
 from dparray._driver import (
@@ -412,7 +411,7 @@ def is_available(device: str | None = None) -> bool:
 
 
 _default: Device | None = None
-_scoped_default: ContextVar[Device | None] = ContextVar("dparray_default_device", default=None)
+_blocks = _hooks.Blocks("dparray_default_device")
 
 
 def default_device() -> Device:
@@ -430,23 +429,24 @@ def default_device() -> Device:
         True
     """
     global _default
-    scoped = _scoped_default.get()
-    if scoped is not None:
-        return scoped
+    if blocks := _blocks.entered.get():
+        return cast("Device", blocks[-1].value)
     if _default is None:
-        found = [Device(config.device)] if config.device else devices()
+        if config.device:
+            return Device(config.device)
+        found = devices()
         if not found:
             raise DeviceError(f"no device that can hold arrays was found, {_why_none()}")
         _default = found[0]
     return _default
 
 
-def _follow_option() -> None:
+def _forget_default() -> None:
     global _default
     _default = None
 
 
-_hooks.when_set("device", _follow_option)
+_hooks.when_set("device", _forget_default)
 
 
 def set_default_device(device: Any) -> Device:
@@ -478,11 +478,8 @@ def use_device(device: Any) -> Iterator[Device]:
         True
     """
     chosen = Device(device)
-    token = _scoped_default.set(chosen)
-    try:
+    with _blocks.enter(chosen):
         yield chosen
-    finally:
-        _scoped_default.reset(token)
 
 
 def queue_of(device: Any = None, sycl_queue: Queue | None = None) -> Queue:

@@ -57,7 +57,7 @@ def is_made_by_host(size: int, queue: Queue, usm_type: str) -> bool:
     """Return whether the host creates a small new array."""
     return (
         size <= limits.host_elements
-        and config_values["host_tier"]
+        and config_values.get("host_tier", False)
         and host.COMPUTES_AT_ONCE
         and host.can_compute(queue, usm_type)
     )
@@ -148,7 +148,7 @@ def made_small(
             size *= extent
     else:
         return None
-    if not 0 <= size <= limits.host_elements or not config_values["host_tier"]:
+    if not 0 <= size <= limits.host_elements or not config_values.get("host_tier", False):
         return None
     try:
         chosen = _USUAL_DTYPES[dtype]

@@ -54,7 +54,7 @@ def fold_whole(name: str, x: ndarray, keepdims: bool) -> ndarray | None:
 
 def is_ready(x: ndarray, *others: Any) -> bool:
     """Return whether the host may read the memory of small arrays now; non-arrays are ready."""
-    if not config_values["host_tier"]:
+    if not config_values.get("host_tier", False):
         return False
     if working:
         for each in (x, *others):
@@ -66,7 +66,7 @@ def is_ready(x: ndarray, *others: Any) -> bool:
 def is_free_to_write(x: ndarray) -> bool:
     """Return whether the host may write an array now: it is idle, and nothing pending reads it."""
     block = x._block
-    if (working or not config_values["host_tier"]) and not host.is_ready(block, True):
+    if (working or not config_values.get("host_tier", False)) and not host.is_ready(block, True):
         return False
     return block is None or not block.readers
 

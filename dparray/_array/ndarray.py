@@ -395,7 +395,7 @@ def _view_for_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
     """Return the host's view of an array in memory; a large array gets it at the first use."""
     if (
         (is_asked_for or x._size * min(x._dtype.itemsize, 8) <= 8 * limits.host_elements)
-        and config_values["host_tier"]
+        and config_values.get("host_tier", False)
         and host.COMPUTES_AT_ONCE
         and x._block.memory is not None
         # NumPy promotes bfloat16 by other rules; the path of each new array has no call for it.

@@ -90,7 +90,7 @@ class BoundPlan:
         """Create the launch of the compiled module, if the kernel is ready."""
         found = step.launches[0]
         kernel, packed = found.entry.kernel, found.packed
-        if not limits.uses_kernels or kernel is None or packed is None:
+        if not limits.uses_kernels() or kernel is None or packed is None:
             return
         if not driver_of(self.queue).submits_from_c():
             return
@@ -175,7 +175,7 @@ def _count(parts: Sequence[bytes]) -> int:
     return sum(map(len, parts)) // len(_HOLE)
 
 
-for _option in ("executor", "fp_contract", "fused_tier", "host_tier", "tuning"):
-    _hooks.when_set(_option, forget)
+_hooks.when_set("executor", forget)
+_hooks.when_set("plans", forget)
 waiting.when_submission_unlocks.append(plans.clear)
 schedule.when_forgotten.append(plans.clear)

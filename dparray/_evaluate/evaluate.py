@@ -134,7 +134,7 @@ def compute(
     is_plain = target is None and value is None and not (held or siblings) and len(roots) == 1
     if is_plain:
         queue = roots[0].queue
-        key: Any = canonical.key, queue
+        key: Any = canonical.key, queue, config.plans_differ and config.plan_options()
         bound = plans.get(key)
         if bound is not None:
             for note in observers:
@@ -155,7 +155,8 @@ def compute(
             )
         queue = roots[0].queue if target is None else target.block.queue
         written = None if target is None else target_of(target, canonical.arrays)
-        key = canonical.key, queue, asked, written
+        options = config.plans_differ and config.plan_options()
+        key = canonical.key, queue, asked, written, options
         bound = plans.get(key)
     if bound is None:
         roots_at, held_at, count = asked

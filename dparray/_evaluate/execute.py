@@ -104,7 +104,7 @@ def _execute_step(
         slots[slot] = _new(Layout, (block, 0, shape, strides, dtype))
     if type(step) is FusedStep:
         launches = step.launches
-        is_there = limits.uses_kernels and launches[0].entry.kernel is not None
+        is_there = limits.uses_kernels() and launches[0].entry.kernel is not None
         if not is_there and obtain(launches[0], queue) is None:
             if _hooks.subscribers:
                 entry = launches[0].entry
@@ -135,7 +135,7 @@ def _launch_instead(
     step: HostStep, queue: Any, slots: list[Any], arrays: list[Any], scalars: Sequence[Any]
 ) -> bool:
     """Launch the kernel of a host step, if there is one and the host would have to wait."""
-    if queue not in working or not limits.uses_kernels or not _is_at_work(step, slots):
+    if queue not in working or not limits.uses_kernels() or not _is_at_work(step, slots):
         return False
     assert step.instead is not None
     launch = step.instead.launches[0]

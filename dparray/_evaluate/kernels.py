@@ -101,7 +101,7 @@ def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
         KernelCompileError: a function in it does not compile.
     """
     entry = launch.entry
-    if entry.kernel is not None and (limits.uses_kernels or launch.must_compile):
+    if entry.kernel is not None and (limits.uses_kernels() or launch.must_compile):
         return entry.kernel
     if launch.gain is not None and limits.compiles_in_background():
         return _obtain_later(launch, queue)

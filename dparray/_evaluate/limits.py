@@ -47,8 +47,6 @@ host_elements = 0
 folded_elements = 0
 #: The same for operations by cost; the dict object never changes.
 at_once: dict[int, int] = {}
-#: Whether generated kernels also compute what other backends could. Read at each use.
-uses_kernels = True
 _forced = ""
 
 
@@ -62,16 +60,14 @@ def set_host_elements(count: int) -> None:
 
 
 def follow_model() -> None:
-    """Set the limits from the cost model, unless a backend is forced."""
+    """Set the limits of all threads from the latest cost model, unless a backend is forced."""
     if not _forced:
         set_host_elements(cost_model.elements_at_once())
-        _hooks.option_was_set("executor")
 
 
-def follow_fused_tier() -> None:
-    """Set the use of kernels from the option, unless a backend is forced."""
-    global uses_kernels
-    uses_kernels = _forced != "library" if _forced else config.fused_tier
+def uses_kernels() -> bool:
+    """Return whether generated kernels also compute what other backends could."""
+    return _forced != "library" if _forced else config.fused_tier
 
 
 def is_worth_compiling(size: int, total: int) -> bool:
@@ -87,7 +83,7 @@ def is_worth_loading(size: int) -> bool:
     """Return whether to look in the disk cache for the kernel of a new expression of ``size``
     elements.
     """
-    return size >= LOAD_ELEMENTS and uses_kernels
+    return size >= LOAD_ELEMENTS and uses_kernels()
 
 
 def may_compute_on_host() -> bool:
@@ -155,7 +151,6 @@ def force(executor: str) -> Iterator[None]:
     before = _forced
     set_host_elements(1 << 40 if executor == "host" else 0)
     _forced = executor
-    follow_fused_tier()
     _hooks.option_was_set("executor")
     try:
         yield
@@ -164,11 +159,8 @@ def force(executor: str) -> Iterator[None]:
         if before:
             set_host_elements(1 << 40 if before == "host" else 0)
         follow_model()
-        follow_fused_tier()
         _hooks.option_was_set("executor")
 
 
 follow_model()
-follow_fused_tier()
 _hooks.when_set("cost_model", follow_model)
-_hooks.when_set("fused_tier", follow_fused_tier)

@@ -542,7 +542,7 @@ class _Explanation:
 def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
     """Return backend, reason and state of a kernel."""
     entry, size = launch.entry, launch.size
-    if entry.kernel is not None and (limits.uses_kernels or launch.must_compile):
+    if entry.kernel is not None and (limits.uses_kernels() or launch.must_compile):
         return "fused", "its kernel is ready", "compiled"
     done = entry.elements
     state = "on disk" if kernels.is_on_disk(launch, source) else "new"

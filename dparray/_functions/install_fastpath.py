@@ -114,7 +114,8 @@ def install(module: Any) -> None:
 
     def follow() -> None:
         """Set the options that the module reads at every call."""
-        is_on = config.host_tier and not _placement.functions_in_force
+        # There is no such attribute while blocks of several threads differ.
+        is_on = vars(config).get("host_tier", False) and not _placement.functions_in_force
         module.follow(is_on, limits.host_elements, _hooks.is_tracing)
 
     vars(evaluate).update(Canonical=module.Canonical, pending_order=module.pending_order)
@@ -124,6 +125,7 @@ def install(module: Any) -> None:
     bound_plan.launch_bound = module.launch_known
     follow()
     _hooks.when_set("host_tier", follow)
+    _hooks.when_set("cost_model", follow)
     _hooks.when_set("executor", follow)
     _hooks.when_set("tracing", follow)
     _hooks.when_set("functions_in_force", follow)

@@ -122,7 +122,7 @@ class Native:
         text = str(error)
         source = self.source
         last = source.first_line + len(source.lines) - 1
-        found = re.findall(r'[/"][^"\n]*(?:", line |\.py \()(\d+)', text)
+        found = re.findall(r'[/"<][^"\n]*(?:", line |(?:\.py|>) \()(\d+)', text)
         inside = [line for line in map(int, found) if source.first_line <= line <= last]
         node: Any = ast.Pass(lineno=inside[-1] if inside else source.first_line, col_offset=0)
         node.col_offset = source.indent_of(node.lineno)

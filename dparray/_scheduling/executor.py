@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import inf, prod
 from typing import Any, NamedTuple
 
-from dparray import _hooks
+from dparray import _hooks, config
 from dparray._codegen.canonical import Canonical
 from dparray._evaluate import deferred_placement, evaluate
 from dparray._evaluate.dependents import externally_referenced
@@ -75,6 +75,7 @@ class Binding(NamedTuple):
 bindings: dict[Any, Binding] = {}
 _MAX_BINDINGS = 1024
 _hooks.when_set("executor", bindings.clear)
+_hooks.when_set("plans", bindings.clear)
 
 
 def compute(policy: Policy, roots: Sequence[Node]) -> bool:
@@ -162,7 +163,8 @@ def bound(policy: Policy, asked: Asked) -> Binding:
     key = None
     if policy.choose == "fastest":
         where = tuple(map(id, homes)), tuple(map(id, wanted.values())), tuple(map(id, devices))
-        key = canonical.key, asked_for, kept, where, machine.memory, machine.ready
+        options = config.plans_differ and config.plan_options()
+        key = canonical.key, asked_for, kept, where, machine.memory, machine.ready, options
         found = bindings.get(key)
         if found is not None and found.queues == queues:
             return found._replace(planning=0.0)

@@ -91,14 +91,17 @@ def test_other_numbers_take_the_general_way(fused: None, launches: list[bool]) -
         dp.eval(x * 10**400 + x)
 
 
-def test_changed_options_drop_the_cached_plans(fused: None, launches: list[bool]) -> None:
+def test_changed_options_drop_the_cached_plans(
+    fused: None, launches: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
     a, b, x, y = operands(None, "float32")
     for _ in range(3):
         (x * y + x).asnumpy()
     assert any(bound.launch for bound in bound_plan.plans.values())
     assert launches
     for option, value in (("fp_contract", True), ("tuning", {"cpu": {"elements": 4}})):
-        with dp.config.override(**{option: value}):
+        with monkeypatch.context() as patch:
+            patch.setattr(dp.config, option, value)
             assert not bound_plan.plans
             np.testing.assert_allclose((x * y + x).asnumpy(), a * b + a, rtol=1e-6)
         assert not bound_plan.plans

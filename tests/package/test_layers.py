@@ -42,9 +42,9 @@ ROWS: tuple[tuple[str, str], ...] = (
 # The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
-    "ground": 745,
-    "driver": 1_890,
-    "runtime": 4_082,
+    "ground": 788,
+    "driver": 1_982,
+    "runtime": 4_108,
     "memory": 2_600,
     "graph": 1_931,
     "codegen": 3_300,
@@ -52,7 +52,7 @@ BUDGETS = {
     "evaluate": 7_716,
     "array": 6_065,
     "kernels": 4_656,
-    "functions": 32_475,
+    "functions": 32_477,
     "compiled": 5_637,
     "models": 4_862,
     "shards": 2_814,
