@@ -26,6 +26,7 @@ class DeviceFunction:
     def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
         self.py_func = function
         self.options = dict(options)
+        self._made_by = type(self), function, options
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
         self.__module__ = function.__module__

@@ -6,14 +6,18 @@ to concatenate, contract, count, measure, name and send arrays.
 
 from __future__ import annotations
 
+import linecache
 import sys
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from dparray._array.allocation import from_host
 from dparray._array.ndarray import materialize, ndarray
+from dparray._compiler.device_function import DeviceFunction
+from dparray._compiler.key import referred_values
+from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._kernel.function import KernelFunction
 from dparray.device import default_device
 from dparray.memory import copies
@@ -207,16 +211,40 @@ def tell_serialization(module: ModuleType) -> None:
     module.register_serialization_family("dparray", dumps, loads)
 
 
-def tell_cloudpickle(module: ModuleType) -> None:
-    """Make kernels of a script or a notebook travel by value, as functions do."""
+def tell_cloudpickle(module: ModuleType, *kinds: type) -> None:
+    """Make compiled functions travel by value where Python functions do, with their source files.
 
-    def reduced(kernel: Any) -> Any:
-        if kernel.__module__ != "__main__":
-            return kernel.__reduce__()
-        return _rebuilt, (type(kernel), *kernel.parts())
+    ``dp.jit`` compiles from source. ``_made_by`` is the callable and its arguments that made one.
+    """
 
-    module.Pickler._dispatch_table[KernelFunction] = reduced
+    def goes_by_value(value: Any) -> bool:
+        home = value.__module__ or "__main__"
+        found: Any = sys.modules.get(home)
+        for name in value.__qualname__.split("."):
+            found = getattr(found, name, None)
+        by_value = ("__main__", *module.list_registry_pickle_by_value())
+        return found is not value or any(f"{home}.".startswith(f"{each}.") for each in by_value)
+
+    def add_files(value: Any, files: dict[str, list[str]], seen: set[Any]) -> dict[str, list[str]]:
+        function = getattr(value, "py_func", value)
+        if isinstance(function, FunctionType) and function not in seen and goes_by_value(value):
+            file = function.__code__.co_filename
+            files[file] = linecache.getlines(file)
+            seen.add(function)
+            for each in referred_values(function).values():
+                add_files(each, files, seen)
+        return files
+
+    def reduced(value: Any) -> Any:
+        if not goes_by_value(value):
+            return value.__reduce__()
+        return _rebuilt, (add_files(value, {}, set()), *value._made_by)
+
+    for kind in kinds or (KernelFunction, DeviceFunction, ElementwiseFunction, ReductionFunction):
+        module.Pickler._dispatch_table[kind] = reduced
 
 
-def _rebuilt(kind: type, function: Any, options: Any, default_range: Any, has_item: bool) -> Any:
-    return kind(function, options, default_range, has_item=has_item)
+def _rebuilt(files: dict[str, list[str]], make: Any, *arguments: Any) -> Any:
+    for file, lines in files.items():
+        linecache.cache[file] = sum(map(len, lines)), None, lines, file
+    return make(*arguments)

@@ -73,6 +73,11 @@ def install() -> None:
         when_imported(name, partial(_tell_dask, teller))
 
 
-def _tell_dask(teller: str, module: ModuleType) -> None:
+def travels_by_value(kind: type) -> None:
+    """Make functions of a class travel by cloudpickle; see ``tell_cloudpickle``."""
+    when_imported("cloudpickle.cloudpickle", lambda x: _tell_dask("tell_cloudpickle", x, kind))
+
+
+def _tell_dask(teller: str, module: ModuleType, *kinds: type) -> None:
     registrations = importlib.import_module("dparray._functions.dask_registrations")
-    getattr(registrations, teller)(module)
+    getattr(registrations, teller)(module, *kinds)

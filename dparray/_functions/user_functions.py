@@ -161,6 +161,7 @@ class ElementwiseFunction:
 
     def __init__(self, function: Callable[..., Any], dtype: Any) -> None:
         function = _python_function(function, "elementwise")
+        self._made_by = type(self), function, dtype
         self.device_function = (
             function if isinstance(function, DeviceFunction) else DeviceFunction(function, {})
         )
@@ -497,6 +498,7 @@ class ReductionFunction:
 
     def __init__(self, combine: Callable[..., Any], identity: Any, map_: Any, dtype: Any) -> None:
         combine = _python_function(combine, "reduction", 2)
+        self._made_by = type(self), combine, identity, map_, dtype
         self.combine = (
             combine if isinstance(combine, DeviceFunction) else DeviceFunction(combine, {})
         )

@@ -19,6 +19,7 @@ from dparray._array.ndarray import ndarray
 from dparray._compiler.key import UNASSIGNED, Reference
 from dparray._driver import is_queue, traits_of
 from dparray._dtypes import is_bfloat16
+from dparray._functions.other_libraries import travels_by_value
 from dparray._jit.casts import Casts, check_fit, check_literals, parameters_in_bounds
 from dparray._jit.checks import check_ranges, checked_source
 from dparray._jit.driver import (
@@ -300,6 +301,7 @@ class JitFunction:
     def __init__(self, function: FunctionType, options: dict[str, Any]) -> None:
         self.py_func = function
         self.options = options
+        self._made_by = type(self), function, options
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
         self.__module__ = function.__module__
@@ -572,6 +574,9 @@ class JitFunction:
                     )
             lines.append(f"  line {region.line}: {text}\n    {kind}")
         return "\n".join(lines)
+
+
+travels_by_value(JitFunction)
 
 
 class JitExplanation(str):

@@ -7,7 +7,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from ctypes import c_int64
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -145,6 +145,7 @@ class KernelFunction:
                 f"def {self.__name__}(item, ...)"
             )
         self._has_item = has_item
+        self._made_by = partial(type(self), has_item=has_item), function, options, default_range
         self._parameters = parameters[1:] if has_item else parameters
         self._default_range = default_range
         self._constants = constant_parameters(function)
@@ -165,12 +166,6 @@ class KernelFunction:
 
     def __reduce__(self) -> str:
         return self.__qualname__  # Pickled by name, like functions.
-
-    def parts(self) -> tuple[Any, ...]:
-        """Return the parts of a kernel: function, options, default range, and whether it takes an
-        item.
-        """
-        return self.py_func, self.options, self._default_range, self._has_item
 
     # -- launching ------------------------------------------------------------------------------
 
