@@ -219,6 +219,10 @@ class _Joiner:
         shaped = [self._shaped(x, ndmin, first) for x in on_one_queue(self.name, lines)]
         strong = [x.dtype for x, given in zip(shaped, lines, strict=True) if not is_weak(given)]
         dtype = np.result_type(*strong, *weak) if strong or weak else None
+        for at, given in enumerate(lines):
+            if is_weak(given) and dtype is not None:
+                np.asarray(given, dtype)  # NumPy's error for a number that does not fit
+                shaped[at] = astype_array(shaped[at], dtype)
         if all(x.dtype == dtype for x in shaped):
             dtype = None
         return concat(shaped, axis=axis, dtype=dtype)

@@ -281,6 +281,7 @@ CREATION: list[tuple[str, Callable[[Any], Any]]] = [
     ("array", lambda xp: xp.array([[1, 2], [3, 4.5]], ndmin=3)),
     ("frombuffer", lambda xp: xp.frombuffer(b"abcd", "uint8")),
     ("r_", lambda xp: xp.r_[1, 2.5, xp.arange(3), 0:1:3j, 4:6]),
+    ("r_-unsigned", lambda xp: xp.r_[xp.arange(3, dtype="uint32"), 7]),
     ("r_-integers", lambda xp: xp.r_[xp.arange(3, dtype="int8"), 7, 0:3]),
     ("r_-matrices", lambda xp: xp.r_["-1", xp.ones((2, 2)), xp.zeros((2, 1))]),
     ("r_-columns", lambda xp: xp.r_["0,2,0", xp.arange(3), xp.ones(2)]),

@@ -84,19 +84,33 @@ FUNCTIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+#: Arguments for which dparray differs from NumPy on purpose.
+DIFFERENCES: dict[str, Callable[[np.ndarray], bool]] = {
+    "bincount": lambda x: x.dtype.kind == "c",  # no silent loss of imaginary parts
+    "cumulative_prod": lambda x: not x.ndim,
+    "cumulative_sum": lambda x: not x.ndim,
+    "interp": lambda x: x.dtype.kind == "c",
+    "lexsort": lambda x: not x.ndim,
+    "nanpercentile": lambda x: x.dtype.kind == "b",
+    "nanquantile": lambda x: x.dtype.kind == "b" or not x.size,  # NumPy loses the axis
+    "unravel_index": lambda x: x.dtype.kind == "b",
+}
+
+
 def result_of(function: Callable[[Any, Any, Any], Any], xp: Any, *operands: Any) -> Any:
-    """Return the values, or a marker if the function raises."""
+    """Return the values, or the kind of error that the function raises."""
+    kinds = (IndexError, TypeError, ValueError)
     try:
         found = function(xp, *operands)
-    except (ValueError, TypeError, IndexError):
-        return None
+    except kinds as error:
+        return next(kind for kind in kinds if isinstance(error, kind))
     return found.asnumpy() if isinstance(found, dp.ndarray) else np.asarray(found)
 
 
 def assert_same(found: Any, wanted: Any, context: object) -> None:
-    """Fail unless both raise, or both are arrays with the same values."""
-    if found is None or wanted is None:
-        assert found is wanted is None, context
+    """Fail unless both raise the same kind of error, or are arrays with the same values."""
+    if isinstance(found, type) or isinstance(wanted, type):
+        assert found is wanted, context
         return
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), context
     tolerance = 2e-3 if found.dtype == np.float16 else 1e-6
@@ -121,5 +135,5 @@ def test_small_arrays_agree_with_every_other_path(name: str) -> None:
                 otherwise = result_of(function, dp, x, y)
             assert_same(found, otherwise, (dtype, shape))
             wanted = result_of(function, np, *values)
-            if found is not None and wanted is not None and values.size:
+            if not DIFFERENCES.get(name, lambda x: False)(values[0]):
                 assert_same(found, wanted, (dtype, shape))

@@ -52,7 +52,7 @@ BUDGETS = {
     "evaluate": 7_716,
     "array": 6_065,
     "kernels": 4_656,
-    "functions": 32_512,
+    "functions": 32_516,
     "compiled": 5_642,
     "models": 4_862,
     "shards": 2_814,
