@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from dparray import _hooks
+from dparray._driver.descriptions import describe_queue
 
 
 def switch(is_on: bool) -> None:
@@ -75,7 +76,7 @@ def _text(event: str, values: dict[str, Any]) -> str | None:
         return f"host {values['function']}{_size(values['nbytes'])}, on the calling thread"
     if event == "copy":
         source, target = (
-            "the host" if end == "host" else _place(end)
+            "the host" if end == "host" else describe_queue(end)
             for end in (values["source"], values["target"])
         )
         return f"copy{_size(values['nbytes'])} from {source} to {target}"
@@ -88,14 +89,8 @@ def _text(event: str, values: dict[str, Any]) -> str | None:
     return None
 
 
-def _place(queue: Any) -> str:
-    from dparray.device import describe_queue  # The options exist where there is no device.
-
-    return describe_queue(queue)
-
-
 def _on(queue: Any) -> str:
-    return f" on {_place(queue)}"
+    return f" on {describe_queue(queue)}"
 
 
 def _since(start: float) -> str:

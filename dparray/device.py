@@ -23,6 +23,7 @@ from dparray._driver import (
     sycl_queue_of,
     traits_of,
 )
+from dparray._driver.descriptions import describe_device, describe_queue, is_default
 from dparray._driver.interface import Driver, DriverDevice, Queue, Traits
 from dparray._imports import refuse_calls
 from dparray.exceptions import DeviceError, UnsupportedDeviceError
@@ -46,56 +47,6 @@ __all__ = [
 waits: list[Callable[[Queue], None]] = []
 
 lock = threading.RLock()
-_extra_queue_numbers: dict[int, int] = {}
-
-
-def _is_default(queue: Queue) -> bool:
-    driver = driver_of(queue)
-    return bool(queue == driver.default_queue(driver.device_of(queue)))
-
-
-def describe_device(queue: Queue) -> str:
-    """Return ``opencl:cpu:0`` for a queue of a root device, ``opencl:cpu:0, sub-device 1 of 2``
-    for one of a part of it.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.device.describe_device(dp.Device("cpu").queue)
-        'opencl:cpu:0'
-    """
-    driver = driver_of(queue)
-    return driver.describe(driver.device_of(queue))
-
-
-def _queue_text(queue: Queue) -> str:
-    """Return ``default queue`` or ``queue #2``, with properties that are not the default."""
-    if _is_default(queue):
-        text = "default queue"
-    else:
-        with lock:
-            number = _extra_queue_numbers.setdefault(hash(queue), len(_extra_queue_numbers) + 2)
-        text = f"queue #{number}"
-    driver = driver_of(queue)
-    properties = [
-        name
-        for name, is_set in (
-            ("in-order", driver.is_in_order(queue)),
-            ("profiling", driver.has_profiling(queue)),
-        )
-        if is_set
-    ]
-    return f"{text} ({', '.join(properties)})" if properties else text
-
-
-def describe_queue(queue: Queue) -> str:
-    """Describe a queue in messages: device, sub-device, which queue.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.device.describe_queue(dp.Device("cpu").queue)
-        'opencl:cpu:0, default queue'
-    """
-    return f"{describe_device(queue)}, {_queue_text(queue)}"
 
 
 def _available() -> str:
@@ -208,7 +159,7 @@ class Device:
     @property
     def is_canonical(self) -> bool:
         """Whether the queue is the default queue of its device."""
-        return _is_default(self.queue)
+        return is_default(self.queue)
 
     @property
     def filter_string(self) -> str:

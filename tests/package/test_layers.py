@@ -43,7 +43,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
     "ground": 788,
-    "driver": 1_982,
+    "driver": 2_043,
     "runtime": 4_108,
     "memory": 2_600,
     "graph": 1_931,

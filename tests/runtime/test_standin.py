@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def test_a_device_is_found_by_its_name_and_by_its_queue(standin: StandIn, queue:
     assert device in dp.devices()
     other = device.new_queue()
     assert other != device
-    assert str(other) == "standin:0, queue #2"
+    assert re.fullmatch(r"standin:0, queue #\d+", str(other))
 
 
 def test_names_of_sycl_are_missing(queue: Queue) -> None:
