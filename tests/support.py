@@ -26,11 +26,15 @@ from dparray import _driver, _hooks, _placement
 from dparray._array import allocation
 from dparray._array.ndarray import materialize
 from dparray._compiler.spirv import client
+from dparray._compiler.spirv.protocol import INTEL_CPU
 from dparray._driver import traits_of
-from dparray._driver.interface import Traits
+from dparray._driver.interface import Target, Traits
 from dparray._evaluate import host, limits, tuning
 from dparray._runtime.event import Event
 from dparray.memory import copies
+
+#: The target of the CPU device.
+TARGET = Target("spirv64", INTEL_CPU)
 
 
 def examples(count: int) -> int:
@@ -175,9 +179,9 @@ def lowered_modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     optimised = client.optimised
 
-    def noted(text: str) -> tuple[str, bytes]:
+    def noted(text: str, *rest: Any) -> tuple[str, bytes]:
         found.append(text)
-        return optimised(text)
+        return optimised(text, *rest)
 
     monkeypatch.setattr(client, "optimised", noted)
     return found

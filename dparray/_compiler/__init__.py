@@ -1,4 +1,4 @@
-"""Compile the kernel language: Python functions become SPIR-V, and programs for a device.
+"""Compile the kernel language: Python functions become modules, and programs for a device.
 
 Input: a function, type keys of its arguments, options. Output: a compiled kernel, from memory, from
 disk or newly compiled. Imports the runtime and the source writers; this is the only folder that

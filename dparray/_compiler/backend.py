@@ -19,7 +19,6 @@ from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.inference import Inferred
 from dparray._compiler.kernel import Advice
 from dparray._compiler.key import UnkeyedError, describe
-from dparray._compiler.spirv import client
 from dparray._type_keys import TypeKey, value_of
 from dparray.exceptions import KernelArgumentError, KernelCompileError
 
@@ -28,7 +27,6 @@ class Backend:
     """Numba and dparray's target, ready to compile; created once, by the first compilation."""
 
     def __init__(self) -> None:
-        client.start()  # It loads LLVM while Numba is imported here.
         from numba.core import errors, types
         from numba.extending import typeof_impl
         from numba.np import numpy_support

@@ -36,8 +36,9 @@ from dparray._compiler.key import (
     text_key,
 )
 from dparray._compiler.program import warm_up
-from dparray._compiler.spirv import client
+from dparray._compiler.targets import EmissionError, back_end
 from dparray._driver import waiting
+from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
 from dparray._type_keys import parse, value_of
 from dparray.exceptions import (
@@ -53,6 +54,7 @@ def obtain_kernel(
     function: Callable[..., Any],
     types: Sequence[str],
     options: Mapping[str, Any],
+    target: Target,
     labels: Sequence[str] = (),
     queue: Any = None,
 ) -> Kernel:
@@ -62,20 +64,22 @@ def obtain_kernel(
         function: a Python function in the kernel language.
         types: type keys, the item first.
         options: ``debug``, ``inline_threshold``, ``fp_contract``.
+        target: the target of the device.
         labels: the parameters with their types, for error messages.
         queue: the queue of the launch; its driver loads its compiler meanwhile.
 
     Raises:
         KernelCompileError: it does not compile.
     """
-    key = kernel_key(function, types, options)
+    key = kernel_key(function, types, options, target)
     if key is None:
-        kernel = compile_kernel(function, types, options, labels)
+        kernel = compile_kernel(function, types, options, target, labels)
     else:
         kernel = _obtained(
             key,
-            lambda: stored_kernel_key(function, types, options),
-            lambda: _compile_once(key, function, types, options, labels),
+            target,
+            lambda each: stored_kernel_key(function, types, options, each),
+            lambda each: _compile_once(key, each, function, types, options, each, labels),
             queue,
         )
     for line, text in kernel.advice.cuts:
@@ -83,34 +87,45 @@ def obtain_kernel(
     return kernel
 
 
-def _compile_once(key: str, *arguments: Any) -> Kernel:
+def _compile_once(key: str, target: Target, *arguments: Any) -> Kernel:
     """Compile, unless another thread just did, for which an interrupted program had waited."""
     with lock:
         kernel: Kernel | None = kept.get(key)
-        return compile_kernel(*arguments) if kernel is None else kernel
+        if kernel is None or kernel.target != target:
+            kernel = compile_kernel(*arguments)
+        return kernel
 
 
 def obtain_generated(
-    source: str, types: Sequence[str], options: Mapping[str, Any], queue: Any = None
+    source: str,
+    types: Sequence[str],
+    options: Mapping[str, Any],
+    target: Target,
+    queue: Any = None,
 ) -> Kernel:
     """Return the kernel of a generated source text, like :func:`compile_kernel`.
 
     Raises:
         KernelCompileError: it does not compile.
     """
-    key = text_key(source, types, options)
+    key = text_key(source, types, options, target)
     return _obtained(
         key,
-        lambda: stored_text_key(source, types, options),
-        lambda: compile_generated(source, types, options),
+        target,
+        lambda each: stored_text_key(source, types, options, each),
+        lambda each: compile_generated(source, types, options, each),
         queue,
     )
 
 
 def _obtained(
-    key: str, stored_key: Callable[[], str | None], make: Callable[[], Kernel], queue: Any
+    key: str,
+    target: Target,
+    stored_key: Callable[[Target], str | None],
+    make: Callable[[Target], Kernel],
+    queue: Any,
 ) -> Kernel:
-    kernel = recalled(key, stored_key)
+    kernel = recalled(key, lambda: stored_key(target))
     if kernel is None:
         if queue is not None:
             warm_up(queue)
@@ -126,11 +141,11 @@ def _obtained(
             )
 
         def made() -> Kernel:
-            kernel = make()
-            payload = kernel.to_bytes()
-            cache.save(key, payload)
-            if store.is_recording():
-                store.record(stored_key(), payload)
+            kernel = make(target)
+            cache.save(key, kernel.to_bytes())
+            for each in store.TARGETS if store.is_recording() else ():
+                other = kernel if each == target else make(each)
+                store.record(stored_key(each), other.to_bytes())
             kept.put(key, kernel)
             return kernel
 
@@ -177,44 +192,49 @@ def _load(load: Callable[[str], bytes | None], key: str | None) -> Kernel | None
     return kernel
 
 
-def compile_generated(source: str, types: Sequence[str], options: Mapping[str, Any]) -> Kernel:
+def compile_generated(
+    source: str, types: Sequence[str], options: Mapping[str, Any], target: Target
+) -> Kernel:
     """Compile the source of a generated kernel without looking into caches; Numba is not needed.
 
     Raises:
         KernelCompileError: it does not compile.
     """
-    client.start()  # It loads LLVM while this process translates.
+    compiler = back_end(target)
+    compiler.start()  # It loads LLVM while this process translates.
     started = time.perf_counter()
     try:
         entry, text = translation.translated(source, types)
-        llvm, spirv = client.optimised(text)
-    except (translation.TranslationError, client.EmissionError) as error:
+        compiled = compiler.optimised(text, target, bool(options.get("fp_contract")))
+    except (translation.TranslationError, EmissionError) as error:
         raise KernelCompileError(
             f"a generated kernel does not compile, which is a bug in dparray: {error}",
             details=f"{source}\n{error}",
         ) from error
-    return _finished(entry.removeprefix("kernel_"), entry, llvm, spirv, types, options, started)
+    name = entry.removeprefix("kernel_")
+    return _finished(name, entry, compiled, target, types, options, started)
 
 
 def _finished(
     name: str,
     entry: str,
-    llvm: str,
-    spirv: bytes,
+    compiled: tuple[str, bytes],
+    target: Target,
     types: Sequence[str],
     options: Mapping[str, Any],
     started: float,
     advice: Advice = NO_ADVICE,
 ) -> Kernel:
     """Create the kernel of a module, and emit its event."""
-    if options.get("fp_contract"):
-        spirv = client.contracted(spirv)
+    llvm, module = compiled
     seconds = time.perf_counter() - started
     kernel = Kernel(
         name,
         entry,
-        spirv,
+        module,
         tuple(types),
+        target=target,
+        needs=back_end(target).needs(module),
         llvm=zlib.compress(llvm.encode(), 1),
         seconds=seconds,
         # Debuggers need code that the driver has not optimized.
@@ -241,6 +261,7 @@ def compile_kernel(
     function: Callable[..., Any],
     types: Sequence[str],
     options: Mapping[str, Any],
+    target: Target,
     labels: Sequence[str] = (),
 ) -> Kernel:
     """Compile ``function`` without looking into caches.
@@ -249,17 +270,19 @@ def compile_kernel(
     the middle.
     """
     with interrupts.deferred(), lock, _collecting_later(), working_folder():
+        llvm = back_end(target)
+        llvm.start()  # It loads LLVM while Numba is imported here.
         compiler = backend()
         started = time.perf_counter()
         reason = refusal(function)
-        entry, llvm, spirv = "", "", b""
+        entry, compiled = "", ("", b"")
         advice = NO_ADVICE
         if reason is None:
             try:
                 checked = bool(options.get("debug"))
                 entry, text, advice = compiler.compile(function, types, debug=checked)
-                llvm, spirv = client.optimised(text)
-                reason = _missing_function(llvm)
+                compiled = llvm.optimised(text, target, bool(options.get("fp_contract")))
+                reason = _missing_function(compiled[0])
             except KernelError:
                 raise
             except OSError as error:
@@ -274,7 +297,7 @@ def compile_kernel(
             message = describe_failure(function, labels or types, reason)
             raise compiler.error(message, details=reason)
     _warn_of_tables(function, types)
-    return _finished(function.__name__, entry, llvm, spirv, types, options, started, advice)
+    return _finished(function.__name__, entry, compiled, target, types, options, started, advice)
 
 
 _MAX_NUMBERS = 128  # 100 numbers take 0.2 s to compile, 1000 take 7 s.
@@ -336,7 +359,6 @@ def _missing_function(llvm: str) -> str | None:
     return f"it calls {found[1]}, which devices do not have" if found else None
 
 
-def spirv_text(kernel: Kernel) -> str:
-    """Return a kernel's SPIR-V in readable form."""
-    text = client.assembly(kernel.llvm)
-    return client.contracted_text(text) if client.is_contracted(kernel.spirv) else text
+def module_text(kernel: Kernel) -> str:
+    """Return a kernel's module in readable form."""
+    return str(back_end(kernel.target).readable(kernel.llvm, kernel.module))

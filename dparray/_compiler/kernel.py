@@ -1,20 +1,20 @@
-"""A compiled kernel: its SPIR-V module, and its builds by drivers."""
+"""A compiled kernel: its module, and its builds by drivers."""
 
 from __future__ import annotations
 
 import json
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from dpctl.program import SyclProgramCompilationError
 
 from dparray import _hooks
 from dparray._compiler.program import obtain_program
-from dparray._compiler.spirv.printed_floats import without_printed_doubles
+from dparray._compiler.targets import back_end
 from dparray._driver import place_of, traits_of, waiting
-from dparray._driver.interface import Queue, Traits
+from dparray._driver.interface import Queue, Target, Traits
 from dparray._runtime.launch import Built, Ready
 from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
 
@@ -39,15 +39,17 @@ NO_ADVICE = Advice()
 
 
 class Kernel:
-    """A compiled kernel: SPIR-V, its entry point, and its builds by drivers.
+    """A compiled kernel: its module, its entry point, and its builds by drivers.
 
     State: the driver's build for each context and device, created at the first launch there. Two
     threads may build at the same time without harm.
 
     Attributes:
         name: the Python function's name.
-        entry: the entry point in the SPIR-V module.
-        spirv: the module.
+        entry: the entry point in the module.
+        module: the bytes that a driver builds.
+        target: the target of the module.
+        needs: the aspects that a device must have.
         types: type keys, the item first.
         advice: the warnings for its users.
         seconds: the compile time, in this process or the process that wrote it to disk.
@@ -61,11 +63,13 @@ class Kernel:
         "advice",
         "build_options",
         "entry",
+        "module",
         "name",
+        "needs",
         "origin",
         "ready",
         "seconds",
-        "spirv",
+        "target",
         "types",
     )
 
@@ -73,9 +77,11 @@ class Kernel:
         self,
         name: str,
         entry: str,
-        spirv: bytes,
+        module: bytes,
         types: tuple[str, ...],
         *,
+        target: Target,
+        needs: Collection[str],
         llvm: bytes,
         seconds: float = 0.0,
         origin: str = "compiled",
@@ -84,7 +90,9 @@ class Kernel:
     ) -> None:
         self.name = name
         self.entry = entry
-        self.spirv = spirv
+        self.module = module
+        self.target = target
+        self.needs = frozenset(needs)
         self.types = types
         self.seconds = seconds
         self.origin = origin
@@ -102,7 +110,7 @@ class Kernel:
     @property
     def nbytes(self) -> int:
         """Its approximate memory use."""
-        return len(self.spirv) + len(self._llvm) + _BUILT_BYTES * max(len(self._built), 1)
+        return len(self.module) + len(self._llvm) + _BUILT_BYTES * max(len(self._built), 1)
 
     def built_for(self, queue: Queue) -> Built:
         """Return the build for the context and device of ``queue``, created at the first use.
@@ -114,6 +122,7 @@ class Kernel:
         key = place_of(queue), traits_of(queue)
         built = self._built.get(key)
         if built is None:
+            assert traits_of(queue).target == self.target, "a kernel for another driver"
             # One forever, though several threads build: what is ready to launch has its address.
             built = self._built.setdefault(key, self._build(queue))
         return built
@@ -131,9 +140,9 @@ class Kernel:
         Raises:
             UnsupportedDeviceError: the device lacks an aspect that the kernel needs.
         """
-        module: bytes | None = self.spirv
-        if needs_float64(self.spirv) and "fp64" not in traits.aspects:
-            module = without_printed_doubles(self.spirv)
+        module: bytes | None = self.module
+        if "fp64" in self.needs and "fp64" not in traits.aspects:
+            module = back_end(self.target).without_float64(self.module)
         if module is None:
             first = self.advice.double
             raise UnsupportedDeviceError(
@@ -143,7 +152,7 @@ class Kernel:
                 "is float64, and so are float32 with int64, and int32 / int32: write "
                 "np.float32(i) for an integer i"
             )
-        if declares(self.spirv, _INT64_ATOMICS) and "atomic64" not in traits.aspects:
+        if "atomic64" in self.needs and "atomic64" not in traits.aspects:
             raise UnsupportedDeviceError(
                 f"kernel {self.name}: it has atomic operations on 64-bit elements, for which "
                 f"{traits.name} lacks the aspect atomic64. Use int32, uint32 or float32 arrays "
@@ -178,10 +187,12 @@ class Kernel:
             "types": self.types,
             "seconds": float(self.seconds),
             "build_options": self.build_options,
-            "spirv": len(self.spirv),
+            "module": len(self.module),
+            "target": self.target,
+            "needs": sorted(self.needs),
             "advice": self.advice,
         }
-        return json.dumps(head).encode() + b"\n" + self.spirv + self._llvm
+        return json.dumps(head).encode() + b"\n" + self.module + self._llvm
 
     @classmethod
     def from_bytes(cls, text: bytes) -> Kernel:
@@ -192,16 +203,18 @@ class Kernel:
         """
         line, _, rest = text.partition(b"\n")
         head = json.loads(line)
-        size, types = head["spirv"], head["types"]
-        texts = (head["name"], head["entry"], head["build_options"], *types)
-        is_module = type(size) is int and 0 < size <= len(rest) and size % 4 == 0
+        size, types, needs = head["module"], head["types"], head["needs"]
+        target = Target(*head["target"])
+        texts = (head["name"], head["entry"], head["build_options"], *target, *types, *needs)
         if (
-            not is_module
-            or type(types) is not list
+            type(size) is not int
+            or not 0 < size <= len(rest)
+            or not type(types) is type(needs) is list
             or not all(type(each) is str for each in texts)
             or type(head["seconds"]) is not float
             or not rest.startswith(_ZLIB_HEADER, size)
-            or head["entry"] not in entry_points(rest[:size])
+            or not head["entry"]
+            or head["entry"].encode() not in rest[:size]
         ):
             raise ValueError("the data is not a kernel")
         return cls(
@@ -209,6 +222,8 @@ class Kernel:
             head["entry"],
             rest[:size],
             tuple(types),
+            target=target,
+            needs=needs,
             llvm=rest[size:],
             seconds=head["seconds"],
             origin="disk",
@@ -234,73 +249,3 @@ def _advice_of(cuts: Any, line: Any, unread: Any, double: Any) -> Advice:
 # The size of a kernel built by Intel's CPU driver (measured over 150 small ones).
 _BUILT_BYTES = 400 << 10
 _ZLIB_HEADER = b"x"
-_SPIRV_MAGIC = 0x07230203
-_SPIRV_HEADER_WORDS = 5
-_OP_ENTRY_POINT = 15
-_OP_CAPABILITY = 17
-_OP_FUNCTION = 54
-_FLOAT64 = 10
-_INT64_ATOMICS = 12
-
-
-def entry_points(spirv: bytes) -> set[str]:
-    """Return the names of the kernels in a SPIR-V module.
-
-    Raises:
-        ValueError: it is not a module.
-    """
-    names = set()
-    for at, operation, count in _instructions(spirv):
-        if operation == _OP_FUNCTION:
-            break
-        if operation == _OP_ENTRY_POINT:
-            literal = spirv[4 * (at + 3) : 4 * (at + count)]
-            names.add(literal.partition(b"\0")[0].decode())
-    return names
-
-
-def check_module(spirv: bytes) -> None:
-    """Raise ``ValueError`` unless the instructions of a SPIR-V module end exactly at its end.
-
-    Drivers hang on a module with an instruction of zero words.
-    """
-    for _ in _instructions(spirv):
-        pass
-
-
-def _instructions(spirv: bytes) -> Iterator[tuple[int, int, int]]:
-    """Yield the position, the opcode and the word count of each instruction in a module.
-
-    Raises:
-        ValueError: it is not a module, or an instruction exceeds its end.
-    """
-    if len(spirv) % 4:
-        raise ValueError(f"it has {len(spirv)} bytes, which is not a multiple of 4")
-    words = memoryview(spirv).cast("I")
-    if len(words) < _SPIRV_HEADER_WORDS or words[0] != _SPIRV_MAGIC:
-        raise ValueError("it does not begin with the header of a SPIR-V module")
-    at = _SPIRV_HEADER_WORDS
-    while at < len(words):
-        count = words[at] >> 16
-        if not count or at + count > len(words):
-            raise ValueError(
-                f"the instruction at word {at} has {count} words, and the module has {len(words)}"
-            )
-        yield at, words[at] & 0xFFFF, count
-        at += count
-
-
-def needs_float64(spirv: bytes) -> bool:
-    """Return whether a SPIR-V module declares the capability Float64."""
-    return declares(spirv, _FLOAT64)
-
-
-def declares(spirv: bytes, capability: int) -> bool:
-    """Return whether a SPIR-V module declares a capability."""
-    words = memoryview(spirv).cast("I")
-    for at, operation, _ in _instructions(spirv):
-        if operation != _OP_CAPABILITY:
-            break
-        if words[at + 1] == capability:
-            return True
-    return False

@@ -28,6 +28,8 @@ import numpy as np
 
 from dparray._codegen.elementwise import TEXT
 from dparray._compiler.constants import plain
+from dparray._compiler.targets import FOLDERS
+from dparray._driver.interface import Target
 
 _FORMAT = 1
 _WHOLE_FILE = 1 << 20  # bytes, more than any file of dparray
@@ -55,26 +57,29 @@ class UnkeyedError(Exception):
 
 
 def kernel_key(
-    function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
+    function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any], target: Target
 ) -> str | None:
     """Return the key of a kernel on disk and in memory; ``None`` if the function has none."""
     try:
         described = describe(function, lines=bool(options.get("debug")))
     except UnkeyedError:
         return None
-    text = repr((toolchain(), described, tuple(types), sorted(options.items())))
+    return _digest((toolchain(), _our_files(target.name)), described, types, options, target)
+
+
+def _digest(made_by: Any, described: Any, types: Any, options: Any, target: Target) -> str:
+    text = repr((_FORMAT, made_by, described, tuple(types), sorted(options.items()), target))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def text_key(source: str, types: Sequence[str], options: Mapping[str, Any]) -> str:
+def text_key(source: str, types: Sequence[str], options: Mapping[str, Any], target: Target) -> str:
     """Return the key of a generated kernel: its source, and the versions of LLVM and dparray."""
-    made_by = (_FORMAT, _package_versions()["llvmlite"], _our_files())
-    text = repr((made_by, source, tuple(types), sorted(options.items())))
-    return hashlib.sha256(text.encode()).hexdigest()
+    made_by = (_package_versions()["llvmlite"], _our_files(target.name))
+    return _digest(made_by, source, types, options, target)
 
 
 def stored_kernel_key(
-    function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
+    function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any], target: Target
 ) -> str | None:
     """Return the key of a dparray kernel among the bundled kernels; ``None`` if it has none.
 
@@ -86,20 +91,20 @@ def stored_kernel_key(
         described = Describer(lines=False, is_for_store=True).function(function)
     except UnkeyedError:
         return None
-    text = repr((_FORMAT, store_files(), described, tuple(types), sorted(options.items())))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return _digest(store_files(), described, types, options, target)
 
 
-def stored_text_key(source: str, types: Sequence[str], options: Mapping[str, Any]) -> str:
+def stored_text_key(
+    source: str, types: Sequence[str], options: Mapping[str, Any], target: Target
+) -> str:
     """Return the key of a generated kernel among the bundled kernels."""
-    text = repr((_FORMAT, store_files(), source, tuple(types), sorted(options.items())))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return _digest(store_files(), source, types, options, target)
 
 
 @functools.lru_cache(maxsize=1)
 def store_files() -> str:
     """Return a digest of dparray's files that determine the effect of bundled kernels."""
-    ours = hashlib.sha256(_our_files().encode())
+    ours = hashlib.sha256(_our_files("spirv64").encode())
     for file in sorted((*_DEVICE_CODE.rglob("*.py"), *_KERNEL_API.rglob("*.py"))):
         ours.update(file.read_bytes())
     return ours.hexdigest()
@@ -130,11 +135,14 @@ def _files_below(folder: str) -> list[str]:
     return found
 
 
-@functools.lru_cache(maxsize=1)
-def _our_files() -> str:
+@functools.lru_cache(maxsize=4)
+def _our_files(target: str) -> str:
+    """Return a digest of the files that determine a target's kernels: no other back end's."""
+    others = tuple(f"{_FOLDER}/{folder}/" for name, folder in FOLDERS.items() if name != target)
+    files = [file for file in _files_below(str(_FOLDER)) if not file.startswith(others)]
     ours = hashlib.sha256()
     # The first launch of a process waits for this, so it avoids the layers of `open`.
-    for file in (*sorted(_files_below(str(_FOLDER))), str(_INTRINSICS)):
+    for file in (*sorted(files), str(_INTRINSICS)):
         handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:
             while part := os.read(handle, _WHOLE_FILE):
@@ -148,11 +156,9 @@ def _our_files() -> str:
 def _versions() -> tuple[Any, ...]:
     # Bytecode and its meaning belong to the Python version.
     return (
-        _FORMAT,
         sys.version_info[:3],
         sys.platform,
         tuple(sorted(_package_versions().items())),
-        _our_files(),
     )
 
 

@@ -7,10 +7,6 @@ from enum import IntEnum
 
 from dparray.kernel_api import MemoryOrder, MemoryScope
 
-#: Without it LLVM says that the source is C++ for OpenCL, and Intel's CPU driver does not vectorize
-#: ranges of two dimensions of that: a stencil takes 16 times as long.
-OPENCL_VERSION = "!opencl.ocl.version = !{!0}\n!0 = !{i32 3, i32 0}\n"
-
 # The functions that give the numbers of work-items.
 GLOBAL_ID = "get_global_id"
 GLOBAL_SIZE = "get_global_size"

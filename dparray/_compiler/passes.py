@@ -8,14 +8,14 @@ from typing import Any
 from llvmlite import binding as llvm
 
 from dparray._compiler.names import mangled
-from dparray._compiler.spirv import worker
+from dparray._compiler.spirv.protocol import TRIPLE
 
 
 @functools.cache
 def data_layout() -> str:
     """Sizes, alignments and native widths of the target."""
     llvm.initialize_all_targets()
-    machine = llvm.Target.from_triple(worker.TRIPLE).create_target_machine()
+    machine = llvm.Target.from_triple(TRIPLE).create_target_machine()
     return str(machine.target_data)
 
 

@@ -19,7 +19,6 @@ import ctypes
 import hashlib
 import json
 import os
-import struct
 import subprocess
 import sys
 from collections import deque
@@ -37,6 +36,7 @@ from dpctl.program import (
 )
 
 from dparray._compiler import cache, trial_build
+from dparray._compiler.spirv.words import module_of
 from dparray._driver.interface import Queue
 from dparray._driver.sycl import in_order
 from dparray._driver.sycl.submission import INTERFACE_LIBRARY, capsule_address
@@ -235,19 +235,14 @@ def _has_built() -> bool:
     return os.getpid() in _builders
 
 
-def _module(*instructions: tuple[int, ...]) -> bytes:
-    """Encode a SPIR-V 1.0 module; an instruction is its opcode and its words."""
-    words = [0x07230203, 0x00010000, 0, 5, 0]
-    for number, *operands in instructions:
-        words += [(1 + len(operands)) << 16 | number, *operands]
-    return struct.pack(f"<{len(words)}I", *words)
-
-
 # A kernel "k" that does nothing: capabilities (Addresses, Kernel), memory model (64 bits, OpenCL),
 # entry point; the types void (1) and function (2); the function (4) with its block (3).
-_NOTHING = _module(
-    *((17, 4), (17, 6), (14, 2, 2), (15, 6, 4, ord("k"))),
-    *((19, 1), (33, 2, 1), (54, 1, 4, 0, 2), (248, 3), (253,), (56,)),
+_NOTHING = module_of(
+    (0x07230203, 0x00010000, 0, 5, 0),
+    (
+        *((17, (4,)), (17, (6,)), (14, (2, 2)), (15, (6, 4, ord("k")))),
+        *((19, (1,)), (33, (2, 1)), (54, (1, 4, 0, 2)), (248, (3,)), (253, ()), (56, ())),
+    ),
 )
 
 

@@ -1,8 +1,9 @@
 """The bundled kernels of a wheel: SPIR-V of dparray's kernels, which is only read.
 
 SPIR-V does not depend on the machine, so the file serves everybody: kernels of the collection,
-which Numba would take a second to compile, and common expressions. ``make kernels`` writes the
-file; a clone without it compiles kernels when they are needed.
+which Numba would take a second to compile, and common expressions, each for Intel's CPU driver and
+for other drivers. ``make kernels`` writes the file on any machine; a clone without it compiles
+kernels when they are needed.
 
 The key of an entry covers its kernel and a digest of all dparray files that determine the behavior
 of device code (:func:`key.store_files`): after a change to one of them, no entry is found. An entry
@@ -28,7 +29,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dparray._compiler.key import store_files
+from dparray._compiler.spirv.protocol import INTEL_CPU
+from dparray._driver.interface import Target
 
+#: The targets of its kernels: all devices have one of them.
+TARGETS = (Target("spirv64", INTEL_CPU), Target("spirv64"))
 #: The location of the file in an installed package.
 FILE = Path(__file__).with_name("kernels.store")
 _VARIABLE = "DPARRAY_KERNEL_STORE"

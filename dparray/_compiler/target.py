@@ -46,7 +46,7 @@ from dparray._compiler import numba_patches as numba_patches
 from dparray._compiler.constants import prepared_for_numba
 from dparray._compiler.kernel import Advice
 from dparray._compiler.pipeline import KernelPipeline, Pipeline
-from dparray._compiler.spirv import worker
+from dparray._compiler.spirv.protocol import TRIPLE
 from dparray._compiler.types import (
     DeviceArray,
     GroupType,
@@ -105,7 +105,7 @@ class _Codegen(CPUCodegen):
     def _create_empty_module(self, name: str) -> Any:
         # The name of a function may have any characters, and it is written in a comment.
         module = ir.Module(_OTHER_CHARACTERS.sub("_", name))
-        module.triple = worker.TRIPLE
+        module.triple = TRIPLE
         module.data_layout = passes.data_layout()
         return module
 
@@ -530,7 +530,7 @@ def _entry(fndesc: Any, argument_types: Sequence[Any], name: str) -> str:
     values = [_argument(context, builder, numba_type, given) for numba_type in argument_types]
     context.call_conv.call_function(builder, callee, fndesc.restype, argument_types, values)
     builder.ret_void()
-    return f"{module}\n{names.OPENCL_VERSION}"
+    return str(module)
 
 
 _SPACES = (NdItemType, GroupType)

@@ -36,7 +36,7 @@ from dparray._compiler.numbers import (
     is_weak,
     written,
 )
-from dparray._compiler.spirv import worker
+from dparray._compiler.spirv.protocol import LOW_BITS
 from dparray.kernel_api import MemoryOrder, MemoryScope
 
 
@@ -148,7 +148,7 @@ class _Function(Writer):
         head = f"define spir_kernel void @{name}({', '.join(self.parameters)}) {{\nentry:\n"
         body = "\n".join([*self.allocated, *self.lines])
         definition = f"{head}{body}\n  br label %exit\nexit:\n  ret void\n}}\n"
-        return "\n".join([*self.declared, definition, names.OPENCL_VERSION])
+        return "\n".join([*self.declared, definition])
 
     # -- emission ---------------------------------------------------------------------------------
 
@@ -617,7 +617,7 @@ class _Function(Writer):
     def _low_bits(self, node: ast.expr) -> str:
         """Return the low 32 bits of an integer, by a function that LLVM does not look into."""
         given = [("i64", self.to(self._expression(node), UINT64).text)]
-        return self.emit(self.call(worker.LOW_BITS, "i32", given, "speculatable memory(none)"))
+        return self.emit(self.call(LOW_BITS, "i32", given, "speculatable memory(none)"))
 
     def _call_of_group_barrier(self, node: ast.Call) -> None:
         group, scope = (self._any(argument) for argument in node.args)

@@ -186,9 +186,8 @@ _KINDS_OF_MEMORY = ("device", "shared", "host")
 def plan_traits_of(queue: Any) -> PlanTraits:
     """Return the properties of a queue that decide how expressions are computed there."""
     accessible = [kind for kind in _KINDS_OF_MEMORY if host_may_compute(queue, kind)]
-    return PlanTraits(
-        machine_of(queue), tuning_of(queue), frozenset(accessible), config.fp_contract
-    )
+    facts = machine_of(queue), tuning_of(queue), frozenset(accessible)
+    return PlanTraits(*facts, config.fp_contract, traits_of(queue).target)
 
 
 def host_may_compute(queue: Any, usm_type: str) -> bool:

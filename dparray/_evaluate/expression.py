@@ -34,12 +34,14 @@ class PlanTraits(NamedTuple):
         machine, tuning: of the device.
         host_memory: the kinds of USM memory in which the calling thread computes few elements.
         fp_contract: whether products and sums may be rounded once.
+        target: what kernels are compiled for.
     """
 
     machine: Machine
     tuning: Tuning
     host_memory: frozenset[str] = frozenset()
     fp_contract: bool = False
+    target: Any = None
 
 
 class Expression(NamedTuple):

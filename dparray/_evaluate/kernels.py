@@ -62,25 +62,21 @@ def _function_of(launch: KernelLaunch, source: str) -> Callable[..., Any]:
     return elementwise.function_of(source, {**launch.functions, **_LANGUAGE})
 
 
-def key_of(launch: KernelLaunch, source: str) -> str | None:
-    """Return the key of the kernel of a launch with known source; ``None`` if it has none."""
-    types, given = types_of(launch), options(launch.fp_contract)
-    if launch.functions:
-        return kernel_key(_function_of(launch, source), types, given)
-    return text_key(source, types, given)
+def key_of(launch: KernelLaunch, source: str, is_stored: bool = False) -> str | None:
+    """Return the key of the kernel of a launch with known source; ``None`` if it has none.
 
-
-def _stored_key_of(launch: KernelLaunch, source: str) -> str | None:
-    """Return its key among the bundled kernels."""
-    types, given = types_of(launch), options(launch.fp_contract)
+    ``is_stored`` asks for its key among the bundled kernels.
+    """
+    given = types_of(launch), options(launch.fp_contract), launch.entry.target
     if launch.functions:
-        return stored_kernel_key(_function_of(launch, source), types, given)
-    return stored_text_key(source, types, given)
+        key = stored_kernel_key if is_stored else kernel_key
+        return key(_function_of(launch, source), *given)
+    return (stored_text_key if is_stored else text_key)(source, *given)
 
 
 def is_on_disk(launch: KernelLaunch, source: str) -> bool:
     """Return whether the kernel of a launch need not be compiled."""
-    found = compile.recalled(key_of(launch, source), lambda: _stored_key_of(launch, source))
+    found = compile.recalled(key_of(launch, source), lambda: key_of(launch, source, True))
     return found is not None
 
 
@@ -176,15 +172,15 @@ def _now(launch: KernelLaunch, compiles: bool, queue: Any, keeps: bool = True) -
     entry = launch.entry
     entry.source = source_of(launch.structure)
     source = entry.source
-    kernel = compile.recalled(key_of(launch, source), lambda: _stored_key_of(launch, source))
+    kernel = compile.recalled(key_of(launch, source), lambda: key_of(launch, source, True))
     if kernel is not None:
         entry.origin = "disk"
     elif compiles:
-        types, given = types_of(launch), options(launch.fp_contract)
+        given = types_of(launch), options(launch.fp_contract), entry.target
         if launch.functions:
-            kernel = compile.obtain_kernel(_function_of(launch, source), types, given, (), queue)
+            kernel = compile.obtain_kernel(_function_of(launch, source), *given, (), queue)
         else:
-            kernel = compile.obtain_generated(source, types, given, queue)
+            kernel = compile.obtain_generated(source, *given, queue)
         entry.origin = "compiled"
     if keeps and kernel is not None:  # Another thread may have compiled it meanwhile.
         entry.kernel = kernel

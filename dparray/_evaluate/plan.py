@@ -30,6 +30,7 @@ class NewArray(NamedTuple):
     strides: tuple[int, ...]
 
 
+@dataclass(slots=True, eq=False)
 class KernelEntry:
     """The kernel of one structure in this process; shared by all plans that launch it.
 
@@ -40,20 +41,19 @@ class KernelEntry:
         calls: how many computed without it so far, on devices where calls are counted.
         elements: how many elements were computed without it so far, small calls counted as more.
         lost: the seconds that computing without it took longer than with it, by the cost model.
+        target: the target that it is compiled for.
         is_asked_for: ``"disk"`` once the background has been asked to look there, ``"compiler"``
             once it has been asked to compile it.
     """
 
-    __slots__ = ("calls", "elements", "is_asked_for", "kernel", "lost", "origin", "source")
-
-    def __init__(self) -> None:
-        self.kernel: Any = None
-        self.source = ""
-        self.origin = ""
-        self.calls = 0
-        self.elements = 0
-        self.lost = 0.0
-        self.is_asked_for = ""
+    target: Any
+    kernel: Any = None
+    source: str = ""
+    origin: str = ""
+    calls: int = 0
+    elements: int = 0
+    lost: float = 0.0
+    is_asked_for: str = ""
 
 
 @dataclass(slots=True, eq=False)

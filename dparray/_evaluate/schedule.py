@@ -70,14 +70,14 @@ MAX_ENTRIES = 1024
 when_forgotten: list[Callable[[], None]] = []
 
 
-def entry_of(structure: Any, fp_contract: bool) -> KernelEntry:
-    """Return the kernel of a structure in this process, or the place for it."""
-    key = structure, fp_contract
+def entry_of(structure: Any, fp_contract: bool, target: Any) -> KernelEntry:
+    """Return the kernel of a structure for a target in this process, or the place for it."""
+    key = structure, fp_contract, target
     entry = entries.get(key)
     if entry is None:
         if len(entries) >= MAX_ENTRIES:
             forget()
-        entry = entries.setdefault(key, KernelEntry())
+        entry = entries.setdefault(key, KernelEntry(target))
     return entry
 
 
@@ -381,7 +381,7 @@ class _Scheduler:
         found = op.launch(node.queue, tail)
         launch = KernelLaunch(
             found.structure,
-            entry_of(found.structure, True),
+            entry_of(found.structure, True, self.traits.target),
             {},
             (*map(slot_of, read), slot_of(layout)),
             (slot_of(layout),),
@@ -463,7 +463,7 @@ class _Scheduler:
     ) -> KernelLaunch:
         """Return the launch of a program."""
         structure = program.structure
-        entry = entry_of(structure, self.traits.fp_contract)
+        entry = entry_of(structure, self.traits.fp_contract, self.traits.target)
         stored = [slot_of(layout) for _, layout in outputs]
         read = [slot_of(layout) for layout in program.arrays]
         return KernelLaunch(

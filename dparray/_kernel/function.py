@@ -21,6 +21,7 @@ from dparray._compiler.diagnosis import source_of
 from dparray._compiler.kernel import Advice, Kernel
 from dparray._compiler.key import UNASSIGNED, Reference
 from dparray._driver import driver_of, order_of, traits_of
+from dparray._driver.interface import Target
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import (
     Binder,
@@ -89,7 +90,7 @@ class KernelFunction:
     Made by :func:`kernel`. Launch it with ``kernel[range](*arguments)``, with :func:`call_kernel`,
     or, if it has a default range, with ``kernel(*arguments)``.
 
-    State: one compiled kernel for each combination of argument types, shared by all queues. A
+    State: one compiled kernel for each combination of argument types and driver's target. A
     compiled kernel contains the values of the globals and captured names that the function and its
     device functions refer to. When one of these is assigned a new value, the next launch compiles
     again.
@@ -150,7 +151,7 @@ class KernelFunction:
         self._default_range = default_range
         self._constants = constant_parameters(function)
         self._binders: dict[tuple[type, ...], Binder] = {}
-        self._kernels: dict[tuple[str, Signature], Kernel] = {}
+        self._kernels: dict[tuple[str, Signature, Target], Kernel] = {}
         self._orders: dict[tuple[str, Signature], tuple[tuple[int, ...] | None, int] | None] = {}
         self._checked: KernelFunction | None = None
         self._checks: CheckedKernel | None = None
@@ -232,7 +233,8 @@ class KernelFunction:
         if type(depends_on) is not tuple or depends_on:
             depends_on, others = events_before(depends_on, queue)
         key = (item, types)
-        compiled = self._kernels.get(key) or self._compile(item, types, queue, size)
+        known = self._kernels.get((item, types, traits_of(queue).target))
+        compiled = known or self._compile(item, types, queue, size)
         if 0 in size:
             return Event((), self, queue)
         reads = 0
@@ -487,7 +489,7 @@ class KernelFunction:
             self._references = _UNWATCHED
         if self._closed:
             self._closed = False
-            self.specialize([(item, *types) for item, types in known])
+            self.specialize([(item, *types) for item, types, _ in known])
 
     def _compile(
         self, item: str, types: Signature, queue: Any = None, size: Sequence[int] = ()
@@ -499,7 +501,8 @@ class KernelFunction:
                         f"kernel {self.__name__}: argument {name!r} is a LocalAccessor, and work-"
                         "items of a Range share no local memory; launch over an NdRange"
                     )
-        if self._closed:
+        target = traits_of(queue or queue_of()).target
+        if self._closed and not any((item, types) == known[:2] for known in self._kernels):
             known = "\n  ".join(", ".join(signature) for signature in self.signatures)
             raise KernelArgumentError(
                 f"kernel {self.__name__}: it was compiled for given signatures only, and "
@@ -509,9 +512,9 @@ class KernelFunction:
         self._watch()
         all_types = (item, *types) if self._has_item else types
         compiled = compile.obtain_kernel(
-            self.py_func, all_types, self.options, self._parameter_labels(types), queue
+            self.py_func, all_types, self.options, target, self._parameter_labels(types), queue
         )
-        kernels[item, types] = compiled
+        kernels[item, types, target] = compiled
         if size and compiled.advice.unread:
             self._warn_of_dimensions(compiled.advice, size)
         return compiled
@@ -536,9 +539,11 @@ class KernelFunction:
     def make_ready(self, dimensions: int, *arguments: Any) -> None:
         """Compile for these arguments in an ``NdRange``, and build the kernel for their device."""
         types, _, queue, _, _ = self._bind(arguments)
-        item = _ND_ITEMS[dimensions]
-        compiled = self._kernels.get((item, types)) or self._compile(item, types, queue)
-        compiled.built_for(queue)
+        self._compiled(_ND_ITEMS[dimensions], types, queue).built_for(queue)
+
+    def _compiled(self, item: str, types: Signature, queue: Any) -> Kernel:
+        found = self._kernels.get((item, types, traits_of(queue).target))
+        return found or self._compile(item, types, queue)
 
     def _watch(self) -> None:
         """Record the values that the function refers to, which compiled kernels contain."""
@@ -589,12 +594,12 @@ class KernelFunction:
     @property
     def signatures(self) -> list[Signature]:
         """The argument types of each compiled kernel, as readable text, the item first."""
-        return [labels_of((item, *types)) for item, types in self._kernels]
+        return list(self.compile_seconds)
 
     @property
     def compile_seconds(self) -> dict[Signature, float]:
         """Compile times in seconds by signature; for kernels from disk, the original time."""
-        return {labels_of((i, *t)): kernel.seconds for (i, t), kernel in self._kernels.items()}
+        return self._inspect(None, lambda kernel: kernel.seconds)
 
     def inspect_llvm(self, signature: Signature | None = None) -> Any:
         """Return the LLVM module of one signature as text, or a dictionary of all."""
@@ -602,10 +607,10 @@ class KernelFunction:
 
     def inspect_spirv(self, signature: Signature | None = None) -> Any:
         """Return the disassembled SPIR-V module of one signature, or a dictionary of all."""
-        return self._inspect(signature, lambda kernel: compile.spirv_text(kernel))
+        return self._inspect(signature, compile.module_text)
 
-    def _inspect(self, signature: Signature | None, look: Callable[[Kernel], str]) -> Any:
-        found = {labels_of((i, *t)): kernel for (i, t), kernel in self._kernels.items()}
+    def _inspect(self, signature: Signature | None, look: Callable[[Kernel], Any]) -> Any:
+        found = {labels_of((i, *t)): kernel for (i, t, _), kernel in self._kernels.items()}
         if signature is None:
             return {labels: look(kernel) for labels, kernel in found.items()}
         if tuple(signature) not in found:
@@ -628,19 +633,15 @@ class KernelFunction:
         """
         queue = queue_of(device)
         names = (
-            "work_group_size",
-            "preferred_work_group_size_multiple",
-            "private_mem_size",
-            "max_sub_group_size",
-            "max_num_sub_groups",
-            "compile_sub_group_size",
-            "num_args",
+            *("work_group_size", "preferred_work_group_size_multiple", "private_mem_size"),
+            *("max_sub_group_size", "max_num_sub_groups", "compile_sub_group_size", "num_args"),
         )
         return {
             labels_of((item, *types)): {
-                name: getattr(compiled.built_for(queue).sycl_kernel, name) for name in names
+                name: getattr(self._compiled(item, types, queue).built_for(queue).sycl_kernel, name)
+                for name in names
             }
-            for (item, types), compiled in self._kernels.items()
+            for item, types, _ in list(self._kernels)
         }
 
     def suggest_local(
@@ -679,8 +680,7 @@ class KernelFunction:
         queue: Any
         if arguments:
             types, _, queue, *_ = self._bind(arguments)
-            item = _ND_ITEMS[len(size)]
-            compiled = self._kernels.get((item, types)) or self._compile(item, types)
+            compiled = self._compiled(_ND_ITEMS[len(size)], types, queue)
             built = compiled.built_for(queue).sycl_kernel
             limit = min(built.work_group_size, traits_of(queue).group)
             multiple = built.preferred_work_group_size_multiple

@@ -69,7 +69,7 @@ class _Kernel(KernelFunction):
     @property
     def overloads(self) -> dict[tuple[str, ...], Any]:
         """The signature that it is compiled for."""
-        return dict(zip(self.signatures, self._kernels.values(), strict=True))
+        return dict(self._inspect(None, lambda kernel: kernel))
 
 
 _OF_GROUPS = (LocalArray, work_items.barrier, work_items.sub_group_barrier)

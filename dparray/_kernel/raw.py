@@ -14,8 +14,8 @@ from dpctl.program import SyclProgramCompilationError
 
 from dparray import _layout
 from dparray._array.ndarray import materialize, ndarray
-from dparray._compiler.kernel import check_module
 from dparray._compiler.program import obtain_program, program_of_text
+from dparray._compiler.spirv.words import check_module
 from dparray._driver import order_of, place_of
 from dparray._driver.interface import Queue
 from dparray._evaluate.writes import settle_blocks

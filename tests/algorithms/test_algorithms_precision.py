@@ -66,7 +66,7 @@ def _needs(call: Callable[[dp.ndarray], Any], x: dp.ndarray) -> set[int]:
         if isinstance(result, dp.ndarray):
             dp.eval(result)
     assert launches
-    return set().union(*(_capabilities(launch.kernel.spirv) for launch in launches))
+    return set().union(*(_capabilities(launch.kernel.module) for launch in launches))
 
 
 @pytest.mark.parametrize("name", CALLS)

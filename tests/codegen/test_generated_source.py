@@ -23,7 +23,8 @@ from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.intrinsics import multiply_add_32
 from dparray._codegen.reduction import linearize_reduction
 from dparray._compiler import translation
-from dparray._compiler.spirv import client, worker
+from dparray._compiler.spirv import client
+from dparray._compiler.spirv.protocol import LOW_BITS
 from dparray._evaluate import kernels
 from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar, pending_order
@@ -32,7 +33,7 @@ from dparray._graph.reductions import REDUCTIONS, Reduce
 from dparray._layout import broadcast_shapes, contiguous_strides
 from dparray.config import Tuning
 from tests.compiler.module_rules import faults
-from tests.support import forced
+from tests.support import TARGET, forced
 
 MACHINE = Machine(2)
 GPU = Machine(96, 128, 32, 512, 1 << 16, 8)
@@ -364,7 +365,7 @@ def test_rows_of_any_length_are_taken_apart_rightly(columns: int, dtype: str) ->
 @pytest.mark.parametrize("case", [chain, jacobi, small_rows, row_norms])
 def test_the_driver_gets_the_end_of_the_work_items(case: Callable[[], str]) -> None:
     source = case()
-    llvm, _ = client.optimised(translation.translated(source, TYPES[source])[1])
+    llvm, _ = client.optimised(translation.translated(source, TYPES[source])[1], TARGET)
     assert "icmp slt" in llvm or "icmp sge" in llvm
     assert "dparray.hidden" not in llvm
 
@@ -372,7 +373,7 @@ def test_the_driver_gets_the_end_of_the_work_items(case: Callable[[], str]) -> N
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_modules_have_nothing_that_a_driver_spoils(case: Callable[[], str]) -> None:
     source = case()
-    _, spirv = client.optimised(translation.translated(source, TYPES[source])[1])
+    _, spirv = client.optimised(translation.translated(source, TYPES[source])[1], TARGET)
     assert not faults(spirv)
 
 
@@ -384,10 +385,10 @@ def four_dimensions_on_a_gpu() -> str:
 @pytest.mark.parametrize("case", [jacobi_on_a_gpu, four_dimensions_on_a_gpu])
 def test_indices_have_32_bits_on_a_gpu_where_they_fit(case: Callable[[], str]) -> None:
     source = case()
-    llvm, _ = client.optimised(translation.translated(source, TYPES[source])[1])
+    llvm, _ = client.optimised(translation.translated(source, TYPES[source])[1], TARGET)
     assert "mul i32" in llvm
     assert "mul i64" not in llvm
-    assert worker.LOW_BITS not in llvm
+    assert LOW_BITS not in llvm
     rows = leaf("a", (3, 5), "f4", (1 << 33, 4))
     text = elementwise(node("add", rows, leaf("b", (3, 5))), is_gpu=True)
     assert "multiply_add_32" not in text
@@ -413,7 +414,7 @@ def sums_over_the_outer_axes_on_a_gpu() -> str:
 def test_indices_are_not_divided_in_64_bits_on_a_gpu(case: Callable[[], str]) -> None:
     """Intel's compiler makes such a division a loop over bits."""
     source = case()
-    llvm, _ = client.optimised(translation.translated(source, TYPES[source])[1])
+    llvm, _ = client.optimised(translation.translated(source, TYPES[source])[1], TARGET)
     assert not re.findall(r"[us]div i64 \S+ %", llvm)
 
 

@@ -2,7 +2,7 @@
 
 Each kernel here is the shortest that meets one of the problems. Without the workaround the module
 is refused, or the numbers are wrong. ``test_passes.py`` tests the rules for texts of modules, and
-``test_worker.py`` the process that writes them.
+``test_spirv_process.py`` the process that writes them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import compile
-from dparray._compiler.spirv import client, worker
-from dparray._compiler.spirv.worker import expanded
+from dparray._compiler.spirv import client, expansions, protocol, rules
+from dparray._compiler.spirv.protocol import INTEL_CPU
 from dparray._evaluate import limits
 from tests.compiler.module_rules import faults
+from tests.support import TARGET
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -546,7 +547,7 @@ define spir_kernel void @k(ptr addrspace(1) %x, ptr addrspace(1) %y, ptr addrspa
 }}
 attributes #0 = {{ nounwind }}
 """)
-    text = expanded('target triple = "spirv64-unknown-unknown"\n' + "\n".join(texts))
+    text = expansions.apply('target triple = "spirv64-unknown-unknown"\n' + "\n".join(texts))
     assert "llvm." not in text
     most = 1 << (width - 1)
     numbers = [0, 1, -1, 2, 7, -11, most - 1, -most, most // 2, 3 - most]
@@ -581,12 +582,12 @@ def test_modules_are_opencl_c() -> None:
     # For the language that LLVM writes by default, Intel's CPU driver does not vectorize
     # two-dimensional ranges: a stencil takes 16 times as long.
     two_exits[1](dp.zeros(1, dtype="int64"), 1, 1)
-    assert {language_of(each.spirv) for each in two_exits._kernels.values()} == {
+    assert {language_of(each.module) for each in two_exits._kernels.values()} == {
         (_OPENCL_C, 300000)
     }
     text = "def generated(item, x):\n    i = uint64(item.get_id(0))\n    x[i] = x[i] + 1\n"
-    generated = compile.compile_generated(text, ("item:1", "f4:1C"), {})
-    assert language_of(generated.spirv) == (_OPENCL_C, 300000)
+    generated = compile.compile_generated(text, ("item:1", "f4:1C"), {}, TARGET)
+    assert language_of(generated.module) == (_OPENCL_C, 300000)
 
 
 # Numbers that leave loops. Intel's CPU driver vectorizes the loops of the remainder kernel for the
@@ -905,7 +906,7 @@ def test_integers_of_odd_widths_are_kept_in_standard_ones(bits: int) -> None:
     pairs = [(a, b) for a in ends for b in ends]
     a, b = (dp.asarray(each, dtype="int64") for each in zip(*pairs, strict=True))
     out = dp.zeros((len(pairs), len(_ODD_OPERATIONS)), dtype="int64")
-    text = worker.writable(_odd_integers(bits))
+    text = rules.writable(_odd_integers(bits), INTEL_CPU)
     assert not re.search(rf"\bi{bits}\b", text)
     dp.raw_kernel(client.emit(text), "k")[len(pairs)](a, b, out)
     wanted = [
@@ -937,13 +938,13 @@ def test_a_set_of_numbers_is_no_switch() -> None:
     one_of_some[6](dp.asarray(x), out)
     assert out.tolist() == [1, 1, 1, 1, 0, 0]
     (compiled,) = one_of_some._kernels.values()
-    assert _SWITCH not in opcodes(compiled.spirv)
+    assert _SWITCH not in opcodes(compiled.module)
 
 
 def test_sums_that_are_compared_have_no_carry() -> None:
     # Intel's GPU compiler ends the process at these instructions.
     text = f"""
-target triple = "{worker.TRIPLE}"
+target triple = "{protocol.TRIPLE}"
 define spir_kernel void @k(ptr addrspace(1) %x) {{
   %a = load i64, ptr addrspace(1) %x
   %b = add i64 %a, 1
@@ -1004,7 +1005,7 @@ def test_variables_of_a_loop_belong_to_each_work_item(
         warnings.simplefilter("ignore", dp.exceptions.KernelTypeWarning)
         dp.call_kernel(kernel, dp.Range(64), dp.asarray(n), dp.asarray(x), out)
     (compiled,) = kernel._kernels.values()
-    assert not faults(compiled.spirv)
+    assert not faults(compiled.module)
     is_set = (n & 3 > 0) & ((n & 4 > 0) | ("and" not in condition))
     is_set &= (n >= 0) | ("while" not in loop)
     start, other = (float(eval(each, {"np": np})) for each in (first, value))
@@ -1140,7 +1141,7 @@ def test_a_condition_behind_a_loop_belongs_to_each_work_item(kernel: Any, dtype:
         dp.call_kernel(kernel, dp.Range(*shape), dp.asarray(n), out)
         dp.simulate(kernel, dp.Range(*shape), n, wanted)
         np.testing.assert_array_equal(out.asnumpy(), wanted)
-    assert not any(faults(one.spirv) for one in kernel._kernels.values())
+    assert not any(faults(one.module) for one in kernel._kernels.values())
 
 
 # --- collective operations ------------------------------------------------------------------------

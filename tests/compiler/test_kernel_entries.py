@@ -33,7 +33,9 @@ HEAD = {
     "types": ["f8:1C"],
     "seconds": 0.5,
     "build_options": "",
-    "spirv": len(SPIRV),
+    "module": len(SPIRV),
+    "target": ["spirv64", "intel-cpu"],
+    "needs": ["fp64"],
     "advice": [[[3, "cut"]], 2, [1], "line 4"],
 }
 LLVM = zlib.compress(b"define void @kernel()")
@@ -45,11 +47,12 @@ def entry(**changes: Any) -> bytes:
 
 def test_the_entry_is_read() -> None:
     kernel = Kernel.from_bytes(entry())
-    assert (kernel.entry, kernel.spirv, kernel.origin) == ("kernel", SPIRV, "disk")
+    assert (kernel.entry, kernel.module, kernel.origin) == ("kernel", SPIRV, "disk")
+    assert (kernel.target, kernel.needs) == (("spirv64", "intel-cpu"), {"fp64"})
     assert kernel.llvm == "define void @kernel()"
     assert kernel.advice == (((3, "cut"),), 2, (1,), "line 4")
     again = Kernel.from_bytes(kernel.to_bytes())
-    assert (again.spirv, again.advice) == (SPIRV, kernel.advice)
+    assert (again.module, again.advice) == (SPIRV, kernel.advice)
 
 
 @pytest.mark.parametrize(
@@ -59,14 +62,14 @@ def test_the_entry_is_read() -> None:
         {"entry": ""},
         {"entry": None},
         {"entry": ["kernel"]},
-        {"spirv": 0},
-        {"spirv": -4},
-        {"spirv": 10**9},
-        {"spirv": len(SPIRV) - 4},
-        {"spirv": len(SPIRV) + 2},
-        {"spirv": "64"},
-        {"spirv": float(len(SPIRV))},
-        {"spirv": None},
+        {"module": 0},
+        {"module": -4},
+        {"module": 10**9},
+        {"module": len(SPIRV) - 4},
+        {"module": len(SPIRV) + 2},
+        {"module": "64"},
+        {"module": float(len(SPIRV))},
+        {"module": None},
         {"advice": None},
         {"advice": [[], 0, []]},
         {"advice": [3, 0, [], ""]},
@@ -74,6 +77,10 @@ def test_the_entry_is_read() -> None:
         {"advice": [[], "0", [], ""]},
         {"advice": [[], 0, ["1"], ""]},
         {"advice": [[], 0, [], 1]},
+        {"target": ["spirv64"] * 3},
+        {"target": [1]},
+        {"needs": 1},
+        {"needs": [1]},
         {"types": 3},
         {"types": "f8"},
         {"types": [1]},
@@ -111,4 +118,4 @@ def test_any_bytes_are_a_kernel_or_a_miss() -> None:
             kernel = Kernel.from_bytes(bytes(damaged))
         except MISSES:
             continue
-        assert kernel.entry.encode() in kernel.spirv
+        assert kernel.entry.encode() in kernel.module

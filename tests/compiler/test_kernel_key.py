@@ -17,6 +17,7 @@ import pytest
 
 from dparray._compiler import key as _kernel_key
 from dparray._compiler.key import kernel_key
+from tests.support import TARGET
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSTANT = 3
@@ -31,7 +32,7 @@ class Mode(enum.IntEnum):
 
 
 def key(function: Callable[..., Any], types: tuple[str, ...] = (), **options: Any) -> str | None:
-    return kernel_key(function, types, options)
+    return kernel_key(function, types, options, TARGET)
 
 
 def make(text: str, **names: Any) -> Any:
@@ -274,12 +275,13 @@ import sys, types
 package = types.ModuleType("dparray"); package.__path__ = [sys.argv[1]]
 sys.modules["dparray"] = package
 from dparray._compiler.key import kernel_key
+from dparray._driver.interface import Target
 import math
 TAGS = {"b", "a", "c"}
 def f(item, x):
     if x[0] in (1, 2, 3) or "a" in {"a", "b", "c", "d"}:
         x[0] = math.pi
-print(kernel_key(f, ("item:1",), {}))
+print(kernel_key(f, ("item:1",), {}, Target("spirv64")))
 """
 
 

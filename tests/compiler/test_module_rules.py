@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from dparray._compiler.spirv import client, worker
+from dparray._compiler.spirv import client, rules
+from dparray._compiler.spirv.protocol import INTEL_CPU
 from tests.compiler.module_rules import faults
+
+
+def writable(text: str) -> str:
+    """Return a module's text as Intel's CPU driver gets it."""
+    return rules.writable(text, INTEL_CPU)
+
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,7 +61,7 @@ def test_loops_that_a_driver_spoils_are_found_and_are_hidden(
     found = faults(client.emit(text))
     assert bool(found) == bool(fault)
     assert all(fault in each for each in found)
-    assert not faults(client.emit(worker.writable(text)))
+    assert not faults(client.emit(writable(text)))
 
 
 _NESTED = """
@@ -96,7 +103,7 @@ def test_values_of_inner_loops_are_not_computed_behind_outer_loops(
     text = _NESTED.format(carried=carried, out=out)
     found = [each for each in faults(client.emit(text)) if "tells the steps" in each]
     assert bool(found) == is_fault
-    assert not faults(client.emit(worker.writable(text)))
+    assert not faults(client.emit(writable(text)))
 
 
 _IN_TWO_LOOPS = """
@@ -136,7 +143,7 @@ end:
 def test_a_condition_that_ends_two_loops_is_hidden_in_both() -> None:
     # One side of it changes only in the outer loop.
     assert any("tells the steps" in each for each in faults(client.emit(_IN_TWO_LOOPS)))
-    written = worker.writable(_IN_TWO_LOOPS)
+    written = writable(_IN_TWO_LOOPS)
     assert not faults(client.emit(written)), written
 
 
@@ -184,7 +191,7 @@ def test_conditions_that_are_fixed_in_loops_are_found_and_are_hidden(
     text = _FIXED.format(decision=decision, exit=exit)
     found = [each for each in faults(client.emit(text)) if "is fixed" in each]
     assert bool(found) == is_fault
-    assert not faults(client.emit(worker.writable(text)))
+    assert not faults(client.emit(writable(text)))
 
 
 _CHOSEN = """
@@ -240,7 +247,7 @@ def test_starts_are_hidden_only_in_loops_that_depend_on_the_work_item(
     text = _CHOSEN.format(before=before, inside=inside, end=end, next=next)
     found = [each for each in faults(client.emit(text)) if "begins as a known" in each]
     assert bool(found) == is_hidden
-    written = worker.writable(text)
+    written = writable(text)
     assert ("%dparray.start." in written) == is_hidden
     assert not faults(client.emit(written))
 
@@ -268,7 +275,7 @@ end:
 
 def test_a_condition_that_chooses_an_exchanged_number_is_hidden() -> None:
     # The number that the loop carries is hidden first, as one that may be another of its numbers.
-    written = worker.writable(_EXCHANGED)
+    written = writable(_EXCHANGED)
     assert "%dparray.next." in written
     assert "%dparray.fixed." in written
     assert not faults(client.emit(written))
@@ -315,7 +322,7 @@ def test_conditions_are_hidden_in_loops_that_carry_other_types(
         use = "%u = zext i1 %k to i64\n  store i64 %u, ptr addrspace(1) %y"
     text = _CARRIES.format(carried=carried, first=first, next=next, use=use)
     assert any("is fixed" in each for each in faults(client.emit(text)))
-    assert not faults(client.emit(worker.writable(text)))
+    assert not faults(client.emit(writable(text)))
 
 
 _BEGIN = """
@@ -330,7 +337,7 @@ def look(event, kernel=None, **values):
     global count
     if event == "compile":
         count += 1
-        wrong.extend(f"{kernel.name}: {fault}" for fault in faults(kernel.spirv))
+        wrong.extend(f"{kernel.name}: {fault}" for fault in faults(kernel.module))
 _hooks.subscribe(look)
 """
 _END = """

@@ -11,8 +11,14 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import compile
-from dparray._compiler.spirv import worker
-from tests.support import lowered_modules
+from dparray._compiler.spirv import rules
+from dparray._compiler.spirv.protocol import INTEL_CPU
+from tests.support import TARGET, lowered_modules
+
+
+def writable(text: str) -> str:
+    """Return a module's text as Intel's CPU driver gets it."""
+    return rules.writable(text, INTEL_CPU)
 
 
 def test_conditions_have_one_form() -> None:
@@ -22,7 +28,7 @@ def test_conditions_have_one_form() -> None:
         "  %d = select i1 %c, i1 true, i1 %b\n"
         "  %e = select i1 %a, i32 %x, i32 0\n"
     )
-    assert worker.writable(text) == (
+    assert writable(text) == (
         "  %c = and i1 %a, %b\n  %d = or i1 %c, %b\n  %e = select i1 %a, i32 %x, i32 0\n"
     )
 
@@ -44,7 +50,7 @@ def test_no_kernel_has_conjunctions_as_choices() -> None:
 
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_the_float_of_a_negated_boolean_is_minus_one(kind: str) -> None:
-    text = worker.writable(f"  %y = sitofp i1 %x to {kind}\n")
+    text = writable(f"  %y = sitofp i1 %x to {kind}\n")
     assert text == f"  %y = select i1 %x, {kind} -1.000000e+00, {kind} 0.000000e+00\n"
 
 
@@ -54,8 +60,8 @@ def test_truncated_integers_are_extended_in_one_type(kinds: str) -> None:
     mask = "255" if cut == "i8" else "splat (i32 65535)"
     text = f"  %t = trunc nuw {whole} %x to {cut}\n  %y = zext nneg {cut} %t to "
     masked = f'  %"y uncut" = trunc {whole} %x to {kind}\n  %y = and {kind} %"y uncut", {mask}\n'
-    assert worker.writable(f"{text}{kind}\n") == text.splitlines()[0] + "\n" + masked
-    assert worker.writable(f"{text}{whole}\n") == f"{text}{whole}\n"
+    assert writable(f"{text}{kind}\n") == text.splitlines()[0] + "\n" + masked
+    assert writable(f"{text}{whole}\n") == f"{text}{whole}\n"
 
 
 @pytest.mark.parametrize(
@@ -66,12 +72,12 @@ def test_extremes_of_integers_are_choices(which: str, order: str) -> None:
     head = f"  %y = tail call i64 @llvm.{which}.i64(i64 %a, i64"
     for text in (f"{head} 3)\n", f"{head} range(i64 0, -9) %b), !prof !1\n"):
         other = "3" if "3)" in text else "%b"
-        assert worker.writable(text) == (
+        assert writable(text) == (
             f"  %dparray.order.0 = icmp {order} i64 %a, {other}\n"
             f"  %y = select i1 %dparray.order.0, i64 %a, i64 {other}\n"
         )
     vectors = "  %y = call <4 x i32> @llvm.smin.v4i32(<4 x i32> %a, <4 x i32> %b)\n"
-    assert worker.writable(vectors) == vectors
+    assert writable(vectors) == vectors
 
 
 _LEAST = (
@@ -85,7 +91,7 @@ _COMPLEMENT = "  %y = xor {0} {1}, -1\n"
 def test_complements_in_chains_of_extremes_are_of_hidden_ones(kind: str) -> None:
     """Intel's CPU driver emits an invalid instruction for all-ones constants in a chain."""
     given = _LEAST.format(kind) + f"  %k = and {kind} %n, %d\n"
-    text = worker.writable(given + _COMPLEMENT.format(kind, "%k"))
+    text = writable(given + _COMPLEMENT.format(kind, "%k"))
     assert ", -1" not in text
     assert "call spir_func i32 @_Z12get_work_dimv()" in text
     assert text.count("declare spir_func i32 @_Z12get_work_dimv()") == 1
@@ -94,9 +100,9 @@ def test_complements_in_chains_of_extremes_are_of_hidden_ones(kind: str) -> None
 
 def test_the_complement_before_extremes_and_that_of_a_loop_is_hidden() -> None:
     before = _COMPLEMENT.format("i64", "%d") + _LEAST.format("i64").replace("%a", "%y")
-    assert "get_work_dim" in worker.writable(before)
+    assert "get_work_dim" in writable(before)
     loop = "  %p = phi i32 [ %a, %x ], [ %m, %l ]\n  %m = call i32 @llvm.smax.i32(i32 %p, i32 %b)\n"
-    assert "get_work_dim" in worker.writable(loop + _COMPLEMENT.format("i32", "%p"))
+    assert "get_work_dim" in writable(loop + _COMPLEMENT.format("i32", "%p"))
 
 
 def test_other_complements_stay_as_they_are() -> None:
@@ -105,7 +111,7 @@ def test_other_complements_stay_as_they_are() -> None:
     one = "  %m = call i64 @llvm.smin.i64(i64 %y, i64 %b)\n"
     loaded = "  %l = load i64, ptr addrspace(1) %y\n" + _LEAST.format("i64").replace("%a", "%l")
     for rest in ("", one, _LEAST.format("i64"), loaded):
-        text = worker.writable(alone + rest)
+        text = writable(alone + rest)
         assert alone in text
         assert "get_work_dim" not in text
 
@@ -133,8 +139,8 @@ def test_only_conditions_that_decide_branches_are_hidden() -> None:
         "  %c = icmp slt i64 %j, %n\n"
         "  %k = select i1 %c, i64 %j, i64 %n\n"
     )
-    assert worker.writable(chooses) == chooses
-    assert "hidden" in worker.writable(f"{chooses}  br i1 %c, label %a, label %b\n")
+    assert writable(chooses) == chooses
+    assert "hidden" in writable(f"{chooses}  br i1 %c, label %a, label %b\n")
 
 
 def test_conditions_on_the_id_of_a_group_are_not_hidden() -> None:
@@ -145,8 +151,8 @@ def test_conditions_on_the_id_of_a_group_are_not_hidden() -> None:
         "  %c = icmp slt i64 %j, %n\n"
         "  br i1 %c, label %a, label %b\n"
     )
-    assert "hidden" not in worker.writable(text.format("12get_group"))
-    assert "hidden" in worker.writable(text.format("12get_local"))
+    assert "hidden" not in writable(text.format("12get_group"))
+    assert "hidden" in writable(text.format("12get_local"))
 
 
 def test_only_short_loops_are_unrolled() -> None:
@@ -372,7 +378,7 @@ def test_elements_are_read_without_a_copy_of_their_array(monkeypatch: pytest.Mon
         y[i] = x[i, 0] + x[i + 1, -1] + x.shape[0]
 
     modules = lowered_modules(monkeypatch)
-    compile.compile_kernel(smooth, ("item:1", "f4:2A", "f4:1C"), {})
+    compile.compile_kernel(smooth, ("item:1", "f4:2A", "f4:1C"), {}, TARGET)
     (module,) = modules
     assert "alloca {" not in module
 
@@ -386,7 +392,7 @@ def test_checked_kernels_leave_the_next_as_it_was() -> None:
 
     types = ("item:1", "f4:1C", "i8:1C")
     first, checked, again = (
-        compile.compile_kernel(powers, types, {"debug": debug}).llvm
+        compile.compile_kernel(powers, types, {"debug": debug}, TARGET).llvm
         for debug in (False, True, False)
     )
     assert again == first != checked

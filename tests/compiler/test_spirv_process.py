@@ -18,7 +18,9 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import compile
-from dparray._compiler.spirv import client, worker
+from dparray._compiler.spirv import client, protocol, words
+from dparray._compiler.targets import EmissionError
+from tests.support import TARGET
 
 ROOT = Path(__file__).resolve().parents[2]
 OP_SOURCE, OP_LABEL, OPENCL_C = 3, 248, 3
@@ -101,7 +103,7 @@ def corpus() -> dict[str, Any]:
     dp.synchronize()
     made = (branches, reduces, scans, shapes)
     kernels = [kernel for each in made for kernel in each._kernels.values()]
-    kernels.append(compile.compile_generated(GENERATED, ("item:1", "f4:1C", "f4:1C"), {}))
+    kernels.append(compile.compile_generated(GENERATED, ("item:1", "f4:1C", "f4:1C"), {}, TARGET))
     return {f"{kernel.name}{number}": kernel for number, kernel in enumerate(kernels)}
 
 
@@ -117,16 +119,16 @@ def test_a_module_is_the_same_after_any_number_of_others(corpus: dict[str, Any])
     """In one process, LLVM's back end would keep the labels of one module for the next."""
     for _ in range(8):
         for kernel in corpus.values():
-            assert client.emit(kernel.llvm) == kernel.spirv
+            assert client.emit(kernel.llvm) == kernel.module
     for kernel in corpus.values():
-        labels = [operands[0] for code, operands in instructions(kernel.spirv) if code == OP_LABEL]
+        labels = [operands[0] for code, operands in instructions(kernel.module) if code == OP_LABEL]
         assert len(labels) == len(set(labels)) > 0
 
 
 def test_the_source_is_opencl_c(corpus: dict[str, Any]) -> None:
     """Intel's CPU driver does not vectorize two-dimensional ranges of "C++ for OpenCL"."""
     for kernel in corpus.values():
-        sources = [found for code, found in instructions(kernel.spirv) if code == OP_SOURCE]
+        sources = [found for code, found in instructions(kernel.module) if code == OP_SOURCE]
         assert [found[:2] for found in sources] == [(OPENCL_C, 300000)]
 
 
@@ -134,7 +136,7 @@ def test_contracted_modules_do_not_forbid_it(corpus: dict[str, Any]) -> None:
     for kernel in corpus.values():
         forbids = [
             any(code == OP_EXECUTION_MODE and found[1] == CONTRACTION_OFF for code, found in module)
-            for module in map(instructions, (kernel.spirv, client.contracted(kernel.spirv)))
+            for module in map(instructions, (kernel.module, words.contracted(kernel.module)))
         ]
         assert forbids == [True, False]
 
@@ -155,8 +157,8 @@ def test_modules_are_valid(corpus: dict[str, Any], tmp_path: Path) -> None:
     command = validator()
     for name, kernel in corpus.items():
         for kind, spirv in (
-            ("", kernel.spirv),
-            ("contracted", client.contracted(kernel.spirv)),
+            ("", kernel.module),
+            ("contracted", words.contracted(kernel.module)),
         ):
             module = tmp_path / f"{name}{kind}.spv"
             module.write_bytes(spirv)
@@ -167,11 +169,11 @@ def test_modules_are_valid(corpus: dict[str, Any], tmp_path: Path) -> None:
 # --- the helper -------------------------------------------------------------------------------
 
 EMPTY = f"""
-target triple = "{worker.TRIPLE}"
+target triple = "{protocol.TRIPLE}"
 define spir_kernel void @empty() {{ ret void }}
 """
 UNWRITABLE = f"""
-target triple = "{worker.TRIPLE}"
+target triple = "{protocol.TRIPLE}"
 declare i32 @llvm.bitreverse.i32(i32)
 define spir_kernel void @turn(ptr addrspace(1) %p) {{
   %x = load i32, ptr addrspace(1) %p
@@ -184,7 +186,7 @@ define spir_kernel void @turn(ptr addrspace(1) %p) {{
 
 # If the back end may write it, Intel's CPU driver ends the process that builds it.
 OF_ANY_LENGTH = f"""
-target triple = "{worker.TRIPLE}"
+target triple = "{protocol.TRIPLE}"
 define spir_kernel void @private(ptr addrspace(1) %p, i64 %n) {{
   %memory = alloca i32, i64 %n
   %place = getelementptr i32, ptr %memory, i64 %n
@@ -202,11 +204,9 @@ def helper() -> Any:
     return client._helper.process
 
 
-_MODULES_OF_A_FORK = f"""
-import sys
+_MODULES_OF_A_FORK = """
 from unittest.mock import MagicMock
-sys.path.insert(0, {str(Path(worker.__file__).parent)!r})
-import worker
+from dparray._compiler.spirv import protocol, worker
 
 def emit(module):
     written.append(module)
@@ -216,7 +216,7 @@ written, text = [], b"the module"
 binding = MagicMock()
 binding.parse_assembly = str
 binding.Target.from_triple.return_value.create_target_machine.return_value.emit_object = emit
-request = worker.REQUEST.pack(len(text), worker.BINARY) + text
+request = protocol.REQUEST.pack(len(text), protocol.BINARY, b"") + text
 status, content = worker.Writer.begun(binding).answer(request)
 print(status, content.decode())
 """
@@ -251,7 +251,7 @@ def test_a_module_that_cannot_be_written_raises_and_the_next_one_is_written(
 ) -> None:
     """LLVM ends the process: the helper's fork, not the helper and not this one."""
     before = helper().pid
-    with pytest.raises(client.EmissionError, match=complaint):
+    with pytest.raises(EmissionError, match=complaint):
         client.emit(text)
     assert client.emit(EMPTY) == client.emit(EMPTY)
     assert helper().pid == before
@@ -383,6 +383,6 @@ def test_the_helper_is_silent_if_nobody_reads_its_answer(monkeypatch: pytest.Mon
     monkeypatch.setattr(subprocess, "Popen", with_errors)
     process = client._Helper().process
     process.stdout.close()
-    process.stdin.write(worker.REQUEST.pack(2, worker.ASSEMBLY) + b"; ")
+    process.stdin.write(protocol.REQUEST.pack(2, protocol.ASSEMBLY, b"") + b"; ")
     assert process.wait(timeout=60) == 0
     assert process.stderr.read() == b""

@@ -15,6 +15,7 @@ import pytest
 import dparray as dp
 from dparray._codegen.elementwise import function_of
 from dparray._compiler import compile, translation
+from tests.support import TARGET
 
 # Operands of all kinds in combination, also with literals.
 EXPRESSIONS = [
@@ -84,9 +85,9 @@ def test_numbers_are_those_of_numba(pair: tuple[str, str], monkeypatch: pytest.M
     expected = _results(dp.kernel(function_of(text)), pair)
     obtained: list[str] = []
 
-    def obtain(function: Any, types: Any, options: Any, *others: Any) -> Any:
+    def obtain(function: Any, types: Any, options: Any, target: Any, *others: Any) -> Any:
         obtained.append(function.__name__)
-        return compile.compile_generated(text, types, options)
+        return compile.compile_generated(text, types, options, target)
 
     monkeypatch.setattr(compile, "obtain_kernel", obtain)
     found = _results(dp.kernel(function_of(text)), pair)
@@ -153,5 +154,5 @@ def waits(item, x, out, local):
 
 def test_a_barrier_is_not_copied_into_the_branches_after_it() -> None:
     types = ("nditem:1", "i8:1C", "i8:1C", "local i8:1")
-    kernel = compile.compile_generated(BETWEEN_EQUAL_CONDITIONS, types, {})
+    kernel = compile.compile_generated(BETWEEN_EQUAL_CONDITIONS, types, {}, TARGET)
     assert len(re.findall(r"call [^\n]*ControlBarrier", kernel.llvm)) == 1

@@ -25,7 +25,7 @@ import pytest
 
 from dparray._compiler import ptx, translation
 from dparray._compiler.backend import Backend
-from dparray._compiler.spirv import client
+from dparray._compiler.spirv.words import is_contracted
 from dparray._runtime import launch as runtime
 from dparray._type_keys import parse
 from tests.as_gpu import _replace
@@ -279,7 +279,7 @@ def _with_warps(text: str) -> str:
 
 
 def _digest(kernel: Any) -> bytes:
-    return hashlib.sha256(kernel.spirv).digest()
+    return hashlib.sha256(kernel.module).digest()
 
 
 class Checker:
@@ -377,7 +377,7 @@ class Checker:
     def _module(self, kernel: Any, text: str, launch: Launch) -> bytes | None:
         """Return the PTX of a kernel for a launch, or None if there is none."""
         whole_warps = prod(launch.block) % 32 == 0
-        key = text, len(launch.block), whole_warps, client.is_contracted(kernel.spirv)
+        key = text, len(launch.block), whole_warps, is_contracted(kernel.module)
         if key in self._modules:
             return self._modules[key]
         self.counts["modules"] += 1

@@ -2,8 +2,8 @@
 
     python collect.py FOLDER
 
-The calls of the call list run with the CPU device treated as a GPU, which compiles everything. Then
-each golden text of generated kernels is compiled. Each module is a file NAME.spv; NAME.json has its
+The calls of the call list run with the CPU device treated as a GPU, which compiles everything. Each
+kernel is compiled for a GPU's driver, too. That module is a file NAME.spv; NAME.json has its
 options.
 """
 
@@ -30,20 +30,29 @@ def main(folder: Path) -> None:
 
     import dparray.special
     from dparray._compiler import kernel as kernel_module
+    from dparray._compiler.spirv import client
+    from dparray._driver.interface import Target
 
     as_gpu.play_gpu()
     known = calls.names()
-    build = kernel_module.obtain_program
+    build, optimised = kernel_module.obtain_program, client.optimised
     running = ""
+    modules: dict[bytes, bytes] = {}  # those for a GPU, by those for the CPU
+
+    def for_both(text: str, target: Any, contracts: bool) -> tuple[str, bytes]:
+        found = optimised(text, target, contracts)
+        modules[found[1]] = optimised(text, Target("spirv64"), contracts)[1]
+        return found
 
     def keep(queue: Any, spirv: bytes, options: str) -> Any:
-        name = hashlib.sha256(spirv + options.encode()).hexdigest()[:16]
-        (folder / f"{name}.spv").write_bytes(spirv)
+        module = modules[spirv]
+        name = hashlib.sha256(module + options.encode()).hexdigest()[:16]
+        (folder / f"{name}.spv").write_bytes(module)
         about = json.dumps({"options": options, "call": running})
         (folder / f"{name}.json").write_text(about)
         return build(queue, spirv, options)
 
-    kernel_module.obtain_program = keep
+    kernel_module.obtain_program, client.optimised = keep, for_both
     raised = 0
     only = os.environ.get("CALLS_ONLY", "")
     for group, text in calls.calls():

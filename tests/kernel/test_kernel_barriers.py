@@ -14,6 +14,7 @@ from llvmlite import binding as llvm
 
 import dparray as dp
 from dparray._compiler.spirv import client, worker
+from dparray._driver.interface import Target
 
 LEVELS = {
     "default": (2, {}),
@@ -29,9 +30,9 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
     """Return ``dp.kernel`` at one optimization level."""
     level, options = LEVELS[request.param]
 
-    def optimised(text: str) -> tuple[str, bytes]:
-        machine = worker._machine(llvm)
-        found = worker.optimised(llvm, machine, llvm.parse_assembly(text), level)
+    def optimised(text: str, target: Target, contracts: bool) -> tuple[str, bytes]:
+        machine, module = worker._machine(llvm), llvm.parse_assembly(text)
+        found = worker.optimised(llvm, machine, module, target.compiler, level)
         return found, client.emit(found)
 
     # The variable is part of the kernels' key.

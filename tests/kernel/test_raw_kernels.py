@@ -13,8 +13,6 @@ import dparray as dp
 import dpctl
 import dpnp
 
-from dparray._compiler.kernel import entry_points
-
 SOURCE = """
 kernel void fill(global float *x, int value, double factor) {
     x[get_global_id(0)] = value * factor;
@@ -133,8 +131,7 @@ def test_spirv_is_launched(queue: Any) -> None:
     x = dp.arange(8, sycl_queue=queue)
     triple[8](x)
     (compiled,) = triple._kernels.values()
-    (name,) = entry_points(compiled.spirv)
-    again = dp.raw_kernel(compiled.spirv, name)
+    again = dp.raw_kernel(compiled.module, compiled.entry)
     # First come the sizes of the range, which may be rounded up. An array of it consists of its
     # size, the size of an element, a pointer, the length and the stride.
     again[16](np.int64(8), np.int64(8), np.int64(8), x, np.int64(8), np.int64(8))

@@ -273,17 +273,19 @@ def without_numba(case: Case) -> Iterator[list[str]]:
         function: Callable[..., Any],
         types: Sequence[str],
         options: Mapping[str, Any],
+        target: Any,
         labels: Sequence[str] = (),
     ) -> Any:
         started = time.perf_counter()
         try:
             program = _Program(ast.parse(case.text), types, case.counts.size)
-            llvm, module = client.optimised(program.module())
+            compiled = client.optimised(program.module(), target)
         except translation.TranslationError as error:
             refused.append(str(error))
-            return original(function, types, options, labels)
+            return original(function, types, options, target, labels)
         entry = names.entry_name(function.__name__)
-        return compiler._finished(function.__name__, entry, llvm, module, types, options, started)
+        name = function.__name__
+        return compiler._finished(name, entry, compiled, target, types, options, started)
 
     with (
         mock.patch.object(compiler, "compile_kernel", compile_kernel),

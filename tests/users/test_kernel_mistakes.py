@@ -11,6 +11,7 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import compile
+from tests.support import TARGET
 
 pytestmark = pytest.mark.process
 
@@ -339,8 +340,8 @@ def test_a_table_of_many_numbers_is_better_an_array() -> None:
         x[item.get_id(0)] = take(item.get_id(0))
 
     with pytest.warns(dp.KernelCompileWarning, match=r"200 numbers.*dp\.asarray\(table\)"):
-        compile.compile_kernel(takes.py_func, ("item:1", "f8:1C"), {})
+        compile.compile_kernel(takes.py_func, ("item:1", "f8:1C"), {}, TARGET)
     table = table[:100]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        compile.compile_kernel(takes.py_func, ("item:1", "f8:1C"), {})
+        compile.compile_kernel(takes.py_func, ("item:1", "f8:1C"), {}, TARGET)

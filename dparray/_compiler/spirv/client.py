@@ -10,16 +10,15 @@ import atexit
 import contextlib
 import importlib.util
 import os
-import re
 import signal
-import struct
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
-from dparray._compiler.spirv import worker
+from dparray._compiler.spirv import protocol, words
+from dparray._compiler.targets import EmissionError
+from dparray._driver.interface import Target
 from dparray.exceptions import KernelError
 
 #: SPIR-V extensions that kernels may use.
@@ -29,10 +28,14 @@ EXTENSIONS = (
     "SPV_ALTERA_arbitrary_precision_integers",
 )
 _SECONDS_TO_END = 5.0
-
-
-class EmissionError(Exception):
-    """The back end rejects a module; the text is its error message."""
+# The helper loads none of dparray's packages beside this one, whose `__init__` imports all layers.
+_PROGRAM = """
+import sys, types
+package = sys.modules["dparray"] = types.ModuleType("dparray")
+package.__path__ = [sys.argv[1]]
+from dparray._compiler.spirv import worker
+worker.main(*sys.argv[2:])
+"""
 
 
 class _Helper:
@@ -43,7 +46,8 @@ class _Helper:
         assert spec is not None and spec.origin is not None
         packages = str(Path(spec.origin).parents[1])
         extensions = ",".join(f"+{name}" for name in EXTENSIONS)
-        command = [sys.executable, "-I", "-S", str(worker.__file__), packages, extensions]
+        ours = str(Path(__file__).parents[2])
+        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, ours, packages, extensions]
         # dpctl forbids vfork, and a fork would copy this process's page tables. posix_spawn copies
         # nothing; Python uses it if no files must be closed, and the helper inherits none.
         # Interrupts concern only this process. The helper inherits a blocked signal mask, because
@@ -62,7 +66,7 @@ class _Helper:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         self.owner = os.getpid()
 
-    def ask(self, text: str, wanted: int) -> bytes:
+    def ask(self, text: str, wanted: int, driver: str) -> bytes:
         """Return the helper's output for a module.
 
         Raises:
@@ -70,8 +74,8 @@ class _Helper:
             OSError: the helper has ended.
         """
         content = text.encode()
-        self._write(worker.REQUEST.pack(len(content), wanted) + content)
-        status, length = worker.ANSWER.unpack(self._read(worker.ANSWER.size))
+        self._write(protocol.REQUEST.pack(len(content), wanted, driver.encode()) + content)
+        status, length = protocol.ANSWER.unpack(self._read(protocol.ANSWER.size))
         answer = self._read(length)
         if status:
             complaint = answer.decode(errors="replace").strip() or f"exit status {status}"
@@ -163,34 +167,45 @@ def emit(text: str) -> bytes:
         EmissionError: the back end rejects it.
         KernelError: the helper does not start, or ends.
     """
-    return _asked(text, worker.BINARY)
+    return _asked(text, protocol.BINARY)
 
 
-def optimised(text: str) -> tuple[str, bytes]:
+def optimised(text: str, target: Target, contracts: bool = False) -> tuple[str, bytes]:
     """Return a module that is not optimized: its text when it is, and its SPIR-V.
+
+    Args:
+        text: the module.
+        target: its target, whose rules are applied.
+        contracts: whether products and sums may be contracted.
 
     Raises:
         EmissionError: the back end rejects it.
         KernelError: the helper does not start, or ends.
     """
-    answer = _asked(text, worker.OPTIMISED)
-    start = worker.LENGTH.size
-    end = start + worker.LENGTH.unpack_from(answer)[0]
-    return answer[start:end].decode(), answer[end:]
+    answer = _asked(text, protocol.OPTIMISED, target.compiler)
+    start = protocol.LENGTH.size
+    end = start + protocol.LENGTH.unpack_from(answer)[0]
+    module = answer[end:]
+    return answer[start:end].decode(), words.contracted(module) if contracts else module
 
 
-def assembly(text: str) -> str:
-    """Return the SPIR-V of a module in readable form."""
-    return _asked(text, worker.ASSEMBLY).decode()
+needs = words.needs
+without_float64 = words.without_printed_doubles
 
 
-def _asked(text: str, wanted: int) -> bytes:
+def readable(llvm: str, module: bytes) -> str:
+    """Return the SPIR-V of an optimized text in readable form."""
+    text = _asked(llvm, protocol.ASSEMBLY).decode()
+    return words.contracted_text(text) if words.is_contracted(module) else text
+
+
+def _asked(text: str, wanted: int, driver: str = "") -> bytes:
     global _helper
     with _lock:
         for attempt in range(2):
             helper = _started()
             try:
-                return helper.ask(text, wanted)
+                return helper.ask(text, wanted, driver)
             except EmissionError:
                 raise
             except BaseException as error:
@@ -206,87 +221,3 @@ def _asked(text: str, wanted: int) -> bytes:
                         f"the helper process that writes kernels ended twice: {error}"
                     ) from error
     raise AssertionError
-
-
-# --- contraction ----------------------------------------------------------------------------------
-
-_HEADER_WORDS = 5
-_OP_EXTENSION = 10
-_OP_EXECUTION_MODE = 16
-_OP_CAPABILITY = 17
-_OP_DECORATE = 71
-_ARITHMETIC = frozenset({129, 131, 133})  # OpFAdd, OpFSub, OpFMul
-_CONTRACTION_OFF = 31
-_ARITHMETIC_IN_TEXT = re.compile(r"^\s*(%\d+) = OpF(?:Add|Sub|Mul) ", re.MULTILINE)
-_FIRST_DECORATION = re.compile(r"^(?=\s*(?:OpDecorate|%\d+ = OpType))", re.MULTILINE)
-_FIRST_AFTER_CAPABILITIES = re.compile(r"^(?!\s*OpCapability)", re.MULTILINE)
-_FAST_MATH_CAPABILITY = 5837
-_FAST_MATH_DECORATION = 40
-_ALLOW_CONTRACTION = 0x10000
-_FAST_MATH_EXTENSION = "SPV_INTEL_fp_fast_math_mode"
-# Instructions that precede the decorations: extensions, imports, the memory model, entry points,
-# execution modes, names and sources.
-_BEFORE_DECORATIONS = frozenset({3, 4, 5, 6, 7, 8, 10, 11, 14, 15, 16, 17, 330, 331, 332})
-
-
-def _text_words(text: str) -> list[int]:
-    content = text.encode() + b"\0"
-    content += b"\0" * (-len(content) % 4)
-    return list(struct.unpack(f"<{len(content) // 4}I", content))
-
-
-def contracted(spirv: bytes) -> bytes:
-    """Return the module with contraction of its multiplications and additions allowed.
-
-    LLVM gives each kernel SPIR-V's execution mode ``ContractionOff`` and does not mark its
-    operations. Intel's CPU driver contracts where the operations allow it; removing the mode is not
-    enough.
-    """
-    words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
-    instructions: list[tuple[int, tuple[int, ...]]] = []
-    at = _HEADER_WORDS
-    while at < len(words):
-        count = words[at] >> 16
-        instructions.append((words[at] & 0xFFFF, words[at : at + count]))
-        at += count
-    name = _text_words(_FAST_MATH_EXTENSION)
-    capability = [2 << 16 | _OP_CAPABILITY, _FAST_MATH_CAPABILITY]
-    extension = [(1 + len(name)) << 16 | _OP_EXTENSION, *name]
-    decorations: list[int] = []
-    for code, words_of in instructions:
-        if code in _ARITHMETIC:
-            decorations += [
-                4 << 16 | _OP_DECORATE,
-                words_of[2],
-                _FAST_MATH_DECORATION,
-                _ALLOW_CONTRACTION,
-            ]
-    result = list(words[:_HEADER_WORDS])
-    coming: list[Any] = [
-        (lambda code: code != _OP_CAPABILITY, capability + extension),
-        (lambda code: code not in _BEFORE_DECORATIONS, decorations),
-    ]
-    for code, words_of in instructions:
-        while coming and coming[0][0](code):
-            result += coming.pop(0)[1]
-        if code == _OP_EXECUTION_MODE and words_of[2] == _CONTRACTION_OFF:
-            continue
-        result += words_of
-    return struct.pack(f"<{len(result)}I", *result)
-
-
-def contracted_text(text: str) -> str:
-    """Do the same for a module's readable form."""
-    lines = [line for line in text.splitlines(keepends=True) if " ContractionOff" not in line]
-    names = _ARITHMETIC_IN_TEXT.findall(text)
-    decorations = "".join(
-        f"\tOpDecorate {name} FPFastMathMode AllowContractFastINTEL\n" for name in names
-    )
-    head = f'\tOpCapability FPFastMathModeINTEL\n\tOpExtension "{_FAST_MATH_EXTENSION}"\n'
-    text = _FIRST_AFTER_CAPABILITIES.sub(head, "".join(lines), count=1)
-    return _FIRST_DECORATION.sub(decorations, text, count=1)
-
-
-def is_contracted(spirv: bytes) -> bool:
-    """Return whether :func:`contracted` produced a module."""
-    return _FAST_MATH_EXTENSION.encode() in spirv

@@ -1,0 +1,31 @@
+"""The back ends of targets, which make modules for drivers.
+
+The front end writes LLVM IR with OpenCL's and SPIR-V's functions for all targets. A back end is a
+module with five functions:
+
+- ``start()``: begin to load it;
+- ``optimised(text, target, contracts)``: the optimized text of a module, and its bytes, in which
+  products and sums may be contracted;
+- ``needs(module)``: the aspects that a device must have, ``"fp64"`` and ``"atomic64"``;
+- ``without_float64(module)``: the module without double precision, ``None`` if it computes in it;
+- ``readable(llvm, module)``: the module as text.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from dparray._driver.interface import Target
+
+#: The folder of each back end.
+FOLDERS = {"spirv64": "spirv", "ptx": "ptx"}
+
+
+class EmissionError(Exception):
+    """A back end rejects a module; the text is its error message."""
+
+
+def back_end(target: Target) -> Any:
+    """Return the back end of a target."""
+    return importlib.import_module(f"dparray._compiler.{FOLDERS[target.name]}.client")
