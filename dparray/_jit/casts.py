@@ -27,6 +27,7 @@ from dparray._jit.inference import (
 )
 from dparray._jit.native_functions import (
     INTEGER_CODE,
+    apart_from,
     fitted_to,
     integer_call,
     mask_of,
@@ -81,9 +82,7 @@ class Casts(ast.NodeTransformer):
         """Convert ``x op= y`` for a number to an assignment, whose operation can be converted."""
         left, right = self.types.of(node.target), self.types.of(node.value)
         is_array = isinstance(left, Value) and left.ndim > 0
-        is_separate = is_array and (
-            _reads_target_otherwise(node, self.types) or _is_separate(node, left, right)
-        )
+        is_separate = is_array and _is_separate(node, left, right)
         self.generic_visit(node)
         if is_array:
             if is_separate:
@@ -92,9 +91,8 @@ class Casts(ast.NodeTransformer):
                 return made
             if isinstance(right, Value) and right.is_weak and left.dtype not in DEFAULT_DTYPES:
                 node.value = cast_to(node.value, left.dtype)
-            elif _may_be_view(node.value, right):  # it may overlap the target
-                copied = ast.Attribute(node.value, "copy", ast.Load())
-                node.value = _at(node, ast.Call(copied, [], []))
+            else:
+                node.value = self._apart(node.target, node.value)
             if not _is_number(right):
                 node.value = fitted_to(node.target, node.value)
             return node
@@ -107,6 +105,58 @@ class Casts(ast.NodeTransformer):
             return node
         return ast.copy_location(ast.Assign([node.target], converted), node)
 
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        """Give a slice the values that its right side had before, as NumPy does."""
+        targets, values = node.targets, [node.value]
+        if isinstance(targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
+            targets, values = targets[0].elts, node.value.elts
+        if len(targets) == 1 or not any(map(self._is_slice, targets)) or self.for_kernel:
+            is_slice = self._is_slice(node.targets[0]) and not self.for_kernel
+            self.generic_visit(node)
+            if is_slice:
+                node.value = self._apart(node.targets[0], node.value)
+            return node
+        names = [f"__value_{node.lineno}_{at}" for at in range(len(values))]
+        made = [ast.Assign([ast.Name(name, ast.Store())], value)
+                for name, value in zip(names, values, strict=True)]  # fmt: skip
+        loaded = [ast.Name(names[at % len(names)], ast.Load()) for at in range(len(targets))]
+        made += [ast.Assign([target], value) for target, value in zip(targets, loaded, strict=True)]
+        return [self.visit(_at(node, each)) for each in made]
+
+    def _is_slice(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Subscript) and not _is_number(self.types.of(node))
+
+    def _apart(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """Return a value that overlaps a target only if both have the same elements."""
+        kind = self.types.of(value)
+        is_view = isinstance(value, ast.Name | ast.Subscript | ast.Attribute | ast.IfExp)
+        if isinstance(value, ast.Call):
+            is_view = kind is UNKNOWN or self.types.called(value) in _VIEWS
+        if not is_view or _is_number(kind):
+            return value
+        index = self.types.of(target.slice) if isinstance(target, ast.Subscript) else None
+        if isinstance(index, Value) and index.ndim:  # the target is no view
+            return _at(value, ast.Call(ast.Attribute(value, "copy", ast.Load()), [], []))
+        roots = {_root(target), _root(value)}
+        return apart_from(target, value, len(roots & self.types.parameters.keys()) == 2)
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        """Make ``np.add(x, y, out)`` an assignment, whose operation can be converted."""
+        call: Any = node.value
+        ufunc = vars(np).get(self.types.called(call)) if isinstance(call, ast.Call) else None
+        if isinstance(ufunc, np.ufunc) and _has_positional_out(call, ufunc):
+            made = ast.Call(call.func, call.args[:-1], [])
+            kinds = [*map(self.types.of, [made, *call.args])]
+            is_known = all(isinstance(each, Value) for each in kinds)
+            is_float = is_known and all(each.is_weak or each.dtype.char in "dD" for each in kinds)
+            is_cast = is_known and np.can_cast(kinds[0].dtype, kinds[-1].dtype, "same_kind")
+            if is_cast and not is_float:
+                out: Any = call.args[-1]
+                out = ast.Subscript(out, ast.Slice()) if isinstance(out, ast.Name) else out
+                out.ctx = ast.Store()
+                return self.visit(_at(node, ast.Assign([out], made)))
+        return self.generic_visit(node)
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Convert the Python numbers among the arguments of an element-wise function."""
         product, axes = self._summed(node)
@@ -118,9 +168,9 @@ class Casts(ast.NodeTransformer):
         values = [self.types.of(argument) for argument in node.args]
         ufunc = vars(np).get(self.types.called(node))
         self.generic_visit(node)
-        if isinstance(ufunc, np.ufunc) and len(node.args) > ufunc.nin:
-            inputs = node.args[: ufunc.nin]
-            node.args[: ufunc.nin] = [fitted_to(node.args[ufunc.nin], each) for each in inputs]
+        if isinstance(ufunc, np.ufunc) and _has_positional_out(node, ufunc):
+            out, inputs = node.args[ufunc.nin], node.args[: ufunc.nin]
+            node.args[: ufunc.nin] = [fitted_to(out, self._apart(out, each)) for each in inputs]
             return node
         if self.types.called(node) == "abs":
             ufunc = np.absolute
@@ -257,6 +307,19 @@ class Casts(ast.NodeTransformer):
         return node if is_array else cast_to(node, dtype)
 
 
+#: Functions and methods whose results may show the memory of an argument.
+_VIEWS = frozenset({"reshape", "ravel", "transpose", "swapaxes", "view", "flip", "flipud", "fliplr",
+                    "squeeze", "expand_dims", "broadcast_to", "asarray", "ascontiguousarray",
+                    "atleast_1d", "atleast_2d", "diagonal", "diag", "astype"})  # fmt: skip
+
+
+def _has_positional_out(node: ast.Call, ufunc: np.ufunc) -> bool:
+    """Return whether a call has an ``out``; make it positional, because Numba takes no keyword."""
+    if [each.arg for each in node.keywords] == ["out"]:
+        node.args.append(node.keywords.pop().value)
+    return len(node.args) > ufunc.nin
+
+
 _WRAPPING = ast.Add | ast.Sub | ast.Mult
 
 
@@ -300,32 +363,6 @@ def separated(node: ast.AugAssign) -> ast.Assign:
         target = ast.Subscript(loaded, ast.Slice(), ast.Store())
     made = ast.copy_location(ast.Assign([target], value), node)
     return ast.fix_missing_locations(made)
-
-
-def _reads_target_otherwise(node: ast.AugAssign, types: Inference) -> bool:
-    """Return whether the value of an update may read elements of its target at other indices."""
-    target = node.target
-    left, right = types.of(target), types.of(node.value)
-    if isinstance(right, Value) and left.dtype.kind in "iu" and right.dtype.kind not in "iub":
-        return False  # an error, as in NumPy
-    root = _root(target)
-    for view in _views(node.value, types):
-        if ast.unparse(view) != ast.unparse(target):
-            other = _root(view)
-            if other == root or not {other, root} <= types.parameters.keys():
-                return True
-    return False
-
-
-def _views(node: ast.expr, types: Inference) -> Iterator[ast.expr]:
-    """Yield the arrays that an expression reads, and views of them."""
-    kind = types.of(node)
-    if _root(node) and (kind is UNKNOWN or (isinstance(kind, Value) and kind.ndim)):
-        yield node
-        return
-    for inner in ast.iter_child_nodes(node):
-        if isinstance(inner, ast.expr):
-            yield from _views(inner, types)
 
 
 def _root(node: ast.expr) -> str:
@@ -464,13 +501,6 @@ def _is_number(kind: Any) -> bool:
     return isinstance(kind, Value) and not kind.ndim
 
 
-def _may_be_view(node: ast.expr, value: Any) -> bool:
-    """Return whether an expression may be an array that shares its memory with another."""
-    return isinstance(node, ast.Name | ast.Subscript | ast.Attribute) and (
-        isinstance(value, Value) and value.ndim > 0
-    )
-
-
 def _is_default(values: Any) -> bool:
     return all(value.dtype in DEFAULT_DTYPES for value in values)
 
@@ -489,7 +519,7 @@ def _name(dtype: np.dtype[Any]) -> str:
     return "bool_" if dtype.kind == "b" else dtype.name
 
 
-def _at(place: Any, node: ast.expr) -> Any:
+def _at(place: Any, node: ast.AST) -> Any:
     return ast.fix_missing_locations(ast.copy_location(node, place))
 
 

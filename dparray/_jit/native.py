@@ -298,8 +298,12 @@ def with_lines(definition: ast.FunctionDef, types: Inference) -> bool:
 class _ForNumba(PlainMembers):
     """Replaces dparray names by NumPy's, and ``prange`` by Numba's or ``range``."""
 
+    parallel = False
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Rewrite loops and creation functions."""
+        if self.parallel and ast.unparse(node.func) == native_functions.APART:
+            return cast("ast.AST", self.visit(node.args[1]))
         if is_prange_function(self.source.resolve(node.func)):
             node.func = ast.copy_location(ast.Name(_PRANGE, ast.Load()), node.func)
         self.generic_visit(node)
@@ -405,7 +409,9 @@ def _build(
     """Return Numba's function, and its description as in :class:`_Callee`."""
     numba = importlib.import_module("numba")
     options = dict(options)
-    tree = _ForNumba(source).visit(copied(definition))
+    replacer = _ForNumba(source)
+    replacer.parallel = parallel
+    tree = replacer.visit(copied(definition))
     ast.fix_missing_locations(tree)
     names = {NUMPY: np, _PRANGE: numba.prange if parallel else range, **functions()}
     if options.get("fastmath"):

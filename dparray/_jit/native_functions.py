@@ -19,6 +19,8 @@ import numpy as np
 
 from dparray._jit.source import copied
 
+APART = "__apart__"
+_APART_OF_ONE = "__apart_of_one__"
 _FITTED = "__fitted__"
 _MASK = "__mask__"
 _SELECTED = "__selected__"
@@ -78,6 +80,18 @@ def fitted_to(target: ast.expr, value: ast.expr) -> ast.expr:
     return _call(value, _FITTED, _read(target), value)
 
 
+def apart_from(target: ast.expr, value: ast.expr, are_arguments: bool) -> ast.expr:
+    """Return an expression of a value, copied if it overlaps a target and has other elements.
+
+    Args:
+        target: the target.
+        value: the value.
+        are_arguments: whether they belong to different arguments. Those of parallel code do not
+            overlap, so it leaves the call out.
+    """
+    return _call(value, APART if are_arguments else _APART_OF_ONE, _read(target), value)
+
+
 def mask_of(array: ast.expr, axis: int, mask: ast.expr) -> ast.expr:
     """Return an expression of an index that raises if it is a mask of another length."""
     return _call(mask, _MASK, _read(array), ast.Constant(axis), mask)
@@ -115,8 +129,21 @@ def _call(place: ast.expr, name: str, *arguments: ast.expr) -> ast.expr:
     return ast.fix_missing_locations(ast.copy_location(made, place))
 
 
+def _apart(target: Any, value: Any) -> Any:
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
 def _fitted(target: Any, value: Any) -> Any:
     return value
+
+
+def _ends(array: Any) -> Any:
+    """Return the addresses of the first byte of an array and after its last one."""
+    start = end = np.int64(array.ctypes.data)
+    for axis in range(array.ndim):
+        reach = (array.shape[axis] - 1) * array.strides[axis]
+        start, end = start + min(reach, 0), end + max(reach, 0)
+    return start, end + array.itemsize
 
 
 def _mask(array: Any, axis: int, mask: Any) -> Any:
@@ -234,6 +261,26 @@ def functions() -> dict[str, Callable[..., Any]]:
     extending = importlib.import_module("numba.extending")
     array_type, boolean = numba.types.Array, numba.types.boolean
 
+    ends = extending.register_jitable(_ends)
+
+    @extending.overload(_apart)
+    def typed_apart(target: Any, value: Any) -> Any:
+        if not isinstance(target, array_type) or not isinstance(value, array_type):
+            return lambda target, value: value
+
+        are_alike = target.ndim == value.ndim and target.dtype == value.dtype
+
+        def checked(target: Any, value: Any) -> Any:
+            (start, end), (other, other_end) = ends(target), ends(value)
+            if end <= other or other_end <= start or value.size <= 1 or target.size <= 1:
+                return value
+            is_same = target.ctypes.data == value.ctypes.data
+            if are_alike and is_same and target.strides == value.strides:
+                return value
+            return value.copy()
+
+        return checked
+
     @extending.overload(_fitted)
     def typed_fitted(target: Any, value: Any) -> Any:
         if not isinstance(target, array_type) or not isinstance(value, array_type):
@@ -320,6 +367,8 @@ def functions() -> dict[str, Callable[..., Any]]:
         return sum_for(left, right, axes, False)
 
     return {
+        APART: _apart,
+        _APART_OF_ONE: _apart,
         _FITTED: _fitted,
         _MASK: _mask,
         _SELECTED: _selected,
