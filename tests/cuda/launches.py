@@ -28,7 +28,6 @@ from dparray._compiler.backend import Backend
 from dparray._compiler.spirv.words import is_contracted
 from dparray._runtime import launch as runtime
 from dparray._type_keys import parse
-from tests.as_gpu import _replace
 from tests.cuda import packages
 from tests.cuda.ptx_emulator import EmulationError, EndlessError, Memory, Module
 from tests.support import observed
@@ -327,11 +326,13 @@ class Checker:
         with pytest.MonkeyPatch.context() as patch, observed(self._note_kernel):
             patch.setattr(translation, "translated", self._keeping(translation.translated))
             patch.setattr(Backend, "compile", self._keeping(Backend.compile))
-            _replace(launch, checked)
-            try:
-                yield self
-            finally:
-                _replace(checked, launch)
+            for module in [
+                each for name, each in sys.modules.items() if name.startswith("dparray")
+            ]:
+                for name, value in list(vars(module).items()):
+                    if value is launch:
+                        patch.setattr(module, name, checked)
+            yield self
 
     def _keeping(self, translate: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that translates, and keeps the LLVM IR for the kernel made of it."""
