@@ -35,9 +35,8 @@ from dparray._compiler.key import (
     stored_text_key,
     text_key,
 )
-from dparray._compiler.program import warm_up
 from dparray._compiler.targets import EmissionError, back_end
-from dparray._driver import waiting
+from dparray._driver import driver_of, waiting
 from dparray._driver.interface import Target
 from dparray._driver.working_folder import working_folder
 from dparray._type_keys import parse, value_of
@@ -128,7 +127,7 @@ def _obtained(
     kernel = recalled(key, lambda: stored_key(target))
     if kernel is None:
         if queue is not None:
-            warm_up(queue)
+            driver_of(queue).warm_up(queue)
         if config.notices and threading.current_thread() is threading.main_thread():
             directory = cache.base_directory()
             _log.notice(

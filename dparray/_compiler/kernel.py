@@ -8,13 +8,11 @@ import zlib
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from dpctl.program import SyclProgramCompilationError
-
 from dparray import _hooks
-from dparray._compiler.program import obtain_program
+from dparray._compiler import cache
 from dparray._compiler.targets import back_end
-from dparray._driver import place_of, traits_of, waiting
-from dparray._driver.interface import Queue, Target, Traits
+from dparray._driver import driver_of, place_of, traits_of, waiting
+from dparray._driver.interface import ModuleRejected, Queue, Target, Traits
 from dparray._runtime.launch import Built, Ready
 from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
 
@@ -164,15 +162,15 @@ class Kernel:
         module = self._module_for(traits_of(queue))
         try:
             start = time.perf_counter()
-            program = waiting.interruptible(
-                lambda: obtain_program(queue, module, self.build_options)
+            load = driver_of(queue).load
+            loaded = waiting.interruptible(
+                lambda: load(queue, module, self.entry, self.build_options, cache)
             )
-            sycl_kernel = program.get_sycl_kernel(self.entry)
             if _hooks.subscribers:
                 _hooks.emit("build", kernel=self, queue=queue, start=start)
             takes_range = bool(self.types) and self.types[0].startswith("item:")
-            return Built(sycl_kernel, takes_range)
-        except SyclProgramCompilationError as error:
+            return Built(loaded, takes_range)
+        except ModuleRejected as error:
             raise KernelCompileError(
                 f"kernel {self.name}: the driver of {traits_of(queue).name} does not accept the "
                 f"compiled module: {error}",

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NamedTuple, cast
 
 from dparray._driver.interface import Driver, DriverDevice, Queue, Traits
 
-_SYCL = "dparray._driver.sycl"
-
 
 def prepare() -> None:
     """Set what a driver's packages read when they are imported, without importing them."""
-    import_module(f"{_SYCL}.prepare").prepare()
+    module_of("sycl", "prepare").prepare()
+
+
+def module_of(driver: str, name: str) -> Any:
+    """Return a module of a driver's folder, for the commands that diagnose an installation."""
+    return import_module(f"dparray._driver.{driver}.{name}")
 
 
 #: Drivers beside those of the package: a test adds its stand-in.
@@ -42,14 +44,16 @@ class Missing(NamedTuple):
 @lru_cache(maxsize=1)
 def _installed() -> tuple[tuple[Driver, ...], tuple[Missing, ...]]:
     fix = "pip install dpctl dpnp intel-opencl-rt"
-    if find_spec("dpctl") is None:
-        return (), (Missing("sycl", "dpctl is not installed", f"{fix}, for CPUs and Intel GPUs"),)
     try:
-        import_module(f"{_SYCL}.prepare").prepare_devices()
-        return (cast(Driver, import_module(f"{_SYCL}.driver")),), ()
+        module_of("sycl", "prepare").prepare_devices()
+        return (cast(Driver, module_of("sycl", "driver")),), ()
     except Exception as error:  # Whatever a damaged installation raises.
+        if isinstance(error, ModuleNotFoundError) and error.name == "dpctl":
+            return (), (
+                Missing("sycl", "no driver is installed", f"{fix}, for CPUs and Intel GPUs"),
+            )
         reason = f"dpctl cannot be imported: {type(error).__name__}: {error}"
-        return (), (Missing("sycl", reason, "`dparray doctor` checks it; " + fix),)
+        return (), (Missing("sycl", reason, f"`dparray doctor` checks it; {fix}"),)
 
 
 def drivers() -> tuple[Driver, ...]:
@@ -80,11 +84,6 @@ by_type = _ByType()
 def drivers_in_use() -> tuple[Driver, ...]:
     """Return the drivers whose queues have been used in this process."""
     return tuple(dict.fromkeys(by_type.values()))
-
-
-def module_of(driver: str, name: str) -> Any:
-    """Return a module of a driver's folder, for the commands that diagnose an installation."""
-    return import_module(f"dparray._driver.{driver}.{name}")
 
 
 def driver_of(queue: Queue) -> Driver:

@@ -102,6 +102,38 @@ class PackedRange(NamedTuple):
     local: bytes | None
 
 
+class ModuleRejected(Exception):
+    """A driver does not accept a module; the message has its log."""
+
+
+class Loaded(NamedTuple):
+    """A kernel in a device's memory.
+
+    Attributes:
+        address: the address by which it is launched.
+        group: the largest number of work-items in a group.
+        multiple: the number of which groups should be multiples.
+        arguments: the number of its parameters.
+        raw: the driver's object.
+    """
+
+    address: int
+    group: int
+    multiple: int
+    arguments: int
+    raw: Any
+
+
+class Store(Protocol):
+    """Bytes on disk, for the machine code that a driver makes of a module."""
+
+    def load(self, key: str) -> bytes | None:
+        """Return the bytes of a key, if they are there and undamaged."""
+
+    def save(self, key: str, content: bytes) -> object:
+        """Keep bytes."""
+
+
 class Driver(Protocol):
     """The functions that a driver's module provides."""
 
@@ -204,7 +236,29 @@ class Driver(Protocol):
     def clear(self, queue: Queue, memory: Any) -> None:
         """Set all bytes of new memory to zero; return when it is done."""
 
-    # Launches.
+    # Modules and launches.
+
+    def load(
+        self, queue: Queue, module: bytes | str, entry: str, options: str, binaries: Store
+    ) -> Loaded:
+        """Return a kernel of a module, or of source in the driver's own language.
+
+        Raises:
+            ModuleRejected: the driver does not accept the module.
+            KeyError: the module has no such kernel.
+        """
+
+    def takes_source(self, queue: Queue) -> bool:
+        """Return whether :meth:`load` takes source in the driver's own language."""
+
+    def warm_up(self, queue: Queue) -> None:
+        """Start the driver's compiler in advance, without waiting."""
+
+    def keeps_binaries(self, queue: Queue) -> bool:
+        """Return whether machine code for the queue's device is kept on disk."""
+
+    def has_loaded(self) -> bool:
+        """Return whether a module was loaded, so that a fork may hold the driver's locks."""
 
     def submit(
         self,

@@ -11,7 +11,7 @@ import os
 from typing import Any, NoReturn
 
 from dparray import config, device, memory
-from dparray._compiler import backend, program
+from dparray._compiler import backend
 from dparray._driver import drivers_in_use
 from dparray._evaluate import background
 from dparray._runtime import host_maps
@@ -32,9 +32,9 @@ def _before() -> None:
 
 def _in_child() -> None:
     """Make all functions that submit work to a driver raise, so that no caller needs a check."""
-    has_built = program.is_used() or background.has_worked()
-    background.forget_in_child()
     used = drivers_in_use()
+    has_built = background.has_worked() or any(driver.has_loaded() for driver in used)
+    background.forget_in_child()
     for lock in (*_LOCKS, *(lock for driver in used for lock in driver.locks())):
         # Like the standard library: the lock's holder may not exist in the child.
         lock._at_fork_reinit()

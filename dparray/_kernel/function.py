@@ -638,7 +638,7 @@ class KernelFunction:
         )
         return {
             labels_of((item, *types)): {
-                name: getattr(self._compiled(item, types, queue).built_for(queue).sycl_kernel, name)
+                name: getattr(self._compiled(item, types, queue).built_for(queue).loaded.raw, name)
                 for name in names
             }
             for item, types, _ in list(self._kernels)
@@ -681,9 +681,9 @@ class KernelFunction:
         if arguments:
             types, _, queue, *_ = self._bind(arguments)
             compiled = self._compiled(_ND_ITEMS[len(size)], types, queue)
-            built = compiled.built_for(queue).sycl_kernel
-            limit = min(built.work_group_size, traits_of(queue).group)
-            multiple = built.preferred_work_group_size_multiple
+            loaded = compiled.built_for(queue).loaded
+            limit = min(loaded.group, traits_of(queue).group)
+            multiple = loaded.multiple
         else:
             queue = queue_of(device)
             limit = traits_of(queue).group

@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-import dpctl
 import numpy as np
-from dpctl.program import SyclProgramCompilationError
 
 from dparray import _layout
 from dparray._array.ndarray import materialize, ndarray
-from dparray._compiler.program import obtain_program, program_of_text
+from dparray._compiler import cache
 from dparray._compiler.spirv.words import check_module
-from dparray._driver import order_of, place_of
-from dparray._driver.interface import Queue
+from dparray._driver import driver_of, order_of, place_of
+from dparray._driver.interface import DriverEvent, ModuleRejected, Queue
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import is_array, is_native
 from dparray._kernel.index_space import as_index_space
@@ -133,7 +131,7 @@ class RawKernel:
         self._check_read_only(arguments, values)
         queue = self._queue(arguments, values)
         compiled = self._program(queue, b"".join([each.kinds for each in packed]))
-        count = compiled.built.sycl_kernel.num_args
+        count = compiled.built.loaded.arguments
         if count != len(packed):
             raise KernelArgumentError(
                 f"kernel {self.name}: takes {count} argument{'s' * (count != 1)}; got {len(packed)}"
@@ -153,7 +151,7 @@ class RawKernel:
         if 0 in size:
             return Event((), self, queue)
 
-        def submit() -> dpctl.SyclEvent:
+        def submit() -> DriverEvent:
             event = launch(compiled, size, local, packed, queue, before, owners, memory)
             order_of(queue).note_long()
             return event
@@ -233,17 +231,15 @@ class RawKernel:
     def _build(self, queue: Queue) -> Any:
         fault_report.enable()
         is_text = isinstance(self.source, str)
-        if is_text and queue.backend != dpctl.backend_type.opencl:
+        driver = driver_of(queue)
+        if is_text and not driver.takes_source(queue):
             raise UnsupportedDeviceError(
                 f"kernel {self.name}: {describe_device(queue)} accepts only SPIR-V, "
                 "and only OpenCL drivers compile OpenCL C; pass a SPIR-V module"
             )
         try:
-            if isinstance(self.source, str):
-                program = program_of_text(queue, self.source, self.options)
-            else:
-                program = obtain_program(queue, self.source, self.options)
-        except SyclProgramCompilationError as error:
+            return driver.load(queue, self.source, self.name, self.options, cache)
+        except ModuleRejected as error:
             said = str(error)
             raise KernelCompileError(
                 f"kernel {self.name}: the compiler of {describe_device(queue)} rejects "
@@ -251,12 +247,11 @@ class RawKernel:
                 + (f":\n{said}" if said else " without a reason"),
                 details=said,
             ) from None
-        if not program.has_sycl_kernel(self.name):
+        except KeyError:
             raise KernelCompileError(
                 f"kernel {self.name}: the program has no kernel of that name; pass the name of a "
                 "`kernel void` function in it"
-            )
-        return program.get_sycl_kernel(self.name)
+            ) from None
 
 
 class _Configured:

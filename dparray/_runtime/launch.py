@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dparray import _hooks
 from dparray._driver import by_type, driver_of, traits_of
-from dparray._driver.interface import DriverEvent, PackedRange, Queue
+from dparray._driver.interface import DriverEvent, Loaded, PackedRange, Queue
 from dparray._driver.marks import MIN_LONG_BYTES, Marked
 from dparray._runtime import profiled, rounding
 from dparray._runtime.packing import (
@@ -73,19 +73,19 @@ class Built:
     """A kernel as built by a driver for one device of a context.
 
     Attributes:
-        sycl_kernel: the ``dpctl.program.SyclKernel``.
+        loaded: the driver's kernel.
         address: the address of the kernel, for the C interface.
         most_in_group: the number of work-items in the largest group of a kernel of a ``Range``. Its
             first parameters are the requested sizes, and work-items beyond them do nothing. 0 for
             other kernels, whose range is launched unchanged.
     """
 
-    __slots__ = ("address", "most_in_group", "sycl_kernel")
+    __slots__ = ("address", "loaded", "most_in_group")
 
-    def __init__(self, sycl_kernel: Any, takes_range: bool) -> None:
-        self.sycl_kernel = sycl_kernel
-        self.address = sycl_kernel.addressof_ref()
-        self.most_in_group = int(sycl_kernel.work_group_size) if takes_range else 0
+    def __init__(self, loaded: Loaded, takes_range: bool) -> None:
+        self.loaded = loaded
+        self.address = loaded.address
+        self.most_in_group = loaded.group if takes_range else 0
 
 
 class Ready(NamedTuple):

@@ -17,8 +17,8 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import cache, compile
-from dparray._compiler import program as device_binary
 from dparray._compiler.kernel import Kernel
+from dparray._driver.sycl import modules as device_binary
 
 FACTORS = itertools.count(7000)
 needs_opencl = pytest.mark.skipif(
@@ -189,16 +189,16 @@ _FIRST = """
 import atexit
 import threading
 import dparray as dp
-from dparray._compiler import program
+from dparray._driver.sycl import modules
 
-modules = []
-built_here = program._Driver.built_here
+built = []
+built_here = modules._Driver.built_here
 
 def note(driver, queue, spirv, options):
-    modules.append(spirv)
+    built.append(spirv)
     return built_here(driver, queue, spirv, options)
 
-program._Driver.built_here = note
+modules._Driver.built_here = note
 
 @dp.kernel
 def first(item, x):
@@ -214,7 +214,7 @@ def at_the_end():
 
 x = dp.zeros(3, device="opencl:cpu")
 first[3](x)
-assert modules[0] == program._NOTHING and len(modules) == 2, modules
+assert built[0] == modules._NOTHING and len(built) == 2, built
 atexit.register(at_the_end)
 """
 

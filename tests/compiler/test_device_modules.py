@@ -11,8 +11,8 @@ import pytest
 from dpctl.program import SyclProgramCompilationError
 
 import dparray as dp
-from dparray._compiler import program, trial_build
 from dparray._compiler.spirv.words import needs, without_printed_doubles
+from dparray._driver.sycl import modules, trial_build
 from tests.support import observed
 
 
@@ -76,7 +76,7 @@ def built_apart(
     script = tmp_path / "child.py"
     script.write_text(_CHILD.format(begun=begun, answer=answer, status=status))
     monkeypatch.setattr(trial_build, "__file__", str(script))
-    return program._built_apart(dp.Device("cpu").sycl_queue, b"module", "")
+    return modules._built_apart(dp.Device("cpu").sycl_queue, b"module", "")
 
 
 @pytest.mark.parametrize("status", [1, 0])
@@ -108,7 +108,7 @@ def test_a_binary_comes_back_and_no_process_is_no_error(
     answer = b'{"status": -1000, "log": ""}\n'
     assert built_apart(monkeypatch, tmp_path, b"", answer, 0) is None
     monkeypatch.setattr(sys, "executable", str(tmp_path / "missing"))
-    assert program._built_apart(dp.Device("cpu").sycl_queue, b"module", "") is None
+    assert modules._built_apart(dp.Device("cpu").sycl_queue, b"module", "") is None
 
 
 def test_the_device_is_found_by_its_names_alone() -> None:

@@ -138,3 +138,40 @@ with dp.placement("fastest"):
 def test_rich_displays_work_before_their_module_is_imported() -> None:
     assert "<" in dp.arange(3)._repr_html_()
     assert "<" in dp.explain(dp.arange(3) + 1)._repr_html_()
+
+
+_WITHOUT_DRIVERS = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"dpctl", "dpnp"}:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Absent())
+import numpy as np
+import dparray as dp
+
+@dp.kernel
+def increment(item, x):
+    x[item.get_id(0)] += 1
+
+values = np.zeros(3)
+dp.simulate(increment, dp.Range(3), values)
+print(values.tolist(), dp.devices())
+try:
+    dp.zeros(3)
+except dp.DeviceError as error:
+    print(error)
+"""
+
+
+def test_without_a_driver_the_package_imports_and_the_first_array_says_what_to_install() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_DRIVERS], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    simulated, error = run.stdout.splitlines()
+    assert simulated == "[1.0, 1.0, 1.0] []"
+    assert error == (
+        "no device that can hold arrays was found, no driver is installed: pip install dpctl dpnp "
+        "intel-opencl-rt, for CPUs and Intel GPUs"
+    )

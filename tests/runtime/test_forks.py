@@ -146,15 +146,15 @@ for thread in threads:
 """,
     "while the first kernel is built": """
 import threading
-from dparray._compiler import program
+from dparray._driver.sycl import modules
 os.environ["DPARRAY_CACHE_DIR"] = os.path.dirname(__file__)
 begun, goes_on = threading.Event(), threading.Event()
-build = program._Driver.built_here
+build = modules._Driver.built_here
 def held(*arguments):
     begun.set()
     goes_on.wait(50)
     return build(*arguments)
-program._Driver.built_here = held
+modules._Driver.built_here = held
 x = dp.ones(3)  # the host makes that
 thread = threading.Thread(target=double[dp.Range(3)], args=(x,))
 thread.start()

@@ -5,7 +5,7 @@ from typing import Any
 import dpctl
 
 from dparray._driver.sycl import exits as exits  # It registers what ends the process.
-from dparray._driver.sycl import in_order, submission
+from dparray._driver.sycl import in_order, modules, submission
 from dparray._driver.sycl.devices import NEEDS_OF_GPUS as NEEDS_OF_GPUS
 from dparray._driver.sycl.devices import copies_by_host as copies_by_host
 from dparray._driver.sycl.devices import default_queue as default_queue
@@ -41,6 +41,10 @@ from dparray._driver.sycl.memory import part as part
 from dparray._driver.sycl.memory import pointer as pointer
 from dparray._driver.sycl.memory import wait_for_kept as wait_for_kept
 from dparray._driver.sycl.memory import wait_for_queue as wait_for_queue
+from dparray._driver.sycl.modules import keeps_binaries as keeps_binaries
+from dparray._driver.sycl.modules import load as load
+from dparray._driver.sycl.modules import takes_source as takes_source
+from dparray._driver.sycl.modules import warm_up as warm_up
 from dparray._driver.sycl.order import make_ready as make_ready
 from dparray._driver.sycl.order import order_of as order_of
 from dparray._driver.sycl.report import platforms as platforms
@@ -49,6 +53,7 @@ from dparray._driver.sycl.submission import submit as submit
 name = "sycl"
 queue_type = dpctl.SyclQueue
 wait = in_order.wait_for
+has_loaded = modules.is_used
 
 
 def submits_from_c() -> bool:

@@ -24,7 +24,7 @@ import numpy as np
 
 from dparray._compiler import cache
 from dparray._compiler.spirv import client
-from dparray._driver import module_of
+from dparray._driver import driver_of, module_of
 
 # It imports no package of SYCL.
 _prepare = module_of("sycl", "prepare")
@@ -344,8 +344,8 @@ def check_kernel(name: str | None) -> str:
     out = dp.zeros(n, dtype="int32", device=device)
     dp.call_kernel(kernels.add, dp.Range(n), x, y, out)
     _agree(device, "a kernel that adds integers", dp.asnumpy(out + 1), np.arange(n) * 4 + 1)
-    binaries = importlib.import_module("dparray._compiler.program")
-    kept = "kept on disk" if binaries.keeps_binaries(device.queue) else "left to the driver"
+    is_kept = driver_of(device.queue).keeps_binaries(device.queue)
+    kept = "kept on disk" if is_kept else "left to the driver"
     return f"compiled, and ran on {device}; device binaries are {kept}"
 
 

@@ -19,6 +19,7 @@ import ctypes
 import hashlib
 import json
 import os
+import struct
 import subprocess
 import sys
 from collections import deque
@@ -35,10 +36,8 @@ from dpctl.program import (
     create_program_from_spirv,
 )
 
-from dparray._compiler import cache, trial_build
-from dparray._compiler.spirv.words import module_of
-from dparray._driver.interface import Queue
-from dparray._driver.sycl import in_order
+from dparray._driver.interface import Loaded, ModuleRejected, Queue, Store
+from dparray._driver.sycl import in_order, trial_build
 from dparray._driver.sycl.submission import INTERFACE_LIBRARY, capsule_address
 
 if TYPE_CHECKING:
@@ -71,7 +70,38 @@ _PROGRAM_BINARY_TYPE = 0x1184
 _EXECUTABLE_TYPE = 4
 
 
-def obtain_program(queue: Queue, spirv: bytes, options: str) -> Any:
+def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: Store) -> Loaded:
+    """Return a kernel of a SPIR-V module or of OpenCL C source, built for a queue's device.
+
+    Raises:
+        ModuleRejected: the driver rejects the module; the message has its log.
+        KeyError: the program has no such kernel.
+    """
+    try:
+        if isinstance(module, str):
+            program = _program_of_text(queue, module, options)
+        else:
+            program = _obtain_program(queue, module, options, binaries)
+        if not program.has_sycl_kernel(entry):
+            raise KeyError(entry)
+        kernel = program.get_sycl_kernel(entry)
+    except SyclProgramCompilationError as error:
+        raise ModuleRejected(str(error)) from error
+    return Loaded(
+        kernel.addressof_ref(),
+        int(kernel.work_group_size),
+        int(kernel.preferred_work_group_size_multiple),
+        int(kernel.num_args),
+        kernel,
+    )
+
+
+def takes_source(queue: Queue) -> bool:
+    """Return whether the driver of a queue's device compiles OpenCL C."""
+    return bool(queue.backend == dpctl.backend_type.opencl)
+
+
+def _obtain_program(queue: Queue, spirv: bytes, options: str, binaries: Store) -> Any:
     """Return the program of a module, from the disk cache if it was built before.
 
     It has the methods ``get_sycl_kernel`` and ``has_sycl_kernel`` of ``dpctl.program.SyclProgram``.
@@ -80,18 +110,19 @@ def obtain_program(queue: Queue, spirv: bytes, options: str) -> Any:
         queue: the queue with the context and device.
         spirv: the module.
         options: the build options for the driver.
+        binaries: the binaries on disk.
 
     Raises:
         SyclProgramCompilationError: the driver rejects the module; the message has its log.
     """
     note_use()
     driver = _driver_of(queue)
-    program = None if driver is None else _obtain(driver, queue, spirv, options)
+    program = None if driver is None else _obtain(driver, queue, spirv, options, binaries)
     return program or create_program_from_spirv(queue, spirv, options)
 
 
-def program_of_text(queue: Queue, text: str, options: str) -> Any:
-    """Return the program of OpenCL C source, as :func:`obtain_program`; built every time.
+def _program_of_text(queue: Queue, text: str, options: str) -> Any:
+    """Return the program of OpenCL C source, as :func:`_obtain_program`; built every time.
 
     Raises:
         SyclProgramCompilationError: the driver rejects the source; the message has its log.
@@ -102,22 +133,24 @@ def program_of_text(queue: Queue, text: str, options: str) -> Any:
     return program or create_program_from_source(queue, text, options)
 
 
-def _obtain(driver: _Driver, queue: Queue, spirv: bytes, options: str) -> _Program | None:
+def _obtain(
+    driver: _Driver, queue: Queue, spirv: bytes, options: str, binaries: Store
+) -> _Program | None:
     if not _takes_binaries(queue):
         return driver.built(queue, spirv, options)
     key = _binary_key(queue.sycl_device, spirv, options)
-    binary = cache.load(key)
+    binary = binaries.load(key)
     program = None if binary is None else driver.program_of(queue, binary, options)
     if program is None and queue.sycl_device.is_gpu:
         binary = _built_apart(queue, spirv, options)
         if binary:
-            cache.save(key, binary)
+            binaries.save(key, binary)
             program = driver.program_of(queue, binary, options)
     if program is None:
         built = driver.built(queue, spirv, options)
         binary = None if built is None else built.binary(queue)
         if binary is not None:
-            cache.save(key, binary)
+            binaries.save(key, binary)
             program = driver.program_of(queue, binary, options)
     return program
 
@@ -235,15 +268,21 @@ def _has_built() -> bool:
     return os.getpid() in _builders
 
 
-# A kernel "k" that does nothing: capabilities (Addresses, Kernel), memory model (64 bits, OpenCL),
-# entry point; the types void (1) and function (2); the function (4) with its block (3).
-_NOTHING = module_of(
-    (0x07230203, 0x00010000, 0, 5, 0),
-    (
-        *((17, (4,)), (17, (6,)), (14, (2, 2)), (15, (6, 4, ord("k")))),
-        *((19, (1,)), (33, (2, 1)), (54, (1, 4, 0, 2)), (248, (3,)), (253, ()), (56, ())),
-    ),
-)
+def _nothing() -> bytes:
+    """Return the SPIR-V module of a kernel "k" that does nothing."""
+    # Capabilities (Addresses, Kernel), memory model (64 bits, OpenCL), entry point; the types void
+    # (1) and function (2); the function (4) with its block (3).
+    instructions = (
+        *((17, 4), (17, 6), (14, 2, 2), (15, 6, 4, ord("k"))),
+        *((19, 1), (33, 2, 1), (54, 1, 4, 0, 2), (248, 3), (253,), (56,)),
+    )
+    words = [0x07230203, 0x00010000, 0, 5, 0]
+    for opcode, *operands in instructions:
+        words += [len(operands) + 1 << 16 | opcode, *operands]
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+_NOTHING = _nothing()
 
 
 def keeps_binaries(queue: Queue) -> bool:
