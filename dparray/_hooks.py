@@ -59,9 +59,10 @@ _when_set: dict[str, list[Callable[[], None]]] = {}
 
 
 def when_set(option: str, action: Callable[[], None]) -> None:
-    """Call ``action`` whenever an option of :mod:`dparray.config` has been set, or ``"executor"``,
-    which tests and measurements force, ``"plans"`` (an option of the process that decides about
-    plans), ``"tracing"``, or ``"functions_in_force"`` of :mod:`dparray._placement`.
+    """Call ``action`` whenever an option of :mod:`dparray.config` has been set.
+
+    Other names: ``"plans"``, an option of the process that decides about plans; ``"executor"``,
+    which tests and measurements force; ``"tracing"``; ``"functions_in_force"`` of a placement.
     """
     _when_set.setdefault(option, []).append(action)
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from dparray import _hooks
 from dparray._driver.descriptions import describe_queue
 
+#: Returns whether the current thread or task is logged; :mod:`dparray.config` sets it.
+is_on: Callable[[], bool] = bool
 
-def switch(is_on: bool) -> None:
+
+def switch(is_used: bool) -> None:
     """Start or stop printing events; without subscribers, a launch has no extra cost."""
     listening = print_event in _hooks.subscribers
-    if is_on and not listening:
+    if is_used and not listening:
         _hooks.subscribe(print_event)
         _hooks.trace(True)
-    elif listening and not is_on:
+    elif listening and not is_used:
         _hooks.subscribers.remove(print_event)
         _hooks.trace(False)
 
@@ -39,9 +43,7 @@ def notice(text: str) -> None:
 
 def print_event(event: str, **values: Any) -> None:
     """Describe an event: the work, the queue, the bytes and the line that requested it."""
-    from dparray import config  # It imports this module.
-
-    text = _text(event, values) if config.log else None
+    text = _text(event, values) if is_on() else None
     if text is None:
         return
     line = _hooks.line_text(_hooks.line_of(_hooks.user_frame()))

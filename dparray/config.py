@@ -276,12 +276,25 @@ plans_differ = False
 
 
 def values_in_force(name: str) -> list[Any]:
-    """Return the value of an option in the process, and those in the blocks of all threads."""
+    """Return the value of an option in the process, and those in the blocks of all threads.
+
+    Example:
+        >>> import dparray as dp
+        >>> with dp.config.override(lazy=False):
+        ...     dp.config.values_in_force("lazy")
+        [True, False]
+    """
     return [_of_process[name], *(each[name] for each in _blocks.in_force if name in each)]
 
 
 def plan_options() -> tuple[Any, ...]:
-    """Return the options that decide about plans; needed only while ``plans_differ``."""
+    """Return the options that decide about plans; needed only while ``plans_differ``.
+
+    Example:
+        >>> import dparray as dp
+        >>> len(dp.config.plan_options())
+        5
+    """
     return tuple([repr(__getattr__(name)) for name in PLAN_OPTIONS])
 
 
@@ -330,4 +343,5 @@ class _Config(ModuleType):
 for _name, _default in _DEFAULTS.items():
     _of_process[_name] = globals()[_name] = _from_environment(_name, _default)
 sys.modules[__name__].__class__ = _Config
+_log.is_on = lambda: bool(__getattr__("log"))
 _log.switch(_of_process["log"])

@@ -22,6 +22,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "cost_model": ({"launch": 1e-3}, {"launch": 1e-4}),
     "host_operands": ("copy", "warn"),
     "fallback": ("allow", "error"),
+    "device": ("cpu", "opencl:cpu"),
     "placement": ("fastest", lambda step: step.devices[0]),
 } | {name: (True, False) for name, value in config._DEFAULTS.items() if isinstance(value, bool)}
 
