@@ -19,15 +19,18 @@ import pytest
 import dparray as dp
 from dparray._jit import function as jit_function
 
-_DTYPES = ("float64", "float64", "float32", "int64", "int32")
+_DTYPES = ("float64", "float64", "float32", "int64", "int32", "uint8", "int8", "int16", "uint32")
+#: Small sizes, and sizes on both sides of the limits between native code, vectorized loops and
+#: drivers.
+_SIZES = (2, 7, 40, 2, 7, 40, 2, 7, 40, 150, 1200, 12_000)
 
 
 class _Writer:
-    """Write one function of two vectors and a number."""
+    """Write one function of two vectors, a matrix and a number."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.lines = ["def f(x, y, k):", "    s = 0.0", "    c = 0"]
+        self.lines = ["def f(x, y, m, k):", "    s = 0.0", "    c = 0"]
         #: Whether iterations of a ``prange`` loop depend on each other.
         self.is_dependent = False
 
@@ -51,7 +54,8 @@ class _Writer:
 
     def statement(self, depth: int) -> None:
         """Write one statement, with its body."""
-        kind = self.pick("slice", "augmented", "loop", "prange", "sum", "branch", "time", "carry")
+        kind = self.pick("slice", "augmented", "loop", "prange", "sum", "branch", "time", "carry",
+                         "rows", "wraps")  # fmt: skip
         if kind == "slice":
             self.add(depth, f"{self.pick('x', 'y')}[{self.pick('1:', ':-1')}] = {self.array()}")
         elif kind == "augmented":
@@ -77,6 +81,26 @@ class _Writer:
                 place = len(self.lines) - self.random.choice((0, 3))
                 self.lines.insert(place, "    " * (depth + 1) + read)
                 self.is_dependent = True
+        elif kind == "rows":
+            row, other = self.pick("0", "1", "-1"), self.pick("0", "1")
+            self.add(
+                depth,
+                self.pick(
+                    f"m[{row}, 1:] = m[{other}, {self.pick(':0:-1', ':-1', '1:')}]",
+                    f"m[{self.pick('1:', ':-1')}] = m[{self.pick('1:', ':-1', '-2::-1')}]",
+                    f"m[1:, :-1] {self.pick('', '+', '-')}= m[:-1, {self.pick('1:', ':0:-1')}]",
+                    f"np.add(m[{row}, :-1], {self.pick('k', 'm[0, 1:]')}, m[{row}, 1:])",
+                    f"m[:, {row}] = m[:, {other}]",
+                ),
+            )
+        elif kind == "wraps":  # comparisons and quotients of results that may overflow
+            at = self.pick("", "[i]")
+            first, second = self.pick(f"x{at}", "2", "k"), self.pick(f"x{at}", f"y{at}")
+            made = f"({first} {self.pick('+', '-', '*')} {second})"
+            made = self.pick(f"{made} // 3", f"{made} % 5", f"({made} < x{at}) * 2")
+            if at:
+                self.add(depth, f"for i in {self.pick('dp.prange', 'range')}(x.shape[0]):")
+            self.add(depth + bool(at), f"y{at or '[:]'} = ({made}) % 4")
         elif kind == "branch":
             self.add(depth, f"if {self.pick('k > 2', 'c < 3', 'x.shape[0] > 20')}:")
             self.add(depth + 1, f"{self.pick('x', 'y')}[0] = {self.pick('1', 'k', 'c % 5')}")
@@ -111,11 +135,15 @@ def check(seed: int) -> None:
     space: dict[str, Any] = {"dp": dp, "np": np}
     exec(compile(text, name, "exec"), space)
     generator = random.Random(seed)
-    size = generator.choice((2, 7, 40))
-    hosts = [
-        np.random.default_rng(seed + at).integers(0, 9, size).astype(generator.choice(_DTYPES))
-        for at in range(2)
-    ]
+    size = generator.choice(_SIZES)
+    dtypes = [np.dtype(generator.choice(_DTYPES)) for _ in range(2)]
+    random_numbers = np.random.default_rng(seed)
+    hosts = [random_numbers.integers(0, 9, size).astype(dtype) for dtype in dtypes]
+    hosts.append(random_numbers.integers(0, 9, (5, size)).astype(dtypes[0]))
+    if all(dtype.kind in "iu" and dtype.itemsize < 8 for dtype in dtypes) and seed % 2:
+        for host in hosts:  # sums of floats would depend on their order
+            limits = np.iinfo(host.dtype)
+            host[...] = random_numbers.choice([limits.min, limits.max, 1, 100], host.shape)
     arrays = [dp.asarray(host) for host in hosts]
     number = generator.choice((1, 3, 5))
     compiled = dp.jit(cache=False)(space["f"])
