@@ -106,7 +106,7 @@ def test_what_is_refused(queue: Any) -> None:
         (lambda: kernel("fill")[8](other, np.ones(1), 1.0), dp.HostConversionError, "NumPy"),
         (lambda: kernel("fill")[8](other, "a", 1.0), dp.KernelArgumentError, "str"),
         (lambda: kernel("fill")[8](other, x, 1.0), dp.ExecutionPlacementError, "one queue"),
-        (lambda: twice[-1](x), dp.KernelRangeError, "negative|positive"),
+        (lambda: twice[-1](x), dp.KernelRangeError, "positive"),
         (lambda: twice["a"](x), dp.KernelRangeError, "range"),
         (lambda: kernel("none")[8](x), dp.KernelCompileError, "no kernel of that name"),
         (lambda: dp.raw_kernel("kernel void f(", "f")[8](x), dp.KernelCompileError, "expected"),
