@@ -112,7 +112,12 @@ class Casts(ast.NodeTransformer):
             targets, values = targets[0].elts, node.value.elts
         if len(targets) == 1 or not any(map(self._is_slice, targets)) or self.for_kernel:
             is_slice = self._is_slice(node.targets[0]) and not self.for_kernel
+            own, kind = self.types.of(node.targets[0]), self.types.of(node.value)
+            number = _integer(node.value)
             self.generic_visit(node)
+            starts_wide = isinstance(node.targets[0], ast.Name) and own == Value(_WIDE)
+            if starts_wide and _is_number(kind) and kind.is_weak and (number or 0) >= 0:
+                node.value = cast_to(node.value, _WIDE)  # Numba's join with uint64 is float64
             if is_slice:
                 node.value = self._apart(node.targets[0], node.value)
             return node
@@ -172,6 +177,10 @@ class Casts(ast.NodeTransformer):
             out, inputs = node.args[ufunc.nin], node.args[: ufunc.nin]
             node.args[: ufunc.nin] = [fitted_to(out, self._apart(out, each)) for each in inputs]
             return node
+        if self.types.called(node) == "where" and isinstance(result, Value) and len(values) == 3:
+            for at in (1, 2):
+                if values[at].is_weak and not result.is_weak:
+                    node.args[at] = cast_to(node.args[at], result.dtype)
         if self.types.called(node) == "abs":
             ufunc = np.absolute
         if not isinstance(ufunc, np.ufunc) or not isinstance(result, Value):
@@ -297,8 +306,7 @@ class Casts(ast.NodeTransformer):
                 return integer_call(UFUNCS[type(node.op)].__name__, dtype, node.left, node.right)
             if dtype == np.int64 and isinstance(node.op, _WRAPPING):
                 # Numba lets LLVM assume that only sums of unsigned integers overflow.
-                wide = np.dtype(np.uint64)
-                node.left, node.right = cast_to(node.left, wide), cast_to(node.right, wide)
+                node.left, node.right = cast_to(node.left, _WIDE), cast_to(node.right, _WIDE)
                 return cast_to(node, dtype)
         if _is_default((left, right)) or _stays_in_range(node, (left, right), dtype):
             return node
@@ -321,6 +329,7 @@ def _has_positional_out(node: ast.Call, ufunc: np.ufunc) -> bool:
 
 
 _WRAPPING = ast.Add | ast.Sub | ast.Mult
+_WIDE = np.dtype(np.uint64)
 
 
 def _differs(op: ast.operator, right: ast.expr, dtype: np.dtype[Any], is_array: bool) -> bool:

@@ -52,3 +52,26 @@ def test_comparisons_after_overflow() -> None:
     with np.errstate(over="ignore"):
         wanted = count.py_func(x)
     assert count(dp.asarray(x)) == wanted
+
+
+def test_a_sum_of_uint64_that_starts_with_0() -> None:
+    @dp.jit
+    def total(x: dp.ndarray) -> int:
+        s = 0
+        for i in range(x.size):
+            s += x[i]
+        return s
+
+    x = np.array([2**63 + 1, 5, 2**53 + 1], np.uint64)
+    assert int(total(dp.asarray(x))) == int(total.py_func(x))
+
+
+def test_where_with_a_python_number_keeps_the_dtype() -> None:
+    @dp.jit
+    def positive(x: dp.ndarray) -> dp.ndarray:
+        return np.where(x > 0, x, 0)
+
+    x = np.arange(-3, 3, dtype=np.int8)
+    found = positive(dp.asarray(x))
+    assert found.dtype == np.int8
+    np.testing.assert_array_equal(found.asnumpy(), positive.py_func(x))

@@ -53,7 +53,7 @@ BUDGETS = {
     "array": 6_065,
     "kernels": 4_656,
     "functions": 32_516,
-    "compiled": 5_727,
+    "compiled": 5_736,
     "models": 4_862,
     "shards": 2_814,
     "tools": 9_634,
