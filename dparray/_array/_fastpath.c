@@ -10,6 +10,7 @@
  *   _fastpath_functions.c  NumPy functions, conversions, attributes, random words
  *   _fastpath_nodes.c      nodes of lazy operations, keys of expressions
  *   _fastpath_launch.c     launches of known expressions
+ *   _fastpath_pool.c       threads for parallel loops of native code
  *
  * Python's stable interface from 3.10 on. The slots of arrays are read at their offsets; instances
  * of subclasses go the general way.
@@ -400,6 +401,7 @@ static PyObject *lazy_operation_as(PyObject *op, PyObject *cost_of_op, PyObject 
 #include "_fastpath_functions.c"
 #include "_fastpath_nodes.c"
 #include "_fastpath_launch.c"
+#include "_fastpath_pool.c"
 
 /* --- the module ------------------------------------------------------------------------------- */
 
@@ -608,6 +610,7 @@ static PyMethodDef functions[] = {
     {"lazy_fold", lazy_fold, METH_VARARGS, NULL},
     {"known_launch", known_launch_of, METH_O, NULL},
     {"launch_known", (PyCFunction)(void (*)(void))launch_known, METH_FASTCALL, NULL},
+    {"use_threads", use_threads, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -621,9 +624,14 @@ PyMODINIT_FUNC PyInit__fastpath(void)
     import_array();
     PyObject *module = PyModule_Create(&definition);
     PyObject *base = PyType_FromSpec(&base_spec);
-    if (module && (!base || PyModule_AddStringConstant(module, "made_from", MADE_FROM) < 0 ||
+    PyObject *share = PyLong_FromVoidPtr((void *)(size_t)share_parts);
+    if (pthread_atfork(NULL, NULL, forget_threads))
+        PyErr_NoMemory();
+    if (module && (!base || PyErr_Occurred() || PyModule_AddObjectRef(module, "share_parts", share) < 0 ||
+                   PyModule_AddStringConstant(module, "made_from", MADE_FROM) < 0 ||
                    PyModule_AddObjectRef(module, "Base", base) < 0))
         Py_CLEAR(module);
     Py_XDECREF(base);
+    Py_XDECREF(share);
     return module;
 }

@@ -8,13 +8,10 @@ regions. Everything else runs as in the uncompiled function.
 from __future__ import annotations
 
 import ast
-import builtins
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from types import FunctionType, ModuleType
 from typing import Any
-
-import numpy as np
 
 from dparray import config
 from dparray._array.ndarray import ndarray
@@ -22,9 +19,10 @@ from dparray._compiler.device_function import DeviceFunction
 from dparray._driver import traits_of
 from dparray._jit.captured import check_types, check_value
 from dparray._jit.casts import Casts
-from dparray._jit.inference import Inference, Known, Value, type_of
-from dparray._jit.native import Native, numba_type, with_lines
+from dparray._jit.inference import Inference, Items, Known, Value, type_of
+from dparray._jit.native import Native, numba_type
 from dparray._jit.regions import (
+    NativeCode,
     ParallelRegion,
     PlainLoops,
     about_loop,
@@ -44,7 +42,7 @@ from dparray._jit.source import (
     upward_exposed,
     used_names,
 )
-from dparray._jit.views import host_arguments, may_overlap, orders_of, result_of
+from dparray._jit.views import host_arguments, orders_of, result_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
@@ -92,10 +90,13 @@ class NativeRegion:
     """A loop over elements inside a driver.
 
     Attributes:
+        must_be_exact: whether it is native code only with NumPy's dtypes.
         node: the loop.
         inputs: the variables that it reads.
         outputs: the variables that it assigns and the rest of the function reads.
     """
+
+    must_be_exact = False
 
     def __init__(
         self, source: Source, node: Any, inputs: list[str], outputs: list[str], options: Any
@@ -104,6 +105,7 @@ class NativeRegion:
         self.__name__ = source.function.__name__  # which warnings show
         self.node = node
         self.line = node.lineno
+        self._name = f"{source.function.__name__}_line_{self.line}"
         self.inputs = inputs
         self.outputs = outputs
         self.options = options
@@ -134,22 +136,17 @@ class NativeRegion:
         if placement is not None and not traits_of(placement.queue).shares_memory:
             return self._run_task(types, values, placement.queue)
         host = host_arguments(values)
-        key = tuple(types.values()), self.is_parallel(values)
-        found = self._compiled.get(key)
-        native, kinds = found or self._compile(types, orders_of(self.inputs, values), key[1])
-        result = (native.run_vectorized if key[1] else native.run)(tuple(host))
+        found = self._compiled.get(tuple(types.values()))
+        native, kinds = found or self._compile(types, orders_of(self.inputs, values))
+        queue = placement.queue if placement else None
+        result = native.run(tuple(host), queue)
         if not self.outputs:
             return None
-        queue = placement.queue if placement else None
         own = [x for _, x in arrays]
         return tuple(
             result_of(item, kinds.get(name), queue, own)
             for name, item in zip(self.outputs, result, strict=True)
         )
-
-    def is_parallel(self, values: tuple[Any, ...]) -> bool:
-        """Return whether a call with these values runs on all of Numba's threads."""
-        return False
 
     def prepare(self, types: Inference, orders: Mapping[str, str], queue: Any) -> None:
         """Compile the loop for inferred types, as :meth:`ParallelRegion.prepare` does."""
@@ -161,7 +158,7 @@ class NativeRegion:
         values = {name: kind for name, kind in given.items() if isinstance(kind, Value)}
         has_arrays = any(kind.ndim for kind in values.values())
         if traits_of(queue).shares_memory or not has_arrays:
-            self._compile(given, orders, False)
+            self._compile(given, orders)
             return
         kernel, kinds = self._task(given)
         keys = [type_key(kind, orders.get(name, "C")) for name, kind in values.items()]
@@ -172,30 +169,24 @@ class NativeRegion:
             raise about_loop(self, error) from None
 
     def _compile(
-        self, types: Mapping[str, Any], orders: Mapping[str, str], is_parallel: bool
+        self, types: Mapping[str, Any], orders: Mapping[str, str]
     ) -> tuple[Native, dict[str, Any]]:
         functions = local_functions(self.source, [self.node]).values()
         body: list[ast.stmt] = copied([*functions, self.node])
         if self.outputs:
             names: list[ast.expr] = [ast.Name(each, ast.Load()) for each in self.outputs]
             body.append(ast.Return(ast.Tuple(names, ast.Load())))
-        definition, inferred = self._inferred(types, body)
-        # What runs on several threads raises nothing.
-        has_lines = not is_parallel and with_lines(definition, inferred)
-        tree = Casts(inferred).visit(definition)
-        native = Native(self.source, tree, self.options, is_parallel, has_lines)
+        definition = definition_of(self._name, self.inputs, body)
+        inferred = Inference(definition, types, self.source.names)
+        code = NativeCode(self.source, definition, inferred, self.options)
+        if self.must_be_exact and code.doubts:
+            raise KernelCompileError("NumPy's dtypes are not known to Numba")
+        native = code.build()
         kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in types.items()]
         if None not in kinds:
             native.compile_types(tuple(kinds))
-        self._compiled[tuple(types.values()), is_parallel] = found = native, inferred.variables
+        self._compiled[tuple(types.values())] = found = native, inferred.variables
         return found
-
-    def _inferred(
-        self, types: Mapping[str, Any], body: list[ast.stmt]
-    ) -> tuple[ast.FunctionDef, Inference]:
-        name = f"{self.source.function.__name__}_line_{self.line}"
-        definition = definition_of(name, self.inputs, body)
-        return definition, Inference(definition, types, self.source.names)
 
     # -- devices other than CPUs ----------------------------------------------------------------
 
@@ -204,7 +195,8 @@ class NativeRegion:
         found = self._tasks.get(tuple(types.values()))
         if found is not None:
             return found
-        inferred = self._inferred(types, [copied(self.node)])[1]
+        definition = definition_of(self._name, self.inputs, [copied(self.node)])
+        inferred = Inference(definition, types, self.source.names)
         kinds = inferred.variables
         for name in self.outputs:
             if not isinstance(kinds.get(name), Value) or kinds[name].ndim:
@@ -249,16 +241,12 @@ class NativeRegion:
 class Nest(NativeRegion):
     """A loop around ``prange`` loops, as one native region.
 
-    On a CPU device and for small arrays a launch for each iteration would cost more than its work.
-    The regions inside of it are for larger arrays and other devices.
+    On a CPU device and for small arrays, its array statements cost less as native code than as
+    dparray's operations. The regions inside of it are for larger arrays and other devices.
     """
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        #: Groups of axes that must have one length, so that no iteration raises; ``None`` if one
-        #: may raise anyway.
-        self.equal_axes: list[set[tuple[str, int]]] | None = []
-        self._is_refused = False
+    must_be_exact = True
+    _is_refused = False
 
     def choice(self, name: str, otherwise: ast.stmt) -> ast.stmt:
         """Return the statement that chooses between this region and the regions inside."""
@@ -278,32 +266,13 @@ class Nest(NativeRegion):
             return False
         if not traits_of(arrays[0].queue).shares_memory:
             return False
-        if may_overlap(arrays):
-            return False
         types = dict(zip(self.inputs, map(type_of, values), strict=True))
-        key = tuple(types.values()), self.is_parallel(values)
-        return key in self._compiled or self._compiles(types, values, key[1])
-
-    def is_parallel(self, values: tuple[Any, ...]) -> bool:
-        """Return whether no iteration can raise: from one of Numba's threads it would be lost."""
-        if self.equal_axes is None:
-            return False
-        given = dict(zip(self.inputs, values, strict=True))
-        groups = ({given[name].shape[axis] for name, axis in each} for each in self.equal_axes)
-        return all(len(lengths) == 1 for lengths in groups)
-
-    def _compiles(self, types: dict[str, Any], values: Sequence[Any], is_parallel: bool) -> bool:
-        tree, inferred = self._inferred(types, [copied(self.node)])
-        casts = Casts(inferred)
-        casts.visit(tree)
-        try:
-            if not casts.doubts:
-                self._compile(types, orders_of(self.inputs, values), is_parallel)
-                return True
-        except KernelCompileError:  # the regions inside have their own errors
-            pass
-        self._is_refused = True
-        return False
+        if tuple(types.values()) not in self._compiled:
+            try:
+                self._compile(types, orders_of(self.inputs, values))
+            except KernelCompileError:  # the regions inside have their own errors
+                self._is_refused = True
+        return not self._is_refused
 
     def prepare(self, types: Inference, orders: Mapping[str, str], queue: Any) -> None:
         """Do nothing: the regions inside are prepared by themselves, so that errors come first."""
@@ -363,8 +332,6 @@ class _Cutter:
         for each in ast.walk(node):
             if isinstance(each, ast.Return):
                 return False
-            if self.source.is_prange(each) and _reduces_arrays(each, self.types):
-                return False
             # Numba would run the prange loops of a callee one iteration after the other.
             function = self.source.resolve(each.func) if isinstance(each, ast.Call) else None
             plain = getattr(function, "py_func", None)
@@ -377,12 +344,6 @@ class _Cutter:
     def _nest(self, node: ast.For | ast.While) -> ast.stmt:
         nest = self._native(copied(node), node, Nest)
         assert isinstance(nest, Nest)
-        loops = (each for each in ast.walk(node) if self.source.is_prange(each))
-        found = [_equal_axes(self.source, each, self.types) for each in loops]
-        groups = [group for each in found for group in each or () if len(group) > 1]
-        names = {name for each in groups for name, _ in each}
-        is_fixed = names <= set(nest.inputs) - assigned_names([node])
-        nest.equal_axes = groups if is_fixed and None not in found else None
         name = f"__region_{len(self.regions)}"
         self.regions.append(nest)
         self.names[name] = nest
@@ -473,97 +434,6 @@ def _is_over_elements(loop: ast.For | ast.While, types: Inference) -> bool:
     return isinstance(loop, ast.For) and not has_arrays
 
 
-def _is_array(node: ast.expr, types: Inference) -> bool:
-    kind = types.of(node)
-    return isinstance(kind, Value) and kind.ndim > 0
-
-
-def _reduces_arrays(loop: ast.AST, types: Inference) -> bool:
-    """Return whether iterations update the same array, as reductions do."""
-    for statement in ast.walk(loop):
-        if not isinstance(statement, ast.Assign | ast.AugAssign):
-            continue
-        targets = [statement.target] if isinstance(statement, ast.AugAssign) else statement.targets
-        for each in targets:
-            is_update = isinstance(statement, ast.AugAssign) or (
-                bool(assigned_names(each) & used_names(statement.value))
-            )
-            if isinstance(each, ast.Name) and _is_array(each, types) and is_update:
-                return True
-    return False
-
-
-def _equal_axes(
-    source: Source, loop: ast.AST, types: Inference
-) -> list[set[tuple[str, int]]] | None:
-    """Return groups of axes, each the text of an array and a position.
-
-    A loop raises nothing where the axes of each group have one length. Return ``None`` if it may
-    raise anyway.
-    """
-    groups: list[set[tuple[str, int]]] = []
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Call) and not _raises_nothing(source, node, types):
-            return None
-        if not isinstance(node, ast.stmt):
-            continue
-        if isinstance(node, ast.Assert | ast.Raise | ast.Try | ast.With):
-            return None
-        parts = (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
-        shapes = [shape for each in parts for shape in _shapes(each, types)]
-        texts = {None if each is None else tuple(text for *_, text in each) for each in shapes}
-        if None in texts or len(texts) > 1:
-            return None
-        groups += ({(name, axis) for name, axis, _ in axes} for axes in zip(*shapes, strict=True))
-    return groups
-
-
-def _raises_nothing(source: Source, call: ast.Call, types: Inference) -> bool:
-    """Return whether a call raises nothing for arrays of equal shapes."""
-    function, name = source.resolve(call.func), types.called(call)
-    if function is None and isinstance(call.func, ast.Name):
-        function = getattr(builtins, name, None)
-    if function is range or is_prange_function(function):
-        # A step must be a number other than 0.
-        return len(call.args) < 3 or ast.unparse(call.args[2]).strip("-0").isdigit()
-    kinds = [types.of(each) for each in call.args]
-    if function in (len, int, float, bool, complex, abs, min, max, round):
-        return all(isinstance(kind, Value) for kind in kinds)
-    home = (getattr(function, "__module__", None) or type(function).__module__).partition(".")[0]
-    known = vars(np).get(name) if home in ("numpy", "dparray", "dpnp") else None
-    if isinstance(known, np.ufunc):
-        return len(kinds) == known.nin and not call.keywords
-    if name == "dot" and known is not None:
-        return all(isinstance(kind, Value) and kind.ndim == 1 for kind in kinds)
-    return home == "math" or (isinstance(known, type) and issubclass(known, np.generic))
-
-
-def _shapes(node: ast.AST, types: Inference) -> Iterator[tuple[tuple[str, int, str], ...] | None]:
-    """Yield the axes of each array that an expression reads, or ``None`` if they are not known.
-
-    An axis is the text of the array, a position, and the text of the slice.
-    """
-    base = node.value if isinstance(node, ast.Subscript) else node
-    if isinstance(node, ast.expr) and isinstance(base, ast.Name | ast.Attribute):
-        if _is_array(node, types):
-            index = node.slice if isinstance(node, ast.Subscript) else ast.Tuple([])
-            entries = index.elts if isinstance(index, ast.Tuple) else [index]
-            others = [types.of(each) for each in entries if not isinstance(each, ast.Slice)]
-            is_known = all(isinstance(kind, Value) and not kind.ndim for kind in others)
-            entries = [*entries, *[ast.Slice()] * (types.of(base).ndim - len(entries))]
-            axes = (pair for pair in enumerate(entries) if isinstance(pair[1], ast.Slice))
-            text = ast.unparse(base)
-            yield tuple((text, at, ast.unparse(each)) for at, each in axes) if is_known else None
-        return
-    is_product = isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult)
-    is_elementwise = isinstance(node, ast.BinOp | ast.UnaryOp | ast.Call) and not is_product
-    if isinstance(node, ast.expr) and not is_elementwise and _is_array(node, types):
-        yield None
-    for each in ast.iter_child_nodes(node):
-        if not (isinstance(node, ast.Call) and (each is node.func or types.called(node) == "len")):
-            yield from _shapes(each, types)
-
-
 def walked_lines(
     source: Source, tree: ast.FunctionDef, types: Inference
 ) -> dict[str, tuple[int, ...]] | None:
@@ -591,6 +461,25 @@ def walked_lines(
                     axes |= set(found.get(node.value.id, ()))
                     found[node.value.id] = tuple(sorted(axes))
     return found if has_loops else None
+
+
+def has_array_code(source: Source, tree: ast.AST, types: Inference) -> bool:
+    """Return whether a function computes with arrays outside of its ``prange`` loops, or whether
+    that is not known.
+    """
+    if source.is_prange(tree):
+        return False
+    if isinstance(tree, ast.expr) and not isinstance(tree, ast.Name | ast.Constant | ast.Tuple):
+        kind = types.of(tree)
+        is_number = isinstance(kind, Value) and not kind.ndim
+        is_shape = isinstance(tree, ast.Attribute) and isinstance(kind, Items | Known)
+        if not (is_number or is_shape):
+            return not (isinstance(tree, ast.Call) and types.called(tree) in ("range", "prange"))
+        if isinstance(tree, ast.Call) and types.called(tree) != "len":
+            kinds = [types.of(each) for each in tree.args]
+            if any(not isinstance(each, Value) or each.ndim for each in kinds):
+                return True
+    return any(has_array_code(source, each, types) for each in ast.iter_child_nodes(tree))
 
 
 def _steps(entry: ast.expr, variables: set[str]) -> bool:

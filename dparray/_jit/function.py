@@ -20,7 +20,7 @@ from dparray._compiler.key import UNASSIGNED, Reference
 from dparray._driver import is_queue, traits_of
 from dparray._dtypes import is_bfloat16
 from dparray._functions.other_libraries import travels_by_value
-from dparray._jit.casts import Casts, check_fit, check_literals, parameters_in_bounds
+from dparray._jit.casts import check_fit, check_literals, parameters_in_bounds
 from dparray._jit.checks import check_ranges, checked_source
 from dparray._jit.driver import (
     MAX_NEST_ELEMENTS,
@@ -28,11 +28,11 @@ from dparray._jit.driver import (
     NativeRegion,
     Nest,
     contains_prange,
+    has_array_code,
     walked_lines,
     walks_elements,
 )
 from dparray._jit.inference import (
-    DEFAULT_DTYPES,
     UNKNOWN,
     Inference,
     Items,
@@ -44,9 +44,8 @@ from dparray._jit.native import (
     has_placement,
     longest_that_broadcasts,
     names_in_array_statements,
-    with_lines,
 )
-from dparray._jit.regions import ParallelRegion, launcher
+from dparray._jit.regions import NativeCode, ParallelRegion, launcher
 from dparray._jit.source import Source, copied, prange
 from dparray._jit.views import host_view, may_overlap, orders_of, result_of
 from dparray._placement import common_placement
@@ -87,6 +86,7 @@ class Plan:
         returns_number: whether the result is a Python number.
         too_short: the length up to which an axis of an argument may broadcast after slicing.
         native: the function as one native region, after it was compiled.
+        always_native: the same, if every call runs it, whatever the values of its arguments.
         vectorized: the same with vectorized loops, for arrays of medium size.
         driver: the function split into regions, after it was needed.
     """
@@ -105,15 +105,18 @@ class Plan:
         self.orders = orders_of(function._parameters, arguments)
         self.queue = queue
         self.native: Native | None = None
+        self.always_native: Native | None = None
         self.vectorized: Native | None = None
         self.driver: Driver | None = None
         self.refusal: KernelCompileError | None = None
         self._lock = threading.RLock()
         tree = copied(source.definition)
         tree.args.defaults = []
-        self.has_lines = with_lines(tree, self.types)
-        casts = Casts(self.types)
-        self.tree = casts.visit(tree)
+        has_prange = contains_prange(source, tree)
+        #: With errors of its loops.
+        self.split = Driver(source, self.types, self.options) if has_prange else None
+        self.code = NativeCode(source, tree, self.types, self.options)
+        tree = self.code.tree
         # Native code is faster with the values of defaults than with variables.
         given = list(zip(function._parameters, arguments, strict=True))
         for name, value in given[len(given) - omitted :]:
@@ -122,14 +125,14 @@ class Plan:
                 place = ast.copy_location(constant, tree.body[0])
                 tree.body.insert(0, ast.fix_missing_locations(place))
         self.in_cpu = traits_of(queue).shares_memory
-        has_prange = contains_prange(source, tree)
         has_arrays = _has_arrays(self.types)
         loop = walks_elements(source, source.definition, self.types)
         self.walks = loop is not None
         self.line_arrays = names_in_array_statements(source.definition, self.types)
         self.too_short = longest_that_broadcasts(source.definition, self.types)
-        self.may_vectorize = bool(self.line_arrays) and self.too_short < math.inf
-        exact = not casts.doubts or _is_default(self.types)
+        self.may_vectorize = bool(self.line_arrays) and self.too_short < math.inf and not has_prange
+        doubts = self.code.doubts
+        exact = not doubts
         self.lines = walked_lines(source, source.definition, self.types) if exact else None
         check_literals(source, self.types)
         check_ranges(source, self.types)
@@ -139,18 +142,25 @@ class Plan:
         if not self.in_cpu and has_arrays:
             self.reason = "the device is not a CPU, so nothing runs on the host in its memory"
         elif has_prange:
-            self.reason = "its prange loops are kernels"
+            self.reason = "its prange loops are regions"
+            are_kernels = not all(each.is_native_in(self.types) for each in self.code.loops)
+            others = are_kernels or doubts or has_placement(tree)
+            if self.code.parts and not others:
+                self.is_native = not has_array_code(source, source.definition, self.types)
+            self.may_be_native, self.walks = self.is_native, False
+            if self.is_native:
+                self.reason = "its prange loops run on the threads of the device"
         elif self.walks or not has_arrays:
             self.is_native = self.may_be_native = True
             self.reason = "it loops over elements" if self.walks else "it has no arrays"
             if not exact:
                 self.reason += "; Numba's typing decides the dtypes in line " + ", ".join(
-                    str(line) for line in sorted({node.lineno for node in casts.doubts})
+                    str(line) for line in sorted({node.lineno for node in doubts})
                 )
         elif has_placement(tree):
             self.reason = "its creation functions choose a placement"
         elif not exact:
-            line = casts.doubts[0].lineno
+            line = doubts[0].lineno
             self.reason = f"NumPy's dtypes are not known to Numba in line {line}"
         elif called := self._called_loop():
             self.is_native = self.may_be_native = True
@@ -211,7 +221,7 @@ class Plan:
         """
         with self._lock:
             if self.native is None and self.refusal is None:
-                native = Native(self.source, self.tree, self.options, False, self.has_lines)
+                native = self.code.build()
                 try:
                     native.compile(host)
                 except KernelCompileError as error:
@@ -221,6 +231,8 @@ class Plan:
                     self.is_native = False
                 else:
                     self.native = native
+                    if self.is_native and not (self.may_vectorize or self.bounds):
+                        self.always_native = native
             return self.native
 
     def vector_threads(self, size: int, arguments: Sequence[Any]) -> int:
@@ -244,7 +256,8 @@ class Plan:
         """Return the native region with vectorized loops, or ``None`` where Numba has none."""
         with self._lock:
             if self.vectorized is None and self.may_vectorize:
-                vectorized = Native(self.source, self.tree, self.options, True, self.has_lines)
+                code = self.code
+                vectorized = Native(self.source, code.tree, self.options, True, code.has_lines)
                 try:
                     vectorized.compile(host)
                     self.vectorized = vectorized
@@ -256,7 +269,7 @@ class Plan:
         """Return the function split into regions."""
         with self._lock:
             if self.driver is None:
-                driver = Driver(self.source, self.types, self.options)
+                driver = self.split or Driver(self.source, self.types, self.options)
                 if driver.uncut and not self.in_cpu:
                     raise self.source.error(
                         driver.uncut[0],
@@ -389,15 +402,20 @@ class JitFunction:
         # Another queue may be one of another kind of device.
         if plan is None or plan.queue is not queue or config.debug:
             plan = self._plan(key, queue, arguments, omitted)
-        for position, node, dtype in plan.bounds:
-            check_fit(plan.source, node, arguments[position], dtype)
-        threads = plan.vector_threads(size, arguments)
-        if threads or plan.runs_native(size, arguments):
+        native, threads = plan.always_native, 0
+        if native is None:
+            for position, node, dtype in plan.bounds:
+                check_fit(plan.source, node, arguments[position], dtype)
+            threads = plan.vector_threads(size, arguments)
+        if native or threads or plan.runs_native(size, arguments):
             host = tuple([host_view(x) if type(x) is ndarray else x for x in arguments])
             vectorized = (plan.vectorized or plan.ready_vectorized(host)) if threads else None
-            native = vectorized or plan.native or plan.ready_native(host)
+            native = vectorized or native or plan.native or plan.ready_native(host)
             if native is not None:
-                value = vectorized.run_vectorized(host, threads) if vectorized else native.run(host)
+                if vectorized:
+                    value = vectorized.run_vectorized(host, threads)
+                else:
+                    value = native.run(host, queue)
                 if value is None or plan.returns_number:
                     return value
                 arrays = [x for x in arguments if type(x) is ndarray]
@@ -521,7 +539,7 @@ class JitFunction:
             compiled = plan.native or plan.vectorized
             parts.append(self._describe(plan, plan.is_native or compiled is not None))
             if compiled is not None:
-                parts.append(ast.unparse(plan.tree))
+                parts.append(ast.unparse(plan.code.tree))
         return "\n".join(parts)
 
     def explain(self, *arguments: Any, **named: Any) -> JitExplanation:
@@ -547,7 +565,11 @@ class JitFunction:
         ]
         if is_native:
             kind = "native region with vectorized loops" if is_vectorized else "native region"
-            lines.append(f"  whole function: {kind} on the calling thread ({plan.reason})")
+            where = "" if plan.code.parts else " on the calling thread"
+            lines.append(f"  whole function: {kind}{where} ({plan.reason})")
+            for loop in plan.code.loops:
+                text = source.lines[loop.line - source.first_line].strip()
+                lines.append(f"  line {loop.line}: {text}\n    {loop.describe(True, True)}")
             return "\n".join(lines)
         lines.append(f"  driver in Python, array statements by dparray ({plan.reason})")
         if plan.refusal is not None:
@@ -564,14 +586,7 @@ class JitFunction:
             if isinstance(region, NativeRegion) and not plan.in_cpu:
                 kind = "kernel of one work-item: loop over elements"
             if isinstance(region, ParallelRegion):
-                kind = f"kernel over {len(region.loops)} dimension{'s' * (len(region.loops) > 1)}"
-                if region.reductions:
-                    names = ", ".join(each.name for each in region.reductions)
-                    kind += f", reduction of {names}"
-                if region.ran_as == "native":
-                    kind = (
-                        "native parallel region, because the kernel language lacks its statements"
-                    )
+                kind = region.describe(plan.in_cpu, region.ran_as == "native")
             lines.append(f"  line {region.line}: {text}\n    {kind}")
         return "\n".join(lines)
 
@@ -655,21 +670,6 @@ def _has_arrays(types: Inference) -> bool:
     return any(map(has, types.variables.values())) or has(types.result)
 
 
-def _is_default(types: Inference) -> bool:
-    """Return whether Numba and NumPy agree on all dtypes of a function."""
-
-    def default(value: Any) -> bool:
-        if isinstance(value, Items):
-            return all(map(default, value.items))
-        return not isinstance(value, Value) or value.dtype in DEFAULT_DTYPES
-
-    named = {node.attr for node in ast.walk(types.tree) if isinstance(node, ast.Attribute)}
-    named |= {str(n.value) for n in ast.walk(types.tree) if isinstance(n, ast.Constant)}
-    others = {"float32", "float16", "int32", "int16", "int8", "uint64", "uint32", "uint16",
-              "uint8", "complex64", "single", "half", "csingle"}  # fmt: skip
-    return all(map(default, types.variables.values())) and not named & others
-
-
 @overload
 def jit(function: Callable[..., Any], /) -> JitFunction: ...
 @overload
@@ -677,10 +677,11 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], JitFunction]: ...
 def jit(function: Any = None, /, **options: Any) -> Any:
     """Compile a whole function, loops included, for the types of its arguments.
 
-    The first call with arguments of new types compiles. Loops over :func:`prange` become kernels.
-    Array statements are dparray operations, fused as usual. Loops over elements become native code
-    that runs on the calling thread in the memory of a CPU device. Small array functions are native
-    code as a whole. The function runs on the queue of its arrays.
+    The first call with arguments of new types compiles. Loops over :func:`prange` become kernels,
+    or native code on the threads of a CPU device. Array statements are dparray operations, fused as
+    usual. Loops over elements become native code that runs on the calling thread in the memory of a
+    CPU device. Small array functions are native code as a whole. The function runs on the queue of
+    its arrays.
 
     Args:
         function: the function; omit it to get a decorator with options.

@@ -565,6 +565,21 @@ def _product(left: Value, right: Value) -> Any:
     return UNKNOWN if ndim is None else Value(np.result_type(left.dtype, right.dtype), ndim)
 
 
+def is_default(types: Inference) -> bool:
+    """Return whether Numba and NumPy agree on all dtypes of a function."""
+
+    def default(value: Any) -> bool:
+        if isinstance(value, Items):
+            return all(map(default, value.items))
+        return not isinstance(value, Value) or value.dtype in DEFAULT_DTYPES
+
+    named = {node.attr for node in ast.walk(types.tree) if isinstance(node, ast.Attribute)}
+    named |= {str(n.value) for n in ast.walk(types.tree) if isinstance(n, ast.Constant)}
+    others = {"float32", "float16", "int32", "int16", "int8", "uint64", "uint32", "uint16",
+              "uint8", "complex64", "single", "half", "csingle"}  # fmt: skip
+    return all(map(default, types.variables.values())) and not named & others
+
+
 def constant(node: ast.expr | None) -> Any:
     """Return the value of a literal, ``None`` for no expression, or ``UNKNOWN``."""
     if node is None:

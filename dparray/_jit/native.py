@@ -25,13 +25,16 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from dparray import config
-from dparray._compiler import cache
+from dparray._compiler import cache, shared_loops
 from dparray._compiler.key import Describer, Reference, UnkeyedError, may_change, toolchain
+from dparray._driver import traits_of
 from dparray._jit import native_functions
+from dparray._jit import parts as parallel_parts
 from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.checks import checked_source, meaning_of
 from dparray._jit.inference import UNKNOWN, Builtin, Inference, Known, Value, constant
 from dparray._jit.native_functions import NO_BROADCAST, functions
+from dparray._jit.parts import LINE_SPACING, MAX_PARTS, use_threads
 from dparray._jit.source import (
     PlainMembers,
     Source,
@@ -43,7 +46,7 @@ from dparray._jit.source import (
 from dparray.exceptions import KernelCompileError, ShapeError
 
 _PRANGE = "__prange__"
-_LINE = "__line__"
+LINE = "__line__"
 #: How Numba's errors about shapes begin. They have no line.
 _ABOUT_SHAPES = (NO_BROADCAST, "unable to broadcast", "shape mismatch", "cannot assign slice",
                  "incompatible array")  # fmt: skip
@@ -75,7 +78,8 @@ class Native:
         dispatcher: Numba's function.
         source: the origin of the code.
         has_lines: whether the last parameter is an array in which the function stores the line that
-            it executes (``with_lines``).
+            it executes (``with_lines``). Each part of a parallel loop has its own place, which is 0
+            after the part.
     """
 
     def __init__(
@@ -85,12 +89,24 @@ class Native:
         options: Mapping[str, Any],
         parallel: bool = False,
         has_lines: bool = False,
+        parts: Sequence[ast.FunctionDef] = (),
     ) -> None:
+        """Build Numba's function.
+
+        Args:
+            source: the origin of the code.
+            definition: the function.
+            options: options of Numba.
+            parallel: whether Numba vectorizes and runs array statements on its threads.
+            has_lines: whether the last parameter is the array of lines.
+            parts: the functions of its parallel loops, which run on threads.
+        """
         self.source = source
         self.has_lines = has_lines
+        self.has_parts = bool(parts)
         #: Arrays for lines that no call uses now.
         self._lines: list[tuple[np.ndarray, ...]] = []
-        self.dispatcher, _ = _build(source, definition, options, parallel)
+        self.dispatcher, _ = _build(source, definition, options, parallel, parts)
 
     def compile(self, arguments: tuple[Any, ...]) -> None:
         """Compile for the types of host arguments.
@@ -109,6 +125,7 @@ class Native:
         """
         numba = importlib.import_module("numba")
         with _lock:
+            shared_loops.refusals.clear()
             try:
                 with warnings.catch_warnings():
                     # Numba warns of functions without any loop to run in parallel.
@@ -116,7 +133,7 @@ class Native:
                     lines = (numba.int64[::1],) if self.has_lines else ()
                     self.dispatcher.compile((*types, *lines))
             except Exception as error:
-                raise self._refused(error) from error
+                raise self._refused(next(iter(shared_loops.refusals), error)) from error
 
     def _refused(self, error: Exception) -> KernelCompileError:
         text = str(error)
@@ -138,9 +155,16 @@ class Native:
         refused.details = text
         return refused
 
-    def run(self, arguments: tuple[Any, ...]) -> Any:
-        """Call the region; an exception shows the line of the user's function."""
+    def run(self, arguments: tuple[Any, ...], queue: Any = None) -> Any:
+        """Call the region; an exception shows the line of the user's function.
+
+        Args:
+            arguments: its arguments, with host arrays.
+            queue: the queue whose device decides on how many threads parallel loops run.
+        """
         copies, line = None, self._line()
+        if self.has_parts:
+            use_threads(traits_of(queue).units)
         arguments += line
         if config.debug:
             copies = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
@@ -189,11 +213,13 @@ class Native:
         try:
             return self._lines.pop()
         except IndexError:
-            return (np.zeros(1, np.int64),)
+            parts = MAX_PARTS + 1 if self.has_parts else 1
+            return (np.zeros(LINE_SPACING * parts, np.int64),)
 
     def located(self, error: Exception, *stored: np.ndarray) -> Exception:
         """Return an exception of the region, with the line of the user's function, if known."""
-        line = int(stored[0][0]) if stored else 0
+        lines = stored[0][::LINE_SPACING] if stored else np.zeros(1, np.int64)
+        line = int(next((each for each in lines[1:] if each), lines[0]))
         trace = _user_traceback(error, self.source, line)
         if isinstance(error, ValueError) and str(error).startswith(_ABOUT_SHAPES):
             problem = str(error).partition("\n")[0]
@@ -241,11 +267,12 @@ def _user_traceback(error: BaseException, source: Source, line: int) -> Tracebac
     return trace
 
 
-def with_lines(definition: ast.FunctionDef, types: Inference) -> bool:
+def with_lines(definition: ast.FunctionDef, types: Inference, has_lines: bool = False) -> bool:
     """Let a function store the line of each statement that may raise, index errors aside.
 
     The errors of Numba's library functions lack the line from which they were called. Return
-    whether there is such a statement; the function then has one more parameter.
+    whether there is such a statement; the function then has one more parameter. It also has if
+    ``has_lines`` is true, because the parts of its parallel loops store lines.
     """
 
     def is_number(node: ast.expr) -> bool:
@@ -259,7 +286,8 @@ def with_lines(definition: ast.FunctionDef, types: Inference) -> bool:
             ):
                 return True
             is_range = types.called(node) in ("range", "prange", "len")
-            return not (is_range or all(map(is_number, [*node.args, node])))
+            is_generated = ast.unparse(node.func).startswith("__")
+            return not (is_range or is_generated or all(map(is_number, [*node.args, node])))
         if isinstance(node, ast.BinOp):
             return isinstance(node.op, ast.MatMult) or not is_number(node)
         if not isinstance(node, ast.Subscript):
@@ -267,8 +295,6 @@ def with_lines(definition: ast.FunctionDef, types: Inference) -> bool:
         is_stored = isinstance(node.ctx, ast.Store) and not is_number(node)
         index = types.of(node.slice)
         return is_stored or (isinstance(index, Value) and index.ndim > 0)
-
-    has_lines = False
 
     def lined(body: list[ast.stmt]) -> list[ast.stmt]:
         nonlocal has_lines
@@ -278,7 +304,7 @@ def with_lines(definition: ast.FunctionDef, types: Inference) -> bool:
             updates_array = isinstance(each, ast.AugAssign) and not is_number(each.target)
             if updates_array or any(may_raise(node) for part in own for node in ast.walk(part)):
                 has_lines = True
-                store = ast.parse(f"{_LINE}[0] = {each.lineno}").body[0]
+                store = ast.parse(f"{LINE}[0] = {each.lineno}").body[0]
                 made.append(ast.copy_location(store, each))
             for name in ("body", "orelse"):
                 if isinstance(getattr(each, name, None), list):
@@ -288,9 +314,9 @@ def with_lines(definition: ast.FunctionDef, types: Inference) -> bool:
 
     definition.body = lined(definition.body)
     if has_lines:
-        definition.args.args.append(ast.arg(_LINE))
+        definition.args.args.append(ast.arg(LINE))
         # An earlier call may have left its line.
-        definition.body.insert(0, ast.parse(f"{_LINE}[0] = 0").body[0])
+        definition.body.insert(0, ast.parse(f"{LINE}[0] = 0").body[0])
     ast.fix_missing_locations(definition)
     return has_lines
 
@@ -404,20 +430,25 @@ def names_in_array_statements(tree: ast.FunctionDef, types: Inference) -> set[st
 
 
 def _build(
-    source: Source, definition: ast.FunctionDef, options: Mapping[str, Any], parallel: bool
+    source: Source,
+    definition: ast.FunctionDef,
+    options: Mapping[str, Any],
+    parallel: bool = False,
+    parts: Sequence[ast.FunctionDef] = (),
 ) -> tuple[Any, tuple[Any, ...] | None]:
     """Return Numba's function, and its description as in :class:`_Callee`."""
     numba = importlib.import_module("numba")
     options = dict(options)
     replacer = _ForNumba(source)
     replacer.parallel = parallel
-    tree = replacer.visit(copied(definition))
-    ast.fix_missing_locations(tree)
-    names = {NUMPY: np, _PRANGE: numba.prange if parallel else range, **functions()}
+    trees = [replacer.visit(copied(each)) for each in (*parts, definition)]
+    names = {NUMPY: np, _PRANGE: range, **functions()}
     if options.get("fastmath"):
         names[native_functions.SUM_OF_PRODUCT] = names[native_functions.REORDERED_SUM]
+    if parts:
+        names |= parallel_parts.functions()
     use_cache = bool(options.pop("cache", True))
-    chosen = {"error_model": "numpy", **options}
+    chosen = {"error_model": "numpy", "nogil": bool(parts), **options}
     if parallel:
         # Numba fuses an update with the reads of the same array that it changes.
         chosen["parallel"] = {"fusion": False}
@@ -425,11 +456,12 @@ def _build(
         chosen["boundscheck"] = True
         chosen.pop("parallel", None)  # exceptions cannot leave Numba's threads
     # Numba's cache does not notice changes of the functions that a region calls.
-    described = [ast.unparse(tree), tree.lineno, parallel, repr(sorted(chosen.items())),
-                 toolchain(), inspect.getsource(native_functions)]  # fmt: skip
-    local = {argument.arg for argument in tree.args.args}
+    described = [parallel, repr(sorted(chosen.items())), toolchain(),
+                 *map(inspect.getsource, (native_functions, shared_loops))]  # fmt: skip
+    described += [(ast.unparse(ast.fix_missing_locations(tree)), tree.lineno) for tree in trees]
+    local = {argument.arg for tree in trees for argument in tree.args.args}
     itself: list[str] = []
-    for name in sorted(used_names(tree) - local):
+    for name in sorted(set().union(*map(used_names, trees)) - local):
         if (function := native_functions.integer_function(name)) is not None:
             names[name] = function
         elif name in source.names and name not in names:
@@ -442,7 +474,10 @@ def _build(
             use_cache = use_cache and description is not None
     digest = hashlib.sha256(repr(described).encode()).hexdigest()
     _sources[f"<dparray region {digest}>"] = source
-    function = _function(tree, names, f"<dparray region {digest}>")
+    for tree in trees[:-1]:
+        part = _function(tree, names, f"<dparray region {digest}>")
+        names[tree.name] = numba.njit(**chosen)(part)
+    function = _function(trees[-1], names, f"<dparray region {digest}>")
     dispatcher = numba.njit(**chosen)(function)
     # Numba cannot load a function that calls itself.
     if use_cache and not itself:
@@ -547,6 +582,6 @@ def _callee(function: FunctionType, options: dict[str, Any]) -> _Callee:
         for at, value in enumerate(defaults):
             inner.names[f"__default{at}"] = value
             tree.args.defaults.append(ast.Name(f"__default{at}", ast.Load()))
-        dispatcher, description = _build(inner, tree, options, False)
+        dispatcher, description = _build(inner, tree, options)
         callee = _callees[key] = _Callee(dispatcher, inner, description)
     return callee

@@ -7,13 +7,11 @@ number of work-items each run every n-th iteration and write a partial result.
 from __future__ import annotations
 
 import ast
-import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextvars import ContextVar
 from operator import index
-from time import perf_counter
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
@@ -26,7 +24,19 @@ from dparray._driver import traits_of
 from dparray._jit.captured import check_types, check_value, of_one_type, unpacked, unreadable
 from dparray._jit.casts import Casts
 from dparray._jit.dependences import find_reductions, fixed_update
-from dparray._jit.inference import WEAK_INT, Inference, Items, Known, Value, type_of
+from dparray._jit.division import IDENTITIES, divided, range_of
+from dparray._jit.inference import (
+    UNKNOWN,
+    WEAK_INT,
+    Inference,
+    Items,
+    Known,
+    Value,
+    constant,
+    is_default,
+    type_of,
+)
+from dparray._jit.loop_forms import reason_for_kernel, remarks
 from dparray._jit.native import Native, numba_type, with_lines
 from dparray._jit.scalarize import NAMES, Scalarizer
 from dparray._jit.source import (
@@ -41,11 +51,10 @@ from dparray._jit.source import (
     upward_exposed,
     used_names,
 )
-from dparray._jit.views import host_arguments, result_of
+from dparray._jit.views import host_arguments, orders_of, result_of
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
-from dparray._runtime.threads import share_out
 from dparray._type_keys import code_of
 from dparray.device import queue_of
 from dparray.exceptions import KernelCompileError
@@ -53,13 +62,6 @@ from dparray.kernel_api import Range
 
 #: The number of work-items that share the iterations of a loop with reductions.
 _MAX_PARTIALS = 1024
-#: How long the first part of a native loop runs alone, in seconds. Threads are not worth starting
-#: for a loop that ends earlier.
-_MIN_SECONDS = 5e-5
-_IDENTITIES: dict[type, Any] = {
-    ast.Add: 0, ast.Sub: 0, ast.Mult: 1, ast.BitOr: 0, ast.BitXor: 0, ast.BitAnd: -1
-}  # fmt: skip
-_BOUNDS = ("start", "count", "step")
 _FOLDS: dict[Any, tuple[str, np.ufunc]] = {
     ast.Add: ("sum", np.add), ast.Sub: ("sum", np.add), ast.Mult: ("prod", np.multiply),
     ast.BitOr: ("", np.bitwise_or), ast.BitXor: ("", np.bitwise_xor),
@@ -84,26 +86,6 @@ class Reduction:
         self.name = name
         self.op = op
         self.is_update = is_update
-
-    def start(self, before: Any) -> Any:
-        """Return the value with which a part of the iterations starts, except the first part."""
-        if self.op in ("min", "max"):
-            return before
-        return np.full_like(before, np.array(_IDENTITIES[self.op]).astype(before.dtype))[()]
-
-    def combined(self, values: list[Any], before: Any, kind: Value) -> Any:
-        """Return the value after the loop, from those of the parts and that before the loop."""
-        total, ufunc = values[0], _FOLDS[self.op][1]
-        for value in values[1:]:
-            if kind.ndim:
-                is_own = self.is_update or not np.may_share_memory(total, before)
-                total = ufunc(total, value, out=total if is_own else None)
-            elif kind.is_weak and self.op in ("min", "max"):
-                total = min(total, value) if self.op == "min" else max(total, value)
-            else:
-                with np.errstate(all="ignore"):
-                    total = ufunc(total, value)
-        return total.item() if kind.is_weak else total
 
 
 class ParallelRegion:
@@ -147,11 +129,29 @@ class ParallelRegion:
         self.captured = sorted((upward_exposed([*self.functions.values(), *body]) - bound) & local)
         self.line = node.lineno
         self.starts_at_0 = tuple(_is_plain(given) for _, given in self.loops)
+        self.device_code = next(
+            (node for each in body for node in ast.walk(each) if _is_of_kernels(source, node)), None
+        )
+        self.reason_for_kernel = reason_for_kernel(self)
+        if self.device_code is not None:
+            self.reason_for_kernel = f"{ast.unparse(self.device_code)} is device code"
         self._kernels: dict[Any, KernelFunction] = {}
-        self._natives: dict[Any, Native] = {}
+        self._natives: dict[Any, Native | None] = {}
         self._by_displays: dict[tuple[str, ...], ParallelRegion] = {}
         self._reduced: dict[Any, dict[str, Value]] = {}  # the types of the reductions
         self.ran_as = ""
+
+    def describe(self, in_cpu: bool, is_native: bool) -> str:
+        """Return how the loop runs, for ``dp.explain``."""
+        kind = "native parallel region" if is_native else "kernel"
+        kind += f" over {len(self.loops)} dimension{'s' * (len(self.loops) > 1)}"
+        if self.reductions:
+            kind += f", reduction of {', '.join(each.name for each in self.reductions)}"
+        if is_native:
+            if self.reason_for_kernel:
+                kind += ": the kernel language lacks its statements"
+            return "\n    ".join([kind, *remarks(self)])
+        return f"{kind}: {self.reason_for_kernel}" if in_cpu and self.reason_for_kernel else kind
 
     # -- analysis -------------------------------------------------------------------------------
 
@@ -212,6 +212,15 @@ class ParallelRegion:
                 "sum into a variable (total += ...) and store it after the loop, or use range for "
                 "this loop",
             )
+
+    def is_native_in(self, types: Inference) -> bool:
+        """Return whether the loop can be a part of a native region around it, for some types."""
+        reduced = {each.name for each in self.reductions}
+        kinds = {name: types.variables.get(name, UNKNOWN) for name in self.captured}
+        is_plain = all(isinstance(kind, Value) for kind in kinds.values())
+        arrays = {name for name, kind in kinds.items() if _is_array(kind)}
+        has_result = bool(reduced or arrays)
+        return is_plain and has_result and not (self.reason_for_kernel or reduced & arrays)
 
     def check_after(self, read: set[str]) -> None:
         """Check that no variable of the iterations is read after the loop.
@@ -285,14 +294,13 @@ class ParallelRegion:
         name = self.source.function.__name__
         # Without an array, the queue is that of the function's arguments, or the default one.
         queue = common_placement(name, arrays).queue if arrays else queue_of(None)
-        native = self._natives.get(tuple(types.values()))
+        orders = orders_of(self.captured, list(given.values()))
+        native = self._natives.get(tuple(types.values())) or self._preferred(types, orders, queue)
         if native is None:
             try:
                 return self._launch(bounds, given, types, queue)
             except KernelCompileError as error:
-                if not traits_of(queue).shares_memory or launcher.get() is not call_kernel:
-                    raise about_loop(self, error) from None
-                native = self._native(types, {}, error)
+                native = self._instead_of_kernel(types, orders, queue, error)
         return self._run(native, bounds, given, types, queue)
 
     def _without_result(self) -> KernelCompileError:
@@ -324,6 +332,8 @@ class ParallelRegion:
             return
         if not reduced and not any(map(_is_array, given.values())):
             raise self._without_result()
+        if self._preferred(given, orders, queue) is not None:
+            return
         try:
             kernel, arguments, accumulators = self._kernel_of(given, queue)
             keys = ["i8" for plain in self.starts_at_0 if not plain for _ in range(2)]
@@ -336,9 +346,55 @@ class ParallelRegion:
             item = f"item:{1 if reduced else len(self.loops)}"
             kernel._compile(item, tuple(keys), queue)
         except KernelCompileError as error:
-            if not traits_of(queue).shares_memory:
-                raise about_loop(self, error) from None
-            self._native(given, orders, error)
+            self._instead_of_kernel(given, orders, queue, error)
+
+    def _preferred(
+        self, types: Mapping[str, Any], orders: Mapping[str, str], queue: Any
+    ) -> Native | None:
+        """Return the loop as native code, or ``None`` if it is a kernel where that compiles."""
+        key = tuple(types.values())
+        is_kernel = config.debug or launcher.get() is not call_kernel or self.reason_for_kernel
+        if key in self._natives or is_kernel or not traits_of(queue).shares_memory:
+            return self._natives.get(key)
+        native = None
+        try:
+            native, is_exact = self._native(types, orders)
+            if not is_exact:
+                native, self.reason_for_kernel = None, "NumPy's dtypes are not known to Numba"
+        except KernelCompileError as error:
+            self.reason_for_kernel = str(error).partition("\n")[0]
+        self._natives[key] = native
+        self.ran_as = "native" if native else ""
+        return native
+
+    def _instead_of_kernel(
+        self,
+        types: Mapping[str, Any],
+        orders: Mapping[str, str],
+        queue: Any,
+        error: KernelCompileError,
+    ) -> Native:
+        """Return the loop as native code after the compiler of kernels has refused it."""
+        if not traits_of(queue).shares_memory or launcher.get() is not call_kernel:
+            raise about_loop(self, error) from None
+        if self.device_code is not None:
+            if _place_in(error):
+                raise about_loop(self, error)
+            raise self.source.error(
+                self.device_code,
+                f"{ast.unparse(self.device_code)} needs a kernel, and this loop has none: {error}",
+                "write it with loops over elements, without array statements and library calls",
+            )
+        try:
+            native, _ = self._native(types, orders)
+        except KernelCompileError as refused:
+            # The compiler of kernels explains more, where both stop at the same line.
+            if _place_in(error) == _place_in(refused):
+                raise about_loop(self, error, refused.details) from None
+            raise
+        self._natives[tuple(types.values())] = native
+        self.ran_as = "native"
+        return native
 
     # -- tuples and lists -----------------------------------------------------------------------
 
@@ -476,7 +532,7 @@ class ParallelRegion:
             for each in self.reductions:
                 if each.op not in ("min", "max"):
                     dtype = types[each.name].dtype
-                    value = np.array(_IDENTITIES[each.op]).astype(dtype).item()
+                    value = np.array(IDENTITIES[each.op]).astype(dtype).item()
                     name = "bool_" if dtype.kind == "b" else dtype.name
                     head += ast.parse(f"{each.name} = __numpy__.{name}({value!r})").body
             stores = [f"__partial_{name}[__item.get_id(0)] = {name}" for name in reduced]
@@ -487,53 +543,40 @@ class ParallelRegion:
 
     # -- native code ----------------------------------------------------------------------------
 
-    def _native(
-        self, types: Mapping[str, Any], orders: Mapping[str, str], error: KernelCompileError
-    ) -> Native:
-        """Compile a part of the loop with Numba, for bodies that kernels do not support."""
-        for node in (node for each in self.body for node in ast.walk(each)):
-            if _is_of_kernels(self.source, node):
-                if _place_in(error):
-                    raise about_loop(self, error)
-                raise self.source.error(
-                    node,
-                    f"{ast.unparse(node)} needs a kernel, and this loop has none: {error}",
-                    "write it with loops over elements, without array statements and library calls",
-                )
-        numbers = ["__first", "__last"]
-        numbers += [f"__{kind}{axis}" for axis in range(len(self.loops)) for kind in _BOUNDS]
-        text, rest = "for __at in range(__first, __last):\n", "__at"
-        for axis in reversed(range(len(self.loops))):
-            at = f"{rest} % __count{axis}" if axis else rest
-            text += f"    {self.loops[axis][0]} = __start{axis} + {at} * __step{axis}\n"
-            rest = f"{rest} // __count{axis}"
-        statements = _at_line(ast.parse(text).body, self.line)
-        cast("ast.For", statements[0]).body += copied(self.body)
+    def _native(self, types: Mapping[str, Any], orders: Mapping[str, str]) -> tuple[Native, bool]:
+        """Return the loop as native code, and whether that has NumPy's dtypes.
+
+        Raises:
+            KernelCompileError: Numba does not compile it.
+        """
+        loop, numbers = copied(self.node), []
+        inner: Any = loop
+        for axis in range(len(self.loops)):
+            given = [f"__{each}{axis}" for each in ("start", "stop", "step")]
+            numbers += given
+            # A literal stays in the code: compilers leave out checks for negative indices then.
+            inner.iter.args = [
+                bound
+                if type(constant(bound)) is int or used_names(bound) <= {*self.captured}
+                else ast.Name(name, ast.Load())
+                for bound, name in zip(range_of(inner.iter.args), given, strict=True)
+            ]
+            inner = inner.body[0]
         names: list[ast.expr] = [ast.Name(each.name, ast.Load()) for each in self.reductions]
-        statements.append(ast.Return(ast.Tuple(names, ast.Load())))
-        statements = copied([*self.functions.values()]) + statements
+        # The parts have copies of the local functions.
+        body = [*(copied([*self.functions.values()]) if config.debug else ()), loop]
+        body.append(ast.Return(ast.Tuple(names, ast.Load())))
         name = f"{self.source.function.__name__}_line_{self.line}"
-        definition = definition_of(name, [*numbers, *self.captured], statements)
-        given = {**types, **self._accumulators(types)}
-        inferred = Inference(
-            definition, {**dict.fromkeys(numbers, WEAK_INT), **given}, self.source.names
-        )
-        has_lines = with_lines(definition, inferred)
-        tree = Casts(inferred).visit(definition)
-        native = Native(self.source, tree, {**self.options, "nogil": True}, has_lines=has_lines)
-        try:
-            kinds = [numba_type(WEAK_INT)] * len(numbers)
-            kinds += [numba_type(kind, orders.get(name, "C")) for name, kind in given.items()]
-            if None not in kinds:
-                native.compile_types(tuple(kinds))
-        except KernelCompileError as refused:
-            # The compiler of kernels explains more, where both stop at the same line.
-            if _place_in(error) == _place_in(refused):
-                raise about_loop(self, error, refused.details) from None
-            raise
-        self._natives[tuple(types.values())] = native
-        self.ran_as = "native"
-        return native
+        definition = definition_of(name, [*numbers, *self.captured], body)
+        given_types = {**types, **self._accumulators(types)}
+        parameters = {**dict.fromkeys(numbers, WEAK_INT), **given_types}
+        inferred = Inference(definition, parameters, self.source.names)
+        code = NativeCode(self.source, definition, inferred, self.options)
+        native = code.build()
+        kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in parameters.items()]
+        if None not in kinds:
+            native.compile_types(tuple(kinds))
+        return native, not code.doubts
 
     def _run(
         self,
@@ -543,7 +586,6 @@ class ParallelRegion:
         types: dict[str, Any],
         queue: Any,
     ) -> Any:
-        """Run parts of the loop on the cores of the device, each with its own reductions."""
         host = dict(zip(given, host_arguments(given.values()), strict=True))
         accumulators = self._accumulators(types)
         for name, kind in accumulators.items():
@@ -559,46 +601,75 @@ class ParallelRegion:
                     f"{each.name!r} is a reduction, and the loop reads its memory by another name",
                     f"update a copy, {each.name} = {each.name}.copy(), and store it after the loop",
                 )
-        total = math.prod(map(len, bounds))
-        threads = 1 if config.debug else min(traits_of(queue).units, total)
-        ends = [total * part // threads for part in range(threads + 1)]
-        own = [{each.name: host[each.name] for each in self.reductions}]
-        own += [{each.name: each.start(host[each.name]) for each in self.reductions}
-                for _ in range(threads - 1)]  # fmt: skip
-        numbers = [number for each in bounds for number in (each.start, len(each), each.step)]
-
-        def run(piece: tuple[int, int, int]) -> None:
-            part, first, last = piece
-            results = native.run((first, last, *numbers, *{**host, **own[part]}.values()))
-            for name, value in zip(own[part], results, strict=True):
-                kind = accumulators[name]
-                own[part][name] = value if kind.ndim else kind.dtype.type(value)
-
-        # The time of some iterations shows whether other threads are worth starting. The number of
-        # the next ones is extrapolated from the time of the previous ones.
-        done, size, start = 0, 1, perf_counter()
-        while threads > 1 and done < ends[1]:
-            last = min(done + size, ends[1])
-            run((0, done, last))
-            done, seconds = last, perf_counter() - start
-            if seconds >= _MIN_SECONDS:
-                break
-            size = max(2 * size, int(done * (_MIN_SECONDS / seconds - 1)))
-        pieces = [(0, done, ends[1])] if done < ends[1] else []
-        run_on = threads if pieces else 1
-        pieces += [(part, ends[part], ends[part + 1]) for part in range(1, threads)]
-        share_out(run, pieces, run_on)
+        numbers = [number for each in bounds for number in (each.start, each.stop, each.step)]
+        values = native.run((*numbers, *host.values()), queue)
         self.ran_as = "native"
         arrays = [x for x in given.values() if isinstance(x, ndarray)]
         return tuple(
-            result_of(
-                each.combined([values[each.name] for values in own], host[each.name], kind),
-                kind,
-                queue,
-                arrays,
-            )
-            for each, kind in ((each, accumulators[each.name]) for each in self.reductions)
+            result_of(value, kind, queue, arrays)
+            for value, kind in zip(values, accumulators.values(), strict=True)
         )
+
+
+class NativeCode:
+    """A function prepared for Numba, with its ``prange`` loops divided into parts for threads.
+
+    Attributes:
+        tree: the function, which is changed.
+        parts: the functions of the parts.
+        has_lines: whether it stores the line of each statement that may raise.
+        doubts: the operations with dtypes that only Numba decides.
+        loops: the loops.
+    """
+
+    def __init__(
+        self, source: Source, tree: ast.FunctionDef, types: Inference, options: dict[str, Any]
+    ) -> None:
+        self.source, self.options = source, options
+        divider = _Divider(source, types, options, tree)
+        if not config.debug:  # which runs the Python function again for the line of an index
+            divider.visit(tree)
+        self.has_lines = with_lines(tree, types, divider.has_lines)
+        casts = Casts(types)
+        self.tree = casts.visit(tree)
+        self.parts = divider.parts
+        self.loops = divider.loops
+        self.doubts = [] if is_default(types) else [*casts.doubts, *divider.doubts]
+
+    def build(self) -> Native:
+        """Return the function for Numba to compile."""
+        return Native(self.source, self.tree, self.options, False, self.has_lines, self.parts)
+
+
+class _Divider(ast.NodeTransformer):
+    """Divides the ``prange`` loops of a function.
+
+    Attributes:
+        parts: the functions of their parts.
+    """
+
+    def __init__(
+        self, source: Source, types: Inference, options: dict[str, Any], tree: ast.FunctionDef
+    ) -> None:
+        self.source, self.types, self.options = source, types, options
+        self.local = {argument.arg for argument in tree.args.args} | assigned_names(tree.body)
+        self.parts: list[ast.FunctionDef] = []
+        self.loops: list[ParallelRegion] = []
+        self.doubts: list[ast.expr | ast.stmt] = []
+        self.has_lines = False
+
+    def visit_For(self, node: ast.For) -> Any:
+        """Replace a loop."""
+        if not self.source.is_prange(node):
+            return self.generic_visit(node)
+        loop = ParallelRegion(self.source, node, self.local, self.options)
+        given = {name: self.types.variables.get(name, UNKNOWN) for name in loop.captured}
+        statements, parts, doubts, has_lines = divided(loop, self.types, loop._accumulators(given))
+        self.parts += parts
+        self.loops.append(loop)
+        self.doubts += doubts
+        self.has_lines |= has_lines
+        return statements
 
 
 def about_loop(region: Any, error: KernelCompileError, native: str = "") -> KernelCompileError:
@@ -760,8 +831,13 @@ def _combined(reduction: Reduction, before: Any, partial: Any, kind: Value) -> A
     method, ufunc = _FOLDS[reduction.op]
     total = getattr(partial, method)() if method else ufunc.reduce(partial.asnumpy())
     if kind.is_weak or not method:
-        values = [kind.dtype.type(value) for value in (before, total.item())]
-        return reduction.combined(values, before, kind)
+        one, other = (kind.dtype.type(value) for value in (before, total.item()))
+        if kind.is_weak and reduction.op in ("min", "max"):
+            total = min(one, other) if reduction.op == "min" else max(one, other)
+        else:
+            with np.errstate(all="ignore"):
+                total = ufunc(one, other)
+        return total.item() if kind.is_weak else total
     if reduction.op in ("min", "max"):
         return total  # every work-item started with the value from before the loop
     result = before + total if ufunc is np.add else before * total

@@ -21,9 +21,10 @@ from dparray.exceptions import KernelCompileError
 def prange(start: int, stop: int | None = None, step: int = 1) -> range:
     """Iterate like ``range``; in a function compiled by ``dp.jit``, in parallel.
 
-    Each iteration becomes a work-item of a kernel on the queue of the arrays. Iterations must not
-    depend on each other, except for reductions (``total += x[i]``), whose values can be read after
-    the loop only. Directly nested ``prange`` loops become one range of up to three dimensions.
+    Iterations are work-items of a kernel on the queue of the arrays, or run as native code on the
+    threads of a CPU device. They must not depend on each other, except for reductions
+    (``total += x[i]``), whose values can be read after the loop only. Directly nested
+    ``prange`` loops become one range of at most three dimensions.
 
     Args:
         start: the number of iterations, or the first value if ``stop`` is given.

@@ -1,0 +1,265 @@
+/* Threads that share the parts of a parallel loop of native code (`dparray/_jit/parts.py`).
+ *
+ * The calling thread takes part. The other threads wait actively for a short time after a loop, then
+ * sleep. Each begins with parts of its own, so that it finds its rows in its cache at the next call,
+ * and then takes parts of others. The parts do not depend on the number of threads, only who runs
+ * them does. One loop at a time: another one meanwhile, or inside a part, runs on its calling thread.
+ */
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+
+#define MAX_POOL 256
+#define PARTS_PER_THREAD 16
+#define MAX_PARTS 512            /* as in `dparray/_jit/parts.py` */
+#define SPIN_NS 50000            /* waiting actively: waking a thread takes about as long */
+#define WAKE_NS 10000            /* sleeping threads are not woken for less work */
+#define LOOK_NS 5000             /* time between two looks at the clock, about */
+#define SIGNALS_NS 20000000      /* time between two checks for Ctrl-C */
+
+/* The status is that of functions compiled by Numba, 0 without an exception. */
+typedef int (*loop_part)(void *data, void **error, int64_t part, int64_t first, int64_t last);
+
+struct share {
+    _Alignas(64) _Atomic int64_t next;
+    int64_t end;
+};
+
+struct job {
+    loop_part run;
+    void *data;
+    int64_t total, parts, done, look_at, failed, started_at, checked_at;
+    int threads, joined, has_woken, status;
+    void *error;
+    _Atomic int is_stopped;
+    struct share shares[MAX_POOL];
+};
+
+static struct job *current; /* the loop that threads may join */
+static _Atomic unsigned generation;
+static _Atomic int busy, is_taken;
+static int pool_size, sleeping, is_caller_asleep;
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER, idle = PTHREAD_COND_INITIALIZER;
+static __thread int threads_to_use = 1;
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t first_of(const struct job *job, int64_t part)
+{
+    int64_t more = job->total % job->parts;
+    return job->total / job->parts * part + (part < more ? part : more);
+}
+
+static void *serve(void *seen_before);
+
+/* Wake, or start, as many threads as can still join. */
+static void call_threads(struct job *job)
+{
+    job->has_woken = 1;
+    sigset_t all, before;
+    pthread_mutex_lock(&gate);
+    for (int at = job->joined; at < job->threads && at - job->joined < sleeping; at++)
+        pthread_cond_signal(&wake);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for Python's threads */
+    while (pool_size < job->threads - 1) {
+        pthread_t made;
+        if (pthread_create(&made, NULL, serve, (void *)(uintptr_t)(generation - 1)))
+            break; /* the others do the work */
+        pthread_detach(made);
+        pool_size++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_mutex_unlock(&gate);
+}
+
+/* Run the handlers of signals that have arrived; an exception of theirs ends the loop. */
+static void check_signals(struct job *job, int64_t now)
+{
+    job->checked_at = now;
+    PyGILState_STATE state = PyGILState_Ensure();
+    int has_raised = PyErr_CheckSignals() < 0;
+    PyGILState_Release(state);
+    if (has_raised) {
+        pthread_mutex_lock(&gate);
+        job->failed = job->status = -1; /* before any part; Numba's status for Python's exceptions */
+        atomic_store(&job->is_stopped, 1);
+        pthread_mutex_unlock(&gate);
+    }
+}
+
+/* What the calling thread does after each of its parts. Reading the clock takes as long as a short
+ * part, so that the next time is estimated. */
+static void tend(struct job *job)
+{
+    if (++job->done < job->look_at)
+        return;
+    int64_t now = now_ns(), spent = now - job->started_at + 1, others = job->parts - job->done;
+    double rate = (double)job->done / spent;
+    job->look_at = job->done + 1 + (int64_t)(rate < 1 ? LOOK_NS * rate : job->done);
+    if (!job->has_woken && job->threads > 1 && others > WAKE_NS * rate)
+        call_threads(job);
+    if (now - job->checked_at > SIGNALS_NS)
+        check_signals(job, now);
+}
+
+static void work(struct job *job, int me)
+{
+    for (int at = 0; at < job->threads; at++) {
+        struct share *from = &job->shares[(me + at) % job->threads];
+        while (!atomic_load_explicit(&job->is_stopped, memory_order_relaxed)) {
+            int64_t part = atomic_fetch_add_explicit(&from->next, 1, memory_order_relaxed);
+            if (part >= from->end)
+                break;
+            void *error = NULL;
+            int status = job->run(job->data, &error, part, first_of(job, part),
+                                  first_of(job, part + 1));
+            if (status) {
+                pthread_mutex_lock(&gate);
+                if (part < job->failed) {
+                    job->failed = part;
+                    job->status = status;
+                    job->error = error;
+                }
+                atomic_store(&job->is_stopped, 1);
+                pthread_mutex_unlock(&gate);
+            }
+            if (!me)
+                tend(job);
+        }
+    }
+}
+
+static void *serve(void *seen_before)
+{
+    unsigned seen = (unsigned)(uintptr_t)seen_before;
+    for (;;) {
+        int64_t end = now_ns() + SPIN_NS;
+        while (atomic_load_explicit(&generation, memory_order_acquire) == seen && now_ns() < end)
+            for (int at = 0; at < 8; at++)
+                pause_briefly();
+        pthread_mutex_lock(&gate);
+        sleeping++;
+        while (generation == seen)
+            pthread_cond_wait(&wake, &gate);
+        sleeping--;
+        seen = generation;
+        struct job *job = current;
+        int me = job && job->joined < job->threads ? job->joined++ : 0;
+        busy += me > 0;
+        pthread_mutex_unlock(&gate);
+        if (me) {
+            work(job, me);
+            pthread_mutex_lock(&gate);
+            if (!--busy && is_caller_asleep)
+                pthread_cond_signal(&idle);
+            pthread_mutex_unlock(&gate);
+        }
+    }
+    return NULL;
+}
+
+static void wait_for_threads(struct job *job)
+{
+    int64_t end = now_ns() + SPIN_NS;
+    while (atomic_load_explicit(&busy, memory_order_acquire) && now_ns() < end)
+        pause_briefly();
+    while (busy) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += SIGNALS_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_mutex_lock(&gate);
+        is_caller_asleep = 1;
+        if (busy)
+            pthread_cond_timedwait(&idle, &gate, &until);
+        is_caller_asleep = 0;
+        pthread_mutex_unlock(&gate);
+        if (busy && job->status != -1)
+            check_signals(job, now_ns());
+    }
+}
+
+/* Run a loop in parts, as many as the call requests or, for 0, as threads need. */
+static int share_parts(loop_part run, void *data, int64_t total, int64_t parts, void **error)
+{
+    struct job job;
+    int is_free = 0;
+    job.threads = threads_to_use < MAX_POOL ? threads_to_use : MAX_POOL;
+    if (!parts)
+        parts = job.threads * PARTS_PER_THREAD < MAX_PARTS ? job.threads * PARTS_PER_THREAD
+                                                           : MAX_PARTS;
+    if (parts > total)
+        parts = total;
+    if (job.threads > parts)
+        job.threads = (int)parts;
+    if (job.threads > 1 && !(is_free = atomic_compare_exchange_strong(&is_taken, &is_free, 1)))
+        job.threads = 1;
+    job.run = run;
+    job.data = data;
+    job.total = total;
+    job.failed = job.parts = parts;
+    job.done = job.look_at = job.status = job.has_woken = job.is_stopped = 0;
+    job.error = NULL;
+    job.joined = 1;
+    job.started_at = job.checked_at = now_ns();
+    for (int at = 0; at < job.threads; at++) {
+        job.shares[at].next = parts * at / job.threads;
+        job.shares[at].end = parts * (at + 1) / job.threads;
+    }
+    if (is_free) {
+        pthread_mutex_lock(&gate);
+        current = &job;
+        generation++;
+        pthread_mutex_unlock(&gate);
+    }
+    work(&job, 0);
+    if (is_free) {
+        pthread_mutex_lock(&gate);
+        current = NULL;
+        pthread_mutex_unlock(&gate);
+        wait_for_threads(&job);
+        is_taken = 0;
+    }
+    *error = job.error;
+    return job.status;
+}
+
+/* A forked process has none of the threads. */
+static void forget_threads(void)
+{
+    pthread_mutex_init(&gate, NULL);
+    pthread_cond_init(&wake, NULL);
+    pthread_cond_init(&idle, NULL);
+    current = NULL;
+    busy = is_taken = pool_size = sleeping = is_caller_asleep = 0;
+}
+
+/* use_threads(count): on how many threads the loops that this thread calls run. */
+static PyObject *use_threads(PyObject *module, PyObject *count)
+{
+    long given = PyLong_AsLong(count);
+    if (given == -1 && PyErr_Occurred())
+        return NULL;
+    threads_to_use = given < 1 ? 1 : given < MAX_POOL ? (int)given : MAX_POOL;
+    Py_RETURN_NONE;
+}
