@@ -74,6 +74,9 @@ def divided(
         for each, kind in reduced.items()
         if kind.ndim
     ]
+    # These cannot raise, so their lines are not stored.
+    types.variables |= {f"__count{axis}_{mark}": WEAK_INT for axis in range(len(starts))}
+    types.variables |= {f"__parts_{mark}": WEAK_INT, "__p": WEAK_INT}
     parts = f"min({', '.join(counts)})" if reduced else "0"
     head.append(f"__parts_{mark} = {parts}")
     given |= {each: types.variables.get(each, UNKNOWN) for each in loop.captured}
@@ -86,7 +89,7 @@ def divided(
         made = _reduction(each, kind, partial, f"__parts_{mark}")
         for statements, text in zip((head, first, last, after), made, strict=True):
             statements.append(text)
-        given[partial] = Value(kind.dtype, kind.ndim + 1)
+        given[partial] = types.variables[partial] = Value(kind.dtype, kind.ndim + 1)
         if each.op in ("min", "max") or (kind.ndim and not each.is_update):
             given[each.name] = kind
         else:

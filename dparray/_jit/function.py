@@ -43,6 +43,7 @@ from dparray._jit.native import (
     Native,
     has_placement,
     longest_that_broadcasts,
+    may_fuse,
     names_in_array_statements,
 )
 from dparray._jit.regions import NativeCode, ParallelRegion, launcher
@@ -257,7 +258,8 @@ class Plan:
         with self._lock:
             if self.vectorized is None and self.may_vectorize:
                 code = self.code
-                vectorized = Native(self.source, code.tree, self.options, True, code.has_lines)
+                fusion = {"fusion": may_fuse(self.source.definition, self.types)}
+                vectorized = Native(self.source, code.tree, self.options, fusion, code.has_lines)
                 try:
                     vectorized.compile(host)
                     self.vectorized = vectorized

@@ -32,7 +32,7 @@ from dparray._jit import native_functions
 from dparray._jit import parts as parallel_parts
 from dparray._jit.casts import NUMPY, Casts
 from dparray._jit.checks import checked_source, meaning_of
-from dparray._jit.inference import UNKNOWN, Builtin, Inference, Known, Value, constant
+from dparray._jit.inference import UNKNOWN, Builtin, Inference, Items, Known, Value, constant
 from dparray._jit.native_functions import NO_BROADCAST, functions
 from dparray._jit.parts import LINE_SPACING, MAX_PARTS, use_threads
 from dparray._jit.source import (
@@ -87,7 +87,7 @@ class Native:
         source: Source,
         definition: ast.FunctionDef,
         options: Mapping[str, Any],
-        parallel: bool = False,
+        parallel: Mapping[str, bool] | None = None,
         has_lines: bool = False,
         parts: Sequence[ast.FunctionDef] = (),
     ) -> None:
@@ -97,7 +97,7 @@ class Native:
             source: the origin of the code.
             definition: the function.
             options: options of Numba.
-            parallel: whether Numba vectorizes and runs array statements on its threads.
+            parallel: Numba's options for running array statements on its threads.
             has_lines: whether the last parameter is the array of lines.
             parts: the functions of its parallel loops, which run on threads.
         """
@@ -409,6 +409,29 @@ def _keeps_shape(node: ast.Call, types: Inference) -> bool:
     return is_known or isinstance(value, np.ufunc) or getattr(value, "__module__", "") == "math"
 
 
+def may_fuse(tree: ast.FunctionDef, types: Inference) -> bool:
+    """Return whether Numba may fuse the parallel loops of a function.
+
+    It would fuse an update with reads of the same array that it changes. So the function must have
+    a single statement on arrays, which does not read the array that it writes.
+    """
+    found: list[ast.stmt] = []
+    for node in ast.walk(tree):
+        parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+        kinds = [types.of(each) for each in parts if not isinstance(each, ast.Name)]
+        if isinstance(node, ast.stmt) and any(
+            not isinstance(kind, Value | Items) or (isinstance(kind, Value) and kind.ndim)
+            for kind in kinds
+        ):
+            found.append(node)
+    if len(found) != 1 or not isinstance(found[0], ast.Assign):
+        return False
+    (target, *others), value = found[0].targets, found[0].value
+    if others or not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        return False
+    return target.value.id not in used_names(value)
+
+
 def names_in_array_statements(tree: ast.FunctionDef, types: Inference) -> set[str]:
     """Return the parameters that statements on whole arrays or slices read or write."""
 
@@ -433,7 +456,7 @@ def _build(
     source: Source,
     definition: ast.FunctionDef,
     options: Mapping[str, Any],
-    parallel: bool = False,
+    parallel: Mapping[str, bool] | None = None,
     parts: Sequence[ast.FunctionDef] = (),
 ) -> tuple[Any, tuple[Any, ...] | None]:
     """Return Numba's function, and its description as in :class:`_Callee`."""
@@ -449,9 +472,8 @@ def _build(
         names |= parallel_parts.functions()
     use_cache = bool(options.pop("cache", True))
     chosen = {"error_model": "numpy", "nogil": bool(parts), **options}
-    if parallel:
-        # Numba fuses an update with the reads of the same array that it changes.
-        chosen["parallel"] = {"fusion": False}
+    if parallel is not None:
+        chosen["parallel"] = dict(parallel)
     if config.debug:
         chosen["boundscheck"] = True
         chosen.pop("parallel", None)  # exceptions cannot leave Numba's threads

@@ -638,7 +638,7 @@ class NativeCode:
 
     def build(self) -> Native:
         """Return the function for Numba to compile."""
-        return Native(self.source, self.tree, self.options, False, self.has_lines, self.parts)
+        return Native(self.source, self.tree, self.options, None, self.has_lines, self.parts)
 
 
 class _Divider(ast.NodeTransformer):
