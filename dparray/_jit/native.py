@@ -324,7 +324,7 @@ def with_lines(definition: ast.FunctionDef, types: Inference, has_lines: bool = 
 class _ForNumba(PlainMembers):
     """Replaces dparray names by NumPy's, and ``prange`` by Numba's or ``range``."""
 
-    parallel = False
+    parallel: Mapping[str, bool] | None = None
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Rewrite loops and creation functions."""
