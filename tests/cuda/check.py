@@ -66,8 +66,6 @@ def main(what: str, *arguments: str) -> None:
     os.environ["DPARRAY_KERNEL_STORE"] = ""
     os.environ["DPARRAY_BACKGROUND_COMPILE"] = "0"
     os.environ["DPARRAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="dparray-cuda-")
-    import_module("dparray._evaluate.evaluate")
-    import_module("dparray.algorithms")
     from tests.cuda.launches import Checker
 
     checker = Checker(assembles="--without-ptxas" not in arguments)
