@@ -23,8 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from dparray._compiler import ptx, translation
+from dparray._compiler import translation
 from dparray._compiler.backend import Backend
+from dparray._compiler.ptx import client
+from dparray._compiler.ptx.translation import dimensions_of
 from dparray._compiler.spirv.words import is_contracted
 from dparray._runtime import launch as runtime
 from dparray._type_keys import parse
@@ -384,7 +386,9 @@ class Checker:
         start = time.perf_counter()
         self._modules[key] = None
         try:
-            _, module = ptx.compile(text, ndim=key[1], whole_warps=whole_warps, contract=key[3])
+            ndim = dimensions_of(text)
+            assert ndim == len(launch.block)
+            _, module = client.compile(text, ndim=ndim, whole_warps=whole_warps, contract=key[3])
             if self.assembles:
                 for processor in packages.PROCESSORS:
                     if packages.assembled(module, processor).spilled:

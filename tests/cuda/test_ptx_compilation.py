@@ -10,8 +10,10 @@ import sys
 import numpy as np
 import pytest
 
-from dparray._compiler import ptx
-from dparray._compiler.ptx import emission
+from dparray._compiler.ptx import client
+from dparray._compiler.ptx.translation import dimensions_of
+from dparray._compiler.targets import EmissionError, back_end
+from dparray._driver.interface import Target
 from dparray.exceptions import KernelCompileError, KernelError
 from tests.cuda import packages
 from tests.cuda.ptx_emulator import Memory, Module
@@ -49,7 +51,7 @@ def run(text: bytes, entry: str, block: tuple[int, ...], *arguments: object) -> 
 
 
 def test_a_kernel_is_written_for_all_gpus_from_sm_75_on() -> None:
-    llvm, written = ptx.compile(_SCALE)
+    llvm, written = client.compile(_SCALE)
     assert ".target sm_75" in written.decode()
     assert "define ptx_kernel void @kernel_scale" in llvm
     x = np.arange(32, dtype="f4")
@@ -61,7 +63,7 @@ def test_a_kernel_is_written_for_all_gpus_from_sm_75_on() -> None:
 
 @pytest.mark.parametrize("contract", [False, True])
 def test_products_and_sums_are_fused_only_if_that_is_allowed(contract: bool) -> None:
-    _, written = ptx.compile(_SCALE, contract=contract)
+    _, written = client.compile(_SCALE, contract=contract)
     assert ("fma.rn.f32" in written.decode()) == contract
     assert ("mul.rn.f32" in written.decode()) != contract
 
@@ -85,7 +87,7 @@ entry:
 }
 """
     )
-    _, written = ptx.compile(text, ndim=2)
+    _, written = client.compile(text, ndim=2)
     found = run(written, "kernel_ids", (5, 3), np.zeros(15, "i8"))  # x = 5 is the last dimension
     np.testing.assert_array_equal(found.reshape(3, 5), 100 * np.arange(3)[:, None] + np.arange(5))
 
@@ -100,7 +102,7 @@ ptr addrspace(1) %x, ptr addrspace(3) %a, i32 %n, ptr addrspace(3) %b) {
   ret void
 }
 """.replace("(\n", "(")
-    _, written = ptx.compile(text)
+    _, written = client.compile(text)
     arguments = np.zeros(1, "i4"), np.int64(0), np.int32(5), np.int64(16)
     assert run(written, "kernel_local", (1,), *arguments)[0] == 5
     arguments = np.zeros(1, "i4"), np.int64(16), np.int32(5), np.int64(16)
@@ -117,79 +119,78 @@ define spir_kernel void @kernel_large(ptr addrspace(1) %x, i64 %at) {{
   ret void
 }}
 """
-    ptx.compile(text.format(count=12_288))
-    with pytest.raises(KernelCompileError, match=r"take 49156 bytes.* allow 49152.*LocalAccessor"):
-        ptx.compile(text.format(count=12_289))
+    client.compile(text.format(count=12_288))
+    with pytest.raises(EmissionError, match=r"take 49156 bytes.* allow 49152.*LocalAccessor"):
+        client.compile(text.format(count=12_289))
 
 
 def test_a_missing_libdevice_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emission, "libdevice_path", lambda: "")
+    monkeypatch.setattr(client, "libdevice_path", lambda: "")
     with pytest.raises(KernelCompileError, match="pip install nvidia-nvvm"):
-        ptx.compile(_EXP)
+        client.compile(_EXP)
 
 
 def test_libdevice_is_linked(libdevice: None) -> None:
     x = np.linspace(-5, 5, 32, dtype="f4")
-    _, written = ptx.compile(_EXP)
+    _, written = client.compile(_EXP)
     found = run(written, "kernel_scale", (32,), x, np.float32(0), np.float32(0))
     np.testing.assert_allclose(found, np.exp(x), rtol=3e-7)
     assert b"call" not in written
 
 
 def test_modules_that_are_not_llvm_ir_are_rejected() -> None:
-    with pytest.raises(KernelCompileError, match=r"parsing error <string>:\d+:\d+: error: load"):
-        ptx.compile(_SCALE.replace("load float", "load %unknown"))
+    with pytest.raises(EmissionError, match=r"parsing error\n<string>:\d+:\d+: error: load"):
+        client.compile(_SCALE.replace("load float", "load %unknown"))
     with pytest.raises(KernelCompileError, match="no entry point"):
-        ptx.compile(_ID)
+        client.compile(_ID)
 
 
 def test_llvm_may_end_the_helper(capfd: pytest.CaptureFixture[str]) -> None:
-    ptx.start()
-    assert emission._helper is not None
-    process = emission._helper.process
-    with pytest.raises(KernelCompileError, match=r"LLVM does not write PTX.* flog") as caught:
-        ptx.compile(_UNSELECTABLE)
-    assert "@llvm.log.f32" in caught.value.details
+    client.start()
+    assert client._helper is not None
+    process = client._helper.process
+    with pytest.raises(EmissionError, match="flog"):
+        client.compile(_UNSELECTABLE)
     assert process.returncode == 1
     assert capfd.readouterr().err == ""
-    assert ptx.compile(_SCALE) == ptx.compile(_SCALE)
+    assert client.compile(_SCALE) == client.compile(_SCALE)
 
 
 def test_a_helper_that_was_killed_starts_again() -> None:
-    first = ptx.compile(_SCALE)
-    assert emission._helper is not None
-    process = emission._helper.process
+    first = client.compile(_SCALE)
+    assert client._helper is not None
+    process = client._helper.process
     process.kill()
     process.wait()
-    assert ptx.compile(_SCALE) == first
+    assert client.compile(_SCALE) == first
 
 
 def test_a_helper_that_is_killed_again_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    ask = emission._Helper.ask
+    ask = client._Helper.ask
 
-    def kill(helper: emission._Helper, text: str) -> tuple[int, bytes]:
+    def kill(helper: client._Helper, text: str) -> tuple[int, bytes]:
         os.kill(helper.process.pid, signal.SIGKILL)
         return ask(helper, text)
 
-    monkeypatch.setattr(emission._Helper, "ask", kill)
+    monkeypatch.setattr(client._Helper, "ask", kill)
     with pytest.raises(KernelError, match="killed twice"):
-        ptx.compile(_SCALE)
+        client.compile(_SCALE)
 
 
 def test_an_interrupt_ends_the_helper(monkeypatch: pytest.MonkeyPatch) -> None:
-    ptx.start()
-    assert emission._helper is not None
-    process = emission._helper.process
+    client.start()
+    assert client._helper is not None
+    process = client._helper.process
 
-    def interrupt(helper: emission._Helper, text: str) -> tuple[int, bytes]:
+    def interrupt(helper: client._Helper, text: str) -> tuple[int, bytes]:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(emission._Helper, "ask", interrupt)
+        patch.setattr(client._Helper, "ask", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            ptx.compile(_SCALE)
+            client.compile(_SCALE)
     assert process.returncode == -signal.SIGKILL
-    assert ptx.compile(_SCALE)
+    assert client.compile(_SCALE)
 
 
 @pytest.mark.process
@@ -197,19 +198,43 @@ def test_forks_have_their_own_helper() -> None:
     script = f"""
 import os
 from dparray._compiler import ptx
-from dparray._compiler.ptx import emission
+from dparray._compiler.ptx import client
 text = {_SCALE!r}
-first = ptx.compile(text)
-owner = emission._helper.process.pid
+first = client.compile(text)
+owner = client._helper.process.pid
 if not (child := os.fork()):
-    assert emission._helper is None
-    assert ptx.compile(text) == first
-    assert emission._helper.process.pid != owner
-    emission._end()
+    assert client._helper is None
+    assert client.compile(text) == first
+    assert client._helper.process.pid != owner
+    client._end()
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
-assert ptx.compile(text) == first
-assert emission._helper.process.pid == owner
+assert client.compile(text) == first
+assert client._helper.process.pid == owner
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_it_is_the_back_end_of_a_target() -> None:
+    target = Target("ptx")
+    compiler = back_end(target)
+    compiler.start()
+    llvm, written = compiler.optimised(_SCALE, target, True)
+    assert (llvm, written) == client.compile(_SCALE, contract=True)
+    assert compiler.needs(written) == set()
+    assert compiler.without_float64(written) == written
+    assert compiler.readable(llvm, written).startswith("//\n// Generated by LLVM NVPTX")
+
+
+@pytest.mark.parametrize(
+    ("text", "ndim"),
+    [
+        (_SCALE, 1),
+        (_SCALE.replace("j(i32 0)", "j(i32 2)"), 3),
+        (_SCALE.replace("kernel_scale", "_ZN4nameE10NdItemTypeILi2EEf"), 2),
+        (_SCALE.replace("i32 0", "i32 %d"), 1),
+    ],
+)
+def test_the_dimensions_of_a_range_are_found_in_the_text(text: str, ndim: int) -> None:
+    assert dimensions_of(text) == ndim

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from dparray._compiler import mathematics, names, passes, ptx
+from dparray._compiler import mathematics, names, passes
 from dparray._compiler.names import mangled
-from dparray.exceptions import KernelCompileError
+from dparray._compiler.ptx import client
+from dparray._compiler.targets import EmissionError
 from dparray.kernel_api import vectors
 from tests.cuda import packages
 from tests.cuda.ptx_emulator import Memory, Module
@@ -174,7 +175,7 @@ def test_every_function_of_the_compiler_has_a_definition(family: str, libdevice:
     text = module(list(FAMILIES[family]()))
     has_variants = family.startswith(("work-items", "groups"))
     for ndim, whole_warps in ((1, True), (3, False)) if has_variants else ((1, True),):
-        _, written = ptx.compile(text, ndim=ndim, whole_warps=whole_warps)
+        _, written = client.compile(text, ndim=ndim, whole_warps=whole_warps)
         packages.assembled(written)
 
 
@@ -182,7 +183,7 @@ def test_mathematics_is_precise(libdevice: None) -> None:
     """Square roots are rounded exactly and denormals are kept, also inside of libdevice."""
     roots = ("sqrt", "hypot", "acosh", "asin")
     calls = [each for each in _mathematics() if any(name in each.name for name in roots)]
-    _, written = ptx.compile(module(calls))
+    _, written = client.compile(module(calls))
     assert "sqrt.rn.f32" in written.decode()
     assert not re.search(r"\bsqrt\.approx", written.decode())
     assert not re.search(r"\b(?:add|mul|fma|sqrt)\S*\.ftz", written.decode())
@@ -190,8 +191,8 @@ def test_mathematics_is_precise(libdevice: None) -> None:
 
 def test_functions_that_gpus_do_not_have_are_named() -> None:
     text = module([Call("_Z9read_pipei", "i32", ("i32",), {0: 0})])
-    with pytest.raises(KernelCompileError, match="_Z9read_pipei, which NVIDIA GPUs do not have"):
-        ptx.compile(text)
+    with pytest.raises(EmissionError, match="_Z9read_pipei, which NVIDIA GPUs do not have"):
+        client.compile(text)
 
 
 def test_calls_that_llvm_removes_need_no_definition() -> None:
@@ -207,11 +208,11 @@ end:
   ret void
 }
 """
-    llvm, written = ptx.compile(text)
+    llvm, written = client.compile(text)
     assert "TypeError" not in llvm
     assert written
     # The compiler explains calls that remain.
-    llvm, written = ptx.compile(text.replace("i1 false", "i1 true"))
+    llvm, written = client.compile(text.replace("i1 false", "i1 true"))
     assert 'declare void @"dparray: line 3: it may raise TypeError"()' in llvm
     assert not written
 
@@ -228,7 +229,7 @@ _OPERATIONS: dict[str, Any] = {
 
 def run(text: str, x: np.ndarray, block: tuple[int, ...], *, whole_warps: bool) -> np.ndarray:
     """Run a kernel of two arrays in one block, given in the order of a range."""
-    _, written = ptx.compile(text, ndim=len(block), whole_warps=whole_warps)
+    _, written = client.compile(text, ndim=len(block), whole_warps=whole_warps)
     memory = Memory()
     source, target = memory.put(x), memory.put(np.zeros_like(x))
     arguments = [source, target, np.int64(0)]

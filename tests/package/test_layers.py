@@ -48,7 +48,7 @@ BUDGETS = {
     "memory": 2_600,
     "graph": 1_931,
     "codegen": 3_300,
-    "compiler": 22_304,
+    "compiler": 22_332,
     "evaluate": 7_716,
     "array": 6_338,
     "kernels": 4_656,

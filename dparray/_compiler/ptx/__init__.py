@@ -4,11 +4,7 @@ The LLVM IR names device functions as OpenCL and SPIR-V do, and uses address spa
 (local), which have the same numbers in NVPTX. So function bodies stay as they are: each device
 function that a module declares gets a definition (``definitions``), and the head, the calling
 conventions and the parameters in local memory are replaced (``translation``). A helper process
-(``worker``, started by ``emission``) links NVIDIA's math library, optimizes and writes PTX.
+(``worker``, started by ``client``) links NVIDIA's math library, optimizes and writes PTX.
 
 State: the helper process.
 """
-
-from dparray._compiler.ptx.emission import compile, start
-
-__all__ = ["compile", "start"]

@@ -20,9 +20,19 @@ _ENTRY = re.compile(
     r"(?P<label>[-\w.$]+:[^\n]*\n)?",
     re.MULTILINE,
 )
+# The item of a kernel in Numba's mangled names, and the dimensions that a generated kernel reads.
+_ITEM = re.compile(r"ItemTypeILi(\d)EE")
+_DIMENSION = re.compile(r"@_Z\d+get_\w+j\(i32 (\d)\)")
 _UNCONTRACTED = re.compile(r"(= f(?:add|sub|mul)) (?!contract )")
 # The memory for a launch's local accessors; its size is an argument of the launch.
 _DYNAMIC = "@dparray_dynamic = external addrspace(3) global [0 x i8], align 16\n"
+
+
+def dimensions_of(text: str) -> int:
+    """Return the number of dimensions of a kernel's range."""
+    if item := _ITEM.search(text):
+        return int(item[1])
+    return max(map(int, _DIMENSION.findall(text)), default=0) + 1
 
 
 def translated(text: str, launch: Launch, *, contract: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""Compile modules to PTX in a helper process.
+"""The back end for NVIDIA GPUs: PTX, written in a helper process.
 
 State: the helper, started at the first use or by :func:`start`; it ends with this process. A fork
 of this process starts its own helper.
@@ -20,8 +20,10 @@ import threading
 from pathlib import Path
 
 from dparray._compiler.ptx import worker
-from dparray._compiler.ptx.translation import translated
+from dparray._compiler.ptx.translation import dimensions_of, translated
 from dparray._compiler.ptx.work_items import Launch
+from dparray._compiler.targets import EmissionError
+from dparray._driver.interface import Target
 from dparray.exceptions import KernelCompileError, KernelError
 
 #: The bytes of shared memory that PTX may declare in a kernel, on every GPU.
@@ -176,6 +178,35 @@ atexit.register(_end)
 os.register_at_fork(after_in_child=_forget)
 
 
+def optimised(text: str, target: Target, contracts: bool = False) -> tuple[str, bytes]:
+    """Return the optimized text of a module, and its PTX, as :func:`compile` does.
+
+    Args:
+        text: the compiler's LLVM IR, not optimized.
+        target: its target; one module serves all of them.
+        contracts: whether products and sums may be contracted to fused operations.
+
+    Raises:
+        EmissionError, KernelCompileError, KernelError: as by :func:`compile`.
+    """
+    return compile(text, ndim=dimensions_of(text), contract=contracts)
+
+
+def needs(module: bytes) -> set[str]:
+    """Return the aspects that a device must have: all GPUs from sm_75 on have them."""
+    return set()
+
+
+def without_float64(module: bytes) -> bytes:
+    """Return the module: all GPUs have float64."""
+    return module
+
+
+def readable(llvm: str, module: bytes) -> str:
+    """Return the PTX, which is text."""
+    return module.decode()
+
+
 def compile(
     text: str, *, ndim: int = 1, whole_warps: bool = False, contract: bool = False
 ) -> tuple[str, bytes]:
@@ -192,8 +223,8 @@ def compile(
         contract: whether products and sums may be contracted to fused operations.
 
     Raises:
-        KernelCompileError: the kernel needs something that NVIDIA GPUs or LLVM do not have, or
-            libdevice is not installed.
+        EmissionError: the kernel needs something that NVIDIA GPUs or LLVM do not have.
+        KernelCompileError: libdevice is not installed.
         KernelError: the helper does not start, or was killed.
     """
     prepared = translated(text, Launch(ndim, whole_warps), contract=contract)
@@ -208,12 +239,10 @@ def compile(
     end = start + worker.LENGTH.unpack(answer[:start])[0]
     llvm, ptx = answer[start:end].decode(), answer[end:]
     if undefined := _UNDEFINED.findall(llvm):
-        raise KernelCompileError(
-            f"a kernel calls {', '.join(undefined)}, which NVIDIA GPUs do not have", details=llvm
-        )
+        raise EmissionError(f"it calls {', '.join(undefined)}, which NVIDIA GPUs do not have")
     static = sum(map(int, _SHARED.findall(ptx.decode())))
     if static > MAX_STATIC_SHARED:
-        raise KernelCompileError(
+        raise EmissionError(
             f"the arrays of dp.LocalArray take {static} bytes for each work-group, and NVIDIA GPUs "
             f"allow {MAX_STATIC_SHARED}. Pass a dp.LocalAccessor to the kernel"
         )
@@ -230,7 +259,7 @@ def _asked(text: str) -> bytes:
             except OSError as error:
                 complaint = _drop(helper)
                 if helper.process.returncode not in _KILLED:
-                    raise _rejection(complaint, text) from error
+                    raise EmissionError(complaint) from error
             except BaseException:
                 # This process was interrupted before the answer came.
                 helper.process.kill()
@@ -238,7 +267,7 @@ def _asked(text: str) -> bytes:
                 raise
             else:
                 if status:
-                    raise _rejection(answer.decode(), text)
+                    raise EmissionError(answer.decode())
                 return answer
     raise KernelError("the helper process that writes PTX was killed twice, perhaps for its memory")
 
@@ -252,10 +281,3 @@ def _drop(helper: _Helper) -> str:
     complaint = helper.complaint()
     helper.errors.close()
     return complaint
-
-
-def _rejection(complaint: str, text: str) -> KernelCompileError:
-    return KernelCompileError(
-        f"LLVM does not write PTX for a kernel: {' '.join(complaint.splitlines()[:2])}",
-        details=f"{complaint}\n{text}",
-    )
