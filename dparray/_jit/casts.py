@@ -31,6 +31,7 @@ from dparray._jit.native_functions import (
     fitted_to,
     integer_call,
     mask_of,
+    operation_of,
     product_with,
     selected_by,
     sum_of_product,
@@ -98,6 +99,9 @@ class Casts(ast.NodeTransformer):
             return node
         if left is UNKNOWN and not _is_number(right) and not self.for_kernel:
             node.value = fitted_to(node.target, node.value)
+        if not isinstance(left, Value):  # which may be an array, and is then changed in place
+            self.doubts.append(node)
+            return node
         load = _loaded(node.target)
         value = ast.copy_location(ast.BinOp(load, node.op, node.value), node)
         converted = self._converted(value, left, right)
@@ -287,7 +291,9 @@ class Casts(ast.NodeTransformer):
     def _converted(self, node: ast.BinOp, left: Any, right: Any) -> Any:
         if not (isinstance(left, Value) and isinstance(right, Value)):
             self.doubts.append(node)
-            return node
+            is_narrow = isinstance(node.op, _WRAPPING | ast.FloorDiv | ast.LShift | ast.RShift)
+            name = UFUNCS[type(node.op)].__name__ if is_narrow and not self.for_kernel else ""
+            return operation_of(name, node.left, node.right) if name else node
         if (left.is_weak and right.is_weak) or isinstance(node.op, ast.MatMult):
             return node
         found = resolve(UFUNCS[type(node.op)], (left, right))

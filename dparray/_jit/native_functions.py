@@ -13,7 +13,7 @@ import ast
 import functools
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -78,6 +78,11 @@ NO_BROADCAST = "the value does not broadcast to the shape of its target"
 def fitted_to(target: ast.expr, value: ast.expr) -> ast.expr:
     """Return an expression of a value that raises unless it broadcasts to a target."""
     return _call(value, _FITTED, _read(target), value)
+
+
+def operation_of(name: str, left: ast.expr, right: ast.expr) -> ast.expr:
+    """Return an operation on values whose types only Numba knows."""
+    return _call(left, f"__any_{name}__", left, right)
 
 
 def apart_from(target: ast.expr, value: ast.expr, are_arguments: bool) -> ast.expr:
@@ -254,6 +259,35 @@ def integer_function(name: str) -> Callable[..., Any] | None:
     return importlib.import_module("numba").vectorize(names["function"])
 
 
+#: The operators of integers that may leave the range of their dtype.
+_SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "floor_divide": "//", "left_shift": "<<",
+          "right_shift": ">>"}  # fmt: skip
+
+
+def _any_operation(numba: Any, extending: Any, name: str) -> Callable[..., Any]:
+    """Return an operation that gives narrow integers NumPy's dtype, and others Numba's."""
+    head, space = "(x: Any, y: Any) -> Any: return", {"Any": Any}
+    exec(f"def plain{head} x {_SIGNS[name]} y\ndef operation{head} plain(x, y)", space)
+
+    @extending.overload(space["operation"], prefer_literal=True)
+    def typed(x: Any, y: Any) -> Any:
+        are_integers = all(isinstance(each, numba.types.Integer) for each in (x, y))
+        kinds = [
+            int if isinstance(each, numba.types.IntegerLiteral) else np.dtype(str(each))
+            for each in (x, y) if are_integers
+        ]  # fmt: skip
+        if kinds and kinds != [int, int]:
+            dtype = getattr(np, name).resolve_dtypes((*kinds, None))[-1]
+            if dtype.kind in "iu" and dtype.itemsize < 8:
+                function = integer_function(f"__{name}_{dtype}__")
+                names = {"function": function, "Any": Any}
+                exec(f"def own{head} function(x, y)", names)
+                return names["own"]
+        return space["plain"]
+
+    return cast("Callable[..., Any]", space["operation"])
+
+
 @functools.cache
 def functions() -> dict[str, Callable[..., Any]]:
     """Return the functions that generated code calls, by name."""
@@ -367,6 +401,7 @@ def functions() -> dict[str, Callable[..., Any]]:
         return sum_for(left, right, axes, False)
 
     return {
+        **{f"__any_{name}__": _any_operation(numba, extending, name) for name in _SIGNS},
         APART: _apart,
         _APART_OF_ONE: _apart,
         _FITTED: _fitted,

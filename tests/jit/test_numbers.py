@@ -75,3 +75,29 @@ def test_where_with_a_python_number_keeps_the_dtype() -> None:
     found = positive(dp.asarray(x))
     assert found.dtype == np.int8
     np.testing.assert_array_equal(found.asnumpy(), positive.py_func(x))
+
+
+def _halved_difference(x: np.uint8, y: np.uint8) -> np.uint8:
+    return (x - y) // 2
+
+
+def test_types_that_only_numba_knows() -> None:
+    """Parameters of other functions, and variables with values of several types."""
+
+    @dp.jit
+    def run(x: dp.ndarray, y: dp.ndarray, a: dp.ndarray, b: dp.ndarray) -> None:
+        for i in range(x.size):
+            a[i] = _halved_difference(x[i], y[i])
+            t = x[i]
+            t = t - y[i]
+            t = t * np.float64(1.5)
+            b[i] = t
+
+    x, y = np.array([3, 200, 7], np.uint8), np.array([5, 100, 8], np.uint8)
+    wanted = np.zeros(3, np.uint8), np.zeros(3)
+    found = [dp.asarray(each) for each in wanted]
+    with np.errstate(over="ignore"):
+        run.py_func(x, y, *wanted)
+    run(dp.asarray(x), dp.asarray(y), *found)
+    for own, right in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(own.asnumpy(), right)
