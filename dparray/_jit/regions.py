@@ -493,7 +493,7 @@ class ParallelRegion:
             dtypes = [value.dtype for value in given.values() if isinstance(value, Value)]
             found = {each.name: types.variables.get(each.name) for each in self.reductions}
             self._reduced[key] = {
-                name: value if isinstance(value, Value) else Value(np.result_type(*dtypes))
+                name: value if isinstance(value, Value) else Value(np.result_type(bool, *dtypes))
                 for name, value in found.items()
             }
         return self._reduced.get(key, {})
@@ -544,7 +544,7 @@ class ParallelRegion:
     # -- native code ----------------------------------------------------------------------------
 
     def _native(self, types: Mapping[str, Any], orders: Mapping[str, str]) -> tuple[Native, bool]:
-        """Return the loop as native code, and whether that has NumPy's dtypes.
+        """Return the loop as native code, and whether that is compiled with NumPy's dtypes.
 
         Raises:
             KernelCompileError: Numba does not compile it.
@@ -576,7 +576,7 @@ class ParallelRegion:
         kinds = [numba_type(kind, orders.get(name, "C")) for name, kind in parameters.items()]
         if None not in kinds:
             native.compile_types(tuple(kinds))
-        return native, not code.doubts
+        return native, not code.doubts and None not in kinds
 
     def _run(
         self,
@@ -663,10 +663,12 @@ class _Divider(ast.NodeTransformer):
         if not self.source.is_prange(node):
             return self.generic_visit(node)
         loop = ParallelRegion(self.source, node, self.local, self.options)
+        self.loops.append(loop)
         given = {name: self.types.variables.get(name, UNKNOWN) for name in loop.captured}
+        if not all(isinstance(kind, Value) for kind in given.values()):
+            return node  # a region of its own, for the values that a call finds
         statements, parts, doubts, has_lines = divided(loop, self.types, loop._accumulators(given))
         self.parts += parts
-        self.loops.append(loop)
         self.doubts += doubts
         self.has_lines |= has_lines
         return statements

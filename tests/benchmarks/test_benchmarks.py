@@ -186,6 +186,15 @@ def test_expressions_and_reductions_are_compared(name: str) -> None:
     assert all(next(iter(row.timings)).startswith("dparray") for row in rows)
 
 
+def test_loops_are_compared_with_numba() -> None:
+    settings = Settings(dp.Device("cpu"), (), 0.0, only=("row maxima, 256", "3-d"))
+    rows = list(bench.BENCHMARKS["loops"].measure(settings))
+    cases = [row.case for row in rows if not row.case.startswith("control")]
+    assert cases == ["row maxima, 256", "stencil, 3-d, 128"]
+    assert all(list(row.timings) == ["dp.jit", "numba"] for row in rows)
+    assert "2 cells" in next(bench.BENCHMARKS["loops"].conclude(rows))
+
+
 @pytest.mark.usefixtures("quick")
 def test_shapes_are_compared_with_contiguous_memory() -> None:
     benchmark = bench.BENCHMARKS["shapes"]
