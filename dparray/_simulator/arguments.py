@@ -48,8 +48,10 @@ class Arguments:
             placed = [
                 (name, one if isinstance(one, ndarray) else layout_of_interface(one).block)
                 for name, one in named
+                if isinstance(one, ndarray) or hasattr(one, "sycl_queue")
             ]
-            common_placement(where, placed)
+            if placed:
+                common_placement(where, placed)
         mirrors = _host_mirrors([one for _, one in named])
         self._values: list[Any] = []
         constants = constant_parameters(function)
