@@ -18,7 +18,7 @@ released is kept and reused. The policy:
   not enough, :class:`dparray.exceptions.MemoryError` is raised; no data is lost.
 
 Input: a queue, a USM type and a size, and blocks that arrays release. Output: blocks. The pool
-knows no shapes and dtypes; it imports the runtime, and ``exchange`` alone imports dpnp.
+knows no shapes and dtypes; it imports the runtime, and ``libraries.dpnp`` alone imports dpnp.
 
 Example:
     >>> import dparray as dp
