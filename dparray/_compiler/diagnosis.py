@@ -478,11 +478,11 @@ _TELLING = (
     ),
     (
         r"(?:setitem|getitem)\((\w+\[(\d)-D.*?\]), UniTuple\(\w+ x (\d)\)",
-        "too many indices for {0}: it takes {1}, and {2} are given",
+        "too many indices for {0}: it takes {1}, and {2} are given: write one for each dimension",
     ),
     (
         r"(?:setitem|getitem)\((\w+\[(\d)-D.*?\]), Tuple\(",
-        "too many indices for {0}: it takes {1}",
+        "too many indices for {0}: it takes {1}, one for each dimension",
     ),
     (
         r"setitem\((\w+\[.+?\]), [^\n]*, (complex\d+)\)",

@@ -145,7 +145,7 @@ CASES: list[tuple[Callable[..., Any], str, str, str]] = [
     (float_index_in_prange, "x[i / 2]", "this one is float64", "int(...)"),
     (float_range, "range(x.shape[0] / 2)", "range takes integers", "// instead of /"),
     (float_prange, "prange(x.shape[0] / 2)", "prange takes integers", "// instead of /"),
-    (two_indices, "x[i, 0]", "1 indices at most", "one for each dimension"),
+    (two_indices, "x[i, 0]", "too many indices", "one for each dimension"),
     (raises, "raise ValueError", "cannot raise", "count in the loop"),
     (handles, "except ZeroDivisionError", "limited to", "except Exception:"),
     (opens, "with open", "not supported", "around the call"),
