@@ -362,6 +362,7 @@ def is_available(device: str | None = None) -> bool:
 
 
 _default: Device | None = None
+_is_chosen = False  # whether set_default_device has set it
 _blocks = _hooks.Blocks("dparray_default_device")
 
 
@@ -382,22 +383,14 @@ def default_device() -> Device:
     global _default
     if blocks := _blocks.entered.get():
         return cast("Device", blocks[-1].value)
+    if config.device and not _is_chosen:
+        return Device(config.device)
     if _default is None:
-        if config.device:
-            return Device(config.device)
         found = devices()
         if not found:
             raise DeviceError(f"no device that can hold arrays was found, {_why_none()}")
         _default = found[0]
     return _default
-
-
-def _forget_default() -> None:
-    global _default
-    _default = None
-
-
-_hooks.when_set("device", _forget_default)
 
 
 def set_default_device(device: Any) -> Device:
@@ -409,9 +402,9 @@ def set_default_device(device: Any) -> Device:
         >>> dp.set_default_device(previous).device_type
         'cpu'
     """
-    global _default
+    global _default, _is_chosen
     new = Device(device)
-    previous, _default = default_device(), new
+    previous, _default, _is_chosen = default_device(), new, True
     return previous
 
 
