@@ -62,7 +62,7 @@ BUDGETS = {
 # Folders that may import an external package at run time.
 USERS = {
     "dpctl": "_driver memory",
-    "dpnp": "exceptions memory",
+    "dpnp": "_driver memory",
     "numba": "_compiler _kernel _jit cli",
     "llvmlite": "_compiler cli",
 }
@@ -257,6 +257,38 @@ def test_a_package_of_the_stack_is_imported_only_where_the_table_says(package: s
         if place_of(module) not in USERS[package].split()
         for found in imports_of_module(module)
         if found.target.partition(".")[0] == package and not found.for_types
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_drivers_folder_is_imported_by_name_alone() -> None:
+    """`_driver/__init__.py` loads a driver at its first use; drivers do not import each other."""
+    folders = {
+        path.name
+        for path in (ROOT / "dparray" / "_driver").iterdir()
+        if (path / "driver.py").exists()
+    }
+    assert "sycl" in folders
+    wrong = []
+    for module in MODULES:
+        for found in imports_of_module(module):
+            for folder in folders:
+                inside = f"dparray._driver.{folder}."
+                if found.target.startswith(inside) and not f"{module}.".startswith(inside):
+                    wrong.append(
+                        f"{MODULES[module].relative_to(ROOT)}:{found.line} imports {found.target}"
+                    )
+    assert not wrong, "\n".join(wrong)
+
+
+def test_dpctl_and_dpnp_are_imported_in_their_places_alone() -> None:
+    allowed = ("dparray._driver.sycl.", "dparray.memory.libraries.dpnp")
+    wrong = [
+        f"{MODULES[module].relative_to(ROOT)}:{found.line} imports {found.target}"
+        for module in MODULES
+        if not module.startswith(allowed)
+        for found in imports_of_module(module)
+        if found.target.partition(".")[0] in ("dpctl", "dpnp") and not found.for_types
     ]
     assert not wrong, "\n".join(wrong)
 
