@@ -20,6 +20,7 @@ from dparray._jit.inference import (
     OPERATORS,
     UFUNCS,
     UNKNOWN,
+    WEAK_INT,
     Inference,
     Known,
     Value,
@@ -117,10 +118,9 @@ class Casts(ast.NodeTransformer):
         if len(targets) == 1 or not any(map(self._is_slice, targets)) or self.for_kernel:
             is_slice = self._is_slice(node.targets[0]) and not self.for_kernel
             own, kind = self.types.of(node.targets[0]), self.types.of(node.value)
-            number = _integer(node.value)
             self.generic_visit(node)
-            starts_wide = isinstance(node.targets[0], ast.Name) and own == Value(_WIDE)
-            if starts_wide and _is_number(kind) and kind.is_weak and (number or 0) >= 0:
+            is_wide = isinstance(node.targets[0], ast.Name) and own == Value(_WIDE)
+            if is_wide and kind == WEAK_INT and (_integer(node.value) or 0) >= 0:
                 node.value = cast_to(node.value, _WIDE)  # Numba's join with uint64 is float64
             if is_slice:
                 node.value = self._apart(node.targets[0], node.value)
@@ -192,11 +192,12 @@ class Casts(ast.NodeTransformer):
         if not all(isinstance(value, Value) for value in values):
             return node
         name, dtype = ufunc.__name__, result.dtype
-        if dtype.kind in "biu" and not result.is_weak:
+        is_integer = dtype.kind in "biu" and not result.is_weak
+        if is_integer or name == "floor_divide":  # which Numba computes differently from //
             if name in OPERATORS:
                 operation = ast.BinOp(node.args[0], OPERATORS[name](), node.args[1])
                 return self._converted(_at(node, operation), *values)
-            is_own = name == "square" or (name in INTEGER_CODE and dtype not in DEFAULT_DTYPES)
+            is_own = name in INTEGER_CODE and (name == "square" or dtype not in DEFAULT_DTYPES)
             if is_own and not self.for_kernel:
                 return integer_call(name, dtype, *node.args)
         found = resolve(ufunc, values)
@@ -205,7 +206,7 @@ class Casts(ast.NodeTransformer):
         for position, value in enumerate(values):
             if value.dtype != found[position]:
                 node.args[position] = _as(node.args[position], value, found[position])
-        return node if result.ndim or dtype.kind not in "iu" else cast_to(node, dtype)
+        return cast_to(node, dtype) if dtype.kind in "iu" and not result.ndim else node
 
     def _summed(self, node: ast.expr) -> tuple[ast.expr, list[int]]:
         """Return what nested calls of ``np.sum`` sum, and the axes, from the inside out."""

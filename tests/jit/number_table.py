@@ -125,10 +125,11 @@ def _differences(x: np.ndarray, y: Any, form: str, cases: list[tuple[str, Any]])
     found = []
     for (case, wanted), result in zip(cases, outs or results, strict=True):
         right, own = np.tile(wanted, copies), result.asnumpy()
-        if own.dtype != right.dtype or not np.array_equal(
-            own, right, equal_nan=own.dtype.kind == "f"
-        ):
-            at = np.flatnonzero(own != right)[:1]
+        are_equal = np.array_equal(own, right, equal_nan=own.dtype.kind == "f")
+        if own.dtype.kind == "f" and "**" in case:  # the last digit depends on the library
+            are_equal = np.allclose(own, right, rtol=4 * np.finfo(own.dtype).eps, equal_nan=True)
+        if own.dtype != right.dtype or not are_equal:
+            at = np.flatnonzero((own != right) & ~((own != own) & (right != right)))[:1]
             found.append(
                 f"{form}, {case.format(x='x', y='y')}, x of {x.dtype}, y of {np.asarray(y).dtype}: "
                 f"{own.dtype} {own[at]}, right {right.dtype} {right[at]}, x = {x[at]}"
@@ -144,12 +145,4 @@ if __name__ == "__main__":
     for first, second in pairs:
         for form in forms:
             differences = check(first, second, form)
-            print(
-                first,
-                second,
-                form,
-                f"{len(differences)} differ",
-                *differences,
-                sep="\n    ",
-                flush=True,
-            )
+            print(f"{first} {second} {form}: {len(differences)} differ", *differences, sep="\n    ")

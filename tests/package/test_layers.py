@@ -53,7 +53,7 @@ BUDGETS = {
     "array": 6_338,
     "kernels": 4_656,
     "functions": 32_516,
-    "compiled": 6_356,
+    "compiled": 6_357,
     "models": 4_862,
     "shards": 2_814,
     "tools": 9_634,
