@@ -146,4 +146,7 @@ def refuse_calls(name: str, instead: str) -> None:
         def __call__(self, *arguments: Any, **named: Any) -> None:
             raise TypeError(f"{short} is a module, not a function; write {instead}")
 
+        def __reduce__(self) -> tuple[Any, ...]:  # cloudpickle only knows plain modules
+            return importlib.import_module, (name,)
+
     sys.modules[name].__class__ = Module

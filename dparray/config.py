@@ -58,6 +58,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple, cast
 
@@ -338,6 +339,9 @@ class _Config(ModuleType):
             _publish(name)
         if name in PLAN_OPTIONS and options is _of_process:
             _hooks.option_was_set("plans")
+
+    def __reduce__(self) -> tuple[Any, ...]:  # cloudpickle only knows plain modules
+        return import_module, (__name__,)
 
 
 for _name, _default in _DEFAULTS.items():

@@ -7,8 +7,6 @@ import functools
 import importlib
 from typing import Any
 
-from llvmlite import ir
-
 SHARE = "__share__"
 #: The names of operators that may be reordered, by the class of the operator.
 REORDERED = {ast.Add: "__plus__", ast.Sub: "__minus__", ast.Mult: "__times__"}
@@ -43,6 +41,7 @@ def sharing(address: int) -> dict[str, Any]:
     Args:
         address: of the C function that shares out.
     """
+    ir = importlib.import_module("llvmlite.ir")
     binding = importlib.import_module("llvmlite.binding")
     cgutils = importlib.import_module("numba.core.cgutils")
     numba = importlib.import_module("numba")

@@ -36,7 +36,7 @@ sys.path[:0] = ["tests/array"]
 import test_uninitialized as tests
 
 tests.every_operation(tests.uninitialized)
-for slot in ("_host_view", "_block", "_packed", "sycl_queue", "usm_type"):
+for slot in ("_host_view", "_block", "_packed", "queue", "usm_type"):
     def damaged():
         x = dp.arange(4.0)
         x[1:]

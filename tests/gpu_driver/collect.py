@@ -29,13 +29,13 @@ def main(folder: Path) -> None:
     import calls
 
     import dparray.special
-    from dparray._compiler import kernel as kernel_module
     from dparray._compiler.spirv import client
     from dparray._driver.interface import Target
+    from dparray._driver.sycl import driver
 
     as_gpu.play_gpu()
     known = calls.names()
-    build, optimised = kernel_module.obtain_program, client.optimised
+    load, optimised = driver.load, client.optimised
     running = ""
     modules: dict[bytes, bytes] = {}  # those for a GPU, by those for the CPU
 
@@ -44,15 +44,15 @@ def main(folder: Path) -> None:
         modules[found[1]] = optimised(text, Target("spirv64"), contracts)[1]
         return found
 
-    def keep(queue: Any, spirv: bytes, options: str) -> Any:
+    def keep(queue: Any, spirv: bytes, entry: str, options: str, binaries: Any) -> Any:
         module = modules[spirv]
         name = hashlib.sha256(module + options.encode()).hexdigest()[:16]
         (folder / f"{name}.spv").write_bytes(module)
         about = json.dumps({"options": options, "call": running})
         (folder / f"{name}.json").write_text(about)
-        return build(queue, spirv, options)
+        return load(queue, spirv, entry, options, binaries)
 
-    kernel_module.obtain_program, client.optimised = keep, for_both
+    driver.load, client.optimised = keep, for_both
     raised = 0
     only = os.environ.get("CALLS_ONLY", "")
     for group, text in calls.calls():

@@ -11,6 +11,7 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import kernel as compiled_kernels
+from dparray._driver.sycl import driver
 from dparray._kernel import function as functions
 from dparray._kernel import raw
 from dparray._runtime import launch
@@ -61,10 +62,10 @@ def test_threads_that_build_a_kernel_launch_the_kept_one(
         dp.zeros(10, dtype="float32", sycl_queue=elsewhere), np.int32(7)
     )  # compile it
 
-    kept_submit = launch.submit
+    kept_submit = driver.submit
     for module in (compiled_kernels, raw):
         monkeypatch.setattr(module, "Built", Watched)
-    monkeypatch.setattr(launch, "submit", submit)
+    monkeypatch.setattr(driver, "submit", submit)
     failures: list[BaseException] = []
     arrays = [dp.zeros(size, dtype="float32") for size in (1000, 2000)]
 
@@ -185,11 +186,11 @@ def test_threads_that_check_a_kernel_at_the_same_time_both_check(
 
     monkeypatch.setattr(functions, "KernelFunction", making)
     threads = [threading.Thread(target=work) for _ in range(2)]
-    with dp.config.override(debug=True):
-        threads[0].start()
-        assert is_made.wait(60)
-        threads[1].start()
-        threads[1].join()
-        is_checked.set()
-        threads[0].join()
+    monkeypatch.setattr(dp.config, "debug", True)  # of the process: threads do not see a block's
+    threads[0].start()
+    assert is_made.wait(60)
+    threads[1].start()
+    threads[1].join()
+    is_checked.set()
+    threads[0].join()
     assert len(failures) == 2

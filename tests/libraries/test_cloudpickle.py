@@ -6,10 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-pytest.importorskip("cloudpickle")
+import dparray as dp
+
+cloudpickle = pytest.importorskip("cloudpickle")
 
 _NOTEBOOK = '''
 import linecache, math, sys
@@ -101,3 +104,8 @@ def test_compiled_functions_of_a_notebook_run_in_another_process(tmp_path: Path)
     assert sent == printed[0]
     names = ["JitFunction"] * 3 + ["KernelFunction", "ElementwiseFunction", "ReductionFunction"]
     assert kinds == f"{[*names, 'JitFunction', 'ElementwiseFunction']}"[1:] + "\n"
+
+
+@pytest.mark.parametrize("module", [dp, dp.config, dp.device, dp.fft, dp.random])
+def test_modules_travel_by_name(module: Any) -> None:
+    assert cloudpickle.loads(cloudpickle.dumps(module)) is module

@@ -42,7 +42,7 @@ ROWS: tuple[tuple[str, str], ...] = (
 # The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
-    "ground": 789,
+    "ground": 792,
     "driver": 2_761,
     "runtime": 4_108,
     "memory": 2_600,

@@ -41,7 +41,7 @@ if __name__ == "__main__" and "DPARRAY_SOAK_SO_FAR" not in os.environ:
     os.environ["DPARRAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="dparray-stress-")
 
 import dparray as dp
-from dparray._compiler import kernel
+from dparray._driver.sycl import driver
 from dparray._evaluate import background, evaluate
 
 # isort: split
@@ -270,8 +270,8 @@ class Run:
             x[item.get_id(0)] = number + 0.25
 
         x, _values = self.pick(a)
-        obtain = kernel.obtain_program
-        kernel.obtain_program = lambda *given: obtain(given[0], b"\0" * 64, given[2])
+        load = driver.load
+        driver.load = lambda queue, module, *others: load(queue, b"\0" * 64, *others)
         try:
             dp.call_kernel(refused, dp.Range(1), x)
             raise Difference("a module that the driver rejects was launched")
@@ -279,7 +279,7 @@ class Run:
             if "refused" not in str(error):
                 raise Difference(f"the kernel is not named: {error}") from error
         finally:
-            kernel.obtain_program = obtain
+            driver.load = load
 
     def check(self) -> None:
         for x, values in self.arrays:
@@ -362,18 +362,18 @@ class Built:
 
     def __init__(self) -> None:
         self.count = 0
-        self._obtain = kernel.obtain_program
+        self._load = driver.load
 
     def __enter__(self) -> Built:
-        kernel.obtain_program = self._counted
+        driver.load = self._counted
         return self
 
     def __exit__(self, *_: object) -> None:
-        kernel.obtain_program = self._obtain
+        driver.load = self._load
 
     def _counted(self, *given: Any) -> Any:
         self.count += 1
-        return self._obtain(*given)
+        return self._load(*given)
 
 
 def resident() -> int:

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._runtime import event as events
-from dparray._runtime import launch
+from dparray._driver.sycl import driver
 
 pytestmark = pytest.mark.process
 
@@ -74,14 +73,14 @@ def test_a_lost_device_is_named_with_the_kernel(
         raise RuntimeError("PI_ERROR_DEVICE_NOT_AVAILABLE")
 
     with monkeypatch.context() as patch:
-        patch.setattr(events, "wait_for", lost)
+        patch.setattr(driver, "wait", lost)
         with pytest.raises(dp.KernelExecutionError, match=r"touch.*DEVICE_NOT_AVAILABLE"):
             event.wait()
         told = x.event.then(lambda: None)
         if told.exception() is not None:
             assert "DEVICE_NOT_AVAILABLE" in str(told.exception())
     with monkeypatch.context() as patch:
-        patch.setattr(launch, "submit", lambda *args: None)
+        patch.setattr(driver, "submit", lambda *args: None)
         with pytest.raises(dp.KernelExecutionError, match=r"touch.*rejected"):
             dp.call_kernel(touch, dp.Range(100), x)
     dp.call_kernel(touch, dp.Range(100), x).wait()

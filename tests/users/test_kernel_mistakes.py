@@ -73,7 +73,7 @@ def masks_the_array(item, a):  # type: ignore[no-untyped-def]
     ("wrong", "words"),
     [
         (masks_the_array, r"comparing whole arrays.*compare x\[i\]"),
-        (has_two_indices, "takes 1 indices at most"),
+        (has_two_indices, "it takes 1, and 2 are given|too many indices"),
         (writes_a_complex_number, r"a complex128 does not fit.*\.real"),
         (sums_a_slice, "works on whole arrays.*write a loop"),
         (assigns_a_slice, "whole array is not available.*write a loop"),

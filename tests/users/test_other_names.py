@@ -47,7 +47,7 @@ def test_methods_of_other_libraries_suggest_dparrays(name: str, ours: str) -> No
         ("get_devices", r"dp\.devices\(\)"),
         ("dpjit", r"@dp\.jit"),
         ("from_numpy", r"dp\.asarray"),
-        ("cuda", r"dp\.devices\(\).*SyclQueue.*dp\.timer.*@dp\.kernel"),
+        ("cuda", r"dp\.devices\(\).*new_queue.*dp\.timer.*@dp\.kernel"),
         ("fuse", "fused automatically"),
         ("get_default_memory_pool", r"dp\.memory\.stats\(\)"),
         ("memoize", r"functools\.cache"),
