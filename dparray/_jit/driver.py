@@ -207,6 +207,14 @@ class NativeRegion:
                     "write the loop with dp.prange or as a kernel, or move the arrays to a CPU "
                     "device",
                 )
+        for name, kind in types.items():
+            if isinstance(kind, Items):
+                raise self.source.error(
+                    self.node,
+                    f"this loop over elements reads {name!r}, which is a tuple or a list, so it "
+                    "can run on a CPU device only",
+                    "assign its items to variables before the loop, or use dp.prange",
+                )
         constants = {
             name: kind.value for name, kind in types.items() if not isinstance(kind, Value)
         }

@@ -366,3 +366,14 @@ def test_signatures_methods_and_strings_are_refused_with_the_reason() -> None:
 
     with pytest.raises(dp.exceptions.KernelCompileError, match="NumPy dtype"):
         names(dp.ones(3))
+
+
+def test_a_tuple_in_a_loop_of_one_work_item_is_refused(pretend: Any) -> None:
+    @dp.jit
+    def cumulate(x: Any, weights: Any) -> None:
+        for i in range(1, x.shape[0]):
+            x[i] += x[i - 1] * weights[0]
+
+    pretend(shares_memory=False)
+    with pytest.raises(dp.KernelCompileError, match=r"reads 'weights', which is a tuple or a list"):
+        cumulate(dp.ones(4), (2.0, 3.0))

@@ -53,7 +53,7 @@ BUDGETS = {
     "array": 6_338,
     "kernels": 4_656,
     "functions": 32_516,
-    "compiled": 6_357,
+    "compiled": 6_365,
     "models": 4_862,
     "shards": 2_814,
     "tools": 9_634,
