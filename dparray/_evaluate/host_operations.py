@@ -157,7 +157,9 @@ def bind(order: Sequence[Node], stored: Sequence[tuple[Node | Scalar, Layout]]) 
         target = targets[id(value)]
         dtype = value.dtype if type(value) is Node else _dtypes.bool
         calls.append(Call(_copy_into, (source,), target, target, 0, (), dtype, ()))
-    names = [node.op.name for node in order if node.op is not None]
+    names = [
+        "astype" if node.op is CONVERT else node.op.name for node in order if node.op is not None
+    ]
     return HostOperations(
         ", ".join(names) or "a copy",
         tuple(reads),
