@@ -59,9 +59,9 @@ class BorrowedBlock:
 
 def zeros_beside_the_pool(queue: Queue, count: int, dtype: np.dtype[Any]) -> Layout:
     """Zero elements in device memory outside the pool."""
-    driver, nbytes = driver_of(queue), count * dtype.itemsize
-    memory = driver.allocate(queue, "device", nbytes)
-    driver.clear(queue, memory)
+    of_queue, nbytes = driver_of(queue), count * dtype.itemsize
+    memory = of_queue.allocate(queue, "device", nbytes)
+    of_queue.clear(queue, memory)
     block = BorrowedBlock(memory, nbytes, "device", queue)
     return Layout(block, 0, (count,), (dtype.itemsize,), dtype)
 
