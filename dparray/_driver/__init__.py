@@ -92,7 +92,7 @@ def driver_of(queue: Queue) -> Driver:
 
 
 def order_of(queue: Queue) -> Any:
-    """Return the order of a queue's work (:class:`dparray._driver.interface.Order`)."""
+    """Return the order of a queue's work (:class:`dparray._driver.marks.Marks`)."""
     return by_type[type(queue)].order_of(queue)
 
 

@@ -687,7 +687,7 @@ class KernelFunction:
         else:
             queue = queue_of(device)
             limit = traits_of(queue).group
-            multiple = max(traits_of(queue).sub_groups, default=1)
+            multiple = traits_of(queue).sub_group
         dimension_limits = traits_of(queue).sizes
         groups_wanted = 4 * traits_of(queue).units
         budget = max(1, min(limit, max(multiple, prod(size) // groups_wanted)))
