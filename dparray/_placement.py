@@ -21,10 +21,8 @@ import numpy as np
 from dparray import _dtypes, _hooks, config
 from dparray._driver import is_queue, is_same_device, root_of, traits_of
 from dparray._driver.interface import Queue
-from dparray.device import describe_queue
+from dparray.device import USM_TYPES, describe_queue
 from dparray.exceptions import ExecutionPlacementError, UsmTypeError
-
-USM_TYPES = ("device", "shared", "host")
 
 
 class Placement(NamedTuple):

@@ -23,8 +23,9 @@ from dparray._driver import traits_of
 from dparray._evaluate.host_operations import HostOperations, form
 from dparray._graph.ops import OPS, Op
 from dparray._layout import Block, Layout
-from dparray._placement import USM_TYPES, usm_rule
+from dparray._placement import usm_rule
 from dparray._runtime import queues
+from dparray.device import USM_TYPES
 from dparray.memory import copies, pool
 
 if TYPE_CHECKING:

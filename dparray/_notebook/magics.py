@@ -27,10 +27,10 @@ from dparray._evaluate import background
 from dparray._explain.explain import explain
 from dparray._functions.evaluation import eval as evaluate
 from dparray._kernel.decorators import OPTIONS
-from dparray._placement import USM_TYPES
 from dparray._profile.profile import Profile, profile
 from dparray._runtime import queues as queues_module
 from dparray.device import (
+    USM_TYPES,
     DeviceList,
     default_device,
     describe_queue,

@@ -13,7 +13,7 @@ from threading import RLock
 from typing import Any
 
 from dparray import _hooks
-from dparray._placement import USM_TYPES
+from dparray.device import USM_TYPES
 from dparray.exceptions import MemoryError, ShapeError, UnsupportedDeviceError, UsmTypeError
 from dparray.memory.driver import SLAB, Driver, DriverMemory
 from dparray.memory.segments import Arena, Block, DeviceMemory, Pool, Segment

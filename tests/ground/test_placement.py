@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from dparray import _placement
-from dparray._placement import USM_TYPES, Placement, check_usm_type, common_placement
+from dparray._placement import Placement, check_usm_type, common_placement
+from dparray.device import USM_TYPES
 from dparray.exceptions import ExecutionPlacementError, UsmTypeError
 from tests.standin import Device, Queue
 
