@@ -31,6 +31,7 @@ from numba.core.untyped_passes import FixupArgs, InlineClosureLikes
 
 from dparray._compiler.advice import FindAdvice
 from dparray._compiler.constants import plain
+from dparray._compiler.offsets import FindOffsets
 from dparray._compiler.scalar_functions import scalar_function
 from dparray._compiler.types import ConstantType
 from dparray.kernel_api import LocalArray, PrivateArray
@@ -519,7 +520,7 @@ class Pipeline(CompilerBase):
         steps.add_pass_after(_PlainConstants, _PlaceConstants)
         steps.add_pass_after(_FoldShapes, _PlainConstants)
         for find in self.finds:
-            steps.add_pass(find, "look for code to warn about")
+            steps.add_pass(find, "analyze")
         steps.add_pass(IRLegalization, "ensure that the IR is legal")
         steps.add_pass(NativeLowering, "lower to LLVM IR")
         steps.add_pass(self.last, "finish")
@@ -531,4 +532,4 @@ class KernelPipeline(Pipeline):
     """The pipeline for kernels, which nothing calls, so they are not registered."""
 
     last = NoPythonBackend
-    finds: Any = (FindAdvice,)
+    finds: Any = (FindAdvice, FindOffsets)

@@ -499,7 +499,8 @@ def lower_kernel(
         library.finalize()
     name = names.entry_name(function.__name__)
     module = library._final_module
-    module.link_in(llvm.parse_assembly(_entry(compiled.fndesc, compiled.signature.args, name)))
+    entry = _entry(compiled.fndesc, compiled.signature.args, name, compiled.metadata["offsets"])
+    module.link_in(llvm.parse_assembly(entry))
     is_ungrouped = any(isinstance(each, ItemType) for each in argument_types)
     if is_ungrouped and any(LOCAL_ARRAY in each.name for each in module.global_variables):
         raise TypingError(
@@ -508,8 +509,11 @@ def lower_kernel(
     return name, passes.finished(module, name), compiled.metadata["advice"]
 
 
-def _entry(fndesc: Any, argument_types: Sequence[Any], name: str) -> str:
+def _entry(fndesc: Any, argument_types: Sequence[Any], name: str, offsets: Sequence[int]) -> str:
     """Return a module with the entry point, which builds arrays of its parameters and calls.
+
+    There are two calls if ``offsets`` are positions of arguments: LLVM leaves out the checks for
+    negative indices in the one that is executed if none of these arguments is negative.
 
     The parameters of an array are the number of its elements, their size, the pointer, the shape
     and the strides.
@@ -528,7 +532,15 @@ def _entry(fndesc: Any, argument_types: Sequence[Any], name: str) -> str:
     if argument_types and isinstance(argument_types[0], ItemType):
         _leave_out(builder, entry.args[: argument_types[0].ndim])
     values = [_argument(context, builder, numba_type, given) for numba_type in argument_types]
-    context.call_conv.call_function(builder, callee, fndesc.restype, argument_types, values)
+    call = functools.partial(
+        context.call_conv.call_function, builder, callee, fndesc.restype, argument_types, values
+    )
+    if offsets:
+        are_up = (builder.icmp_signed(">=", values[at], values[at].type(0)) for at in offsets)
+        with builder.if_then(functools.reduce(builder.and_, are_up)):
+            call()
+            builder.ret_void()
+    call()
     builder.ret_void()
     return str(module)
 
