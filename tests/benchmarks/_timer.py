@@ -62,13 +62,14 @@ class Candidate:
 class Timing:
     """The time of one call in seconds: median, minimum, and interquartile range over the median.
 
-    ``rounds`` is the number of batches.
+    ``rounds`` is the number of batches, ``low`` the 20th percentile, which other load changes least.
     """
 
     median: float
     best: float
     spread: float
     rounds: int
+    low: float = 0.0
 
 
 def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[str, Timing]:
@@ -130,4 +131,5 @@ def _wait_for_threads() -> None:
 def summary(times: list[float]) -> Timing:
     """Return median, minimum and spread of at least two times."""
     low, median, high = statistics.quantiles(times, n=4)
-    return Timing(median, min(times), (high - low) / median if median else 0.0, len(times))
+    spread = (high - low) / median if median else 0.0
+    return Timing(median, min(times), spread, len(times), statistics.quantiles(times, n=5)[0])
