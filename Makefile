@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test second fastpath kernels stress suites gpu-driver as-gpu check jupyter notebooks docs bench lock dist clean distclean
+.PHONY: help venv demo tiny test second fastpath kernels stress suites gpu-driver as-gpu cuda-tests check jupyter notebooks docs bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -48,6 +48,9 @@ gpu-driver: venv ## build and call on Intel's GPU driver, without a GPU; ARGS="b
 as-gpu: venv ## run tests with the CPU device playing a GPU; AS_GPU_PART=1/8
 	@PYTHONPATH=tests $(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p as_gpu $(ARGS) \
 	  tests/evaluate tests/codegen tests/algorithms tests/functions tests/kernel tests/tilelang tests/jit tests/onnx
+
+cuda-tests: venv ## run tests with a stand-in for NVIDIA's driver, which emulates kernels
+	@$(python) -m pytest -n auto --dist loadfile --max-worker-restart=2 -p tests.cuda.standin $(ARGS) tests/cuda/driver
 
 second: venv ## run the compiler's tests on Python 3.13, with the oldest supported Numba
 	@bash .ci/second-python $(ARGS)

@@ -43,7 +43,15 @@ _TURNS_TO_LATE_LANES = 256
 
 
 class Memory:
-    """Global memory: arrays with bounds, in one buffer."""
+    """Global memory: arrays with bounds, in one buffer.
+
+    Attributes:
+        bytes: the buffer.
+        start: the address of its first byte.
+        bounds: the first address of each array, and the address after its last.
+    """
+
+    start = 0
 
     def __init__(self, size: int = 1 << 20) -> None:
         self.bytes = np.zeros(size, np.uint8)
@@ -94,6 +102,14 @@ class Module:
         self.functions, self.variables = functions(text)
         self.printed: list[str] = []
 
+    def place(self, memory: Memory) -> dict[str, int]:
+        """Put the module's global variables into memory; return their addresses."""
+        return {
+            each.name: memory.put(np.frombuffer(each.content, np.uint8))
+            for each in self.variables
+            if each.space == "global"
+        }
+
     def launch(
         self,
         entry: str,
@@ -103,6 +119,7 @@ class Module:
         memory: Memory,
         *,
         shared: int = 0,
+        addresses: dict[str, int] | None = None,
         lanes: int = 1 << 16,
         max_turns: int = 1_000_000,
     ) -> int:
@@ -114,6 +131,7 @@ class Module:
             arguments: NumPy numbers, or addresses as Python integers.
             memory: global memory.
             shared: the bytes of dynamic shared memory.
+            addresses: of the global variables, from :meth:`place`; without, they are new.
             lanes: how many threads run together, at least those of one block.
             max_turns: how many turns threads that run together may take.
 
@@ -123,11 +141,7 @@ class Module:
         """
         block = (*block, 1, 1)[:3]
         grid = (*grid, 1, 1)[:3]
-        addresses = {
-            each.name: memory.put(np.frombuffer(each.content, np.uint8))
-            for each in self.variables
-            if each.space == "global"
-        }
+        addresses = self.place(memory) if addresses is None else addresses
         executed = 0
         step = max(1, lanes // prod(block))
         for first in range(0, prod(grid), step):
@@ -136,6 +150,16 @@ class Module:
             run.pass_arguments(arguments)
             executed += run.run(max_turns)
         return executed
+
+
+def static_shared(module: Module) -> int:
+    """Return the bytes of shared memory that a module's variables take."""
+    inner = [each for function in module.functions.values() for each in function.variables]
+    end = 0
+    for each in (*module.variables, *inner):
+        if each.space == "shared" and each.nbytes:
+            end = _aligned(end, each) + each.nbytes
+    return end
 
 
 class Code:

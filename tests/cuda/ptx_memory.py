@@ -68,7 +68,7 @@ def _place(
         raise EmulationError(f"a misaligned access of {nbytes} bytes at {int(wrong[0]):#x}")
     if space in ("global", "const"):
         run.memory.check(addresses, nbytes)
-        return run.memory.bytes, addresses
+        return run.memory.bytes, addresses - np.uint64(run.memory.start)
     end, size = {
         "shared": (run.shared_end, run.shared_size),
         "local": (run.local_size, run.local_size),

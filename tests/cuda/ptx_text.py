@@ -88,12 +88,26 @@ _STATEMENT = re.compile(r"(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*(.*)$", re.DOTALL)
 _LABEL = re.compile(r"[{}\s]*([$\w]+):\s*")
 
 
+class Parameter(NamedTuple):
+    """A parameter; ``count`` is the length of an array, 0 for a number."""
+
+    name: str
+    dtype: np.dtype
+    count: int
+    align: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.dtype.itemsize * (self.count or 1)
+
+
 class Function:
     """A kernel or a function.
 
     Attributes:
         name: its name.
         parameters: the names of its parameters.
+        layout: its parameters in full.
         result: the name of its result, or "".
         registers: the types of its registers.
         variables: its variables in shared and local memory.
@@ -104,7 +118,8 @@ class Function:
 
     def __init__(self, name: str, parameters: str, result: str, body: str) -> None:
         self.name = name
-        self.parameters = [each.split()[-1].partition("[")[0] for each in _listed(parameters)]
+        self.layout = [_parameter(each) for each in _listed(parameters)]
+        self.parameters = [each.name for each in self.layout]
         self.result = result.split()[-1].partition("[")[0] if result.strip() else ""
         self.registers = dict(_registers(body))
         self.variables = variables(body)
@@ -130,6 +145,14 @@ class Function:
             self.code.append(Instruction(statement, guard, bool(found[1]), opcode, operands))
         elif statement:
             raise EmulationError(f"cannot read {statement!r}")
+
+
+def _parameter(text: str) -> Parameter:
+    words = text.split()
+    name, _, count = words[-1].partition("[")
+    dtype = next(TYPES[each[1:]] for each in words if each[1:] in TYPES)
+    align = int(words[2]) if words[1] == ".align" else dtype.itemsize
+    return Parameter(name, dtype, int(count.rstrip("]") or 0), align)
 
 
 def _listed(text: str) -> list[str]:
