@@ -17,6 +17,9 @@ from dparray import _hooks, config
 from dparray._driver import (
     driver_of,
     drivers,
+    drivers_for,
+    each_driver,
+    is_name_of_cuda,
     is_queue,
     is_same_device,
     missing,
@@ -51,12 +54,12 @@ lock = threading.RLock()
 
 def _available() -> str:
     """Return the devices that can hold arrays, for errors; or why there is none."""
-    found = [driver.traits(each).filter_string for driver, each in _all_devices()]
+    found = [driver.traits(each).filter_string for driver, each in _each_device()]
     return ", ".join(found) if found else f"none, {_why_none()}"
 
 
-def _all_devices() -> list[tuple[Driver, DriverDevice]]:
-    return [(driver, device) for driver in drivers() for device in driver.devices()]
+def _each_device() -> Iterator[tuple[Driver, DriverDevice]]:
+    return ((driver, device) for driver in each_driver() for device in driver.devices())
 
 
 def _why_none() -> str:
@@ -71,9 +74,10 @@ class Device:
     of the device; ``Device(queue)`` represents that queue.
 
     Args:
-        device: a filter string (``"cpu"``, ``"gpu"``, ``"opencl:cpu:0"``), a ``dpctl.SyclDevice``,
-            a ``dpctl.SyclQueue``, another ``Device`` (for example ``x.device`` of an array), or
-            ``None`` for the default device.
+        device: a filter string (``"cpu"``, ``"gpu"``, ``"opencl:cpu:0"``, ``"cuda:0"``), a
+            ``dpctl.SyclDevice``, a ``dpctl.SyclQueue``, a ``cuda.core.Device``, a stream of CUDA's
+            libraries, another ``Device`` (for example ``x.device`` of an array), or ``None`` for
+            the default device.
 
     Raises:
         DeviceError: no device of this machine matches.
@@ -291,7 +295,7 @@ def _queue_named(device: Any) -> Queue:
     Raises:
         DeviceError: it names none.
     """
-    for driver in drivers():
+    for driver in drivers_for(device):
         if isinstance(device, str):
             found = driver.select(device)
             queue = None if found is None else driver.default_queue(found)
@@ -301,13 +305,23 @@ def _queue_named(device: Any) -> Queue:
             return queue
     if isinstance(device, str):
         raise DeviceError(
-            f"device: no device matches {device!r}; available: {_available()}"
-            + "".join(driver.NEEDS_OF_GPUS for driver in drivers() if "gpu" in device.lower())
+            f"device: no device matches {device!r}; available: {_available()}{_needs_of(device)}"
         )
     raise DeviceError(
         f"device: {device!r} of type {type(device).__name__} is not a device; pass a filter string "
         f"(available: {_available()}), a dpctl.SyclDevice, a dpctl.SyclQueue or another array's "
         "`.device`"
+    )
+
+
+def _needs_of(device: str) -> str:
+    """Return what makes a GPU visible that a string may name."""
+    if "gpu" in device.lower():
+        return "".join(driver.NEEDS_OF_GPUS for driver in drivers())
+    return "".join(
+        f". {device} needs more: {each.reason}: {each.fix}"
+        for each in missing()
+        if each.name == "cuda" and is_name_of_cuda(device)
     )
 
 
@@ -339,7 +353,7 @@ def devices() -> DeviceList:
         >>> [device.device_type for device in dp.devices()]
         ['cpu']
     """
-    return DeviceList(Device(driver.default_queue(each)) for driver, each in _all_devices())
+    return DeviceList(Device(driver.default_queue(each)) for driver, each in _each_device())
 
 
 def is_available(device: str | None = None) -> bool:
@@ -386,10 +400,11 @@ def default_device() -> Device:
     if config.device and not _is_chosen:
         return Device(config.device)
     if _default is None:
-        found = devices()
-        if not found:
+        found = next(_each_device(), None)
+        if found is None:
             raise DeviceError(f"no device that can hold arrays was found, {_why_none()}")
-        _default = found[0]
+        driver, device = found
+        _default = Device(driver.default_queue(device))
     return _default
 
 

@@ -98,6 +98,10 @@ class UnsupportedDeviceError(DeviceError):
     """A device that lacks a required feature (USM, fp64, ...)."""
 
 
+class DeviceLostError(DeviceError):
+    """A device that a kernel stopped: its memory is lost, and the process must be restarted."""
+
+
 class ExecutionPlacementError(DparrayError, ValueError):
     """Inputs of one operation that are on different queues.
 

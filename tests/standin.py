@@ -266,14 +266,17 @@ class StandIn:
         """Do all work of a queue."""
         self.wait(self.work.get(queue, []))
 
-    def submits_from_c(self) -> bool:
+    def submits_from_c(self, queue: Queue) -> bool:
         return False
 
     def address_of(self, queue: Queue) -> int:
         return 0
 
-    def for_c(self) -> dict[str, Any]:
-        return {}
+    def context_of(self, queue: Queue) -> int:
+        return 0
+
+    def for_c(self) -> tuple[Any, ...]:
+        return ()
 
     def order_of(self, queue: Queue) -> Order:
         return self.orders.setdefault(queue, Order(self))

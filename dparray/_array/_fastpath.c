@@ -479,7 +479,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!O!", &PyDict_Type, &named, &PyList_Type, &given, &PyDict_Type,
                           &ufuncs))
         return NULL;
-    PyObject *type, *driver, *block;
+    PyObject *type, *block;
     PyTypeObject *segment_type;
     struct { const char *name; PyObject **where; } parts[] = {
         {"ndarray", &type}, {"working", &working}, {"at_once", &at_once}, {"scalar_types", &scalar_types}, {"context", &context},
@@ -498,8 +498,8 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"options", &options}, {"operations", &graph_operations},
         {"square", &square}, {"Layout", (PyObject **)&layout_type},
         {"block", &block}, {"Segment", (PyObject **)&segment_type},
-        {"in_order", &in_order}, {"order_of", &order_of}, {"others_work", &others_work}, {"note_recent", &note_recent},
-        {"lock_order", &lock_order}, {"unlock_order", &unlock_order}, {"driver", &driver},
+        {"others_work", &others_work}, {"note_recent", &note_recent},
+        {"lock_order", &lock_order}, {"unlock_order", &unlock_order},
     };
     for (size_t at = 0; at < sizeof parts / sizeof *parts; at++) {
         *parts[at].where = PyDict_GetItemString(named, parts[at].name);
@@ -530,7 +530,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"_has_in_order_queue", &in_order_word}, {"count", &count_word}, {"_done_at", &done_word},
         {"_last", &last_word}, {"_launched_at", &launched_word}, {"_others_at", &others_word},
         {"before_launch", &before_launch_word},
-        {"add_launch", &add_launch_word}, {"addressof_ref", &address_word},
+        {"add_launch", &add_launch_word}, {"addressof_ref", &address_word}, {"queue", &queue_word}, {"record", &record_word},
     };
     for (size_t at = 0; at < sizeof words / sizeof *words; at++)
         if (!(*words[at].where = PyUnicode_InternFromString(words[at].name)))
@@ -560,14 +560,6 @@ static PyObject *setup(PyObject *module, PyObject *args)
     for (size_t at = 0; at < 2; at++)
         if ((segment_slots[at] = offset_of(segment_type, names_of_segment[at])) < 0)
             return NULL;
-    unsigned long long functions_of_driver[4];
-    if (!PyArg_ParseTuple(driver, "KKKK", &functions_of_driver[0], &functions_of_driver[1],
-                          &functions_of_driver[2], &functions_of_driver[3]))
-        return NULL;
-    memcpy(&submit_range, &functions_of_driver[0], sizeof(void *));
-    memcpy(&submit_groups, &functions_of_driver[1], sizeof(void *));
-    memcpy(&make_event, &functions_of_driver[2], sizeof(void *));
-    memcpy(&delete_event, &functions_of_driver[3], sizeof(void *));
     for (Py_ssize_t at = 0; at < count; at++) {
         struct operation *op = &operations[at];
         if (!PyArg_ParseTuple(PyList_GetItem(given, at), "OOOOOs", &op->compute, &op->into,
@@ -592,6 +584,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"philox_words", philox_words, METH_VARARGS, NULL},
     {"setup", setup, METH_VARARGS, NULL},
+    {"take_driver", take_driver, METH_VARARGS, NULL},
     {"small_product", (PyCFunction)(void (*)(void))small_product, METH_FASTCALL, NULL},
     {"follow", follow, METH_VARARGS, NULL},
     {"compute_small", (PyCFunction)(void (*)(void))compute_small, METH_VARARGS | METH_KEYWORDS,

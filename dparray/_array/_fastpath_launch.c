@@ -8,19 +8,27 @@
 #define MAX_NEW 8
 static PyTypeObject *block_type;
 static Py_ssize_t block_slots[3], segment_slots[2]; /* pointer, segment, readers; used, written */
-static PyObject *in_order, *in_order_word, *order_of, *others_work, *note_recent, *lock_order, *unlock_order;
+static PyObject *in_order, *in_order_word, *others_work, *note_recent, *lock_order, *unlock_order;
 static PyObject *count_word, *done_word, *last_word, *launched_word, *others_word;
-static PyObject *before_launch_word, *add_launch_word, *address_word;
+static PyObject *before_launch_word, *add_launch_word, *address_word, *queue_word, *record_word;
+/* Functions of SYCL's interface, and of NVIDIA's driver. */
 static void *(*submit_range)(void *, void *, void **, const int *, size_t, const size_t *, size_t,
                              void *const *, size_t);
 static void *(*submit_groups)(void *, void *, void **, const int *, size_t, const size_t *,
                               const size_t *, size_t, void *const *, size_t);
 static PyObject *(*make_event)(void *);
 static void (*delete_event)(void *);
+static int (*launch_cuda)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          unsigned, void *, void **, void **);
+static int (*current_context)(void **), (*push_context)(void *), (*pop_context)(void **);
+enum { SYCL, CUDA, DRIVERS };
+static const char *driver_names[DRIVERS] = {"sycl", "cuda"};
+static PyObject *orders_of[DRIVERS];
 
 typedef struct {
     PyObject *spec, *queue, *name, *new;
-    void *kernel, *queue_at;
+    int driver;
+    void *kernel, *queue_at, *context;
     size_t extents[3], local[3], dimensions, has_local, count;
     int kinds[MAX_ARGUMENTS];
     void *addresses[MAX_ARGUMENTS];
@@ -51,14 +59,19 @@ static PyObject *known_launch_of(PyObject *module, PyObject *spec)
 {
     known_launch *known = PyMem_Calloc(1, sizeof *known);
     PyObject *kept, *extents, *local, *kinds, *addresses, *arrays, *numbers, *capsule = NULL;
-    unsigned long long kernel, queue_at;
+    unsigned long long kernel, queue_at, context;
+    const char *driver;
     size_t nbytes, places;
     if (!known)
         return PyErr_NoMemory();
-    if (!PyArg_ParseTuple(spec, "OOOKKOOOOOiOOiik", &kept, &known->queue, &known->name, &kernel,
+    if (!PyArg_ParseTuple(spec, "OOOKKOOOOOiOOiiksK", &kept, &known->queue, &known->name, &kernel,
                           &queue_at, &extents, &local, &kinds, &addresses, &arrays, &known->reads,
-                          &numbers, &known->new, &known->output, &known->leaves, &known->thread))
+                          &numbers, &known->new, &known->output, &known->leaves, &known->thread,
+                          &driver, &context))
         goto failed;
+    while (known->driver < DRIVERS && strcmp(driver, driver_names[known->driver]))
+        known->driver++;
+    known->context = (void *)(size_t)context;
     known->kernel = (void *)(size_t)kernel;
     known->queue_at = (void *)(size_t)queue_at;
     known->has_local = local != Py_None;
@@ -68,7 +81,8 @@ static PyObject *known_launch_of(PyObject *module, PyObject *spec)
         (known->has_local && !copy_bytes(local, known->local, sizeof known->local, &places)) ||
         !copy_bytes(kinds, known->kinds, sizeof known->kinds, &known->count) ||
         !copy_bytes(addresses, known->addresses, sizeof known->addresses, &places) ||
-        PyTuple_Size(known->new) > MAX_NEW) {
+        PyTuple_Size(known->new) > MAX_NEW || known->driver == DRIVERS || !orders_of[known->driver] ||
+        (known->driver == CUDA && !known->has_local)) {
         PyMem_Free(known);
         Py_RETURN_NONE;
     }
@@ -162,14 +176,91 @@ static int note_work(PyObject *queue)
     return is_noted;
 }
 
+/* Submit to SYCL after some events: 1 and the event, 0 if it is left to Python, -1 with an
+ * exception. */
+static int submit_sycl(known_launch *known, void **addresses, PyObject *after, PyObject **event)
+{
+    void *events[MAX_ARGUMENTS], *reference;
+    size_t count = PyList_Size(after);
+    for (size_t at = 0; at < count; at++) {
+        PyObject *address = PyObject_GetAttr(PyList_GetItem(after, at), address_word);
+        PyObject *number_ = address ? PyObject_CallFunctionObjArgs(address, NULL) : NULL;
+        events[at] = number_ ? PyLong_AsVoidPtr(number_) : NULL;
+        Py_XDECREF(address);
+        Py_XDECREF(number_);
+        if (!events[at])
+            return -1;
+    }
+    /* No work is submitted with the interpreter's lock held, from the first queue in order on. */
+    if (PyDict_GetItemWithError(in_order, in_order_word) != Py_False)
+        return PyErr_Occurred() ? -1 : 0;
+    reference = known->has_local
+                    ? submit_groups(known->kernel, known->queue_at, addresses, known->kinds,
+                                    known->count, known->extents, known->local, known->dimensions,
+                                    events, count)
+                    : submit_range(known->kernel, known->queue_at, addresses, known->kinds,
+                                   known->count, known->extents, known->dimensions, events, count);
+    if (!reference)
+        return 0;
+    *event = make_event(reference); /* a copy */
+    delete_event(reference);
+    return *event ? 1 : -1;
+}
+
+/* Submit to CUDA, `dparray/_driver/cuda/submission.py`. The stream orders events of its own queue,
+ * and Python waits for others. It also explains errors. */
+static int submit_cuda(known_launch *known, void **addresses, PyObject *after, PyObject **event)
+{
+    enum { POINTER = 10, LOCAL };
+    static const unsigned char sizes[] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8};
+    void *parameters[MAX_ARGUMENTS], *before = NULL;
+    unsigned long long offsets[MAX_ARGUMENTS], local = 0;
+    unsigned groups[3] = {1, 1, 1}, parts[3] = {1, 1, 1};
+    for (Py_ssize_t at = 0; at < PyList_Size(after); at++) {
+        PyObject *queue = PyObject_GetAttr(PyList_GetItem(after, at), queue_word);
+        Py_XDECREF(queue);
+        if (queue != known->queue)
+            return queue ? 0 : -1;
+    }
+    for (size_t at = 0; at < known->count; at++)
+        if (known->kinds[at] == LOCAL) {
+            /* dimensions, the number of the elements' type, extents */
+            const size_t *memory = addresses[at];
+            size_t nbytes = sizes[*(const int *)(memory + 1)];
+            for (size_t axis = 0; axis < memory[0]; axis++)
+                nbytes *= memory[2 + axis];
+            offsets[at] = local;
+            parameters[at] = &offsets[at];
+            local += (nbytes + 15) / 16 * 16;
+        } else
+            parameters[at] = known->kinds[at] == POINTER ? &addresses[at] : addresses[at];
+    for (size_t axis = 0; axis < known->dimensions; axis++) {
+        parts[axis] = (unsigned)known->local[axis];
+        groups[axis] = (unsigned)(known->extents[axis] / known->local[axis]);
+    }
+    if (current_context(&before) || (before != known->context && push_context(known->context)))
+        return 0;
+    if (!launch_cuda(known->kernel, groups[0], groups[1], groups[2], parts[0], parts[1], parts[2],
+                     (unsigned)local, known->queue_at, parameters, NULL)) {
+        PyObject *record = PyObject_GetAttr(known->queue, record_word);
+        *event = record ? PyObject_CallFunctionObjArgs(record, NULL) : NULL;
+        Py_XDECREF(record);
+    }
+    if (before != known->context)
+        pop_context(&before);
+    return *event ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+/* With so many unfinished launches a full stream may block the call, which then must not hold the
+ * interpreter's lock. */
+#define MAX_UNFINISHED 512
+
 /* Submit a kernel whose addresses are there, in order with its queue, `launch` of
  * `dparray/_runtime/launch.py`; 1 if it was, 0 if the driver refuses it, -1 with an exception. */
 static int submit_known(known_launch *known, void **addresses, PyObject *const *memory)
 {
-    PyObject *order = PyObject_CallFunctionObjArgs(order_of, known->queue, NULL);
+    PyObject *order = PyObject_CallFunctionObjArgs(orders_of[known->driver], known->queue, NULL);
     PyObject *done = NULL, *last = NULL, *after = NULL, *event = NULL, *noted_ = NULL;
-    void *events[MAX_ARGUMENTS], *reference = NULL;
-    size_t count = 0;
     int found = -1;
     if (!order)
         goto out;
@@ -185,45 +276,23 @@ static int submit_known(known_launch *known, void **addresses, PyObject *const *
     }
     if (!after || !PyList_CheckExact(after))
         goto out;
-    count = PyList_Size(after);
-    if (count > MAX_ARGUMENTS) { /* Python's way has no limit */
+    /* Python's way has no limit. */
+    if (PyList_Size(after) > MAX_ARGUMENTS ||
+        (known->driver == CUDA && seen - complete > MAX_UNFINISHED)) {
         found = 0;
-        goto out;
-    }
-    for (size_t at = 0; at < count; at++) {
-        PyObject *address = PyObject_GetAttr(PyList_GetItem(after, at), address_word);
-        PyObject *number_ = address ? PyObject_CallFunctionObjArgs(address, NULL) : NULL;
-        events[at] = number_ ? PyLong_AsVoidPtr(number_) : NULL;
-        Py_XDECREF(address);
-        Py_XDECREF(number_);
-        if (!events[at])
-            goto out;
-    }
-    /* No work is submitted with the interpreter's lock held, from the first queue in order on. */
-    if (PyDict_GetItemWithError(in_order, in_order_word) != Py_False) {
-        found = PyErr_Occurred() ? -1 : 0;
         goto out;
     }
     noted_ = Py_BuildValue("(OsOk)", known->name, "kernel", known->queue,
                            PyThread_get_thread_ident());
     if (!noted_ || !(done = PyObject_CallFunctionObjArgs(note_recent, noted_, NULL)))
         goto out;
-    reference = known->has_local
-                    ? submit_groups(known->kernel, known->queue_at, addresses, known->kinds,
-                                    known->count, known->extents, known->local, known->dimensions,
-                                    events, count)
-                    : submit_range(known->kernel, known->queue_at, addresses, known->kinds,
-                                   known->count, known->extents, known->dimensions, events, count);
-    if (!reference) {
-        found = 0;
-        goto out;
-    }
-    event = make_event(reference); /* a copy */
-    delete_event(reference);
-    if (event && (complete < seen || PyList_Append(after, last) == 0) &&
-        add_launch(order, event, last, after, seen, memory, known->arrays, known->reads) &&
-        note_work(known->queue))
-        found = 1;
+    found = known->driver == SYCL ? submit_sycl(known, addresses, after, &event)
+                                  : submit_cuda(known, addresses, after, &event);
+    if (found == 1 &&
+        !((complete < seen || PyList_Append(after, last) == 0) &&
+          add_launch(order, event, last, after, seen, memory, known->arrays, known->reads) &&
+          note_work(known->queue)))
+        found = -1;
 out:
     Py_XDECREF(order);
     Py_XDECREF(done);
@@ -232,6 +301,28 @@ out:
     Py_XDECREF(event);
     Py_XDECREF(noted_);
     return found;
+}
+
+/* take_driver(name, order_of, functions, guards): how launches of a driver are submitted. */
+static PyObject *take_driver(PyObject *module, PyObject *args)
+{
+    const char *name;
+    PyObject *order, *guards;
+    unsigned long long at[4];
+    if (!PyArg_ParseTuple(args, "sO(KKKK)O", &name, &order, &at[0], &at[1], &at[2], &at[3],
+                          &guards))
+        return NULL;
+    void *places[DRIVERS][4] = {{&submit_range, &submit_groups, &make_event, &delete_event},
+                                {&launch_cuda, &current_context, &push_context, &pop_context}};
+    for (int driver = 0; driver < DRIVERS; driver++)
+        if (!strcmp(name, driver_names[driver])) {
+            for (int function = 0; function < 4; function++)
+                memcpy(places[driver][function], &at[function], sizeof(void *));
+            orders_of[driver] = Py_NewRef(order);
+            if (driver == SYCL)
+                in_order = Py_NewRef(guards);
+        }
+    Py_RETURN_NONE;
 }
 
 /* A pending node whose values are about to lie there, `Node.complete`. */

@@ -6,6 +6,8 @@ only module that imports a driver's folder, by name, at its first use.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple, cast
@@ -22,6 +24,9 @@ def module_of(driver: str, name: str) -> Any:
     """Return a module of a driver's folder, for the commands that diagnose an installation."""
     return import_module(f"dparray._driver.{driver}.{name}")
 
+
+#: The drivers of the package, that of the default device first.
+NAMES = ("sycl", "cuda")
 
 #: Drivers beside those of the package: a test adds its stand-in.
 others: list[Driver] = []
@@ -41,36 +46,97 @@ class Missing(NamedTuple):
     fix: str
 
 
-@lru_cache(maxsize=1)
-def _installed() -> tuple[tuple[Driver, ...], tuple[Missing, ...]]:
-    fix = "pip install dpctl dpnp intel-opencl-rt"
+_found: dict[str, Driver | Missing] = {}
+_lock = threading.RLock()
+_when_loaded: list[Callable[[Driver], None]] = []
+
+
+def driver_named(name: str) -> Driver | Missing:
+    """Return a driver, which is imported at the first call; or why this installation lacks it."""
+    with _lock:
+        found = _found.get(name)
+        if found is None:
+            found = _found[name] = _import(name)
+            if not isinstance(found, Missing):
+                for action in _when_loaded:
+                    action(found)
+        return found
+
+
+def _import(name: str) -> Driver | Missing:
+    prepare = module_of(name, "prepare")
     try:
-        module_of("sycl", "prepare").prepare_devices()
-        return (cast(Driver, module_of("sycl", "driver")),), ()
+        absence = prepare.absence()
+        return Missing(name, *absence) if absence else cast(Driver, module_of(name, "driver"))
     except Exception as error:  # Whatever a damaged installation raises.
-        if isinstance(error, ModuleNotFoundError) and error.name == "dpctl":
-            return (), (
-                Missing("sycl", "no driver is installed", f"{fix}, for CPUs and Intel GPUs"),
-            )
-        reason = f"dpctl cannot be imported: {type(error).__name__}: {error}"
-        return (), (Missing("sycl", reason, f"`dparray doctor` checks it; {fix}"),)
+        reason = f"{prepare.PACKAGE} cannot be imported: {type(error).__name__}: {error}"
+        return Missing(name, reason, f"`dparray doctor` checks it; {prepare.INSTALL}")
+
+
+def when_loaded(action: Callable[[Driver], None]) -> None:
+    """Call a function with every driver that has been imported, and later ones as they are."""
+    with _lock:
+        _when_loaded.append(action)
+        for driver in loaded():
+            action(driver)
+
+
+def loaded() -> tuple[Driver, ...]:
+    """Return the drivers that have been imported; only these have queues and events."""
+    found = [each for each in _found.values() if not isinstance(each, Missing)]
+    return (*found, *others)
+
+
+def each_driver() -> Iterator[Driver]:
+    """Yield the drivers of this installation; each is imported when it is asked for."""
+    for name in NAMES:
+        found = driver_named(name)
+        if not isinstance(found, Missing):
+            yield found
+    yield from others
 
 
 def drivers() -> tuple[Driver, ...]:
     """Return the drivers of this installation, that of the default device first."""
-    return (*_installed()[0], *others)
+    return tuple(each_driver())
+
+
+def drivers_for(value: object) -> Iterator[Driver]:
+    """Yield the drivers that may know a device by a string or an object.
+
+    CUDA is not asked, and so not initialized, for strings and objects that are not its own.
+    """
+    if isinstance(value, str):
+        is_cudas = is_name_of_cuda(value)
+        names = NAMES[::-1] if is_cudas else NAMES if "gpu" in value.lower() else NAMES[:1]
+    else:
+        is_cudas = hasattr(value, "__cuda_stream__") or type(value).__module__.startswith("cuda.")
+        names = NAMES if is_cudas else ()
+    for name in names:
+        found = driver_named(name)
+        if not isinstance(found, Missing):
+            yield found
+    yield from (driver for driver in loaded() if driver.name not in names)
+
+
+def is_name_of_cuda(words: str) -> bool:
+    """Return whether a string names a device as the CUDA driver does; SYCL has a back end of that
+    name, whose names have three parts, ``cuda:gpu:0``.
+    """
+    return words.partition(":")[0] == "cuda" and words.count(":") < 2
 
 
 def missing() -> tuple[Missing, ...]:
     """Return the drivers that this installation does not have."""
-    return _installed()[1]
+    found = map(driver_named, NAMES)
+    return tuple(each for each in found if isinstance(each, Missing))
 
 
 class _ByType(dict[type, Driver]):
     """The drivers by the types of their queues; a type is looked for when it is first met."""
 
     def __missing__(self, kind: type) -> Driver:
-        for driver in drivers():
+        for driver in loaded():
             if issubclass(kind, driver.queue_type):
                 self[kind] = driver
                 return driver
@@ -123,12 +189,12 @@ def place_of(queue: Queue) -> tuple[Any, DriverDevice]:
 
 def is_queue(value: object) -> bool:
     """Return whether an object is a queue of any driver."""
-    return isinstance(value, tuple(driver.queue_type for driver in drivers()))
+    return isinstance(value, tuple(driver.queue_type for driver in loaded()))
 
 
 def is_event(value: object) -> bool:
     """Return whether an object is an event of any driver."""
-    return any(driver.is_event(value) for driver in drivers())
+    return any(driver.is_event(value) for driver in loaded())
 
 
 def is_same_device(queue: Queue, other: Queue) -> bool:

@@ -275,14 +275,22 @@ class Driver(Protocol):
         parameters of the kernel, and must live until the call returns.
         """
 
-    def submits_from_c(self) -> bool:
+    def submits_from_c(self, queue: Queue) -> bool:
         """Return whether the compiled module may submit launches with the interpreter's lock."""
 
     def address_of(self, queue: Queue) -> int:
         """Return the address of a queue, for the compiled module."""
 
-    def for_c(self) -> dict[str, Any]:
-        """Return the objects with which the compiled module submits launches."""
+    def context_of(self, queue: Queue) -> int:
+        """Return the address of a queue's context if a thread must make it current, otherwise 0;
+        for the compiled module.
+        """
+
+    def for_c(self) -> tuple[Any, ...]:
+        """Return the arguments of the compiled module's `take_driver`: the driver's name,
+        :meth:`order_of`, the addresses of four functions, and variables to check. Empty if it does
+        not submit to the driver.
+        """
 
     # Events and order.
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from _thread import allocate_lock
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -79,6 +80,22 @@ def interruptible(call: Callable[[], _Result]) -> _Result:
         raise error
     returned: _Result = result
     return returned
+
+
+#: The longest pause between two checks of work, in seconds.
+MAX_PAUSE = 5e-4
+#: How long a check is repeated without a pause.
+_SPIN = 5e-5
+
+
+def poll(holds: Callable[[], bool]) -> None:
+    """Wait on the host while a condition holds; signals are handled between two checks."""
+    end = time.perf_counter() + _SPIN
+    pause = 0.0
+    while holds():
+        if pause or time.perf_counter() > end:
+            time.sleep(pause)
+            pause = min(2 * pause + 1e-5, MAX_PAUSE)
 
 
 def _new_helper() -> SimpleQueue[Any]:

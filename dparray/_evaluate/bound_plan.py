@@ -92,7 +92,7 @@ class BoundPlan:
         kernel, packed = found.entry.kernel, found.packed
         if not limits.uses_kernels() or kernel is None or packed is None:
             return
-        if not driver_of(self.queue).submits_from_c():
+        if not driver_of(self.queue).submits_from_c(self.queue):
             return
         ready = kernel.ready.get((self.queue, found.global_range, found.local_range))
         if ready is not None and make_launch is not None:
@@ -167,6 +167,8 @@ def _spec_of(
         step.stores[0][0],
         plan.leaves,
         get_ident() if found.merges_chunks else 0,
+        driver_of(queue).name,
+        driver_of(queue).context_of(queue),
     )
 
 

@@ -19,7 +19,7 @@ from dparray._array import apply, fastpath, host_fastpath
 from dparray._array.apply import NUMBERS, OPERATIONS, general_operation
 from dparray._array.ndarray import host_view, materialize, ndarray
 from dparray._codegen.canonical import Canonical
-from dparray._driver import drivers, traits_of
+from dparray._driver import traits_of, when_loaded
 from dparray._driver.marks import lock as order_lock
 from dparray._evaluate import bound_plan, evaluate, host, limits, writes
 from dparray._functions import products, protocols
@@ -39,7 +39,6 @@ def install(module: Any) -> None:
     context = contextvars.copy_context()
     context.run(np.seterr, all="ignore")
     of_class = ndarray.__dict__
-    driver = drivers()[0]  # The module submits to the first driver alone.
     named = {
         "ndarray": ndarray,
         "working": queues.working,
@@ -74,7 +73,6 @@ def install(module: Any) -> None:
         "note_recent": _hooks.recent.append,
         "lock_order": order_lock.acquire,
         "unlock_order": order_lock.release,
-        **driver.for_c(),
         "is_whole_device": lambda queue: not traits_of(queue).is_part,
     }
     in_slots = ["getitem", "setitem", "matmul", "float", "int", "index", "bool", "pow"]
@@ -103,6 +101,7 @@ def install(module: Any) -> None:
         if op.arity == 2 and protocols.OPERATIONS_OF_UFUNCS.get(op.ufunc) is OPERATIONS[op]:
             numbers[op.ufunc] = number
     methods = module.setup(named, operations, numbers)
+    when_loaded(lambda driver: driver.for_c() and module.take_driver(*driver.for_c()))
     for name in ("shape", "ndim", "size", "dtype", "T"):
         slow = of_class[name]
         setattr(ndarray, name, property(getattr(module, name), slow.fset, None, slow.__doc__))
@@ -147,6 +146,6 @@ def _sample_block() -> Any:
 
 
 def install_if_built() -> None:
-    """Install the module if the package has it, and a driver to which it submits."""
-    if fastpath.module is not None and drivers():
+    """Install the module if the package has it."""
+    if fastpath.module is not None:
         install(fastpath.module)

@@ -56,7 +56,7 @@ wait = in_order.wait_for
 has_loaded = modules.is_used
 
 
-def submits_from_c() -> bool:
+def submits_from_c(queue: dpctl.SyclQueue) -> bool:
     """Return whether the compiled module may submit launches, with the interpreter's lock held."""
     return not in_order.has_in_order_queue()
 
@@ -66,10 +66,11 @@ def address_of(queue: dpctl.SyclQueue) -> int:
     return int(queue.addressof_ref())
 
 
-def for_c() -> dict[str, Any]:
+def context_of(queue: dpctl.SyclQueue) -> int:
+    """Return 0: no context is current."""
+    return 0
+
+
+def for_c() -> tuple[Any, ...]:
     """Return the objects with which the compiled module submits launches."""
-    return {
-        "in_order": vars(in_order),
-        "order_of": order_of,
-        "driver": submission.addresses_of_functions(),
-    }
+    return name, order_of, submission.addresses_of_functions(), vars(in_order)

@@ -18,11 +18,10 @@ In a program without such queues, each wait and each call only tests a flag.
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import dpctl
 from dpctl.utils import SequentialOrderManager
@@ -31,9 +30,6 @@ from dparray._driver import waiting
 from dparray._driver.interface import Queue
 from dparray._driver.sycl import submission
 from dparray._driver.waiting import long_work, may_be_long, when_submission_unlocks
-
-#: The longest pause between two checks of work, in seconds.
-MAX_PAUSE = 5e-4
 
 _has_in_order_queue = False
 _refuse: Callable[[], object] | None = None
@@ -105,13 +101,13 @@ def wait_for(events: Sequence[dpctl.SyclEvent], is_long: bool = False) -> None:
     if _has_in_order_queue:
         check()
         for event in events:
-            _wait_while(event, _not_started)
+            waiting.poll(partial(_not_started, event))
     is_long = is_long or bool(long_work and may_be_long())
     if not is_long or not any(map(_not_complete, events)) or not waiting.is_main_thread():
         _wait_in_driver(events)
     elif _interrupted and interrupted_waits() >= _MAX_LEFT_HELPERS:
         for event in events:
-            _wait_while(event, _not_complete)
+            waiting.poll(partial(_not_complete, event))
     else:
         try:
             waiting.interruptible(lambda: _wait_in_driver(events))
@@ -134,7 +130,7 @@ def _wait_in_driver(events: Sequence[dpctl.SyclEvent]) -> None:
             in_driver.release()
     else:
         for event in events:
-            _wait_while(event, _not_complete)
+            waiting.poll(partial(_not_complete, event))
 
 
 def _not_complete(event: dpctl.SyclEvent) -> bool:
@@ -143,13 +139,6 @@ def _not_complete(event: dpctl.SyclEvent) -> bool:
 
 def _not_started(event: dpctl.SyclEvent) -> bool:
     return event.execution_status == dpctl.event_status_type.submitted
-
-
-def _wait_while(event: dpctl.SyclEvent, holds: Callable[[dpctl.SyclEvent], bool]) -> None:
-    pause = 0.0
-    while holds(event):
-        time.sleep(pause)
-        pause = min(2 * pause + 1e-5, MAX_PAUSE)
 
 
 def wait_for_host_tasks(queue: Queue) -> None:

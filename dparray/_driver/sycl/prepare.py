@@ -80,6 +80,22 @@ def late_import() -> str | None:
     )
 
 
+PACKAGE = "dpctl"
+INSTALL = "pip install dpctl dpnp intel-opencl-rt"
+
+
+def absence() -> tuple[str, str] | None:
+    """Return why SYCL cannot be used, and the fix; ``None`` if it can. Imports dpctl."""
+    try:
+        prepare_devices()
+        importlib.import_module("dpctl")
+    except ModuleNotFoundError as error:
+        if error.name != "dpctl":
+            raise
+        return "dpctl is not installed", f"{INSTALL}, for CPUs and Intel GPUs"
+    return None
+
+
 def prepare_devices() -> None:
     """Let the SYCL runtime find its devices now if the working folder was removed.
 

@@ -1,0 +1,193 @@
+"""CUDA's devices: which there are, their traits, how they are named."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NoReturn
+
+from cuda.bindings import driver
+from cuda.core import Device
+
+from dparray._driver.cuda.context import call
+from dparray._driver.cuda.queues import Queue, default_queue, queue_of_stream
+from dparray._driver.interface import Target, Traits
+from dparray.exceptions import DeviceError
+
+#: What makes a GPU visible, for errors about a GPU that is not there.
+NEEDS_OF_GPUS = ". An NVIDIA GPU needs NVIDIA's driver 580 or newer; `nvidia-smi` lists the GPUs"
+#: One module serves all GPUs from this compute capability on.
+_OLDEST = (7, 5)
+_TARGET = Target("ptx", "sm_75")
+_NAME = re.compile(r"(?:cuda|gpu)(?::(\d+))?")
+
+
+@cache
+def devices() -> tuple[Device, ...]:
+    """Return the GPUs that can hold arrays, in CUDA's order."""
+    if not call(driver.cuDeviceGetCount):
+        return ()
+    return tuple(each for each in Device.get_all_devices() if unusable(each) is None)
+
+
+def why_none() -> str:
+    """Return the reason, with its fix, if there is no GPU that can hold arrays."""
+    old = [] if not call(driver.cuDeviceGetCount) else Device.get_all_devices()
+    reasons = [f"{describe(each)} ({each.name}): {unusable(each)}" for each in old]
+    return "; ".join(reasons) or (
+        "NVIDIA's driver shows no GPU: `nvidia-smi` lists them, and CUDA_VISIBLE_DEVICES hides them"
+    )
+
+
+def unusable(device: Device) -> str | None:
+    """Return why no array can be allocated on a device, or ``None`` if one can."""
+    found = tuple(device.compute_capability)
+    if found >= _OLDEST:
+        return None
+    oldest, capability = (".".join(map(str, each)) for each in (_OLDEST, found))
+    return f"it has compute capability {capability}, and kernels need {oldest}"
+
+
+def select(words: str) -> Device | None:
+    """Return the device that ``cuda``, ``cuda:1`` or ``gpu`` names; ``None`` if there is none."""
+    for word in words.split(","):
+        named = _NAME.fullmatch(word.strip())
+        for device in devices() if named else ():
+            if named[1] is None or int(named[1]) == device.device_id:  # type: ignore[index]
+                return device
+    return None
+
+
+def taken(value: Any) -> Queue | None:
+    """Return the queue that an object stands for: a queue, a device, a stream of a library."""
+    if isinstance(value, Queue):
+        return value
+    if isinstance(value, Device):
+        return default_queue(value)
+    if hasattr(value, "__cuda_stream__"):
+        return queue_of_stream(value)
+    queue = getattr(value, "queue", None)
+    return queue if isinstance(queue, Queue) else None
+
+
+def names_device_only(value: object) -> bool:
+    """Return whether an object that :func:`taken` accepts names a device and not a queue."""
+    return isinstance(value, Device)
+
+
+@cache
+def _traits(number: int) -> Traits:
+    device = Device(number)
+    found = device.properties
+    version = call(driver.cuDriverGetVersion)
+    memory = int(call(driver.cuDeviceTotalMem, number))
+    aspects = {"fp16", "fp64", "atomic64", "profiling", "usm_device", "usm_host"}
+    if found.concurrent_managed_access:
+        aspects.add("usm_shared")
+    return Traits(
+        driver="cuda",
+        kind="gpu",
+        name=device.name,
+        vendor="NVIDIA Corporation",
+        version=f"{version // 1000}.{version % 1000 // 10}",
+        backend="cuda",
+        filter_string=describe(device),
+        is_part=False,
+        units=found.multiprocessor_count,
+        threads=found.max_threads_per_multiprocessor // found.warp_size,
+        group=found.max_threads_per_block,
+        sizes=(found.max_block_dim_x, found.max_block_dim_y, found.max_block_dim_z),
+        sub_groups=(found.warp_size,),
+        local_memory=found.max_shared_memory_per_block_optin,
+        memory=memory,
+        largest=memory,
+        aspects=frozenset(aspects),
+        shares_memory=False,
+        target=_TARGET,
+        library="CuPy" if importlib.util.find_spec("cupy") else "",
+    )
+
+
+def traits(device: Device) -> Traits:
+    """Return the properties of a device, the same object each time."""
+    return _traits(device.device_id)
+
+
+def device_of(queue: Queue) -> Device:
+    """Return the device that a queue belongs to."""
+    return queue.device
+
+
+def domain(queue: Queue) -> str:
+    """Return the same value for all queues: each waits for events of every other one."""
+    return "cuda"
+
+
+def root_of(device: Device) -> Device:
+    """Return the device itself: there are no sub-devices."""
+    return device
+
+
+def describe(device: Device) -> str:
+    """Return a device's name in messages, for example ``cuda:0``."""
+    return f"cuda:{device.device_id}"
+
+
+def split(device: Device, partition: Any) -> NoReturn:
+    """Raise, since NVIDIA GPUs have no sub-devices."""
+    raise DeviceError(
+        f"create_sub_devices: {describe(device)} has no sub-devices: dparray does not split NVIDIA "
+        "GPUs. Use the whole device"
+    )
+
+
+def path_of(device: Device) -> tuple[tuple[Any, int], ...]:
+    """Return the partitions that lead to a device: none."""
+    return ()
+
+
+def platforms() -> list[dict[str, Any]]:
+    """Return NVIDIA's driver and its devices, for `dparray info`."""
+    if not call(driver.cuDeviceGetCount):
+        return []
+    found: Sequence[Device] = Device.get_all_devices()
+    return [
+        {
+            "name": "NVIDIA CUDA",
+            "vendor": "NVIDIA Corporation",
+            "version": _traits(found[0].device_id).version,
+            "backend": "cuda",
+            "devices": [_facts(device) for device in found],
+        }
+    ]
+
+
+def _facts(device: Device) -> dict[str, Any]:
+    of_device, reason = traits(device), unusable(device)
+    usm_types = [usm for usm in ("device", "shared", "host") if f"usm_{usm}" in of_device.aspects]
+    return {
+        "filter_string": of_device.filter_string,
+        "name": of_device.name,
+        "vendor": of_device.vendor,
+        "type": of_device.kind,
+        "driver_version": of_device.version,
+        "usable": reason is None,
+        "reason": reason,
+        "default": False,
+        "usm_types": usm_types,
+        "dtypes": {"float16": True, "float64": True, "atomic64": True},
+        "compute_units": of_device.units,
+        "compute_capability": ".".join(map(str, device.compute_capability)),
+        "target": " ".join(of_device.target),
+        "sub_devices": [],
+        "max_work_group_size": of_device.group,
+        "max_work_item_sizes": list(of_device.sizes),
+        "sub_group_sizes": list(of_device.sub_groups),
+        "local_memory": of_device.local_memory,
+        "global_memory": of_device.memory,
+        "max_allocation": of_device.largest,
+        "cache": device.properties.l2_cache_size,
+        "profiling": True,
+    }

@@ -1,0 +1,81 @@
+"""Events of CUDA: waits, barriers, times, and objects that live until one is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+from dparray._driver import waiting
+from dparray._driver.cuda.context import Current, check, failure
+from dparray._driver.cuda.queues import Event, Queue
+
+_free: AbstractContextManager[None] = nullcontext()
+
+
+def is_event(value: object) -> bool:
+    """Return whether an object is an event of CUDA."""
+    return isinstance(value, Event)
+
+
+def is_done(event: Event) -> bool:
+    """Return whether the work before an event is complete; never waits."""
+    return event.is_done
+
+
+def wait(events: Sequence[Event], is_long: bool = False) -> None:
+    """Wait on the host for events; other threads run meanwhile, and signals are handled.
+
+    The main thread polls, since no signal ends a wait in the driver.
+    """
+    check()
+    if waiting.is_main_thread():
+        for event in events:
+            waiting.poll(partial(_is_running, event))
+        return
+    for event in events:
+        if not event.is_done:
+            try:
+                event.raw.sync()
+            except Exception as error:
+                raise failure(error, f"the work on {event.queue.name}") from None
+
+
+def _is_running(event: Event) -> bool:
+    return not event.is_done
+
+
+def barrier(queue: Queue, events: Sequence[Event] = ()) -> Event:
+    """Return a new event after some events, and after all work on a queue."""
+    queue.follow(events)
+    with Current(queue.number):
+        return queue.record(queue.begin())
+
+
+def times(event: Event) -> tuple[int, int, int]:
+    """Return the submission, start and end of work on a queue with profiling, in nanoseconds."""
+    wait([event])
+    return event.measured()
+
+
+def keep_until(queue: Queue, objects: tuple[Any, ...], event: Event) -> None:
+    """Keep objects alive until an event is complete."""
+    queue.keep(event, objects)
+
+
+def wait_for_queue(queue: Queue) -> None:
+    """Wait for all work on a queue, including work that its order does not know."""
+    wait([barrier(queue)])
+
+
+def wait_for_kept(queue: Queue) -> None:
+    """Wait until the objects that the work on a queue keeps alive are released."""
+    wait([event for event, _ in tuple(queue.kept)])
+    queue.release()
+
+
+def foreign_calls(queue: Queue) -> AbstractContextManager[None]:
+    """Return a context for calls of other libraries, which submit work to the stream."""
+    queue.follow(queue.order.before_launch())
+    return _free

@@ -1,0 +1,116 @@
+"""Memory of CUDA: allocation, parts, copies.
+
+All addresses are valid on the host's side too: a copy takes any two of them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cuda.bindings import driver
+
+from dparray._driver.cuda.context import Current, call, failure, is_refused
+from dparray._driver.cuda.events import wait
+from dparray._driver.cuda.queues import Event, Queue
+
+_OUT_OF_MEMORY = driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+_ATTACH_GLOBAL = int(driver.CUmemAttach_flags.CU_MEM_ATTACH_GLOBAL)
+#: Page-locked memory that all contexts may use.
+_PORTABLE = driver.CU_MEMHOSTALLOC_PORTABLE
+
+_ALLOCATE: dict[str, Callable[[int], Any]] = {
+    "device": driver.cuMemAlloc,
+    "shared": lambda nbytes: driver.cuMemAllocManaged(nbytes, _ATTACH_GLOBAL),
+    "host": lambda nbytes: driver.cuMemHostAlloc(nbytes, _PORTABLE),
+}
+
+
+class Memory:
+    """Bytes at an address: an allocation, which is freed when this object dies, or a part of one.
+
+    Attributes:
+        queue: the queue that it was allocated for.
+        nbytes: the size.
+        owner: the object that a part keeps alive.
+    """
+
+    __slots__ = ("__weakref__", "_free", "_pointer", "nbytes", "owner", "queue")
+
+    def __init__(
+        self, queue: Queue, pointer: int, nbytes: int, owner: Any = None, free: Any = None
+    ) -> None:
+        self.queue = queue
+        self._pointer = pointer
+        self.nbytes = nbytes
+        self.owner = owner
+        self._free = free
+
+    def __del__(self) -> None:
+        # The end of the process frees everything.
+        if self._free is not None and not (is_refused() or sys.is_finalizing()):
+            with Current(self.queue.number):
+                self._free(self._pointer)
+
+
+def allocate(queue: Queue, usm_type: str, nbytes: int) -> Memory:
+    """Return new memory, which is freed when the object dies.
+
+    Raises:
+        builtins.MemoryError: there is not enough.
+    """
+    with Current(queue.number):
+        status, pointer = _ALLOCATE[usm_type](nbytes)
+    if status == _OUT_OF_MEMORY:
+        raise builtins.MemoryError(f"{nbytes} bytes of {usm_type} memory on {queue.name}")
+    if status:
+        raise failure(status, f"the allocation of {nbytes} bytes on {queue.name}")
+    free = driver.cuMemFreeHost if usm_type == "host" else driver.cuMemFree
+    return Memory(queue, int(pointer), nbytes, free=free)
+
+
+def pointer(memory: Memory) -> int:
+    """Return the address of the first byte."""
+    return memory._pointer
+
+
+def part(owner: Any, pointer: int, nbytes: int, queue: Queue) -> Memory:
+    """Return bytes as an object of their own, which keeps their owner alive.
+
+    Raises:
+        ValueError: there is no allocation at the address.
+    """
+    whole = getattr(owner, "memory", owner)  # of a block
+    if not isinstance(whole, Memory):
+        kind = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+        with Current(queue.number):
+            status, _ = driver.cuPointerGetAttribute(kind, pointer)
+        if status:
+            raise ValueError(f"there is no memory of {queue.name} at {pointer:#x}")
+    return Memory(queue, pointer, nbytes, owner)
+
+
+def _address(end: Any) -> int:
+    return int(end._pointer if isinstance(end, Memory) else end.ctypes.data)
+
+
+def copy(queue: Queue, target: Any, source: Any, nbytes: int, after: Sequence[Event]) -> Event:
+    """Copy bytes after some events; return the event of the copy."""
+    queue.follow(after)
+    with Current(queue.number):
+        times = queue.begin()
+        call(driver.cuMemcpyAsync, _address(target), _address(source), nbytes, queue.handle)
+        event = queue.record(times)
+    if not isinstance(target, Memory) or not isinstance(source, Memory):
+        queue.keep(event, (target, source))
+    return event
+
+
+def clear(queue: Queue, memory: Memory) -> None:
+    """Set all bytes of new memory to zero; return when it is done."""
+    with Current(queue.number):
+        call(driver.cuMemsetD8Async, memory._pointer, 0, memory.nbytes, queue.handle)
+        event = queue.record()
+    wait([event])

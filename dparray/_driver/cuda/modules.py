@@ -1,0 +1,132 @@
+"""Modules of PTX, which NVIDIA's driver compiles and keeps on disk itself.
+
+State: the kernels in use, by their addresses.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+from cuda.bindings import driver
+
+from dparray._driver.cuda.context import Current, call, failure
+from dparray._driver.cuda.queues import Queue
+from dparray._driver.interface import Loaded, ModuleRejected, Store
+
+_BYTES_OF_LOG = 16 << 10
+_OPTIONS = driver.CUjit_option
+_ATTRIBUTES = driver.CUfunction_attribute
+
+
+class Kernel(NamedTuple):
+    """A kernel in a device's memory.
+
+    Attributes:
+        function: the driver's object.
+        group: the largest number of work-items in a group.
+        library: keeps the module loaded.
+        local: the bytes of dynamic local memory that launches may ask for, a list of one number.
+    """
+
+    function: Any
+    group: int
+    library: _Library
+    local: list[int]
+
+
+#: By address.
+kernels: dict[int, Kernel] = {}
+
+
+class _Library:
+    """A loaded module; the driver unloads it at the end of the process."""
+
+    def __init__(self, module: bytes) -> None:
+        self.log = ctypes.create_string_buffer(_BYTES_OF_LOG)
+        options = [_OPTIONS.CU_JIT_ERROR_LOG_BUFFER, _OPTIONS.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+        values = [ctypes.addressof(self.log), _BYTES_OF_LOG]
+        status, self.handle = driver.cuLibraryLoadData(
+            module + b"\0", options, values, len(options), [], [], 0
+        )
+        self.check(status)
+
+    def check(self, status: Any) -> None:
+        """Raise ``ModuleRejected`` with the log if the module was not accepted."""
+        if status in _REJECTED:
+            log = self.log.value.decode(errors="replace").strip("\0 \n")
+            raise ModuleRejected(log or status.name)
+        if status:
+            raise failure(status, "loading a module")
+
+
+_REJECTED = {
+    getattr(driver.CUresult, f"CUDA_ERROR_{name}")
+    for name in (
+        "INVALID_IMAGE",
+        "INVALID_PTX",
+        "INVALID_SOURCE",
+        "JIT_COMPILER_NOT_FOUND",
+        "NO_BINARY_FOR_GPU",
+        "UNSUPPORTED_PTX_VERSION",
+    )
+}
+
+
+def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: Store) -> Loaded:
+    """Return a kernel of a module of PTX.
+
+    Raises:
+        ModuleRejected: the driver does not accept the module; the message has its log.
+        KeyError: the module has no such kernel.
+    """
+    content = module.encode() if isinstance(module, str) else module
+    with Current(queue.number):
+        library = _Library(content)
+        status, of_module = driver.cuLibraryGetKernel(library.handle, entry.encode())
+        if status == driver.CUresult.CUDA_ERROR_NOT_FOUND:
+            raise KeyError(entry)
+        library.check(status)
+        # A driver that loads lazily compiles the module here.
+        status, function = driver.cuKernelGetFunction(of_module)
+        library.check(status)
+        most = call(
+            driver.cuFuncGetAttribute, _ATTRIBUTES.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function
+        )
+    address = int(function)
+    kernels[address] = Kernel(function, most, library, [0])
+    return Loaded(address, most, 32, 0, function)
+
+
+def allow_local(kernel: Kernel, nbytes: int) -> bool:
+    """Let launches ask for bytes of dynamic local memory; return whether the device has them."""
+    (status,) = driver.cuFuncSetAttribute(
+        kernel.function,
+        _ATTRIBUTES.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+        nbytes,
+    )
+    if status == driver.CUresult.CUDA_ERROR_INVALID_VALUE:
+        return False
+    if status:
+        raise failure(status, "a launch with dynamic local memory")
+    kernel.local[0] = nbytes
+    return True
+
+
+def takes_source(queue: Queue) -> bool:
+    """Return whether :func:`load` takes source: PTX, but no OpenCL C."""
+    return False
+
+
+def warm_up(queue: Queue) -> None:
+    """Do nothing: NVIDIA's driver compiles no parts of its own in advance."""
+
+
+def keeps_binaries(queue: Queue) -> bool:
+    """Return whether dparray keeps machine code: the driver has its own cache on disk."""
+    return False
+
+
+def has_loaded() -> bool:
+    """Return whether a module was loaded, so that a fork may hold the driver's locks."""
+    return bool(kernels)

@@ -1,0 +1,41 @@
+"""Find NVIDIA's driver, without a context on any GPU."""
+
+from __future__ import annotations
+
+import importlib
+
+#: The version of CUDA from which the packages work, as `cuDriverGetVersion` counts.
+_OLDEST = 13000
+PACKAGE = "cuda-core"
+INSTALL = 'pip install "dparray[cuda]"'
+
+
+def absence() -> tuple[str, str] | None:
+    """Return why the driver cannot be used, and the fix; ``None`` if it can.
+
+    It imports cuda-core and initializes CUDA, so it is called when CUDA is first asked for.
+    """
+    try:
+        importlib.import_module("cuda.core")
+        bindings = importlib.import_module("cuda.bindings.driver")
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("cuda"):
+            raise
+        return "cuda-core is not installed", f"{INSTALL}, for NVIDIA GPUs"
+    try:
+        _, version = bindings.cuDriverGetVersion()
+        (status,) = bindings.cuInit(0)
+    except RuntimeError:  # cuda-pathfinder finds no library.
+        return (
+            "the NVIDIA driver is not installed (libcuda.so.1)",
+            "install NVIDIA's driver 580 or newer",
+        )
+    if version < _OLDEST:
+        found = f"{version // 1000}.{version % 1000 // 10}"
+        return (
+            f"the NVIDIA driver is for CUDA {found}, and dparray needs CUDA 13",
+            "install NVIDIA's driver 580 or newer",
+        )
+    if status not in (0, bindings.CUresult.CUDA_ERROR_NO_DEVICE):
+        return f"CUDA does not start: {status.name}", "run `nvidia-smi`, which shows the reason"
+    return None

@@ -1,0 +1,153 @@
+"""Submit kernels with packed arguments and a packed range.
+
+NVIDIA's driver takes the address of each argument. The packed arguments have the addresses of
+scalars and the values of pointers, so the entry of a pointer is itself the place that holds it. An
+argument in local memory becomes its offset in the group's dynamic local memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from ctypes import addressof, c_uint64
+from functools import lru_cache
+from math import prod
+from struct import unpack
+from typing import Any
+
+from cuda.bindings import driver
+
+from dparray._driver.cuda.context import Current, call, failure
+from dparray._driver.cuda.modules import allow_local, kernels
+from dparray._driver.cuda.queues import Event, Queue
+from dparray._driver.interface import PackedRange
+
+# The numbers of arguments that are not scalars, and the sizes of elements by their numbers
+# (`dparray/_runtime/packing.py`).
+_POINTER, _LOCAL = 10, 11
+_SIZES = (1, 1, 2, 2, 4, 4, 8, 8, 4, 8)
+_ALIGNMENT = 16
+#: The bytes of dynamic local memory that every kernel may ask for.
+_LOCAL_OF_ALL = 48 << 10
+_MOST_GROUPS = (2**31 - 1, 65_535, 65_535)
+_REFUSALS = {
+    driver.CUresult.CUDA_ERROR_INVALID_VALUE,
+    driver.CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+}
+
+_Sizes = tuple[int, int, int]
+
+
+class _LocalMemory(ctypes.Structure):
+    """``MDLocalAccessor``: its dimensions, the number of its elements' type, their numbers."""
+
+    _fields_ = (
+        ("dimensions", ctypes.c_size_t),
+        ("kind", ctypes.c_int),
+        ("extents", ctypes.c_size_t * 3),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _places(kinds: bytes) -> tuple[Any, tuple[int, ...], tuple[int, ...]]:
+    """Return the type of an array of arguments, and which are pointers and local memory."""
+    numbers = unpack(f"{len(kinds) // 4}i", kinds)
+    pointers, local = (
+        tuple(at for at, number in enumerate(numbers) if number == kind)
+        for kind in (_POINTER, _LOCAL)
+    )
+    return c_uint64 * len(numbers), pointers, local
+
+
+def _parameters(kinds: bytes, addresses: bytes) -> tuple[Any, Any, int]:
+    """Return the addresses of arguments, what holds them, and the bytes of local memory."""
+    kind, pointers, local = _places(kinds)
+    values = kind.from_buffer_copy(addresses)
+    if not (pointers or local):
+        return values, values, 0
+    found, first, nbytes = kind.from_buffer_copy(addresses), addressof(values), 0
+    for at in pointers:
+        found[at] = first + 8 * at
+    for at in local:
+        memory = _LocalMemory.from_address(values[at])
+        values[at], found[at] = nbytes, first + 8 * at
+        size = prod(memory.extents[: memory.dimensions]) * _SIZES[memory.kind]
+        nbytes += -(-size // _ALIGNMENT) * _ALIGNMENT
+    return found, values, nbytes
+
+
+@lru_cache(maxsize=1024)
+def groups_of(index_space: PackedRange, most: int) -> tuple[_Sizes, _Sizes] | None:
+    """Return the numbers of groups and their sizes, x first; ``None`` if there are too many.
+
+    Args:
+        index_space: the range. Without sizes of groups, these divide it: no work-item is added.
+        most: the largest group.
+    """
+    dimensions, extents, local = index_space
+    sizes = [*unpack(f"{dimensions}N", extents), 1, 1][:3]
+    if local is None:
+        group = list(_divisors(sizes, most))
+    else:
+        group = [*unpack(f"{dimensions}N", local), 1, 1][:3]
+    count = [size // part for size, part in zip(sizes, group, strict=True)]
+    if any(map(int.__gt__, count, _MOST_GROUPS)):
+        return None
+    return tuple(count), tuple(group)  # type: ignore[return-value]
+
+
+def _divisors(sizes: Sequence[int], most: int) -> Iterator[int]:
+    left = min(most, 256)
+    for size in sizes:
+        part = next(part for part in range(min(left, size), 0, -1) if size % part == 0)
+        left //= part
+        yield part
+
+
+def addresses_of_functions() -> tuple[int, int, int, int]:
+    """Return the driver's functions that launch; read, push and pop the current context."""
+    version = call(driver.cuDriverGetVersion)
+    names = (b"cuLaunchKernel", b"cuCtxGetCurrent", b"cuCtxPushCurrent", b"cuCtxPopCurrent")
+    found = [call(driver.cuGetProcAddress, name, version, 0) for name in names]
+    return tuple(int(each[0]) for each in found)  # type: ignore[return-value]
+
+
+def submit(
+    kernel: int,
+    queue: Queue,
+    kinds: bytes,
+    addresses: bytes,
+    index_space: PackedRange,
+    dependencies: Sequence[Event],
+) -> Event | None:
+    """Submit the kernel at an address after some events; ``None`` if the driver rejects it.
+
+    The kinds and addresses must be packed arguments for all parameters of the kernel, and must live
+    until the call returns.
+    """
+    loaded = kernels[kernel]
+    groups = groups_of(index_space, loaded.group)
+    if groups is None:
+        return None
+    if queue.kept:
+        queue.release()
+    queue.follow(dependencies)
+    parameters, _values, local = _parameters(kinds, addresses)
+    with Current(queue.number):
+        if local > _LOCAL_OF_ALL and local > loaded.local[0] and not allow_local(loaded, local):
+            return None
+        times = queue.begin()
+        (status,) = driver.cuLaunchKernel(
+            loaded.function,
+            *groups[0],
+            *groups[1],
+            local,
+            queue.handle,
+            addressof(parameters),
+            0,
+        )
+        if status:
+            if status in _REFUSALS:
+                return None
+            raise failure(status, f"a launch on {queue.name}")
+        return queue.record(times)
