@@ -59,6 +59,8 @@ class Traits:
         target: the machine that kernels are compiled for.
         library: the name of the library that computes products and transforms there, for messages;
             empty if there is none.
+        chooses_groups: whether the driver chooses the groups of a range well.
+        groups: the largest number of work-groups along each dimension.
     """
 
     driver: str
@@ -81,6 +83,8 @@ class Traits:
     shares_memory: bool
     target: Target
     library: str
+    chooses_groups: bool = True
+    groups: tuple[int, ...] = (2**31 - 1,) * 3
 
     @property
     def sub_group(self) -> int:

@@ -187,7 +187,8 @@ def plan_traits_of(queue: Any) -> PlanTraits:
     """Return the properties of a queue that decide how expressions are computed there."""
     accessible = [kind for kind in _KINDS_OF_MEMORY if host_may_compute(queue, kind)]
     facts = machine_of(queue), tuning_of(queue), frozenset(accessible)
-    return PlanTraits(*facts, config.fp_contract, traits_of(queue).target)
+    traits = traits_of(queue)
+    return PlanTraits(*facts, config.fp_contract, traits.target, traits.library == "dpnp")
 
 
 def host_may_compute(queue: Any, usm_type: str) -> bool:

@@ -35,6 +35,8 @@ class PlanTraits(NamedTuple):
         host_memory: the kinds of USM memory in which the calling thread computes few elements.
         fp_contract: whether products and sums may be rounded once.
         target: what kernels are compiled for.
+        has_steps: whether the device's library has kernels for single operations, which compute
+            until a kernel is compiled.
     """
 
     machine: Machine
@@ -42,6 +44,7 @@ class PlanTraits(NamedTuple):
     host_memory: frozenset[str] = frozenset()
     fp_contract: bool = False
     target: Any = None
+    has_steps: bool = True
 
 
 class Expression(NamedTuple):

@@ -695,8 +695,10 @@ class _Scheduler:
         )
 
     def _is_for_kernels(self, order: Sequence[Node], outputs: Outputs) -> bool:
-        """Return whether nothing but a kernel can compute values: dpnp has no bfloat16."""
-        if not meets_bfloat16(order, outputs):
+        """Return whether nothing but a kernel can compute values: dpnp has no bfloat16, and CuPy
+        would compile its own kernels.
+        """
+        if self.traits.has_steps and not meets_bfloat16(order, outputs):
             return False
         usm_type = order[0].usm_type if order else self.usm_type
         return not self._may_be_on_host(usm_type, order)

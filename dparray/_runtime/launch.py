@@ -134,10 +134,12 @@ def _made_ready(
 
 
 def _rounded(queue: Queue, size: Sequence[int], most_in_group: int) -> rounding.Rounded:
-    if traits_of(queue).shares_memory:
-        limits = traits_of(queue)
+    limits = traits_of(queue)
+    if limits.shares_memory:
         # The device has the dimensions in reverse order.
         found = rounding.on_cpu(size, min(most_in_group, *limits.sizes), limits.units)
+    elif not limits.chooses_groups:
+        return rounding.in_groups(size, most_in_group, limits.sizes)
     else:
         found = rounding.elsewhere(size)
     counted = max(max(found.size), prod(found.size) if prod(size) < INDEX_LIMIT else 0)

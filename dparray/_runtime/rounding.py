@@ -38,6 +38,11 @@ GOOD_MULTIPLE, GOOD_ROW = 64, 512
 MULTIPLE, MIN_ROUNDED = 64, 1024
 
 
+#: Work-items of a group on a GPU whose driver does not choose, and of its rows; rows of a group in
+#: three dimensions.
+IN_GROUP, WARP, ROWS = 256, 32, 4
+
+
 class Rounded(NamedTuple):
     """A range in whole groups.
 
@@ -85,6 +90,28 @@ def elsewhere(size: Sequence[int]) -> Rounded:
         -(-extent // MULTIPLE) * MULTIPLE if extent >= MIN_ROUNDED else extent for extent in size
     )
     return Rounded(tuple(rounded), None)
+
+
+def in_groups(size: Sequence[int], limit: int, sizes: Sequence[int]) -> Rounded:
+    """Return a range in groups of 256 for a GPU: rows of 32 work-items, and of as many in the
+    dimensions before; in three dimensions, up to 4 in the middle one.
+
+    Args:
+        size: the requested sizes.
+        limit: the largest group that the kernel allows.
+        sizes: the largest sizes of groups, the last dimension first.
+    """
+    left = min(IN_GROUP, 1 << (limit.bit_length() - 1))
+    row = left if len(size) == 1 else WARP
+    local: list[int] = []
+    for axis, extent in enumerate(reversed(size)):
+        is_first = axis == len(size) - 1
+        most = left if is_first else min(left, row if axis == 0 else ROWS)
+        part = min(most, sizes[axis], 1 << (extent - 1).bit_length())
+        local.insert(0, part)
+        left //= part
+    rounded = (-(-extent // part) * part for extent, part in zip(size, local, strict=True))
+    return Rounded(tuple(rounded), tuple(local))
 
 
 def pieces_of(size: Sequence[int], limit: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:

@@ -107,6 +107,8 @@ def _traits(number: int) -> Traits:
         shares_memory=False,
         target=_TARGET,
         library="CuPy" if importlib.util.find_spec("cupy") else "",
+        chooses_groups=False,
+        groups=(found.max_grid_dim_x, found.max_grid_dim_y, found.max_grid_dim_z),
     )
 
 

@@ -48,9 +48,9 @@ class Memory:
         self.owner = owner
         self._free = free
 
-    def __del__(self) -> None:
-        # The end of the process frees everything.
-        if self._free is not None and not (is_refused() or sys.is_finalizing()):
+    def __del__(self, is_at_end: Callable[[], bool] = sys.is_finalizing) -> None:
+        # The end of the process frees everything, and clears the names of this module.
+        if self._free is not None and not (is_at_end() or is_refused()):
             with Current(self.queue.number):
                 self._free(self._pointer)
 

@@ -5,7 +5,6 @@ State: the kernels in use, by their addresses.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, NamedTuple
 
 from cuda.bindings import driver
@@ -43,9 +42,9 @@ class _Library:
     """A loaded module; the driver unloads it at the end of the process."""
 
     def __init__(self, module: bytes) -> None:
-        self.log = ctypes.create_string_buffer(_BYTES_OF_LOG)
+        self.log = bytearray(_BYTES_OF_LOG)  # kept, since the driver may write to it later
         options = [_OPTIONS.CU_JIT_ERROR_LOG_BUFFER, _OPTIONS.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
-        values = [ctypes.addressof(self.log), _BYTES_OF_LOG]
+        values = [self.log, _BYTES_OF_LOG]
         status, self.handle = driver.cuLibraryLoadData(
             module + b"\0", options, values, len(options), [], [], 0
         )
@@ -54,7 +53,7 @@ class _Library:
     def check(self, status: Any) -> None:
         """Raise ``ModuleRejected`` with the log if the module was not accepted."""
         if status in _REJECTED:
-            log = self.log.value.decode(errors="replace").strip("\0 \n")
+            log = self.log.partition(b"\0")[0].decode(errors="replace").strip()
             raise ModuleRejected(log or status.name)
         if status:
             raise failure(status, "loading a module")
