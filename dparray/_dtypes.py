@@ -180,15 +180,6 @@ def fit_device(dtype: np.dtype[Any], traits: Traits) -> np.dtype[Any]:
     return _SINGLE.get(dtype, dtype)
 
 
-def library_converts(source: np.dtype[Any], target: np.dtype[Any]) -> builtins.bool:
-    """Return whether dpnp converts between two dtypes with the same values as NumPy.
-
-    dpnp converts floats to signed integers first. Intel's compiler converts floats to 8-bit
-    integers by saturation (200.0 becomes 127 in ``uint8``) on processors without AVX-512.
-    """
-    return source.kind != "f" or not (target.kind == "u" or target in (int8, int16))
-
-
 @lru_cache(maxsize=4096)
 def resolve(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
     """Return the dtypes of a loop of ``ufunc``: one for each operand, then one for each result.

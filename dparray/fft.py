@@ -1,14 +1,15 @@
 """Discrete Fourier transforms.
 
 On a CPU device NumPy transforms in the arrays' own memory, which was measured two to seven times
-faster than a call of oneMKL; elsewhere oneMKL does through dpnp. Single precision stays single.
+faster than a call of oneMKL; elsewhere the device's library does. Single precision stays single.
 """
 
 from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import from_host
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import write_out
-from dparray._array.dispatch import compute
+from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._driver import traits_of
@@ -58,7 +59,7 @@ class _Row(NamedTuple):
     """A transform.
 
     Attributes:
-        name: of the function, which NumPy and dpnp have too.
+        name: of the function, which NumPy and the libraries have too.
         summary: what it is, for the docstring.
         sample, shown, result: the example: its array, the part that is printed, and the output.
         takes_complex: it takes complex numbers.
@@ -174,7 +175,7 @@ _TEMPLATE = """{summary}.
 
 
 def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **options: Any) -> ndarray:
-    """Let NumPy or dpnp do the transform of that name."""
+    """Let NumPy or the device's library do the transform of that name."""
     name = row.name
     x = check_array(name, "x", x)
     check_out(name, (("x", x),), out)
@@ -189,28 +190,16 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
     for length in () if lengths is None else (lengths,) if isinstance(lengths, int) else lengths:
         if length < 1 and length != -1:
             raise ShapeError(f"{name}: {length} data points; there must be 1 or more")
-    has_double = "fp64" in traits_of(x.queue).aspects
-    single = x.dtype == _dtypes.float16 or not has_double
-
     if isinstance(axes, Sequence) and not axes:  # NumPy gives the array itself
         if row.takes_complex and name not in _TO_REAL:
             return x if out is None else write_out(name, x, out)
         raise AxisError(f"{name}: no axis is named, but the last one changes its length")
 
-    def transform(xp: Any, values: Any) -> Any:
-        if xp is not np and (values.dtype.kind not in "fc" or values.dtype == _dtypes.float16):
-            values = values.astype(_dtypes.float32 if single else _dtypes.float64)
-        writes = name in _TO_REAL and values.dtype.kind == "c"  # dpnp, into its argument
-        if xp is not np and (writes or _layout.shows_elements_twice(values.shape, values.strides)):
-            values = values.copy()  # it reads beyond what is broadcast, too
-        if xp is not np and has_double and _fails_in_single(name, values, options):
-            return transform(xp, values.astype(_dtypes.complex128)).astype(_dtypes.float32)
-        return getattr(xp.fft, name)(values, norm=norm, **options)
-
+    transform = partial(by_name(f"fft.{name}"), norm=norm, **options)
     if x.size:
-        return write_out(name, compute(name, (("x", x),), either=transform), out)
-    # Nothing to read on a device, and dpnp has another shape and dtype; NumPy's irfft of no points
-    # reads beside them.
+        return write_out(name, compute(name, (("x", x),), host=True, library=transform), out)
+    # Nothing to read on a device, and a library may have another shape and dtype; NumPy's irfft of
+    # no points reads beside them.
     try:
         found = np.zeros_like(transform(np, np.empty(x.shape, x.dtype)))
     except ValueError as error:
@@ -219,23 +208,6 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
 
 
 _TO_REAL = frozenset({"irfft", "irfft2", "irfftn", "hfft"})
-
-
-def _fails_in_single(name: str, values: Any, options: Mapping[str, Any]) -> bool:
-    """Return whether MKL, which dpnp calls on a CPU, makes errors of 3 % of the largest result.
-
-    It was seen (2026) in transforms to real numbers in single precision, of 8192 points and more,
-    an even number of them that is no power of 2; not in all of these.
-    """
-    if name not in _TO_REAL or values.dtype not in (_dtypes.float32, _dtypes.complex64):
-        return False
-    axes, points = options.get("axes", options.get("axis")), options.get("n", options.get("s"))
-    last = -1 if axes is None else axes if isinstance(axes, int) else axes[-1]
-    if isinstance(points, Sequence):
-        points = points[-1]
-    if points is None or points == -1:
-        points = 2 * (values.shape[last] - 1)
-    return points >= 8192 and points % 2 == 0 and points & (points - 1) > 0
 
 
 class _AlongAxis(Protocol):

@@ -6,25 +6,24 @@ order:
 
 1. *kernel*: a dparray kernel, if there is one for such operands;
 2. *host*: NumPy, in the memory of arrays on a CPU device, if measurements showed that it is faster;
-3. *dpt*: a function of dpnp.tensor;
-4. *dpnp*: a function of dpnp.
+3. *library*: the library of the device's driver (:mod:`dparray.memory.libraries`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from threading import get_ident
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from dparray import _hooks, config
 from dparray._array import host_fastpath
 from dparray._array.allocation import from_host
-from dparray._array.assignment import assign
 from dparray._array.ndarray import materialize, ndarray
-from dparray._driver import driver_of, traits_of
+from dparray._driver import traits_of
 from dparray._evaluate import host as host_executor
 from dparray._evaluate import limits, writes
 from dparray._evaluate.library import library_call
@@ -32,7 +31,7 @@ from dparray._placement import Placement, common_placement, placement_of, usm_ru
 from dparray._runtime import host_maps, queues
 from dparray.exceptions import DparrayError, DTypeError, ShapeError
 from dparray.memory import copies
-from dparray.memory.libraries import dpnp as exchange
+from dparray.memory.libraries import Library, library_of
 
 Function = Callable[..., Any]
 Named = Sequence[tuple[str, Any]]
@@ -65,10 +64,8 @@ def compute(
     arrays: Named,
     *,
     kernel: Function | None = None,
-    host: Function | None = None,
-    dpt: Function | None = None,
-    dpnp: Function | None = None,
-    either: Function | None = None,
+    host: Function | Literal[True] | None = None,
+    library: Function | None = None,
     out: ndarray | None = None,
 ) -> Any:
     """Compute with the first suitable backend, in the order given in this module's docstring.
@@ -79,13 +76,11 @@ def compute(
         kernel: called without arguments; returns an array, or ``None`` if there is no suitable
             kernel.
         host: called with NumPy arrays over ``arrays``, and over ``out`` if given, which it fills.
-            The calling thread first waits for the work on them.
-        dpt: called with tensors of dpnp.tensor over ``arrays``.
-        dpnp: called with dpnp arrays over them.
-        either: for functions that NumPy and dpnp both have: called with the module, then like
-            ``host`` and ``dpnp``.
-        out: an array of the result's shape and dtype on the common queue, to be filled. ``dpt`` and
-            ``dpnp`` write it themselves and return ``None``, or return the values for it.
+            The calling thread first waits for the work on them. ``True``: ``library``, called
+            with NumPy in place of the library.
+        library: called with the :class:`dparray.memory.libraries.Library` and its arrays over
+            ``arrays``, and over ``out`` if given, which it fills.
+        out: an array of the result's shape and dtype on the common queue, to be filled.
 
     Returns:
         ``out``, or the function's result with dparray arrays on the common queue, also inside a
@@ -95,21 +90,21 @@ def compute(
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError, DTypeError, AxisError: the function does not support such operands.
     """
+    if host is True:
+        assert library is not None
+        host = partial(library, np)
     if kernel is None is out and arrays:
-        made = compute_at_once(host or (either and partial(either, np)), arrays)
+        made = compute_at_once(host, arrays)
         if made is not None:
             return made
     placement = common_placement(name, arrays) if arrays else placement_of(out)
     details = _event_details(name, arrays, placement) if _hooks.subscribers else {}
     mark = _hooks.latest_work()
-    if either is not None:
-        host, dpnp = partial(either, np), partial(either, exchange.dpnp)
     call = _Call(name, [x for _, x in arrays], placement, out, details)
     for executor, function in (
         (_by_kernel, kernel),
         (_by_host, host),
-        (_by_dpt, dpt),
-        (_by_dpnp, dpnp),
+        (_by_library, library),
     ):
         if function is not None:
             result = executor(function, call)
@@ -119,6 +114,27 @@ def compute(
                 _hooks.note_call(name, mark, result)
                 return result
     return None
+
+
+def by_name(name: str) -> Function:
+    """Return what ``library=`` takes for a function that NumPy and the libraries have by a name,
+    for example ``"linalg.inv"``.
+    """
+    find = attrgetter(name)
+
+    def function(library: Any, *arrays: Any, **options: Any) -> Any:
+        return find(library)(*arrays, **options)
+
+    return function
+
+
+def into_out(function: Function) -> Function:
+    """Return what ``library=`` takes for a function whose result is to be stored in ``out``."""
+
+    def fill(library: Any, *arrays: Any) -> None:
+        library.store(arrays[-1], function(library, *arrays[:-1]))
+
+    return fill
 
 
 def compute_at_once(host: Function | None, arrays: Named) -> Any:
@@ -257,45 +273,27 @@ def _seen(x: ndarray) -> np.ndarray | None:
     return view if view is not None and host_executor.is_ready(x._block) else None
 
 
-def _by_dpt(function: Function, call: _Call) -> Any:
+def _by_library(function: Function, call: _Call) -> Any:
     name, arrays, placement, out, details = call
+    library = library_of(placement.queue)
     if out is not None:
         writes.flush_dependents(out.block)
-    tensors = [x._tensor for x in arrays]
-    wrap = partial(_array_of_tensor, queue=placement.queue)
-    found = library_call(name, function, tensors, (), {}, wrap, **details)
-    if out is None:
-        return found
-    if found is not None:
-        assign(out, found, name)
-    return out
+        arrays = [*arrays, out]
+        if host_maps.holds:
+            host_maps.before_write(materialize(out))
+    views = [x._library_array for x in arrays]
+    function = partial(function, library)
+    found = library_call(
+        library, placement.queue, name, function, views, placement.usm_type, details
+    )
+    return _wrapped(library, found) if out is None else out
 
 
-def _by_dpnp(function: Function, call: _Call) -> Any:
-    def on_dpnp_arrays(*tensors: Any) -> Any:
-        exchange.wait_for_host_tasks(call.placement.queue)
-        return function(*map(exchange.dpnp_array, tensors))
-
-    queue = call.placement.queue
-    if not driver_of(queue).is_in_order(queue):
-        return _by_dpt(on_dpnp_arrays, call)
-
-    def out_of_order(*tensors: Any) -> Any:
-        """On a queue that is not in order.
-
-        A oneMKL call waits with the interpreter's lock held, on an in-order queue for dpnp's own
-        host tasks of the same call, which wait for that lock.
-        """
-        other = queues.out_of_order(queue)
-        queues.wait(queue)
-        try:
-            return on_dpnp_arrays(*(exchange.on_queue(each, other) for each in tensors))
-        finally:
-            exchange.wait_for_host_tasks(other)
-            queues.wait(other)
-
-    return _by_dpt(out_of_order, call)
-
-
-def _array_of_tensor(tensor: Any, queue: Any) -> ndarray:
-    return ndarray._from_layout(*exchange.layout_of_tensor(exchange.on_queue(tensor, queue)))
+def _wrapped(library: Library, found: Any) -> Any:
+    """Return a library's result with dparray's arrays."""
+    if library.is_array(found):
+        return ndarray._from_layout(*library.layout(found))
+    if isinstance(found, tuple | list):
+        parts = [_wrapped(library, part) for part in found]
+        return type(found)(*parts) if hasattr(found, "_fields") else type(found)(parts)
+    return found

@@ -36,7 +36,7 @@ from dparray._runtime import queues
 from dparray.device import Device
 from dparray.memory import copies, pool
 from dparray.memory.blocks import is_read_only
-from dparray.memory.libraries import dpnp as exchange
+from dparray.memory.libraries import library_of, usm
 from dparray.memory.packed import PackedArray
 
 if TYPE_CHECKING:
@@ -100,13 +100,13 @@ class ndarray(Methods):
         "_block",
         "_dtype",
         "_host_view",
+        "_library_array_kept",
         "_node_kept",
         "_offset",
         "_packed",
         "_shape",
         "_size",
         "_strides",
-        "_tensor_kept",
         "queue",
         "usm_type",
     )
@@ -256,7 +256,9 @@ class ndarray(Methods):
             self._node_kept = node = Node.leaf(materialize(self), self.queue, self.usm_type)
             return node
 
-    _tensor = _kept("_tensor_kept", lambda self: exchange.tensor_of(materialize(self)))
+    _library_array = _kept(
+        "_library_array_kept", lambda self: library_of(self.queue).array(materialize(self))
+    )
 
     @property
     def is_pending(self) -> bool:
@@ -307,7 +309,7 @@ class ndarray(Methods):
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """The array for other USM libraries, over the same memory."""
         writes.share(self.block)
-        interface: dict[str, Any] = self._tensor.__sycl_usm_array_interface__
+        interface: dict[str, Any] = self._library_array.__sycl_usm_array_interface__
         if _layout.shows_elements_twice(self.shape, self.strides):
             # A write would change several elements.
             interface["data"] = (interface["data"][0], True)
@@ -317,7 +319,7 @@ class ndarray(Methods):
     def __usm_ndarray__(self) -> Any:
         """The array for dpnp and dpnp.tensor, over the same memory and on the same queue object."""
         writes.share(self.block)
-        return exchange.own_tensor_of(materialize(self))
+        return usm.own_tensor_of(materialize(self))
 
     @property
     def usm_data(self) -> Any:
@@ -578,7 +580,7 @@ def take_layout_of(x: ndarray, view: ndarray) -> None:
     x._block, x._offset, x._dtype, x._size = view.block, view.offset, view.dtype, view.size
     x._shape, x._strides = view.shape, view.strides
     x._alias = x._packed = None
-    for name in ("_node_kept", "_tensor_kept"):
+    for name in ("_node_kept", "_library_array_kept"):
         with contextlib.suppress(AttributeError):
             delattr(x, name)
     x._host_view = _view_for_host(x)

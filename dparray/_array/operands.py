@@ -24,7 +24,7 @@ from dparray.exceptions import (
     HostCopyWarning,
     ShapeError,
 )
-from dparray.memory.libraries import dpnp as exchange
+from dparray.memory.libraries import usm
 
 if TYPE_CHECKING:
     pass
@@ -45,9 +45,9 @@ def shared(value: Any) -> Any:
     other values unchanged.
     """
     if is_shareable(value):
-        found = ndarray._from_layout(*exchange.layout_of_interface(value))
+        found = ndarray._from_layout(*usm.layout_of_interface(value))
         # Arrays have no read-only flag, so read-only memory is not shared.
-        return found.copy() if exchange.is_read_only(value) else found
+        return found.copy() if usm.is_read_only(value) else found
     return value
 
 

@@ -8,7 +8,7 @@ from dparray import _dtypes
 from dparray._array.apply import OPERATIONS, Binary, apply, as_operand, defer
 from dparray._array.ndarray import ndarray
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
-from dparray.memory.libraries import dpnp as exchange
+from dparray.memory.libraries import usm
 
 
 def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
@@ -50,7 +50,7 @@ def _attach() -> None:
     for name, op in (COMPARISONS | SINGLE_OPERATORS).items():
         setattr(ndarray, f"__{name}__", OPERATIONS[OPS[op]])
     of_two = (*COMPARISONS, *OPERATORS, "pow", "divmod", "matmul")
-    exchange.defer_operators(ndarray, tuple([f"__{name}__" for name in of_two]))
+    usm.defer_operators(ndarray, tuple([f"__{name}__" for name in of_two]))
 
 
 _attach()

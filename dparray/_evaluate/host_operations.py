@@ -190,7 +190,7 @@ def reduced(
     options: dict[str, Any] = {"axis": axes, "keepdims": op.keepdims}
     if row.is_positional:
         options["axis"] = axes[0] if len(axes) < values.ndim else None
-    if "numpy" in row.takes_dtype:
+    if row.takes_dtype:
         options["dtype"] = loop_dtype
     if row.takes_correction:
         options["ddof"] = prod(values.shape[axis] for axis in axes) - scalars[0]

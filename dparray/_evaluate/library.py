@@ -1,4 +1,4 @@
-"""The library backend: one dpnp.tensor kernel for each operation.
+"""The library backend: one kernel of the device's library for each operation.
 
 For operations without generated kernels, and for expressions that are not worth compiling yet.
 """
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _hooks
-from dparray._driver import driver_of
 from dparray._evaluate.plan import LibraryStep
 from dparray._evaluate.slots import slot_of
 from dparray._graph.node import Node, Scalar, layout_of
@@ -25,8 +24,7 @@ from dparray._runtime import host_maps, queues
 from dparray.device import describe_queue
 from dparray.exceptions import AxisError, DparrayError, DTypeError, MemoryError, ShapeError
 from dparray.memory import blocks
-from dparray.memory.libraries import dpnp as exchange
-from dparray.memory.libraries.dpnp import dpnp, dpt
+from dparray.memory.libraries import Library, library_of
 
 
 def run(
@@ -36,9 +34,10 @@ def run(
     target = slots[slot_of(step.values[0][1])]
     queue = target.block.queue
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
-    with driver_of(queue).foreign_calls(queue):
+    library = library_of(queue)
+    with library.calls(queue):
         try:
-            _run(step, slots, scalars)
+            _run(library, step, slots, scalars)
         finally:  # Work submitted before an error or an interrupt counts too.
             queues.note_work(queue)
     if start:
@@ -52,7 +51,9 @@ def run(
         )
 
 
-def _run(step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any]) -> None:
+def _run(
+    library: Library, step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any]
+) -> None:
     targets = {id(value): slots[slot_of(layout)] for value, layout in step.values}
     last_use: dict[int, int] = {}
     for position, node in enumerate(step.order):
@@ -66,23 +67,17 @@ def _run(step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any]) -> 
         else:
             result = blocks.allocate(_queue_of(targets), node.usm_type, node.shape, node.dtype)
         operands = [_operand(part, layouts, slots, scalars) for part in node.operands]
-        _operation(node, operands, result)
+        _operation(library, node, operands, result)
         layouts[id(node)] = result
         if target is not None and target is not result:
-            _check_conversion(result.dtype, target.dtype)
-            _store(_tensor_of(target), _tensor_of(result))
+            _store(library, target, result)
         for operand in node.operands:
             if last_use[id(operand)] == position:
                 layouts.pop(id(operand), None)
     if not step.order:
         for value, _ in step.values:
             source = _operand(value, layouts, slots, scalars)
-            target = _tensor_of(targets[id(value)])
-            if isinstance(source, Scalar):
-                target[...] = source.value
-            else:
-                _check_conversion(source.dtype, targets[id(value)].dtype)
-                _store(target, _tensor_of(source))
+            _store(library, targets[id(value)], source)
 
 
 def _queue_of(layouts: Mapping[int, Layout]) -> Any:
@@ -102,211 +97,174 @@ def _operand(
     return slots[slot_of(layout_of(operand))] if found is None else found
 
 
-def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> None:
+def _operation(
+    library: Library, node: Node, given: Sequence[Scalar | Layout], result: Layout
+) -> None:
     """Compute one operation of an expression, with operands converted to the dtypes of its loop.
 
     Args:
+        library: the library.
         node: the operation.
         given: the operands: scalars, and layouts.
         result: the destination.
     """
     op = node.op
     assert op is not None
-    out = _tensor_of(result)
-    queue = result.block.queue
+    out = library.array(result, as_bits=True)
+    call = partial(_called, library, result.block.queue, op.name)
     if isinstance(op, Reduce):
-        _reduce(node, op, given, out)
+        library.store(out, _reduced(library, call, node, op, given))
         return
     operands: list[Any] = []
     for operand, dtype in zip(given, node.signature, strict=False):
         if isinstance(operand, Scalar):
             operands.append(dtype.type(operand.value).item())
             continue
-        operands.append(_converted(operand, dtype, node.usm_type))
+        operands.append(_converted(library, operand, dtype, node.usm_type))
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         out[...] = operands[0]
         return
     if op is WHERE:
         operands = [
-            operand
-            if exchange.is_tensor(operand)
-            else dpt.asarray(operand, dtype=dtype, sycl_queue=queue)
+            operand if library.is_array(operand) else library.asarray(operand, dtype)
             for operand, dtype in zip(operands, node.signature, strict=False)
         ]
-        if min(out.strides, default=0) < 0:
-            out[...] = _called(op.name, _where, *operands)
-            return
-    shapes = [each.shape for each in operands if exchange.is_tensor(each)]
+    shapes = [each.shape for each in operands if library.is_array(each)]
     if shapes and np.broadcast_shapes(*shapes) != out.shape:  # as `out=` with more dimensions
         operands = [
-            dpt.broadcast_to(each, out.shape) if exchange.is_tensor(each) else each
+            library.broadcast_to(each, out.shape) if library.is_array(each) else each
             for each in operands
         ]
-    function = getattr(dpt, op.name)
+    function = getattr(library, op.name)
     made = op.library.get(node.dtype.kind)
     imaginary = op.imaginary if node.dtype.kind == "c" else None
-    if made is not None or imaginary is not None:
-        # In C order because of `where`.
-        arrays = [
-            dpt.asarray(each, dtype=node.dtype, sycl_queue=queue, order="C") for each in operands
-        ]
-        ready = partial(_called, op.name, function)
-        found = ready(*arrays) if made is None else made(dpt, _where, ready, *arrays)
-        if imaginary is not None:
-            x = arrays[0]
-            found.imag[...] = imaginary(dpt, dpt.real(x), dpt.imag(x), found.imag)
-        out[...] = found
+    if made is None is imaginary:
+        call(function, operands, out=out)
         return
-    library_call(op.name, function, operands, (), {"out": out}, lambda tensor: tensor)
+    # In C order because of `where`.
+    arrays = [library.asarray(each, node.dtype, order="C") for each in operands]
+    if made is None:
+        found = call(function, arrays)
+    else:
+        ready = lambda *given: call(function, given)  # noqa: E731
+        found = made(library, library.where, ready, *arrays)
+    if imaginary is not None:
+        x = arrays[0]
+        found.imag[...] = imaginary(library, library.real(x), library.imag(x), found.imag)
+    out[...] = found
 
 
-def _converted(layout: Layout, dtype: np.dtype[Any], usm_type: str) -> Any:
-    """Return the tensor of an array, or of a copy in another dtype."""
-    tensor = _tensor_of(layout)
-    if layout.dtype == dtype:
-        return tensor
-    _check_conversion(layout.dtype, dtype)
-    copy = _tensor_of(blocks.allocate(layout.block.queue, usm_type, layout.shape, dtype))
-    _store(copy, tensor)
-    return copy
+def _converted(library: Library, layout: Layout, dtype: np.dtype[Any], usm_type: str) -> Any:
+    """Return the library's array of an array, or of a copy in another dtype.
+
+    Of bfloat16 it has the bits, which are copied but not converted.
+    """
+    if layout.dtype != dtype:
+        copy = blocks.allocate(layout.block.queue, usm_type, layout.shape, dtype)
+        _store(library, copy, layout)
+        layout = copy
+    return library.array(layout, as_bits=True)
 
 
-def _tensor_of(layout: Layout) -> Any:
-    """Return the tensor of an array; bfloat16 as its bits, which are copied but not converted."""
-    return exchange.tensor_of(layout, as_bits=True)
+def _store(library: Library, target: Layout, source: Layout | Scalar) -> None:
+    """Copy an array, with conversion, or a scalar."""
+    if isinstance(source, Scalar):
+        values = source.value
+    else:
+        _check_conversion(library, source.dtype, target.dtype)
+        values = library.array(source, as_bits=True)
+    library.store(library.array(target, as_bits=True), values)
 
 
-def _check_conversion(source: np.dtype[Any], target: np.dtype[Any]) -> None:
+def _check_conversion(library: Library, source: np.dtype[Any], target: np.dtype[Any]) -> None:
     """Check that the library can convert, to which bfloat16 is its bits."""
     if source != target and (_dtypes.is_bfloat16(source) or _dtypes.is_bfloat16(target)):
         raise DTypeError(
-            f"dpnp does not convert {source} to {target}; write x.astype('float32') first"
+            f"{library.name} does not convert {source} to {target}; write x.astype('float32') first"
         )
 
 
-def _store(target: Any, source: Any) -> None:
-    """Copy a tensor into another, which converts it."""
-    if _dtypes.library_converts(source.dtype, target.dtype):
-        pass
-    elif target.dtype.itemsize < 4:
-        source = dpt.astype(source, np.int32)
-    elif target.dtype == np.uint32:
-        source = dpt.astype(source, np.int64)
-    elif source.dtype.itemsize > 2:
-        is_high = dpt.greater_equal(source, 2.0**63)
-        low = dpt.astype(_where(is_high, dpt.subtract(source, 2.0**63), source), np.int64)
-        high = dpt.bitwise_left_shift(dpt.astype(is_high, np.int64), 63)
-        source = dpt.bitwise_xor(low, high)
-    target[...] = source
-
-
-def _where(condition: Any, x1: Any, x2: Any) -> Any:
-    """Return elements of two tensors; dpnp 0.20 writes outside results with negative strides."""
-    return dpt.where(condition, x1, x2, order="C")
-
-
-def _called(name: str, function: Callable[..., Any], *operands: Any) -> Any:
-    """Return the result of a function of tensors, in new memory."""
-    return library_call(name, function, operands, (), {}, lambda tensor: tensor)
-
-
-def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
+def _reduced(
+    library: Library, call: Callable[..., Any], node: Node, op: Reduce, given: Sequence[Any]
+) -> Any:
     """Compute a reduction."""
     layout, *scalars = given
-    tensor = _tensor_of(layout)
-    name, row, loop_dtype = op.name, op.reduction, node.signature[0]
+    row, loop_dtype = op.reduction, node.signature[0]
     options: dict[str, Any] = {"axis": op.axes, "keepdims": op.keepdims}
     if row.is_positional:
         options["axis"] = op.axes[0] if len(op.axes) < len(layout.shape) else None
-    if "dpnp" in row.takes_dtype:
+    if row.takes_dtype:
+        _check_conversion(library, layout.dtype, loop_dtype)
         options["dtype"] = loop_dtype
-    is_converted = "dtype" in options and _dtypes.library_converts(layout.dtype, loop_dtype)
-    if row.takes_dtype and not is_converted:
-        tensor = _converted(layout, loop_dtype, node.usm_type)
     if row.takes_correction:
         count = prod(layout.shape[axis] for axis in op.axes)
-        divisor = scalars[0].value
-        options["correction"] = count - divisor if divisor else 0
-        if not divisor:  # NumPy's quotient; dpnp returns NaN for all
-            found = library_call(name, getattr(dpt, name), [tensor], (), options, _unwrapped)
-            out[...] = dpt.divide(found, 0.0)
-            return
-    found = library_call(name, getattr(dpt, name), [tensor], (), options, _unwrapped)
-    if row.is_positional and tensor.dtype.kind == "f":  # dpnp returns the position of the last NaN
-        is_nan = dpt.isnan(tensor)
-        any_nan = dpt.any(is_nan, axis=options["axis"], keepdims=options["keepdims"])
-        found = _where(any_nan, dpt.argmax(dpt.astype(is_nan, "i1"), **options), found)
-    _store(out, found)
+        options["correction"] = count - scalars[0].value
+    return call(getattr(library, op.name), [library.array(layout, as_bits=True)], **options)
 
 
-def _unwrapped(tensor: Any) -> Any:
-    return tensor
+def _called(
+    library: Library,
+    queue: Any,
+    name: str,
+    function: Callable[..., Any],
+    operands: Sequence[Any],
+    **options: Any,
+) -> Any:
+    return library_call(library, queue, name, partial(function, **options), operands)
 
 
 def library_call(
+    library: Library,
+    queue: Any,
     name: str,
     function: Callable[..., Any],
-    tensors: Sequence[Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    wrap: Callable[[Any], Any],
-    because: str = "",
-    usm_type: str = "",
+    arrays: Sequence[Any],
+    usm_type: str = "device",
+    details: Mapping[str, str] | None = None,
 ) -> Any:
-    """Call a function of dpnp.tensor and wrap the returned tensors; convert its errors.
+    """Call a function of a library, and convert its errors.
 
-    Listeners receive the reason, and the USM type of the result.
+    Args:
+        library: the library.
+        queue: the queue of the arrays.
+        name: the public function, for messages.
+        function: called with the arrays.
+        arrays: the library's arrays, and scalars.
+        usm_type: the kind of memory that the library allocates, where it has kinds.
+        details: the reason and the memory of the result, for listeners.
     """
-    queue = next(tensor.sycl_queue for tensor in tensors if hasattr(tensor, "sycl_queue"))
     if host_maps.holds:
-        host_maps.before_reading_tensors(tensors)
+        host_maps.before_read(*[library.layout(each) for each in arrays if library.is_array(each)])
     _hooks.recent.append((name, "library", queue, get_ident()))
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     try:
-        with driver_of(queue).foreign_calls(queue):
-            result = function(*tensors, *args, **kwargs)
+        with library.calls(queue, usm_type):
+            return function(*arrays)
     except (DparrayError, np.linalg.LinAlgError):
         raise
-    except dpnp.linalg.LinAlgError as error:
+    except library.errors().singular as error:
         raise np.linalg.LinAlgError(f"{name}: {error}") from None
-    except dpnp.exceptions.AxisError as error:
+    except library.errors().axis as error:
         raise AxisError(f"{name}: {error}") from None
-    except exchange.allocation_error() as error:
+    except library.errors().memory as error:
         raise MemoryError(
             f"{name}: its result or a temporary array is too large for the memory of "
             f"{describe_queue(queue)}"
         ) from error
     except (ValueError, TypeError) as error:
         operands = ", ".join(
-            f"{tensor.dtype}{list(tensor.shape)}" if hasattr(tensor, "shape") else repr(tensor)
-            for tensor in tensors
+            f"{each.dtype}{list(each.shape)}" if library.is_array(each) else repr(each)
+            for each in arrays
         )
         kind = ShapeError if isinstance(error, ValueError) else DTypeError
         raise kind(f"{name}({operands}): {error}") from None
     finally:
-        for tensor in tensors:
-            if exchange.is_tensor(tensor):
-                queues.note_work(tensor.sycl_queue)
+        queues.note_work(queue)
         if start:
-            nbytes = sum(getattr(tensor, "nbytes", 0) for tensor in tensors)
+            nbytes = sum(getattr(each, "nbytes", 0) for each in arrays)
             _hooks.emit(
                 "library",
-                function=name,
-                queue=queue,
-                start=start,
-                nbytes=nbytes,
-                because=because,
-                usm_type=usm_type,
+                **{"function": name, "queue": queue, "start": start, "nbytes": nbytes}
+                | {"because": "", "usm_type": ""}
+                | dict(details or {}),
             )
-    return _wrapped(result, wrap)
-
-
-def _wrapped(result: Any, wrap: Callable[[Any], Any]) -> Any:
-    if exchange.is_tensor(result):
-        return wrap(result)
-    if exchange.is_dpnp(result):
-        return wrap(result._array_obj)
-    if isinstance(result, tuple | list):
-        parts = [_wrapped(part, wrap) for part in result]
-        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
-    return result

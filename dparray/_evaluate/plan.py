@@ -181,7 +181,7 @@ class HostStep(OperationsStep):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryStep(OperationsStep):
-    """dpnp.tensor's ready kernels.
+    """Ready kernels of the device's library.
 
     Attributes:
         because: why no kernel is generated; empty where it may be.

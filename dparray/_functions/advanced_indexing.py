@@ -195,7 +195,7 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
 
 
 def _with_host_data_here(x: ndarray, index: Any) -> Any:
-    """Convert lists of arrays, NumPy arrays and dpnp arrays in an index."""
+    """Convert lists of arrays, NumPy arrays and arrays of other libraries in an index."""
     if type(index) is tuple:
         return tuple([_with_host_data_here(x, entry) for entry in index])
     if type(index) is list and any(isinstance(part, ndarray) for part in index):
@@ -330,9 +330,8 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
         if found is not None:
             return found
     checked = _checked(view, arrays, first)
-    selector = (*(slice(None),) * first, *(array._tensor for array in checked))
     named = [("x", view), *((f"index[{number}]", array) for number, array in enumerate(checked))]
-    found = compute("x[index]", named, dpt=lambda tensor, *_: tensor[selector])
+    found = compute("x[index]", named, library=lambda _, x, *at: x[_layout.at_axis(first, *at)])
     assert found is not None
     if found.usm_type != placement.usm_type:
         result = empty_on(placement, found.shape, found.dtype)
@@ -406,10 +405,9 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     assign(values, value, function)
     if values.size == 0:
         return
-    selector = _layout.at_axis(first, *(array._tensor for array in checked))
-    compute(
-        function,
-        (("x", view), ("value", values)),
-        dpt=lambda target, source: target.__setitem__(selector, source),
-        out=x,
-    )
+    named = [*((f"index[{number}]", array) for number, array in enumerate(checked))]
+
+    def by_library(_: Any, source: Any, target: Any, *at_and_out: Any) -> None:
+        target[_layout.at_axis(first, *at_and_out[:-1])] = source
+
+    compute(function, (("value", values), ("x", view), *named), library=by_library, out=x)

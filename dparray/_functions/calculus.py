@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array, copy_of
 from dparray._array.assignment import assign
-from dparray._array.dispatch import compute
+from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, on_queue_of, scalar_value
 from dparray._driver import traits_of
@@ -349,22 +350,6 @@ def interp(
         >>> dp.interp(dp.asarray([0.5]), dp.asarray([0.0, 1.0]), dp.asarray([2.0, 4.0])).asnumpy()
         array([3.])
     """
-
-    def interpolate(module: Any, *arrays: Any) -> Any:
-        ends = {"left": left, "right": right, "period": period}
-        if module is np:
-            return module.interp(*arrays, **ends)
-        # dpnp accepts contiguous vectors only.
-        points, *known = [module.reshape(each, -1) for each in arrays]
-        if known[0].size == 1 and period is None:
-            # For a single sample point NumPy returns its value, even for NaN.
-            points = module.where(module.isnan(points), known[0], points)
-        if period is not None:  # dpnp would overwrite both
-            real = _dtypes.default_float(traits_of(x.queue))
-            points = module.remainder(points.astype(real), abs(period))
-            known[0] = module.remainder(known[0].astype(real), abs(period))
-        known = [module.ascontiguousarray(each) for each in known]
-        found = module.interp(module.ascontiguousarray(points), *known, **ends)
-        return module.reshape(found, arrays[0].shape)
-
-    return compute("interp", (("x", x), ("xp", xp), ("fp", fp)), either=interpolate)
+    ends = {"left": left, "right": right, "period": period}
+    named = (("x", x), ("xp", xp), ("fp", fp))
+    return compute("interp", named, host=True, library=partial(by_name("interp"), **ends))

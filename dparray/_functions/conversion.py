@@ -36,7 +36,7 @@ from dparray.algorithms.tiled_transpose import contiguous_copy
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
 from dparray.memory import async_copy, copies, dlpack_bits
-from dparray.memory.libraries import dpnp as exchange
+from dparray.memory.libraries import usm
 
 if TYPE_CHECKING:
     pass
@@ -191,7 +191,7 @@ def asarray(
         return rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
     is_of_host = isinstance(obj, _HOST_TYPES)
     if is_shareable(obj):
-        if copy is False and exchange.is_read_only(obj):
+        if copy is False and usm.is_read_only(obj):
             raise ValueError("asarray: copy=False, but the memory of the object is read-only")
         return rearranged(shared(obj), wanted, order, copy, device, usm_type, sycl_queue)
     if isinstance(obj, _NESTED):
@@ -330,9 +330,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
             values = values.view(_dtypes.bfloat16())
         return from_host(values, queue, "device")
     bits = dlpack_bits.Bits(x)
-    found = ndarray._from_layout(
-        *exchange.layout_of_tensor(exchange.dpt.from_dlpack(bits), is_shared=True)
-    )
+    found = ndarray._from_layout(*usm.layout_of_tensor(usm.dpt.from_dlpack(bits), is_shared=True))
     if bits.is_bfloat16:
         found = found.view(_dtypes.bfloat16())
     return rearranged(found, None, None, copy, device, None, None)
@@ -377,7 +375,7 @@ def _dlpack(
             copy = is_unspoken or not copies.is_host_accessible(self.queue, self.usm_type)
         return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
     source = self.copy() if copy else self
-    tensor = exchange.dpt.asarray(source)  # through the interface that shares dparray's memory
+    tensor = usm.dpt.asarray(source)  # through the interface that shares dparray's memory
     place = _oneapi_device(tensor)
     if tuple(map(int, dl_device)) != place:
         raise BufferError(
@@ -433,7 +431,7 @@ def _dlpack_device(self: ndarray) -> tuple[int, int]:
     if traits_of(self.queue).shares_memory:
         return _DLPACK_HOST, 0
     bits = self.view(np.uint16) if _dtypes.is_bfloat16(self.dtype) else self
-    return _oneapi_device(exchange.dpt.asarray(bits))
+    return _oneapi_device(usm.dpt.asarray(bits))
 
 
 def _oneapi_device(tensor: Any) -> tuple[int, int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dparray._array.dispatch import compute
+from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import ndarray
 from dparray._functions.manipulation import reshape
 from dparray._functions.public import public
@@ -38,11 +39,13 @@ def _slide(function: str, x: ndarray, v: ndarray, mode: str, method: str) -> nda
         long = min(x.size, v.size) >= _TRANSFORMED and np.result_type(x.dtype, v.dtype).kind in "fc"
         method = "fft" if long else "direct"
     if method == "direct":
-        return compute(function, named, either=lambda xp, a, b: getattr(xp, function)(a, b, mode))
-    return compute(function, named, either=lambda xp, a, b: _by_fft(xp, function, a, b, mode))
+        library = partial(by_name(function), mode=mode)
+    else:
+        library = partial(_by_fft, function, mode)
+    return compute(function, named, host=True, library=library)
 
 
-def _by_fft(xp: Any, function: str, a: Any, b: Any, mode: str) -> Any:
+def _by_fft(function: str, mode: str, xp: Any, a: Any, b: Any) -> Any:
     """Compute a convolution or correlation as in NumPy by FFTs of the zero-padded vectors."""
     dtype = np.result_type(a.dtype, b.dtype)
     if function == "correlate":

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _layout
+from dparray import _layout
 from dparray._array.allocation import empty_on
 from dparray._array.apply import astype_array
 from dparray._array.assignment import write_out
-from dparray._array.dispatch import compute
+from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_out
 from dparray._functions.public import public
@@ -19,7 +19,6 @@ from dparray._functions.reductions import accumulator_of, check_numeric, float_o
 from dparray._placement import placement_of
 from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ShapeError
-from dparray.memory.libraries.dpnp import later
 
 __all__ = [
     "cumprod",
@@ -31,9 +30,9 @@ __all__ = [
 
 
 _CUMULATIVE: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: later("cumulative_sum"),
-    np.multiply: later("cumulative_prod"),
-    np.logaddexp: later("cumulative_logsumexp"),
+    np.add: by_name("cumulative_sum"),
+    np.multiply: by_name("cumulative_prod"),
+    np.logaddexp: by_name("cumulative_logsumexp"),
 }
 
 
@@ -55,7 +54,7 @@ def _cumulate(
             )
         axis = 0
     axis = _layout.normalize_axis(name, axis, x.ndim)
-    if not _dtypes.library_converts(x.dtype, loop_dtype):
+    if x.dtype.kind == "f" and loop_dtype.kind in "iu":
         x = astype_array(x, loop_dtype)
     shape = list(x.shape)
     shape[axis] += include_initial
@@ -75,16 +74,16 @@ def _cumulate(
             target = target[following]
         ufunc.accumulate(source, axis, loop_dtype, out=target)
 
-    def by_dpt(tensor: Any) -> None:
+    def by_library(library: Any, source: Any, target: Any) -> None:
         options = {"axis": axis, "dtype": loop_dtype, "include_initial": include_initial}
-        _CUMULATIVE[ufunc](tensor, out=result._tensor, **options)
+        _CUMULATIVE[ufunc](library, source, out=target, **options)
 
     compute(
         name,
         (("x", x),),
         kernel=by_kernel if has_scan(ufunc.__name__, x, loop_dtype) else None,
         host=by_host,
-        dpt=by_dpt,
+        library=by_library,
         out=result,
     )
     return write_out(name, result, out, casting="unsafe")

@@ -25,7 +25,6 @@ from dparray._driver import traits_of
 from dparray._evaluate import limits
 from dparray._functions.ufunc_options import ordered
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.libraries.dpnp import dpnp
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -106,20 +105,19 @@ def einsum(
             optimize = False  # there is only one order, and a search takes longer than the sums
         has_half = any(x.dtype == np.float16 for x in parts)
 
-        def by_dpnp(*given: Any) -> Any:
-            given = tuple(_whole(subscripts, given))
+        def by_library(library: Any, *given: Any) -> Any:
             if not has_half:
-                return dpnp.einsum(subscripts, *given, optimize=optimize)
-            # dpnp has no products for these dtypes; NumPy also adds them in single precision.
+                return library.einsum(subscripts, *given, optimize=optimize)
+            # NumPy also adds these in single precision.
             loop_dtype = _dtype_of_products(subscripts, parts, optimize)
             given = tuple(x.astype(_dtypes.float32) if x.dtype == np.float16 else x for x in given)
-            return dpnp.einsum(subscripts, *given, optimize=optimize).astype(loop_dtype)
+            return library.einsum(subscripts, *given, optimize=optimize).astype(loop_dtype)
 
         result = compute(
             "einsum",
             named,
             host=lambda *given: np.einsum(subscripts, *given, optimize=optimize),
-            dpnp=by_dpnp,
+            library=by_library,
         )
     if out is None and order != "K":
         return ordered(result, order, parts)
@@ -142,25 +140,6 @@ def _einsum_small(subscripts: str, arrays: tuple[Any, ...], optimize: Any) -> nd
     # With two or fewer arrays the order does not matter; with more it determines the dtype.
     optimize = optimize if len(arrays) > 2 and optimize is not None else False
     return compute_small(partial(np.einsum, subscripts, optimize=optimize), *arrays)
-
-
-def _whole(subscripts: str, arrays: Sequence[Any]) -> list[Any]:
-    """Copy views and arrays whose diagonal is taken, which dpnp 0.20 handles wrongly.
-
-    For a single array it reads from the start of the memory, and it rejects broadcast arrays.
-    """
-    terms = subscripts.replace(" ", "").partition("->")[0].replace("...", "").split(",")
-    repeats = (len(set(term)) < len(term) for term in terms)
-    return [
-        x.copy() if is_diagonal or _is_view(x) else x
-        for x, is_diagonal in zip(arrays, repeats, strict=False)
-    ]
-
-
-def _is_view(x: Any) -> bool:
-    """Return whether a dpnp array has an offset into its memory, or repeats elements."""
-    repeats = any(step <= 0 < extent - 1 for step, extent in zip(x.strides, x.shape, strict=True))
-    return repeats or bool(x.__sycl_usm_array_interface__["offset"])
 
 
 class _Labels(NamedTuple):

@@ -318,5 +318,6 @@ def ravel_multi_index(
     return compute(
         "ravel_multi_index",
         named,
-        either=lambda xp, *at: xp.ravel_multi_index(at, extents, mode, order),
+        host=True,
+        library=lambda xp, *at: xp.ravel_multi_index(at, extents, mode, order),
     )

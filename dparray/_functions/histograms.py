@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import apply, astype_array, choose_elements
-from dparray._array.dispatch import compute
+from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._driver import traits_of
@@ -83,12 +84,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
     if weights is not None:
         named.append(("weights", vector_of("bincount", x, "weights", weights)))
 
-    def count(xp: Any, x: Any, *amounts: Any) -> Any:
-        if xp is not np and x.ndim == 1 and not x.size:  # dpnp looks for the largest element
-            return 0 * xp.bincount(xp.zeros_like(x, shape=1), minlength=minlength)[:minlength]
-        return xp.bincount(x, *amounts, minlength=minlength)
-
-    return compute("bincount", named, either=count)
+    library = partial(by_name("bincount"), minlength=minlength)
+    return compute("bincount", named, host=True, library=library)
 
 
 @public()
@@ -148,7 +145,7 @@ def histogram(
         options = {"bins": bins, "range": range, "density": density} | arrays
         return tuple(xp.histogram(values, **options))
 
-    counts, edges = compute("histogram", named, either=count)
+    counts, edges = compute("histogram", named, host=True, library=count)
     return counts, edges
 
 
@@ -319,7 +316,8 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
     return compute(
         "histogram_bin_edges",
         named,
-        either=lambda xp, values, *edges: xp.histogram_bin_edges(
+        host=True,
+        library=lambda xp, values, *edges: xp.histogram_bin_edges(
             values, bins=edges[0] if edges else bins, range=range
         ),
     )
@@ -332,7 +330,7 @@ def _are_even(x: ndarray, bins: Any) -> bool:
 
 
 def _even_edges(function: str, x: ndarray, bins: int, range: Any) -> ndarray:
-    """Compute NumPy's edges; dpnp rounds differently and therefore counts differently."""
+    """Compute NumPy's edges; a library rounds differently and therefore counts differently."""
     if bins < 1:
         raise ValueError(f"{function}: bins must be at least 1; got {bins}")
     edges = even_edges(function, x, int(bins), range)[-1]
@@ -457,5 +455,6 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     return compute(
         "digitize",
         (("x", x), ("bins", bins)),
-        either=lambda xp, values, at: xp.digitize(values, at, right=right),
+        host=True,
+        library=partial(by_name("digitize"), right=right),
     )

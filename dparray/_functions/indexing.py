@@ -16,7 +16,7 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import from_host
 from dparray._array.apply import apply, astype_array, cast_unsafe, choose_elements
 from dparray._array.assignment import assign, write_out
-from dparray._array.dispatch import compute, compute_at_once
+from dparray._array.dispatch import by_name, compute, compute_at_once
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
@@ -41,7 +41,6 @@ from dparray._placement import common_placement, placement_of
 from dparray.algorithms.reduction import reduce
 from dparray.algorithms.selection import can_locate, positions
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.libraries.dpnp import later
 
 __all__ = [
     "choose",
@@ -91,9 +90,8 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
         return (flat, *reversed(found))
 
     kernel = by_kernel if can_locate(x) else None
-    return tuple(
-        compute("nonzero", (("x", x),), kernel=kernel, host=np.nonzero, dpt=later("nonzero"))
-    )
+    found = compute("nonzero", (("x", x),), kernel=kernel, host=True, library=by_name("nonzero"))
+    return tuple(found)
 
 
 def _positions_of_vector(values: np.ndarray) -> np.ndarray:
@@ -226,13 +224,13 @@ def take_along_axis(
     indices = _within("take_along_axis", indices, x.shape[axis], mode)
     named = (("x", x), ("indices", indices))
 
-    def by_library(*operands: Any) -> Any:
-        if mode == "raise" and indices.size:  # dpnp's function brings every index into the axis
+    def by_library(library: Any, *operands: Any) -> Any:
+        if mode == "raise" and indices.size:  # a library brings every index into the axis
             check_inside(indices, x.shape[axis], axis)
-        return later("take_along_axis")(*operands, axis=axis)
+        return library.take_along_axis(*operands, axis=axis)
 
     host = partial(np.take_along_axis, axis=axis)
-    return compute("take_along_axis", named, host=host, dpt=by_library)
+    return compute("take_along_axis", named, host=host, library=by_library)
 
 
 @public(index="ind")

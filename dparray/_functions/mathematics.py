@@ -12,7 +12,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, as_operand, astype_array, choose_elements, copy_of
 from dparray._array.assignment import assign
-from dparray._array.dispatch import compute
+from dparray._array.dispatch import by_name, compute
 from dparray._array.ndarray import as_method, ndarray
 from dparray._driver import traits_of
 from dparray._functions.creation import full
@@ -86,7 +86,7 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
         towards, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
         whole = apply(OPS["round"], apply(OPS[towards], x, scale))
         return apply(OPS[back], whole, scale, out=out)
-    # Computed in floats, as in NumPy; dpnp multiplies by 0.1, which is not division by 10.
+    # Computed in floats, as in NumPy; multiplying by 0.1 is not division by 10.
     tens = apply(OPS["divide"], as_operand(x, _dtypes.default_float(traits_of(x.queue))), scale)
     rounded = apply(OPS["multiply"], apply(OPS["round"], tens), scale)
     if out is None:
@@ -353,7 +353,7 @@ def gcd(x1: Any, x2: Any, /) -> ndarray:
 
 
 def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
-    """Call a NumPy or dpnp function on integers in NumPy's common dtype."""
+    """Call a function of NumPy and the libraries on integers in NumPy's common dtype."""
     x1, x2 = in_loop(function, ("x1", x1), ("x2", x2))
     dtype = (x1 if isinstance(x1, ndarray) else x2).dtype
     first, second = (
@@ -361,14 +361,8 @@ def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
         for x, other in ((x1, x2), (x2, x1))
     )
 
-    def by(xp: Any, a: Any, b: Any) -> Any:
-        if xp is np or function == "gcd":
-            return getattr(xp, function)(a, b)
-        # dpnp's lcm loses the sign of a result that wrapped around.
-        common = xp.gcd(a, b)
-        return xp.abs(a) // xp.where(common == 0, xp.ones_like(common), common) * xp.abs(b)
-
-    return compute(function, (("x1", first), ("x2", second)), either=by)
+    named = (("x1", first), ("x2", second))
+    return compute(function, named, host=True, library=by_name(function))
 
 
 @with_options
@@ -525,7 +519,7 @@ def i0(x: Any, /) -> ndarray:
         x = astype_array(x, _dtypes.default_float(traits_of(x.queue)))
     if x.dtype.kind == "c":
         raise DTypeError("i0: not defined for complex numbers")
-    found = compute("i0", (("x", x),), either=lambda xp, values: xp.i0(values))
+    found = compute("i0", (("x", x),), host=True, library=by_name("i0"))
     return where(apply(OPS["isinf"], x), x * x, found)  # NumPy returns NaN for infinities
 
 

@@ -1,7 +1,7 @@
 """Products of vectors and matrices, and the ``@`` operators.
 
 On a CPU device NumPy's BLAS multiplies in the arrays' own memory. On other devices, and on
-sub-devices where NumPy would use cores outside the sub-device, oneMKL multiplies through dpnp.
+sub-devices where NumPy would use cores outside the sub-device, the device's library multiplies.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ from dparray._graph.ops import OPS
 from dparray._layout import Layout
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
-from dparray.memory.libraries import dpnp as exchange
 
 __all__ = [
     "cross",
@@ -123,14 +122,6 @@ def _shape_of(x1: ndarray, x2: ndarray, function: str) -> tuple[int, ...]:
     return (*batch, *x1.shape[-2:-1], *(x2.shape[-1:] if x2.ndim > 1 else ()))
 
 
-def _has_spread_rows(x: Any) -> bool:
-    """Return whether elements of a matrix are repeated by a stride of 0, which BLAS rejects."""
-    return any(
-        stride == 0 and extent > 1
-        for stride, extent in zip(x.strides[-2:], x.shape[-2:], strict=True)
-    )
-
-
 def _is_small_product(x1: ndarray, x2: Any) -> bool:
     return (
         not _placement.in_force
@@ -162,24 +153,11 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
     on_root = not traits_of(result.queue).is_part
     is_for_host = on_root or result.size * x1.shape[-1] <= ONE_CORE_PRODUCTS
 
-    def by_dpnp(a: Any, b: Any) -> None:
-        if result.dtype.kind in "iu" and x1.block is x2.block:
-            # for `x @ x.T`, dpnp 0.20 multiplies integers as floats, which do not wrap around
-            b = b.copy()
-        a, b = (each.copy() if _has_spread_rows(each) else each for each in (a, b))
-        target = exchange.dpnp_array(exchange.on_queue(result._tensor, a.sycl_queue))
-        # dpnp has no float16 products; NumPy accumulates in float32, too
-        if result.dtype.char == "e":
-            singles = (each.astype(_dtypes.float32) for each in (a, b))
-            target[...] = exchange.dpnp.matmul(*singles)
-        else:
-            exchange.dpnp.matmul(a, b, out=target)
-
     compute(
         "matmul",
         (("x1", x1), ("x2", x2)),
         host=_multiply_on_host if is_for_host else None,
-        dpnp=by_dpnp,
+        library=lambda library, a, b, out: library.matmul(a, b, out=out),
         out=result,
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.allocation import empty_on
-from dparray._array.dispatch import compute
+from dparray._array.dispatch import compute, into_out
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, on_queue_of
 from dparray._functions.creation import full
@@ -18,7 +18,6 @@ from dparray._functions.manipulation import ravel
 from dparray._functions.public import array_method, public
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ShapeError
-from dparray.memory.libraries.dpnp import dpt
 
 __all__ = [
     "argwhere",
@@ -84,12 +83,14 @@ def searchsorted(
 
     common = _dtypes.promote([x1.dtype, x2.dtype])
 
-    def by_dpt(*tensors: Any) -> Any:
-        ordered, values = (dpt.astype(tensor, common, copy=False) for tensor in tensors)
-        return dpt.searchsorted(ordered, values, side=side)
+    @into_out
+    def by_library(library: Any, *arrays: Any) -> Any:
+        ordered, values = (each.astype(common, copy=False) for each in arrays)
+        return library.searchsorted(ordered, values, side=side)
 
     operands = (("x1", x1), ("x2", x2))
-    compute("searchsorted", operands, host=by_numpy if few else None, dpt=by_dpt, out=result)
+    host = by_numpy if few else None
+    compute("searchsorted", operands, host=host, library=by_library, out=result)
     return result
 
 

@@ -18,7 +18,7 @@ from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
-from dparray._array.dispatch import compute
+from dparray._array.dispatch import by_name, compute, into_out
 from dparray._array.host_fastpath import SCALARS
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_arrays
@@ -38,7 +38,6 @@ from dparray._functions.sorting import argsort, is_by_radix, is_vectorized, lexs
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.sort import sort_by_key
-from dparray.memory.libraries.dpnp import dpt, later
 
 __all__ = [
     "intersect1d",
@@ -146,7 +145,7 @@ def _all_slices_by_sorting(x: ndarray, axis: int) -> UniqueAllResult:
 def _unique(
     name: str,
     by_numpy: Callable[..., Any],
-    by_dpt: Callable[..., Any],
+    by_library: Callable[..., Any],
     x: ndarray,
     wanted: tuple[bool, ...],
 ) -> list[ndarray]:
@@ -161,8 +160,8 @@ def _unique(
             return (found[0].astype(np.float16), *found[1:])
         return found.astype(np.float16)
 
-    by_library = None if is_by_radix(x) else by_dpt
-    found = compute(name, (("x", x),), host=by_host, dpt=by_library)
+    library = None if is_by_radix(x) else by_library
+    found = compute(name, (("x", x),), host=by_host, library=library)
     if found is None:
         return [*compress(_all_by_sorting(x), wanted)]
     return list(found) if isinstance(found, tuple) else [found]
@@ -183,7 +182,7 @@ def unique_values(x: Any, /) -> ndarray:
         ordered, _ = sort_by_key(ravel(x))
         return ordered[_runs(ordered)[1]]
     wanted = (True, False, False, False)
-    return _unique("unique_values", _numpy_values, later("unique_values"), x, wanted)[0]
+    return _unique("unique_values", _numpy_values, by_name("unique_values"), x, wanted)[0]
 
 
 def _numpy_values(x: np.ndarray) -> np.ndarray:
@@ -205,7 +204,7 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
         return UniqueCountsResult(ordered[starts], _lengths(starts, x.size))
     wanted = (True, False, False, True)
     return UniqueCountsResult(
-        *_unique("unique_counts", np.unique_counts, later("unique_counts"), x, wanted)
+        *_unique("unique_counts", np.unique_counts, by_name("unique_counts"), x, wanted)
     )
 
 
@@ -223,7 +222,7 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
         return UniqueInverseResult(found.values, found.inverse_indices)
     wanted = (True, False, True, False)
     return UniqueInverseResult(
-        *_unique("unique_inverse", np.unique_inverse, later("unique_inverse"), x, wanted)
+        *_unique("unique_inverse", np.unique_inverse, by_name("unique_inverse"), x, wanted)
     )
 
 
@@ -239,7 +238,7 @@ def unique_all(x: Any, /) -> UniqueAllResult:
     if _is_long(x):
         return _all_by_sorting(x)
     wanted = (True, True, True, True)
-    return UniqueAllResult(*_unique("unique_all", np.unique_all, later("unique_all"), x, wanted))
+    return UniqueAllResult(*_unique("unique_all", np.unique_all, by_name("unique_all"), x, wanted))
 
 
 @public()
@@ -286,8 +285,8 @@ def unique(
             values, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan
         )
 
-    def by_library(tensor: Any) -> tuple[Any, ...]:
-        return tuple(compress(dpt.unique_all(tensor), wanted))
+    def by_library(library: Any, values: Any) -> tuple[Any, ...]:
+        return tuple(compress(library.unique_all(values), wanted))
 
     if axis is not None:
         found = compute("unique", (("x", x),), host=by_numpy)
@@ -365,7 +364,7 @@ def isin(
         "isin",
         (("x1", x1), ("x2", x2)),
         host=lambda values, among, out: np.copyto(out, _is_in(values, among, False, invert)),
-        dpt=None if is_by_radix(x2) else partial(later("isin"), invert=invert),
+        library=None if is_by_radix(x2) else into_out(partial(by_name("isin"), invert=invert)),
         out=result,
     )
     if found is None:

@@ -18,7 +18,7 @@ from dparray import _dtypes, _hooks, _layout, config
 from dparray._array.allocation import empty_on
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
-from dparray._array.dispatch import compute
+from dparray._array.dispatch import by_name, compute, into_out
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._driver import traits_of
@@ -35,7 +35,6 @@ from dparray._functions.rearranging import flip
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.sort import sort_by_key, stable_argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.libraries.dpnp import later
 
 __all__ = [
     "TopKResult",
@@ -98,7 +97,7 @@ def _new(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
 
 
 def is_by_radix(x: ndarray) -> bool:
-    """Return whether dparray's radix sort is available for an array, instead of dpnp's kernels.
+    """Return whether dparray's radix sort is available for an array, instead of the library's.
 
     It is limited to CPU devices, where Intel's compiler (2026) has crashed while it compiled dpnp's
     kernels.
@@ -225,8 +224,8 @@ def sort(
     def by_numpy(source: np.ndarray, out: np.ndarray) -> None:
         sort_lines(source, axis, out, cores)
 
-    by_dpt = None if is_by_radix(x) else partial(later("sort"), axis=axis)
-    if compute("sort", (("x", x),), host=by_numpy, dpt=by_dpt, out=target) is None:
+    library = None if is_by_radix(x) else into_out(partial(by_name("sort"), axis=axis))
+    if compute("sort", (("x", x),), host=by_numpy, library=library, out=target) is None:
         assign(target, _sort_by_radix(x, axis))
     return result
 
@@ -281,8 +280,8 @@ def argsort(
     def by_numpy(values: np.ndarray, out: np.ndarray) -> None:
         argsort_lines(values, axis, out, cores, algorithm == "stable")
 
-    by_dpt = None if is_by_radix(x) else partial(later("argsort"), axis=axis)
-    if compute("argsort", (("x", source),), host=by_numpy, dpt=by_dpt, out=target) is None:
+    library = None if is_by_radix(x) else into_out(partial(by_name("argsort"), axis=axis))
+    if compute("argsort", (("x", source),), host=by_numpy, library=library, out=target) is None:
         assign(target, _argsort_by_radix(source, axis))
     if descending:
         assign(result, x.shape[axis] - 1 - result)
@@ -524,7 +523,7 @@ def _taken(values: ndarray, positions: ndarray) -> ndarray:
     compute(
         "lexsort",
         (("keys", values), ("positions", positions)),
-        dpt=partial(later("take_along_axis"), axis=-1),
+        library=into_out(partial(by_name("take_along_axis"), axis=-1)),
         out=result,
     )
     return result

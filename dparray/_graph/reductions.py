@@ -54,11 +54,10 @@ class Reduction:
         finish: sets names that ``result`` uses.
         scalars: the number of scalar operands.
         functions: device functions that the lines call, by name.
-        has_library: whether dpnp.tensor and NumPy have the function under its name.
-        takes_dtype: the libraries whose function accepts the dtype to compute in. For others the
-            operand is converted first.
+        has_library: whether NumPy and the libraries have the function under its name.
+        takes_dtype: whether their function accepts the dtype to compute in.
         takes_correction: whether the scalar operand is the number of elements minus a correction,
-            which the library functions accept.
+            which their function accepts.
         cost: the cost of one element in NumPy's function, in additions.
         of_narrow: the same reduction of integers of up to 16 bits in wider numbers, for so few
             elements per work-item that their sum fits in 32 bits.
@@ -78,7 +77,7 @@ class Reduction:
     scalars: int = 0
     functions: Mapping[str, Any] = field(default_factory=dict)
     has_library: bool = True
-    takes_dtype: tuple[str, ...] = ()
+    takes_dtype: bool = False
     takes_correction: bool = False
     cost: int = 1
     of_narrow: Reduction | None = None
@@ -291,7 +290,7 @@ _VARIANCE = Reduction(
         "{t}v = {t}v + ({sum} - {sum})",
     ),
     scalars=1,
-    takes_dtype=("numpy",),
+    takes_dtype=True,
     takes_correction=True,
     cost=4,
 )
@@ -299,8 +298,8 @@ _VARIANCE = Reduction(
 REDUCTIONS: dict[str, Reduction] = {
     row.name: row
     for row in (
-        _sum("sum", takes_dtype=("numpy", "dpnp")),
-        _plain("prod", "{A}(1)", "{acc} * {acc_}", takes_dtype=("numpy", "dpnp")),
+        _sum("sum", takes_dtype=True),
+        _plain("prod", "{A}(1)", "{acc} * {acc_}", takes_dtype=True),
         _extreme("max", ">"),
         _extreme("min", "<"),
         _number("fmax", ">"),
@@ -315,7 +314,7 @@ REDUCTIONS: dict[str, Reduction] = {
             begin=("{acc} = {A}(0)",),
             fold=("{acc} = {A}(1) if {v} != 0 else {acc}",),
         ),
-        _sum("mean", result="{acc} / {s0}", scalars=1, takes_dtype=("numpy",)),
+        _sum("mean", result="{acc} / {s0}", scalars=1, takes_dtype=True),
         _VARIANCE,
         _arg_extreme("argmax", ">"),
         _arg_extreme("argmin", "<"),

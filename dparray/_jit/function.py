@@ -58,7 +58,7 @@ from dparray.exceptions import (
     KernelArgumentError,
     KernelCompileError,
 )
-from dparray.memory.libraries import dpnp as exchange
+from dparray.memory.libraries import usm
 
 __all__ = ["jit", "prange"]
 
@@ -488,7 +488,7 @@ class JitFunction:
         if isinstance(x, ndarray):
             return x
         if hasattr(x, "__sycl_usm_array_interface__"):
-            layout = exchange.layout_of_interface(x, keeps_read_only=True)
+            layout = usm.layout_of_interface(x, keeps_read_only=True)
             return ndarray._from_layout(*layout)
         if isinstance(x, np.dtype | type | Device) or is_queue(x) or callable(x):
             return x

@@ -24,7 +24,7 @@ from dparray.exceptions import (
 )
 from dparray.kernel_api import LocalAccessor
 from dparray.kernel_api.constants import Constant
-from dparray.memory.libraries import dpnp as exchange
+from dparray.memory.libraries import usm
 from dparray.memory.packed import shaped
 
 _SCALAR_TYPES: dict[str, Any] = {
@@ -52,8 +52,8 @@ Binder = Callable[..., Bound]
 
 
 def _foreign(array: Any) -> tuple[str, Packed, Queue]:
-    layout = exchange.layout_of_interface(array)
-    return *shaped(layout, exchange.is_read_only(array)), layout.block.queue
+    layout = usm.layout_of_interface(array)
+    return *shaped(layout, usm.is_read_only(array)), layout.block.queue
 
 
 def _integer(value: int) -> tuple[str, Packed]:

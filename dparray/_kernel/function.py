@@ -11,7 +11,10 @@ from functools import cached_property, partial
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from dparray import config
+from dparray._array.allocation import from_host
 from dparray._array.ndarray import materialize, ndarray
 from dparray._compiler import compile
 from dparray._compiler.backend import lock
@@ -50,8 +53,7 @@ from dparray.exceptions import (
 )
 from dparray.kernel_api import NdRange, Range
 from dparray.kernel_api.constants import checked, constant_parameters
-from dparray.memory.libraries.dpnp import dpt as library
-from dparray.memory.libraries.dpnp import layout_of_interface
+from dparray.memory.libraries.usm import layout_of_interface
 
 __all__ = [
     "DeviceFunction",
@@ -365,10 +367,10 @@ class KernelFunction:
             return self._launch(index_space, arguments, depends_on)
         self._check_count(arguments)
         queue = self._bind(arguments)[2]
-        record = library.zeros(RECORD_SIZE, dtype="int64", sycl_queue=queue)
+        record = from_host(np.zeros(RECORD_SIZE, np.int64), queue, "device")
         event = checked._launch(index_space, (*arguments, record), depends_on)
         event.wait()
-        found = library.asnumpy(record)
+        found = record.asnumpy()
         if found[0]:
             raise KernelExecutionError(describe_fault(self.__name__, checks, found))
         return event

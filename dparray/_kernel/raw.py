@@ -34,7 +34,7 @@ from dparray.exceptions import (
 )
 from dparray.kernel_api import LocalAccessor, NdRange, Range
 from dparray.memory import blocks
-from dparray.memory.libraries import dpnp as exchange
+from dparray.memory.libraries import usm
 
 __all__ = ["RawKernel", "raw_kernel"]
 
@@ -73,7 +73,7 @@ def _as_layout(value: Any) -> Any:
     """Return the address of an array, and any other argument unchanged."""
     if is_native(type(value)):
         return materialize(value)
-    return exchange.layout_of_interface(value) if is_array(type(value)) else value
+    return usm.layout_of_interface(value) if is_array(type(value)) else value
 
 
 def _is_const(source: str | bytes, name: str, position: int) -> bool:
@@ -184,7 +184,7 @@ class RawKernel:
         for position, (given, value) in enumerate(zip(arguments, values, strict=True)):
             if not isinstance(value, Layout) or is_native(type(given)):
                 continue
-            if exchange.is_read_only(given) and not _is_const(self.source, self.name, position):
+            if usm.is_read_only(given) and not _is_const(self.source, self.name, position):
                 raise KernelArgumentError(
                     f"kernel {self.name}: argument {position} is read-only memory, whose owner "
                     "forbids writes, and the parameter is not known as a pointer to const; "

@@ -127,15 +127,6 @@ def before_sharing(block: Block) -> None:
         _pass((block.pointer, block.pointer + block.nbytes), True, None)
 
 
-def before_reading_tensors(tensors: Sequence[Any]) -> None:
-    """Check arrays of dpnp.tensor as :func:`before_read` does."""
-    for tensor in tensors:
-        if hasattr(tensor, "usm_data"):
-            strides = [stride * tensor.itemsize for stride in tensor.strides]
-            span = span_of(tensor._pointer, tensor.shape, strides, tensor.itemsize)
-            _pass(span, False, tensor)
-
-
 def open_hold(hold: Hold, layout: Layout, settle: Callable[[], None]) -> None:
     """Register a map after all conflicting maps are closed; ``settle`` is called just before."""
     with lock:

@@ -32,7 +32,7 @@ from dparray._runtime import queues
 from dparray._scheduling.problem import Link
 from dparray.memory import copies, pool
 from dparray.memory.blocks import allocate
-from dparray.memory.libraries import dpnp as exchange
+from dparray.memory.libraries import library_of
 
 _LARGE, _CHAIN, _CHAINED, _ROWS = 1 << 22, 64, 1 << 19, 512
 _SMALL_COPY, _LARGE_COPY = 1 << 10, 1 << 24
@@ -322,10 +322,12 @@ def _product(queue: Any, dtype: np.dtype[Any]) -> Any:
     if views is not None:
         queues.wait_to_write(layouts[2].block)  # type: ignore[union-attr]
         return lambda: np.matmul(views[0], views[1], out=views[2])
-    first, second, out = (exchange.dpnp_array(exchange.tensor_of(each)) for each in layouts)  # type: ignore[arg-type]
+    library = library_of(queue)
+    first, second, out = (library.array(each) for each in layouts)  # type: ignore[arg-type]
 
     def run() -> None:
-        exchange.dpnp.matmul(first, second, out=out)
+        with library.calls(queue):
+            library.matmul(first, second, out=out)
         queues.note_work(queue)
         queues.wait(queue)
 

@@ -43,7 +43,7 @@ class Arguments:
         if named:
             from dparray._array.ndarray import ndarray
             from dparray._placement import common_placement
-            from dparray.memory.libraries.dpnp import layout_of_interface
+            from dparray.memory.libraries.usm import layout_of_interface
 
             placed = [
                 (name, one if isinstance(one, ndarray) else layout_of_interface(one).block)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array.dispatch import compute
+from dparray._array.dispatch import by_name, compute, into_out
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.nodes import positions
 from dparray._kernel.decorators import device_func
@@ -33,7 +33,6 @@ from dparray.kernels.radix_sort import (
     make_digit_place_kernel,
     make_move_kernel,
 )
-from dparray.memory.libraries.dpnp import later
 
 __all__ = ["sort_by_key", "stable_argsort"]
 
@@ -152,7 +151,7 @@ def _sorted(
 
 
 def _order_by_library(keys: ndarray, descending: bool) -> ndarray | None:
-    """Return the sorting indices by dpnp's stable sort; ``None`` if another backend is forced.
+    """Return the sorting indices by a library's stable sort; ``None`` if a backend is forced.
 
     dparray's radix sort counts the digits of a chunk in one work-item and places the counts of all
     chunks in another, which suits CPUs. To reverse the order without moving NaN or equal keys, the
@@ -161,8 +160,8 @@ def _order_by_library(keys: ndarray, descending: bool) -> ndarray | None:
     if descending:
         keys = ~keys if keys.dtype.kind in "biu" else -keys
     order = new(keys.size, np.int64, placement_of("sort", [("keys", keys)]))
-    argsort = functools.partial(later("argsort"), axis=0)
-    return compute("argsort", (("keys", keys),), dpt=argsort, out=order)
+    argsort = into_out(functools.partial(by_name("argsort"), axis=0))
+    return compute("argsort", (("keys", keys),), library=argsort, out=order)
 
 
 @functools.cache

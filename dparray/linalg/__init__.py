@@ -1,7 +1,7 @@
 """Linear algebra on matrices and stacks of matrices (the last two axes).
 
 On a CPU device NumPy's LAPACK computes in the arrays' own memory, which is several times faster up
-to some hundred rows; elsewhere, and on sub-devices for larger matrices, oneMKL does through dpnp.
+to some hundred rows; elsewhere, and on sub-devices for larger matrices, the device's library does.
 
 In: arrays. Out: arrays on their queue. Imports the functions of NumPy's names and what is below.
 """

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from dparray._array.apply import apply
 from dparray._array.ndarray import ndarray
-from dparray._driver import traits_of
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import expand_dims, matrix_transpose
 from dparray._functions.operands import conjugate
 from dparray._functions.sorting import argsort, sort
 from dparray._graph.ops import OPS
-from dparray._runtime import fallback
 from dparray.exceptions import ArgumentError
-from dparray.linalg.operands import compute, compute_by_name, matrices
-from dparray.memory.libraries.dpnp import dpnp
+from dparray.linalg.operands import compute_by_name, matrices
 
 __all__ = [
     "EigResult",
@@ -220,13 +214,7 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
         array([1., 2.])
     """
     x = matrices("eigvalsh", "x", x)
-    return compute(
-        "eigvalsh",
-        lambda a: np.linalg.eigvalsh(a, UPLO),  # type: ignore[call-overload]
-        # Of one matrix by columns, dpnp 0.20 computes in the memory of the matrix itself.
-        lambda a: dpnp.linalg.eigvalsh(a.copy(order="C"), UPLO),
-        (("x", x),),
-    )
+    return compute_by_name("eigvalsh", (("x", x),), UPLO=UPLO)
 
 
 def eig(x: Any, /) -> EigResult:
@@ -246,15 +234,7 @@ def eig(x: Any, /) -> EigResult:
         array([1., 2.])
     """
     x = matrices("eig", "x", x)
-    by_dpnp = partial(_on_host_in_dpnp, "eig")
-    return EigResult(*compute("eig", np.linalg.eig, by_dpnp, (("x", x),)))
-
-
-def _on_host_in_dpnp(name: str, a: Any) -> Any:
-    """Return what dpnp's function returns, which copies to NumPy, if the policy allows it."""
-    if not traits_of(a.sycl_queue).shares_memory:
-        fallback.leaves(a.sycl_queue, a.nbytes)
-    return getattr(dpnp.linalg, name)(a)
+    return EigResult(*compute_by_name("eig", (("x", x),)))
 
 
 def eigvals(x: Any, /) -> ndarray:
@@ -266,5 +246,4 @@ def eigvals(x: Any, /) -> ndarray:
         array([1., 2.])
     """
     x = matrices("eigvals", "x", x)
-    by_dpnp = partial(_on_host_in_dpnp, "eigvals")
-    return compute("eigvals", np.linalg.eigvals, by_dpnp, (("x", x),))
+    return compute_by_name("eigvals", (("x", x),))

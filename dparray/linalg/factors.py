@@ -1,4 +1,4 @@
-"""LU factors, by the names of ``scipy.linalg``: computed by dpnp everywhere, NumPy has none."""
+"""LU factors, by the names of ``scipy.linalg``: which the device's library computes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from dparray._array.apply import astype_array
 from dparray._array.dispatch import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
-from dparray._functions.conversion import ascontiguousarray
 from dparray._placement import Placement
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.linalg.operands import default_float, matrices
-from dparray.memory.libraries.dpnp import dpnp
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
 
@@ -57,7 +55,7 @@ def lu(
     return compute(
         "lu",
         (("x", x),),
-        dpnp=lambda a: dpnp.scipy.linalg.lu(
+        library=lambda library, a: library.scipy.linalg.lu(
             a, permute_l=permute_l, check_finite=check_finite, p_indices=p_indices
         ),
     )
@@ -92,7 +90,7 @@ def lu_factor(
     return compute(
         "lu_factor",
         (("x", x),),
-        dpnp=lambda a: dpnp.scipy.linalg.lu_factor(a, check_finite=check_finite),
+        library=lambda library, a: library.scipy.linalg.lu_factor(a, check_finite=check_finite),
     )
 
 
@@ -132,8 +130,7 @@ def lu_solve(
     if trans not in (0, 1, 2):
         raise ArgumentError(f"lu_solve: trans is {trans!r}; it is 0, 1 or 2")
     factors = floating(matrices("lu_solve", "lu", lu_and_piv[0]))
-    # dpnp reads the rows of a stack as if they were stored one behind the other.
-    rows = ascontiguousarray(check_array("lu_solve", "piv", lu_and_piv[1]))
+    rows = check_array("lu_solve", "piv", lu_and_piv[1])
     b = floating(check_array("lu_solve", "b", b, Placement(factors.queue, factors.usm_type)))
     if not b.ndim or b.shape[0 if b.ndim == 1 else -2] != factors.shape[-1]:
         raise ShapeError(
@@ -142,7 +139,7 @@ def lu_solve(
     return compute(
         "lu_solve",
         (("lu", factors), ("piv", rows), ("b", b)),
-        dpnp=lambda a, p, c: dpnp.scipy.linalg.lu_solve(
+        library=lambda library, a, p, c: library.scipy.linalg.lu_solve(
             (a, p), c, trans=trans, check_finite=check_finite
         ),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _layout
+from dparray import _dtypes
 from dparray._array import dispatch
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
@@ -16,7 +16,6 @@ from dparray._driver import traits_of
 from dparray._functions.elementwise import isfinite
 from dparray._placement import common_placement
 from dparray.exceptions import DTypeError, ShapeError
-from dparray.memory.libraries.dpnp import dpnp
 
 __all__ = [
     "LinAlgError",
@@ -59,43 +58,29 @@ def check_numbers(function: str, name: str, x: ndarray) -> None:
 
 def compute(
     function: str,
-    by_numpy: Callable[..., Any],
-    by_dpnp: Callable[..., Any],
     arrays: Sequence[tuple[str, ndarray]],
+    library: Callable[..., Any],
 ) -> Any:
-    """Return the results of NumPy's function on a CPU device, of dpnp's on any other."""
+    """Return the results of a function of NumPy's on a CPU device, of the library's on any other.
+
+    Args:
+        function: the name, for messages.
+        arrays: the operands with their names.
+        library: called with NumPy or the library, and their arrays.
+    """
     for name, x in arrays:
         refuse_half(function, name, x)
-    small = dispatch.compute_at_once(by_numpy, arrays)
+    small = dispatch.compute_at_once(partial(library, np), arrays)
     if small is not None:
         return small
-    placement = common_placement(function, arrays)
-    host = None
-    on_root = not traits_of(placement.queue).is_part
-    if on_root or all(x.size <= _ONE_CORE_ELEMENTS for _, x in arrays):
-        host = by_numpy
-    floats = default_float(arrays[0][1])
-
-    def on_floats(*operands: Any) -> Any:
-        return by_dpnp(*[ready(x) for x in operands])
-
-    def ready(x: Any) -> Any:
-        if x.dtype.kind not in "fc":
-            return x.astype(floats)
-        # MKL takes no steps of 0.
-        return x.copy() if _layout.shows_elements_twice(x.shape, x.strides) else x
-
-    return dispatch.compute(function, arrays, host=host, dpnp=on_floats)
+    queue = common_placement(function, arrays).queue
+    is_host = not traits_of(queue).is_part or all(x.size <= _ONE_CORE_ELEMENTS for _, x in arrays)
+    return dispatch.compute(function, arrays, host=is_host or None, library=library)
 
 
 def compute_by_name(function: str, arrays: Sequence[tuple[str, ndarray]], **options: Any) -> Any:
-    """Return the results of the function that NumPy and dpnp have by the same name."""
-    return compute(
-        function,
-        partial(getattr(np.linalg, function), **options),
-        lambda *operands: getattr(dpnp.linalg, function)(*operands, **options),
-        arrays,
-    )
+    """Return the results of a function of ``linalg`` by its name."""
+    return compute(function, arrays, partial(dispatch.by_name(f"linalg.{function}"), **options))
 
 
 def default_float(x: ndarray) -> np.dtype[Any]:

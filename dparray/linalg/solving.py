@@ -24,8 +24,7 @@ from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
 from dparray.linalg.decompositions import svd
-from dparray.linalg.operands import compute, compute_by_name, default_float, matrices
-from dparray.memory.libraries.dpnp import dpnp, later
+from dparray.linalg.operands import compute_by_name, default_float, matrices
 
 __all__ = [
     "SlogdetResult",
@@ -69,7 +68,7 @@ def det(x: Any, /) -> ndarray:
         6.0
     """
     x = matrices("det", "x", x)
-    return compute("det", np.linalg.det, later("linalg.det", dpnp), (("x", x),))
+    return compute_by_name("det", (("x", x),))
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
@@ -84,9 +83,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
         1.0
     """
     x = matrices("slogdet", "x", x)
-    return SlogdetResult(
-        *compute("slogdet", np.linalg.slogdet, later("linalg.slogdet", dpnp), (("x", x),))
-    )
+    return SlogdetResult(*compute_by_name("slogdet", (("x", x),)))
 
 
 def inv(x: Any, /) -> ndarray:
@@ -103,7 +100,7 @@ def inv(x: Any, /) -> ndarray:
                [0.  , 0.25]])
     """
     x = matrices("inv", "x", x)
-    return compute("inv", np.linalg.inv, later("linalg.inv", dpnp), (("x", x),))
+    return compute_by_name("inv", (("x", x),))
 
 
 @public(operands=("x1", "x2"))
@@ -128,7 +125,7 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     rows = x2.shape[-1] if x2.ndim == 1 else x2.shape[-2] if x2.ndim else -1
     if rows != x1.shape[-1]:
         raise ShapeError(f"solve: x2 of shape {x2.shape} has not the {x1.shape[-1]} rows of x1")
-    return compute("solve", np.linalg.solve, later("linalg.solve", dpnp), (("x1", x1), ("x2", x2)))
+    return compute_by_name("solve", (("x1", x1), ("x2", x2)))
 
 
 @public(operands=("x1", "x2"))

@@ -1,4 +1,4 @@
-"""Copy between USM memory and the host, other queues, and dpnp.tensor.
+"""Copy between USM memory and the host, and between arrays of a queue.
 
 All data that leaves or enters USM memory
 passes through here, in order with the work on the queues that own it.
@@ -21,7 +21,7 @@ from dparray._runtime import fallback, host_maps, profiled
 from dparray._runtime.queues import note_work, wait_to_read, wait_to_write
 from dparray.memory import pinned
 from dparray.memory.blocks import Positions, allocate, memory_at
-from dparray.memory.libraries.dpnp import tensor_of
+from dparray.memory.libraries import library_of
 
 
 def host_views(
@@ -171,9 +171,10 @@ def assign(target: Layout, source: Layout) -> None:
             view[...] = values.copy() if np.may_share_memory(view, values) else values
         return
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
-    with driver_of(queue).foreign_calls(queue):
+    library = library_of(queue)
+    with library.calls(queue):
         try:
-            tensor_of(target)[...] = source if is_scalar else tensor_of(source)
+            library.store(library.array(target), source if is_scalar else library.array(source))
         finally:  # Work submitted before an error or an interrupt counts too.
             note_work(queue)
     if start:

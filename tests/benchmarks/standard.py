@@ -20,9 +20,9 @@ import numpy as np
 
 import dparray as dp
 from dparray import _hooks
+from dparray._driver import driver_of
 from dparray._graph.ops import OPS
 from dparray.exceptions import ArgumentError
-from dparray.memory.libraries import dpnp as exchange
 from tests.benchmarks._registry import Benchmark, Row, Settings, finish, row
 from tests.benchmarks._timer import Candidate
 from tests.benchmarks.operators import operands as operands_of
@@ -305,7 +305,8 @@ def _row(
         finish(settings)
 
     def let_go() -> None:
-        exchange.wait_for_host_tasks(settings.device.sycl_queue)
+        queue = settings.device.sycl_queue
+        driver_of(queue).wait_for_kept(queue)
 
     candidates = {"dparray": Candidate(computed, after=let_go)}
     for other, call in (("numpy", numpys), ("dpnp", by_dpnp)):

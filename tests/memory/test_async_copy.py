@@ -95,7 +95,7 @@ READS = {
     "added to another": lambda x: dp.zeros_like(x).__iadd__(x).asnumpy() * 2,
     "joined": lambda x: 2 * dp.concat([x[:1], x[1:]]).asnumpy(),
     "sent on": lambda x: 2 * x.to_device("cpu").asnumpy(),
-    "dpnp": lambda x: 2 * dp.asnumpy(dp.asarray(x._tensor)),
+    "dpnp": lambda x: 2 * dp.asnumpy(dp.asarray(x._library_array)),
 }
 
 

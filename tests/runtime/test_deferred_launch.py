@@ -109,7 +109,7 @@ READS: dict[str, Callable[[Any], Any]] = {
     "to_device": lambda y: float(y.to_device("cpu")[1]),
     "synchronize": lambda y: (dp.synchronize(y), float(y[0]))[1],
     "device": lambda y: (y.device.wait(), float(y[0]))[1],
-    "dpnp": lambda y: float(dp.asarray(y._tensor)[0]),
+    "dpnp": lambda y: float(dp.asarray(y._library_array)[0]),
     "written": lambda y: (y.__setitem__(0, 3.0), float(y[0]) + float(y[1]) - 3)[1],
 }
 
