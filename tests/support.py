@@ -207,7 +207,7 @@ def forget_traits() -> None:
     host.can_compute.cache_clear()
     tuning.device_type.cache_clear()
     tuning._machine.cache_clear()
-    allocation._usual[:] = None, None, False
+    allocation._usual[:] = None, None
 
 
 @contextmanager

@@ -52,7 +52,9 @@ static PyObject *block_is_ready; /* of a block, and whether it is to be written 
 static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
 static PyObject *slow_float, *slow_int, *slow_index, *slow_bool;
 static PyObject *slow_shape, *slow_ndim, *slow_size, *slow_dtype, *slow_product;
-static PyObject *joins_word, *broadcasts_word;
+static PyObject *joins_word, *broadcasts_word, *device_word;
+static PyObject *usual_dtypes; /* of NumPy by how they are written */
+static PyObject *usual_queue;  /* the default queue; None where the host makes no arrays */
 static PyObject *is_whole_device, *slow_transposed;
 static PyObject *slow_power, *slow_reflected_power, *slow_reflected_matmul;
 static PyObject *numpy_matmul, *numpy_square, *square_cost;
@@ -60,6 +62,8 @@ static PyObject *numpy_matmul, *numpy_square, *square_cost;
 #define MAX_OPERATIONS 256
 #define MAX_JOINED 64  /* more arrays are joined the general way */
 #define MAX_BROADCAST 8 /* the same of arrays that broadcast together */
+#define MAX_PARAMETERS 24
+#define MAX_DIMENSIONS 32
 
 /* The elementwise operations of the graph: first those of operators, in the order of their slots. */
 static struct operation {
@@ -499,6 +503,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"square", &square}, {"Layout", (PyObject **)&layout_type},
         {"block", &block}, {"Segment", (PyObject **)&segment_type},
         {"others_work", &others_work}, {"note_recent", &note_recent},
+        {"usual_dtypes", &usual_dtypes}, {"usual_queue", &usual_queue},
         {"lock_order", &lock_order}, {"unlock_order", &unlock_order},
     };
     for (size_t at = 0; at < sizeof parts / sizeof *parts; at++) {
@@ -526,6 +531,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
     call_method = PyUnicode_InternFromString("__call__");
     joins_word = PyUnicode_InternFromString("joins");
     broadcasts_word = PyUnicode_InternFromString("broadcasts");
+    device_word = PyUnicode_InternFromString("device");
     struct { const char *name; PyObject **where; } words[] = {
         {"_has_in_order_queue", &in_order_word}, {"count", &count_word}, {"_done_at", &done_word},
         {"_last", &last_word}, {"_launched_at", &launched_word}, {"_others_at", &others_word},
@@ -587,9 +593,11 @@ static PyMethodDef functions[] = {
     {"take_driver", take_driver, METH_VARARGS, NULL},
     {"small_product", (PyCFunction)(void (*)(void))small_product, METH_FASTCALL, NULL},
     {"follow", follow, METH_VARARGS, NULL},
-    {"compute_small", (PyCFunction)(void (*)(void))compute_small, METH_VARARGS | METH_KEYWORDS,
+    {"compute_small", (PyCFunction)(void (*)(void))compute_small, METH_FASTCALL | METH_KEYWORDS,
      NULL},
-    {"view_small", view_small, METH_VARARGS, NULL},
+    {"small_function", small_function, METH_VARARGS, NULL},
+    {"call_small", (PyCFunction)(void (*)(void))call_small, METH_FASTCALL, NULL},
+    {"view_small", (PyCFunction)(void (*)(void))view_small, METH_FASTCALL, NULL},
     {"write_small", (PyCFunction)(void (*)(void))write_small, METH_FASTCALL, NULL},
     {"operation", operation_of, METH_O, NULL},
     {"operate_into", (PyCFunction)(void (*)(void))operate_into, METH_FASTCALL, NULL},

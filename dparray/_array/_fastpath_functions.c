@@ -1,6 +1,6 @@
 /* NumPy functions of small arrays, conversions to Python numbers, attributes, random words. */
 
-/* --- functions of NumPy's ------------------------------------------------------------------------ */
+/* --- functions of NumPy's ----------------------------------------------------------------------- */
 
 static int is_number_dtype(PyArrayObject *array)
 {
@@ -75,13 +75,12 @@ static int broadcast_is_small(PyObject *given, npy_intp most)
     return is_small;
 }
 
-/* The arguments that NumPy is called with; NULL where the general way is to decide. */
-static PyObject *arguments_seen(PyObject *args, int joins, int broadcasts, PyObject **owner)
+/* The arguments that NumPy is called with, of which there is at least one; NULL where the general
+ * way is to decide. The argument at `indexed` may be a NumPy array of positions or a mask. */
+static PyObject *arguments_seen(PyObject *const *given, Py_ssize_t count, int joins, int broadcasts,
+                                Py_ssize_t indexed, PyObject **owner)
 {
-    Py_ssize_t count = PyTuple_Size(args);
-    PyObject *first = count > 1 ? PyTuple_GetItem(args, 1) : NULL, *seen = NULL;
-    if (!first)
-        return NULL;
+    PyObject *first = given[0], *seen = NULL;
     if (joins)
         seen = parts_seen(first, owner);
     else if ((seen = seen_of(first)) && PyArray_SIZE(AS_ARRAY(seen)) <= most_elements &&
@@ -90,19 +89,22 @@ static PyObject *arguments_seen(PyObject *args, int joins, int broadcasts, PyObj
         Py_INCREF(seen);
     } else
         seen = NULL;
-    PyObject *made = seen ? PyTuple_New(count - 1) : NULL;
+    PyObject *made = seen ? PyTuple_New(count) : NULL;
     if (!made) {
         Py_XDECREF(seen);
         return NULL;
     }
     PyTuple_SetItem(made, 0, seen);
-    for (Py_ssize_t at = 2; made && at < count; at++) {
-        PyObject *arg = PyTuple_GetItem(args, at), *part = arg;
+    for (Py_ssize_t at = 1; made && at < count; at++) {
+        PyObject *arg = given[at], *part = arg;
         if (Py_TYPE(arg) == array_type)
             part = is_ready(arg, 0) ? host_view_at(arg, *owner) : NULL;
         else if (PyArray_Check(arg) || PyArray_CheckScalar(arg))
-            part = NULL;
-        if (!part || PyTuple_SetItem(made, at - 1, Py_NewRef(part)) < 0)
+            part = at == indexed && Py_TYPE(arg) == &PyArray_Type && is_number_dtype(AS_ARRAY(arg)) &&
+                           PyArray_SIZE(AS_ARRAY(arg)) <= most_elements
+                       ? arg
+                       : NULL;
+        if (!part || PyTuple_SetItem(made, at, Py_NewRef(part)) < 0)
             Py_CLEAR(made);
     }
     if (made && broadcasts && !broadcast_is_small(made, most_elements))
@@ -110,27 +112,13 @@ static PyObject *arguments_seen(PyObject *args, int joins, int broadcasts, PyObj
     return made;
 }
 
-/* compute_small(function, x, *args, broadcasts=False, joins=False): what a NumPy function makes of
- * small arrays, whose result the caller knows to be small; None where the general way is to compute
- * it.
- *
- * `function` is called with the host's views of `x` and of the arrays among `args`. With
- * `broadcasts` the size of the shape that the arrays broadcast to is checked; with `joins`, `x` is a
- * sequence of arrays, and the result has the elements of all. */
-static PyObject *compute_small(PyObject *module, PyObject *args, PyObject *named)
+/* The array of what NumPy computes from arguments of `arguments_seen`, whose reference is taken;
+ * None where the general way is to compute it. */
+static PyObject *computed(PyObject *owner, PyObject *function, PyObject *given)
 {
-    PyObject *owner = NULL, *joins = NULL, *broadcasts = NULL, *values = NULL;
-    if (named) {
-        joins = PyDict_GetItem(named, joins_word);
-        broadcasts = PyDict_GetItem(named, broadcasts_word);
-        if (PyDict_Size(named) != (joins != NULL) + (broadcasts != NULL)) {
-            PyErr_SetString(PyExc_TypeError, "compute_small takes joins and broadcasts by name");
-            return NULL;
-        }
-    }
-    PyObject *given = arguments_seen(args, joins == Py_True, broadcasts == Py_True, &owner);
+    PyObject *values = NULL;
     if (given) {
-        values = call_numpy(owner, PyTuple_GetItem(args, 0), given);
+        values = call_numpy(owner, function, given);
         Py_DECREF(given);
     }
     if (values && Py_TYPE(values) != &PyArray_Type) {
@@ -153,17 +141,41 @@ static PyObject *compute_small(PyObject *module, PyObject *args, PyObject *named
     Py_RETURN_NONE;
 }
 
-/* view_small(x, function, *args): a view that a NumPy function makes; None if it makes none. */
-static PyObject *view_small(PyObject *module, PyObject *args)
+/* compute_small(function, x, *args, broadcasts=False, joins=False): what a NumPy function makes of
+ * small arrays, whose result the caller knows to be small; None where the general way is to compute
+ * it.
+ *
+ * `function` is called with the host's views of `x` and of the arrays among `args`. With
+ * `broadcasts` the size of the shape that the arrays broadcast to is checked; with `joins`, `x` is a
+ * sequence of arrays, and the result has the elements of all. */
+static PyObject *compute_small(PyObject *module, PyObject *const *args, Py_ssize_t count,
+                               PyObject *words)
 {
-    Py_ssize_t count = PyTuple_Size(args);
-    PyObject *x = count > 1 ? PyTuple_GetItem(args, 0) : NULL, *view = NULL;
-    PyObject *seen = x ? view_to_share(x) : NULL, *given = seen ? PyTuple_New(count - 1) : NULL;
+    PyObject *owner = NULL;
+    int joins = 0, broadcasts = 0;
+    for (Py_ssize_t at = 0; words && at < PyTuple_Size(words); at++) {
+        PyObject *word = PyTuple_GetItem(words, at);
+        if (word == joins_word)
+            joins = args[count + at] == Py_True;
+        else if (word == broadcasts_word)
+            broadcasts = args[count + at] == Py_True;
+        else
+            return PyErr_Format(PyExc_TypeError, "compute_small has no parameter %R", word);
+    }
+    PyObject *given =
+        count > 1 ? arguments_seen(args + 1, count - 1, joins, broadcasts, -1, &owner) : NULL;
+    return computed(owner, args[0], given);
+}
+
+/* The view of an array that a NumPy function makes; None if it makes none. */
+static PyObject *view_made(PyObject *x, PyObject *function, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *view = NULL, *seen = view_to_share(x), *given = seen ? PyTuple_New(count + 1) : NULL;
     if (given) {
         PyTuple_SetItem(given, 0, Py_NewRef(seen));
-        for (Py_ssize_t at = 2; at < count; at++)
-            PyTuple_SetItem(given, at - 1, Py_NewRef(PyTuple_GetItem(args, at)));
-        view = PyObject_Call(PyTuple_GetItem(args, 1), given, NULL);
+        for (Py_ssize_t at = 0; at < count; at++)
+            PyTuple_SetItem(given, at + 1, Py_NewRef(args[at]));
+        view = PyObject_Call(function, given, NULL);
         Py_DECREF(given);
     }
     int is_view = view && Py_TYPE(view) == &PyArray_Type &&
@@ -176,6 +188,197 @@ static PyObject *view_small(PyObject *module, PyObject *args)
     if (PyErr_Occurred() && !is_fallback_error())
         return NULL;
     Py_RETURN_NONE;
+}
+
+/* view_small(x, function, *args): the same from Python. */
+static PyObject *view_small(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    return view_made(args[0], args[1], args + 2, count - 2);
+}
+
+/* The number of elements of a shape; -1 where the general way is to look at it. */
+static npy_intp elements_of(PyObject *shape)
+{
+    int is_tuple = Py_TYPE(shape) == &PyTuple_Type;
+    Py_ssize_t count = is_tuple ? PyTuple_Size(shape) : 1;
+    npy_intp size = 1;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        PyObject *part = is_tuple ? PyTuple_GetItem(shape, at) : shape;
+        npy_intp extent = Py_TYPE(part) == &PyLong_Type ? PyLong_AsSsize_t(part) : -1;
+        if (extent < 0 || (extent && size > most_elements / extent))
+            return -1;
+        size *= extent;
+    }
+    return count <= MAX_DIMENSIONS ? size : -1;
+}
+
+/* A Python float, or an integer of at most 64 bits. */
+static int is_python_number(PyObject *value)
+{
+    if (Py_TYPE(value) == &PyFloat_Type)
+        return 1;
+    if (Py_TYPE(value) != &PyLong_Type)
+        return 0;
+    PyLong_AsSsize_t(value);
+    return PyErr_Occurred() == NULL;
+}
+
+/* A small array on the default device: what NumPy's function makes of a shape and of Python numbers.
+ * None where the general way is to make it. */
+static PyObject *created(PyObject *function, PyObject *const *args, Py_ssize_t count, Py_ssize_t dtype)
+{
+    PyObject *queue = NULL, *given = NULL, *values = NULL, *made = NULL;
+    if (is_host_tier_on && elements_of(args[0]) >= 0)
+        given = PyTuple_New(count);
+    for (Py_ssize_t at = 0; given && at < count; at++) {
+        PyObject *part = args[at];
+        if (at == dtype)
+            part = PyDict_GetItemWithError(usual_dtypes, part);
+        else if (at && !is_python_number(part))
+            part = NULL;
+        if (!part || PyTuple_SetItem(given, at, Py_NewRef(part)) < 0)
+            Py_CLEAR(given);
+    }
+    if (given && (queue = PyObject_CallNoArgs(usual_queue)) && queue != Py_None)
+        values = PyObject_CallObject(function, given);
+    Py_XDECREF(given);
+    if (values && PyArray_BASE(AS_ARRAY(values))) {
+        PyObject *own = PyArray_NewCopy(AS_ARRAY(values), NPY_CORDER);
+        Py_DECREF(values);
+        values = own;
+    }
+    if (values && (made = new_array(queue, device_word))) {
+        put(made, at_seen, values);
+        PyObject_GC_UnTrack(made);
+    }
+    Py_XDECREF(values);
+    Py_XDECREF(queue);
+    if (made)
+        return made;
+    if (!is_fallback_error())
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- public functions ------------------------------------------------------------------------- */
+
+/* How a public function computes small arrays. Never freed: public functions live as long. */
+struct small_function {
+    PyObject *small;           /* NumPy's function */
+    PyObject *when;            /* whether it may have these arguments; None of all */
+    PyObject *names, *defaults; /* of the parameters; a required one has the default `absent` */
+    PyObject *absent;
+    Py_ssize_t parameters, by_position, arguments;
+    Py_ssize_t special;        /* among the arguments: indices, or the dtype of a new array */
+    char mode;                 /* see `dparray/_functions/public.py` */
+    signed char places[MAX_PARAMETERS]; /* among the arguments of `small`; -1 of what it lacks */
+};
+
+/* small_function(small, when, names, defaults, absent, places, by_position, special, mode): what
+ * `call_small` needs to know. */
+static PyObject *small_function(PyObject *module, PyObject *args)
+{
+    struct small_function *made = PyMem_Calloc(1, sizeof *made);
+    PyObject *places;
+    const char *mode;
+    if (!made)
+        return PyErr_NoMemory();
+    if (!PyArg_ParseTuple(args, "OOO!O!OO!nns", &made->small, &made->when, &PyTuple_Type,
+                          &made->names, &PyTuple_Type, &made->defaults, &made->absent,
+                          &PyTuple_Type, &places, &made->by_position, &made->special, &mode))
+        goto wrong;
+    made->mode = mode[0];
+    made->parameters = PyTuple_Size(places);
+    if (made->parameters > MAX_PARAMETERS) {
+        PyErr_SetString(PyExc_ValueError, "small_function: too many parameters");
+        goto wrong;
+    }
+    for (Py_ssize_t at = 0; at < made->parameters; at++) {
+        made->places[at] = (signed char)PyLong_AsLong(PyTuple_GetItem(places, at));
+        made->arguments += made->places[at] >= 0;
+    }
+    Py_INCREF(args);
+    return PyCapsule_New(made, NULL, NULL);
+wrong:
+    PyMem_Free(made);
+    return NULL;
+}
+
+/* The position of the parameter with a name; -1 without one. */
+static Py_ssize_t parameter_of(struct small_function *function, PyObject *name)
+{
+    for (Py_ssize_t at = 0; at < function->parameters; at++)
+        if (PyTuple_GetItem(function->names, at) == name)
+            return at;
+    return -1;
+}
+
+/* Whether the NumPy function may have these arguments; -1 with an exception. */
+static int may_compute(struct small_function *function, PyObject *const *arguments)
+{
+    if (function->when == Py_None)
+        return 1;
+    PyObject *all = PyTuple_New(function->arguments), *answer = NULL;
+    for (Py_ssize_t at = 0; all && at < function->arguments; at++)
+        PyTuple_SetItem(all, at, Py_NewRef(arguments[at]));
+    if (all)
+        answer = PyObject_CallObject(function->when, all);
+    int may = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(all);
+    Py_XDECREF(answer);
+    return may;
+}
+
+/* call_small(function, args, kwargs): what a public function makes of small arrays, as its NumPy
+ * function; None where the general way is to compute it, which also checks the arguments. */
+static PyObject *call_small(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct small_function *function = PyCapsule_GetPointer(args[0], NULL);
+    PyObject *values[MAX_PARAMETERS], *arguments[MAX_PARAMETERS], *name, *value, *owner = NULL;
+    Py_ssize_t given = PyTuple_Size(args[1]), next = 0;
+    if (!function)
+        return NULL;
+    if (given > function->by_position)
+        Py_RETURN_NONE;
+    for (Py_ssize_t at = 0; at < function->parameters; at++)
+        values[at] = at < given ? PyTuple_GetItem(args[1], at) : NULL;
+    while (PyDict_Next(args[2], &next, &name, &value)) {
+        Py_ssize_t at = parameter_of(function, name);
+        if (at < 0 || values[at])
+            Py_RETURN_NONE;
+        values[at] = value;
+    }
+    for (Py_ssize_t at = 0; at < function->parameters; at++) {
+        PyObject *otherwise = PyTuple_GetItem(function->defaults, at);
+        int place = function->places[at];
+        if (place >= 0) {
+            arguments[place] = values[at] ? values[at] : otherwise;
+            if (arguments[place] == function->absent)
+                Py_RETURN_NONE;
+        } else if (values[at] && values[at] != otherwise)
+            Py_RETURN_NONE;
+    }
+    if (function->mode == 'v' || function->mode == 'c') {
+        int may = may_compute(function, arguments);
+        if (may < 0)
+            return NULL;
+        if (!may)
+            Py_RETURN_NONE;
+        return function->mode == 'v' ? view_made(arguments[0], function->small, arguments + 1,
+                                                 function->arguments - 1)
+                                     : created(function->small, arguments, function->arguments,
+                                               function->special);
+    }
+    PyObject *seen = arguments_seen(arguments, function->arguments, function->mode == 'j',
+                                    function->mode == 'b', function->special, &owner);
+    if (seen) {
+        int may = may_compute(function, arguments);
+        if (may <= 0)
+            Py_CLEAR(seen);
+        if (may < 0)
+            return NULL;
+    }
+    return computed(owner, function->small, seen);
 }
 
 /* --- one element ------------------------------------------------------------------------------ */

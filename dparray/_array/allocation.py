@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +20,13 @@ if TYPE_CHECKING:
     pass
 
 _PLAIN = frozenset("?bhilBHILfdFD")
-#: dtypes by dtype, and by the classes of NumPy and Python numbers.
-_USUAL_DTYPES: dict[Any, np.dtype[Any]] = {
+#: dtypes by dtype, by the classes of NumPy and Python numbers, and by name.
+USUAL_DTYPES: dict[Any, np.dtype[Any]] = {
     None: np.dtype(np.float64),
     **{np.dtype(char): np.dtype(char) for char in _PLAIN},
     **{np.dtype(char).type: np.dtype(char) for char in _PLAIN},
     **{kind: np.dtype(kind) for kind in (bool, int, float, complex)},
+    **{np.dtype(char).name: np.dtype(char) for char in _PLAIN},
 }
 
 
@@ -120,48 +120,22 @@ def placed_like(
     return Placement(queue, check_usm_type(x.usm_type if usm_type is None else usm_type))
 
 
-#: The default device of the last call, its queue, and whether the host creates arrays there.
-_usual: list[Any] = [None, None, False]
+#: The default device of the last call, and its queue if the host may create arrays there.
+_usual: list[Any] = [None, None]
 
 
-def made_small(
-    make: Callable[..., np.ndarray], shape: Any, dtype: Any, *others: Any
-) -> ndarray | None:
-    """Return a small new array on the default device, or ``None`` in unusual cases.
-
-    Args:
-        make: NumPy's function of shape and dtype.
-        shape: as given by the user.
-        dtype: as given by the user; ``float64`` if omitted.
-        *others: further arguments of the user, none of which may be given.
-    """
-    for each in others:
-        if each is not None:
-            return None
-    if type(shape) is int:
-        size = shape
-    elif type(shape) is tuple and len(shape) <= _layout.MAX_DIMENSIONS:
-        size = 1
-        for extent in shape:
-            if type(extent) is not int or extent < 0:
-                return None
-            size *= extent
-    else:
-        return None
-    if not 0 <= size <= limits.host_elements or not config_values.get("host_tier", False):
-        return None
-    try:
-        chosen = _USUAL_DTYPES[dtype]
-    except (KeyError, TypeError):
-        return None
+def usual_queue() -> Queue | None:
+    """Return the default queue if the host may create arrays there, otherwise ``None``."""
     device = default_device()
     if device is not _usual[0]:
-        queue = device.queue
-        is_plain = "fp64" in traits_of(queue).aspects  # float64 is the usual dtype
-        _usual[:] = device, queue, is_plain and is_made_by_host(0, queue, "device")
-    if not _usual[2]:
-        return None
-    return ndarray._from_host_value(make(shape, chosen), _usual[1], "device")
+        is_made = (
+            "fp64" in traits_of(device.queue).aspects  # float64 is the usual dtype
+            and host.COMPUTES_AT_ONCE
+            and host.can_compute(device.queue, "device")
+        )
+        _usual[:] = device, device.queue if is_made else None
+    queue: Queue | None = _usual[1]
+    return queue
 
 
 def empty_array(

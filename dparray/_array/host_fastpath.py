@@ -140,10 +140,15 @@ def _general_way(*args: Any, broadcasts: bool = False, joins: bool = False) -> N
 #: function of small arrays, if the caller knows that the result is small. ``None`` if the general
 #: path must compute it, as it always does without the compiled module.
 compute_small: Callable[..., ndarray | None] = _general_way
+#: ``call_small(small_function(...), args, kwargs)``: the same of a public function's arguments.
+call_small: Callable[[Any, tuple[Any, ...], dict[str, Any]], ndarray | None] = _general_way
+#: The fast path of a public function, for ``call_small``; ``None`` without the compiled module.
+small_function: Callable[..., Any] | None = None
 #: ``view_small(x, function, *args)``: the view that a NumPy function returns, or ``None``.
 view_small: Callable[..., ndarray | None] = _general_way
 #: ``write_small(x, index, value)``: write to a part of a small array; returns whether it was done.
 write_small: Callable[[ndarray, Any, Any], bool | None] = _general_way
 if fastpath.module is not None:
     compute_small, view_small = fastpath.module.compute_small, fastpath.module.view_small
+    call_small, small_function = fastpath.module.call_small, fastpath.module.small_function
     write_small = fastpath.module.write_small

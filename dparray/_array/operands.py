@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, _layout, config
-from dparray._array.allocation import empty_on, from_host, full_scalar, made_small
+from dparray._array.allocation import empty_on, from_host, full_scalar, is_made_by_host, usual_queue
 from dparray._array.host_fastpath import compute_small
 from dparray._array.ndarray import HOST_TYPES, SEQUENCES, ndarray
 from dparray._driver import traits_of
@@ -158,7 +158,10 @@ def joined_at_once(sequence: Any) -> ndarray | None:
     values = np.array(sequence)
     if values.dtype.char not in "dl":  # of integers beyond 64 bits
         return None
-    return made_small(lambda *_: values, values.size, None)
+    queue = usual_queue()
+    if queue is None or not is_made_by_host(values.size, queue, "device"):
+        return None
+    return ndarray._from_host_value(values, queue, "device")
 
 
 def is_taken_from_host(value: Any) -> bool:

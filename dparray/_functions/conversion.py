@@ -515,7 +515,7 @@ def astype(
     return rearranged(x, wanted, order, True if copy else None, None, None, None)
 
 
-@public(small=np.ndarray.copy, takes=("order",), when=lambda x, order: order in ("C", "K"))
+@public(small=np.ndarray.copy, takes=("order",))
 def copy(
     x: ndarray,
     order: str = "K",
@@ -544,6 +544,7 @@ def copy(
 
 
 @array_method("copy")
+@public(small=np.ndarray.copy, takes=("order",))
 def _copy(
     self: ndarray,
     order: str = "C",

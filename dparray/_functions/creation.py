@@ -15,7 +15,6 @@ from dparray._array.allocation import (
     empty_array,
     from_host,
     is_made_by_host,
-    made_small,
     placed_like,
 )
 from dparray._array.apply import operate
@@ -60,6 +59,7 @@ def checked_dtype(dtype: Any, placement: Placement, default: Any = None) -> np.d
     return default or _dtypes.default_float(traits_of(placement.queue))
 
 
+@public(operands=("shape",), small=np.empty, takes=("dtype",), mode="create")
 def empty(
     shape: int | Sequence[int],
     dtype: Any = None,
@@ -95,10 +95,6 @@ def empty(
         >>> dp.empty((2, 3), dtype="int32").shape
         (2, 3)
     """
-    if order == "C":
-        small = made_small(np.empty, shape, dtype, device, usm_type, sycl_queue)
-        if small is not None:
-            return small
     placement = chosen_placement(device, usm_type, sycl_queue)
     return empty_array(
         placement, _layout.check_shape(shape), checked_dtype(dtype, placement), order
@@ -153,6 +149,7 @@ def filled(
     return array
 
 
+@public(operands=("shape",), small=np.full, takes=("fill_value",), mode="create")
 def full(
     shape: int | Sequence[int],
     fill_value: Any,
@@ -178,14 +175,6 @@ def full(
         array([7, 7, 7])
     """
     value = fill_value
-    is_number = type(value) is float or (type(value) is int and abs(value) < 1 << 62)
-    if is_number and dtype is None and order == "C":
-        small = made_small(
-            lambda extents, chosen: np.full(extents, value, chosen),
-            *(shape, type(value), device, usm_type, sycl_queue),
-        )
-        if small is not None:
-            return small
     if isinstance(value, list | tuple):
         place = {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
         value = asarray(value, **place)
@@ -224,6 +213,7 @@ def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
     return scalar_value(value)
 
 
+@public(operands=("shape",), small=np.zeros, takes=("dtype",), mode="create")
 def zeros(
     shape: int | Sequence[int],
     dtype: Any = None,
@@ -240,15 +230,12 @@ def zeros(
         >>> dp.zeros(2).asnumpy()
         array([0., 0.])
     """
-    if order == "C":
-        small = made_small(np.zeros, shape, dtype, device, usm_type, sycl_queue)
-        if small is not None:
-            return small
     placement = chosen_placement(device, usm_type, sycl_queue)
     chosen = checked_dtype(dtype, placement)
     return filled(placement, _layout.check_shape(shape), chosen, order, 0, "zeros")
 
 
+@public(operands=("shape",), small=np.ones, takes=("dtype",), mode="create")
 def ones(
     shape: int | Sequence[int],
     dtype: Any = None,
@@ -265,10 +252,6 @@ def ones(
         >>> dp.ones(2, usm_type="shared").usm_type
         'shared'
     """
-    if order == "C":
-        small = made_small(np.ones, shape, dtype, device, usm_type, sycl_queue)
-        if small is not None:
-            return small
     placement = chosen_placement(device, usm_type, sycl_queue)
     chosen = checked_dtype(dtype, placement)
     return filled(placement, _layout.check_shape(shape), chosen, order, 1, "ones")

@@ -247,7 +247,7 @@ def _is_plain_selection(condition: ndarray, x1: Any, x2: Any) -> bool:
     operands=("condition", "x1", "x2"),
     small=np.where,
     when=_is_plain_selection,
-    broadcasts=True,
+    mode="broadcast",
     converts=False,
 )
 def where(
@@ -339,7 +339,7 @@ def _is_of_floats(value: Any) -> bool:
 
 
 @as_method
-@public(operands=("x", "min", "max"), small=np.clip, broadcasts=True, converts=False)
+@public(operands=("x", "min", "max"), small=np.clip, mode="broadcast", converts=False)
 def clip(
     x: Any,
     min: Any = None,

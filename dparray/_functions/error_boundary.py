@@ -16,8 +16,10 @@ from types import FunctionType, TracebackType
 from typing import Any
 
 from dparray import _dtypes, exceptions
+from dparray._array.host_fastpath import call_small
 from dparray._array.operands import dispatch_override
 from dparray._functions import numpy_keywords, single_precision
+from dparray._functions.public import named_after, steps
 from dparray._hooks import note_call, recent
 from dparray.exceptions import (
     ArgumentError,
@@ -32,6 +34,7 @@ _STRAY = (
 )
 #: Clear as they are: indices out of range, overflowing numbers, singular matrices.
 _MEANT = (DparrayError, IndexError, OverflowError)
+_WRAPPERS = "dparray._functions.public"
 _INSIDE = ("dparray", "numpy", "dpnp", "dpctl", "contextlib", "functools")
 
 
@@ -94,9 +97,13 @@ def _lets_errors_out(value: Any) -> bool:
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     is_single = function.__name__ in single_precision.NAMES
+    fast, general = steps.get(function, (None, function))
 
-    @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if fast is not None:
+            found = call_small(fast, args, kwargs)
+            if found is not None:
+                return found
         mark = recent[-1] if recent else None
         if kwargs and not kwargs.keys() <= numpy_keywords.own_keywords(function):
             args, kwargs = numpy_keywords.translate(function, args, kwargs)
@@ -105,7 +112,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             may_be_bfloat16 = is_single and _dtypes.is_bfloat16_used
             if may_be_bfloat16 and single_precision.takes_bfloat16(args, kwargs):
                 return single_precision.in_single(function, args, kwargs)
-            result = function(*args, **kwargs)
+            result = general(*args, **kwargs)
             if recent and recent[-1] is not mark:
                 note_call(function.__name__, mark, args[:1] if result is None else result)
             return result
@@ -132,7 +139,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             text = text.replace("invalid argument", "an argument is too large", 1)
             raise exceptions.MemoryError(text) from error
 
-    return call
+    return functools.update_wrapper(named_after(function, call), function)
 
 
 def _came_from_inside(error: BaseException) -> bool:
@@ -141,6 +148,8 @@ def _came_from_inside(error: BaseException) -> bool:
         return False
     step: TracebackType | None = error.__traceback__
     step = None if step is None else step.tb_next
+    while step is not None and step.tb_frame.f_globals.get("__name__") == _WRAPPERS:
+        step = step.tb_next
     if step is None:  # the arguments do not match the signature; Python's message is specific
         return False
     while step is not None:

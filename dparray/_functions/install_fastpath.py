@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _hooks, _placement, config
-from dparray._array import apply, fastpath, host_fastpath
+from dparray._array import allocation, apply, fastpath, host_fastpath
 from dparray._array.apply import NUMBERS, OPERATIONS, general_operation
 from dparray._array.ndarray import host_view, materialize, ndarray
 from dparray._codegen.canonical import Canonical
@@ -70,6 +70,8 @@ def install(module: Any) -> None:
         "block": _sample_block(),
         "Segment": Segment,
         "others_work": queues.OTHERS_WORK,
+        "usual_dtypes": allocation.USUAL_DTYPES,
+        "usual_queue": allocation.usual_queue,
         "note_recent": _hooks.recent.append,
         "lock_order": order_lock.acquire,
         "unlock_order": order_lock.release,

@@ -326,7 +326,7 @@ def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None
     return x[tuple(index)]
 
 
-@public(small=np.concatenate, takes=("axis",), joins=True)
+@public(small=np.concatenate, takes=("axis",), mode="join")
 def concat(
     arrays: Sequence[Any],
     /,
@@ -432,7 +432,7 @@ def _joined(
     return result
 
 
-@public(small=np.stack, takes=("axis",), joins=True)
+@public(small=np.stack, takes=("axis",), mode="join")
 def stack(
     arrays: Sequence[Any],
     /,
@@ -471,7 +471,7 @@ def stack(
     return _joined("stack", [expand_dims(x, at) for _, x in named], at, out, dtype, casting)
 
 
-@public(small=np.vstack, joins=True)
+@public(small=np.vstack, mode="join")
 def vstack(
     arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
 ) -> ndarray:
@@ -486,7 +486,7 @@ def vstack(
     return _joined("vstack", parts, 0, None, dtype, casting)
 
 
-@public(small=np.hstack, joins=True)
+@public(small=np.hstack, mode="join")
 def hstack(
     arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
 ) -> ndarray:
@@ -504,7 +504,7 @@ def hstack(
     return _joined("hstack", parts, axis, None, dtype, casting)
 
 
-@public(small=np.dstack, joins=True)
+@public(small=np.dstack, mode="join")
 def dstack(arrays: Sequence[Any], /) -> ndarray:
     """Stack arrays along the third axis. For errors see :func:`concat`.
 
@@ -516,7 +516,7 @@ def dstack(arrays: Sequence[Any], /) -> ndarray:
     return _joined("dstack", [three_dimensions(x) for _, x in named_arrays("dstack", arrays)], 2)
 
 
-@public(small=np.column_stack, joins=True)
+@public(small=np.column_stack, mode="join")
 def column_stack(arrays: Sequence[Any], /) -> ndarray:
     """Stack vectors as the columns of a matrix. For errors see :func:`concat`.
 

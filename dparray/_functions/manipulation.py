@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-@public()
+@public(small=np.ndarray.reshape, takes=("shape",), mode="view")
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """Return the same elements in another shape: a view if the layout allows it, else a copy.
 
@@ -58,10 +58,6 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         >>> dp.reshape(dp.arange(6), (2, -1)).shape
         (2, 3)
     """
-    if order == "C" and not copy:
-        small = view_small(x, np.ndarray.reshape, shape)
-        if small is not None:
-            return small
     order = _layout.as_order(order)
     if order not in ("C", "F", "A"):
         raise ValueError(f"reshape: order must be 'C', 'F' or 'A'; got {order!r}")
@@ -125,7 +121,7 @@ def _reshape_in_place(self: ndarray, shape: Any) -> None:
 
 
 @as_method
-@public()
+@public(small=np.ndarray.ravel, takes=("order",), mode="view")
 def ravel(x: Any, /, order: str = "C") -> ndarray:
     """Return the elements as a vector: a view of a contiguous array, else a copy.
 
@@ -144,8 +140,7 @@ def ravel(x: Any, /, order: str = "C") -> ndarray:
     """
     order = _layout.as_order(order)
     _check_order("ravel", order)
-    small = view_small(x, np.ndarray.ravel, order)
-    return _flat(x, order, False) if small is None else small
+    return _flat(x, order, False)
 
 
 def _check_order(function: str, order: Any) -> None:
@@ -181,7 +176,7 @@ def _flatten(self: ndarray, order: str = "C") -> ndarray:
     return _flat(self, order, True)
 
 
-@public()
+@public(small=np.ndarray.transpose, takes=("axes",), mode="view")
 def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
     """Return a view with the axes in another order.
 
@@ -208,7 +203,7 @@ def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
     return with_axes(x, order)
 
 
-@public()
+@public(small=np.ndarray.transpose, takes=("axes",), mode="view")
 def transpose(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
     """Return a view with permuted axes, reversed if ``axes`` is not given.
 
@@ -230,7 +225,7 @@ def _transpose_method(self: ndarray, *axes: Any) -> ndarray:
     return permute_dims(self, axes if isinstance(axes[0], int) else axes[0])
 
 
-@public()
+@public(small=np.matrix_transpose, mode="view")
 def matrix_transpose(x: Any, /) -> ndarray:
     """Return a view with each matrix (the last two axes) transposed.
 
@@ -248,7 +243,7 @@ def matrix_transpose(x: Any, /) -> ndarray:
 
 
 @as_method
-@public()
+@public(small=np.ndarray.swapaxes, takes=("axis1", "axis2"), mode="view")
 def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
     """Return a view with two axes exchanged.
 
@@ -267,7 +262,7 @@ def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
     return with_axes(x, order)
 
 
-@public()
+@public(small=np.moveaxis, takes=("source", "destination"), mode="view")
 def moveaxis(x: Any, /, source: Any, destination: Any) -> ndarray:
     """Return a view with axes moved to other positions; the other axes keep their order.
 
@@ -310,7 +305,7 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
 
 
 @as_method
-@public()
+@public(small=np.ndarray.squeeze, takes=("axis",), mode="view")
 def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
     """Return a view without axes of length 1: the given ones, or all.
 
@@ -323,9 +318,6 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
         >>> dp.squeeze(dp.ones((1, 3, 1)), axis=0).shape
         (3, 1)
     """
-    small = view_small(x, np.ndarray.squeeze, axis) if axis is None or type(axis) is int else None
-    if small is not None:
-        return small
     if axis is None:
         removed = tuple(at for at, extent in enumerate(x.shape) if extent == 1)
     else:
@@ -337,16 +329,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
     return with_axes(x, [at for at in range(x.ndim) if at not in removed])
 
 
-def _expanded(seen: np.ndarray, axis: int) -> np.ndarray:
-    """Call NumPy's ``expand_dims`` logic for one axis, without the checks for several."""
-    count = seen.ndim + 1
-    at = axis + count if axis < 0 else axis
-    if not 0 <= at < count:
-        raise ValueError
-    return seen[(slice(None),) * at + (None,)]
-
-
-@public()
+@public(small=np.expand_dims, takes=("axis",), mode="view")
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
     """Return a view with new axes of length 1 at the positions ``axis`` of the result.
 
@@ -360,9 +343,6 @@ def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
     """
     if type(axis) is tuple and len(axis) == 1:
         (axis,) = axis
-    small = view_small(x, _expanded, axis) if type(axis) is int else None
-    if small is not None:
-        return small
     axis = tuple(axis) if hasattr(axis, "__iter__") else axis
     count = len(axis) if isinstance(axis, tuple) else 1
     added = set(_layout.normalize_axes("expand_dims", axis, x.ndim + count))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.allocation import chosen_placement, empty_on, is_made_by_host, made_small
+from dparray._array.allocation import chosen_placement, empty_on, is_made_by_host
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
@@ -71,15 +71,6 @@ def eye(
         array([[1, 0],
                [0, 1]], dtype=int8)
     """
-    if order == "C" and type(k) is int:
-        extents = (n_rows, n_rows if n_cols is None else n_cols)
-
-        def make(shape: tuple[int, int], dtype: Any) -> np.ndarray:
-            return np.eye(*shape, k, dtype)
-
-        small = made_small(make, extents, dtype, device, usm_type, sycl_queue)
-        if small is not None:
-            return small
     shape = _layout.check_shape((n_rows, n_rows if n_cols is None else n_cols))
     k = operator.index(k)
     placement = chosen_placement(device, usm_type, sycl_queue)

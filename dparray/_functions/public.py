@@ -4,7 +4,7 @@
 function:
 
 1. the fast path: if the parameters that NumPy does not accept have their defaults, ``small``
-computes small arrays immediately;
+computes small arrays immediately (``call_small`` in `_array/_fastpath_functions.c`);
 2. the override: an operand of another class with ``__dparray_function__`` handles the call, with
 the options that do not have their defaults;
 3. the operands are converted to arrays, on one queue if there are several;
@@ -12,8 +12,8 @@ the options that do not have their defaults;
 
 With ``converts=False`` the function itself does the last two steps.
 
-The steps are generated as the code of one function with the same signature, since a wrapper with
-``*args`` and ``**kwargs`` costs more than the fast path itself.
+The error boundary (:mod:`dparray._functions.error_boundary`) is not among them: functions call each
+other without it. It takes the fast path itself, so that a call of a user passes one wrapper.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from dparray._array.host_fastpath import compute_small
+from dparray._array.host_fastpath import call_small, small_function
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
@@ -38,10 +38,11 @@ from dparray._array.operands import (
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
-Parameters = Mapping[str, inspect.Parameter]
 
 _METHOD = "__dparray_function__"
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_MISSING = inspect.Parameter.empty
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def public(
@@ -51,8 +52,7 @@ def public(
     small: Callable[..., Any] | None = None,
     takes: Sequence[str] = (),
     when: Callable[..., bool] | None = None,
-    joins: bool = False,
-    broadcasts: bool = False,
+    mode: str = "plain",
     converts: bool = True,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function public: add the fast path, the override, and checks of its arguments.
@@ -64,56 +64,136 @@ def public(
         takes: the names of the parameters that are passed to ``small`` after the operands.
         when: returns whether ``small`` may have these arguments; called with them, of which the
             first is an array.
-        joins: whether the first parameter is a sequence of arrays, which the function itself
-            checks.
-        broadcasts: whether the arguments of ``small`` broadcast, so that its result may be large.
+        mode: what ``small`` does, if it does not return few values of few elements:
+            ``"broadcast"``: its arguments broadcast, so that its result may be large;
+            ``"join"``: its first argument is a sequence of arrays, which the function itself
+            checks;
+            ``"view"``: it returns a view of the first argument;
+            ``"create"``: it returns a new array, on the default device; its first argument is the
+            shape, and no argument is an array.
         converts: whether operands become arrays and ``out`` is checked.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         parameters = inspect.signature(function).parameters
         arrays = tuple(operands) or (next(iter(parameters)),)
-        names: dict[str, Any] = {
-            "__name__": function.__module__,
-            "check_array": check_array,
-            "check_arrays": check_arrays,
-            "check_out": check_out,
-            "compute_small": compute_small,
-            "on_queue_of": on_queue_of,
-            "host_array": np.ndarray,
-            "general": function,
-            "ndarray": ndarray,
-            "small": small,
-            "dispatch_override": dispatch_override,
-            "when": when,
-            **{f"default_{name}": p.default for name, p in parameters.items()},
-        }
-        options = [("joins", joins), ("broadcasts", broadcasts)]
-        flags = "".join(f", {flag}=True" for flag, is_set in options if is_set)
-        lines = [f"def {function.__name__}({_declared(parameters)}):"]
-        if index:
-            indexed = next(each for each in arrays if each != index)
-            lines += [
-                f"    if isinstance({index}, host_array):",
-                f"        {index} = on_queue_of({indexed}, {index})",
-            ]
-        if small is not None:
-            lines += _fast_path(parameters, arrays, tuple(takes), when is not None, flags)
-        if not joins:
-            lines += _override(function.__name__, parameters, arrays)
-            if converts:
-                lines += _checks(function.__name__, parameters, arrays)
-        lines.append(f"    return general({_passed(parameters)})")
-        source = "\n".join(lines)
-        code = getattr(function, "__code__")  # noqa: B009
-        # Tracebacks then show the function's own file, where users and tools look.
-        exec(compile("\n" * (code.co_firstlineno - 1) + source, code.co_filename, "exec"), names)
-        made = names[function.__name__]
-        made.__defaults__ = getattr(function, "__defaults__")  # noqa: B009
-        made.__kwdefaults__ = getattr(function, "__kwdefaults__")  # noqa: B009
-        return functools.update_wrapper(made, function)
+        fast = None
+        if small is not None and small_function is not None:
+            named = {key: p for key, p in parameters.items() if p.kind not in _VARIADIC}
+            passed = (*arrays, *takes)
+            special = "dtype" if mode == "create" else index
+            fast = small_function(
+                small,
+                when,
+                tuple(named),
+                tuple(p.default for p in named.values()),
+                _MISSING,
+                tuple(passed.index(key) if key in passed else -1 for key in named),
+                sum(p.kind in _BY_POSITION for p in named.values()),
+                passed.index(special) if special in passed else -1,
+                mode,
+            )
+        general = (
+            function
+            if mode in ("join", "create")
+            else _with_operands(function, arrays, index, converts)
+        )
+        made = _calling(fast, general) if fast is not None else general
+        steps[made] = Steps(fast, general)
+        return functools.update_wrapper(named_after(function, made), function)
 
     return decorate
+
+
+class Steps(NamedTuple):
+    """The parts of a public function: its fast path, if it has one, and the general path."""
+
+    fast: Any
+    general: Callable[..., Any]
+
+
+#: The parts of the functions made public.
+steps: dict[Callable[..., Any], Steps] = {}
+
+
+def named_after(function: Callable[..., Any], wrapper: Any) -> Any:
+    """Return a wrapper whose frame has the name of a function, where profiles and events look."""
+    wrapper.__code__ = wrapper.__code__.replace(co_name=function.__name__)
+    return wrapper
+
+
+def _calling(fast: Any, general: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = call_small(fast, args, kwargs)
+        return general(*args, **kwargs) if found is None else found
+
+    return call
+
+
+def _with_operands(
+    function: Callable[..., Any], arrays: tuple[str, ...], index: str, converts: bool
+) -> Callable[..., Any]:
+    """Return a function that hands over to the class of an operand, or converts its operands."""
+    parameters = inspect.signature(function).parameters
+    defaults = {key: p.default for key, p in parameters.items()}
+    by_position = [key for key, p in parameters.items() if p.kind in _BY_POSITION]
+    needed, has_out = len(arrays), "out" in parameters
+    come_first = by_position[:needed] == list(arrays)
+    first_option = by_position.index("out") if "out" in by_position else len(parameters) + 1
+    index_at = by_position.index(index) if index else 0
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        # The usual call needs nothing: arrays of one queue by position, and no output.
+        if (
+            come_first
+            and needed <= len(args) <= first_option
+            and type(args[0]) is ndarray
+            and not (kwargs and ((has_out and "out" in kwargs) or index in kwargs))
+            and not (index and isinstance(args[min(index_at, len(args) - 1)], np.ndarray))
+        ):
+            queue = args[0].queue
+            for other in args[1:needed] if needed > 1 else ():
+                if type(other) is not ndarray or other.queue is not queue:
+                    break
+            else:
+                return function(*args, **kwargs)
+        return in_general(args, kwargs)
+
+    def in_general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        given = {**dict(zip(by_position, args, strict=False)), **kwargs}
+        values = {key: given.get(key, defaults[key]) for key in arrays}
+        is_twice = len(given) < min(len(args), len(by_position)) + len(kwargs)
+        if is_twice or any(x is _MISSING for x in values.values()):
+            return function(*args, **kwargs)  # which raises an error
+        if index and isinstance(given.get(index), np.ndarray):
+            indexed = next(each for each in arrays if each != index)
+            given[index] = on_queue_of(values[indexed], given[index])
+            values = {key: given.get(key, x) for key, x in values.items()}
+        more = args[len(by_position) :]
+        if any(type(x) is not ndarray and hasattr(x, _METHOD) for x in values.values()):
+            options = {
+                key: value
+                for key, value in given.items()
+                if key not in arrays and value is not defaults.get(key, _MISSING)
+            }
+            return dispatch_override(function.__name__, (*values.values(), *more), **options)
+        if converts:
+            values = _converted(function.__name__, values)
+            if has_out and given.get("out") is not None:
+                check_out(function.__name__, tuple(values.items()), given["out"])
+        given |= {key: x for key, x in values.items() if key in given or x is not defaults[key]}
+        in_order = [given.pop(key) for key in by_position[: len(args)]]
+        return function(*in_order, *more, **given)
+
+    return call
+
+
+def _converted(name: str, values: Mapping[str, Any]) -> dict[str, ndarray]:
+    """Return operands as arrays, on one queue if there are several."""
+    if len(values) == 1:
+        ((key, x),) = values.items()
+        return {key: check_array(name, key, x)}
+    return dict(zip(values, check_arrays(name, *values.items()), strict=True))
 
 
 def array_method(name: str) -> Callable[[F], F]:
@@ -126,78 +206,3 @@ def array_method(name: str) -> Callable[[F], F]:
         return function
 
     return attach
-
-
-def _fast_path(
-    parameters: Parameters, arrays: Sequence[str], takes: Sequence[str], has_test: bool, flags: str
-) -> list[str]:
-    """Return the lines that compute small arrays immediately."""
-    given = ", ".join((*arrays, *takes))
-    tests = [
-        f"not {name}" if p.kind in _VARIADIC else f"{name} is default_{name}"
-        for name, p in parameters.items()
-        if name not in (*arrays, *takes)
-    ]
-    if has_test:
-        tests += [f"type({arrays[0]}) is ndarray", f"when({given})"]
-    return [
-        f"    if {' and '.join(tests) or True}:",
-        f"        found = compute_small(small, {given}{flags})",
-        "        if found is not None: return found",
-    ]
-
-
-def _override(name: str, parameters: Parameters, arrays: Sequence[str]) -> list[str]:
-    """Return the lines that hand over to another class of arrays."""
-    others = [p for key, p in parameters.items() if key not in arrays]
-    more = "".join(f"*{p.name}" for p in others if p.kind is inspect.Parameter.VAR_POSITIONAL)
-    rest = "".join(f", **{p.name}" for p in others if p.kind is inspect.Parameter.VAR_KEYWORD)
-    options = "".join(
-        f"({p.name!r}, {p.name}, default_{p.name}), " for p in others if p.kind not in _VARIADIC
-    )
-    operands = f"({', '.join(arrays)}, {more})"
-    changed = f"{{key: value for key, value, default in ({options}) if value is not default}}"
-    return [
-        f"    if {' or '.join(f'type({each}) is not ndarray' for each in arrays)}:",
-        f"        if {' or '.join(f'hasattr({each}, {_METHOD!r})' for each in arrays)}:",
-        f"            return dispatch_override({name!r}, {operands}, **{changed}{rest})",
-    ]
-
-
-def _checks(name: str, parameters: Parameters, arrays: Sequence[str]) -> list[str]:
-    """Return the lines that convert operands and check ``out``."""
-    pairs = "".join(f"({each!r}, {each}), " for each in arrays)
-    if len(arrays) == 1:
-        (x,) = arrays
-        lines = [f"    if type({x}) is not ndarray: {x} = check_array({name!r}, {x!r}, {x})"]
-    else:
-        first, *others = arrays
-        tests = [f"type({each}) is not ndarray" for each in arrays]
-        tests += [f"{each}.queue is not {first}.queue" for each in others]
-        lines = [f"    if {' or '.join(tests)}:"]
-        lines.append(f"        {', '.join(arrays)} = check_arrays({name!r}, {pairs})")
-    if "out" in parameters:
-        lines.append(f"    if out is not None: check_out({name!r}, ({pairs}), out)")
-    return lines
-
-
-def _passed(parameters: Parameters) -> str:
-    """Return the arguments of the call of the function itself."""
-    before: dict[Any, str] = {
-        inspect.Parameter.KEYWORD_ONLY: "{0}=",
-        inspect.Parameter.VAR_POSITIONAL: "*",
-        inspect.Parameter.VAR_KEYWORD: "**",
-    }
-    return ", ".join(before.get(p.kind, "").format(p.name) + p.name for p in parameters.values())
-
-
-def _declared(parameters: Parameters) -> str:
-    """Return parameters as in a definition; defaults refer to those of the original function."""
-    bare = [
-        p.replace(
-            annotation=inspect.Parameter.empty,
-            default=p.default if p.default is inspect.Parameter.empty else None,
-        )
-        for p in parameters.values()
-    ]
-    return str(inspect.Signature(bare))[1:-1]

@@ -13,7 +13,6 @@ from dparray._array.allocation import (
     empty_on,
     from_host,
     is_made_by_host,
-    made_small,
 )
 from dparray._array.apply import apply, astype_array, choose_elements, with_axes
 from dparray._array.assignment import assign
@@ -25,6 +24,7 @@ from dparray._driver.interface import Queue
 from dparray._functions.conversion import asarray, rearranged
 from dparray._functions.creation import checked_dtype
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
+from dparray._functions.public import public
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, check_usm_type, common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 
+@public(operands=("start",), small=np.arange, mode="create")
 def arange(
     start: Any = None,
     stop: Any = None,
@@ -61,10 +62,6 @@ def arange(
         array([1, 3, 5])
     """
     if stop is None:
-        if type(start) is int and type(step) is int and dtype is None and step == 1 and start >= 0:
-            small = made_small(_counted, start, int, device, usm_type, sycl_queue)
-            if small is not None:
-                return small
         if start is None:
             raise ArgumentError("arange: stop is missing; write dp.arange(stop)")
         start, stop = 0, start
@@ -118,10 +115,6 @@ def _as_numpy_scalar(value: Any) -> Any:
     return value
 
 
-def _counted(count: int, dtype: np.dtype[Any]) -> np.ndarray:
-    return np.arange(count, dtype=dtype)
-
-
 def _ramp(
     placement: Placement, length: int, start: Any, step: Any, dtype: np.dtype[Any]
 ) -> ndarray:
@@ -137,6 +130,10 @@ def _ramp(
     if begin != 0:
         values = apply(OPS["add"], values, begin.item())
     return astype_array(values, dtype, copy=False)
+
+
+def _spaced(count: int, start: float, stop: float) -> np.ndarray:
+    return np.linspace(start, stop, count)
 
 
 @overload
@@ -167,6 +164,7 @@ def linspace(
     usm_type: str | None = None,
     sycl_queue: Queue | None = None,
 ) -> tuple[ndarray, ndarray]: ...
+@public(operands=("num", "start", "stop"), small=_spaced, mode="create")
 def linspace(
     start: Any,
     stop: Any,

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-@public()
+@public(small=np.flip, takes=("axis",), mode="view")
 def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
     """Return a view with the order of elements reversed along axes, by default all.
 

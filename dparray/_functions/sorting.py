@@ -476,7 +476,7 @@ def _lexsorted(keys: tuple[np.ndarray, ...], axis: Any) -> np.ndarray:
     return np.lexsort(keys, axis)
 
 
-@public(small=_lexsorted, takes=("axis",), joins=True)
+@public(small=_lexsorted, takes=("axis",), mode="join")
 def lexsort(keys: Any, axis: int = -1) -> ndarray:
     """Return the indices that sort by several keys, of which the last is the primary one.
 

@@ -62,7 +62,7 @@ class Candidate:
 class Timing:
     """The time of one call in seconds: median, minimum, and interquartile range over the median.
 
-    ``rounds`` is the number of batches, ``low`` the 20th percentile, which other load changes least.
+    ``rounds`` is the number of batches, ``low`` the 20th percentile.
     """
 
     median: float

@@ -1,4 +1,4 @@
-"""Common functions, methods and indices beside NumPy: what a call costs, and what an element costs."""
+"""Common functions, methods and indices on few elements and on many, compared with NumPy."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ import pytest
 
 import dparray as dp
 from dparray import _dtypes, _placement, device
+from dparray._array import allocation
 from dparray._driver.sycl import devices as sycl_devices
 from tests.support import Launch, launched
 
@@ -552,6 +553,7 @@ def test_a_device_without_double_precision(monkeypatch: pytest.MonkeyPatch, give
     # This CPU is treated as a device without the aspect; it is not a GPU either.
     lacking = {_dtypes.float64: "gpu", _dtypes.complex128: "gpu"}
     monkeypatch.setattr(_dtypes, "_ASPECTS", lacking)
+    monkeypatch.setattr(allocation, "_usual", [dp.default_device(), None])
     _placement.check_dtype.cache_clear()
     message = r"dtype {} needs the aspect gpu, which .* lacks; use dtype='{}' or another"
     makers: tuple[Callable[[str], Any], ...] = (

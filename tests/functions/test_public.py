@@ -44,7 +44,7 @@ def test_the_signature_and_the_docstring_stay() -> None:
     assert inspect.signature(found) == inspect.signature(_plain)
     assert found.__doc__ == "A function."
     assert found.__module__ == _plain.__module__
-    assert found.__code__.co_filename == __file__
+    assert found.__code__.co_name == "_plain"  # in profiles and events
 
 
 def test_small_arrays_are_computed_by_numpy() -> None:
@@ -89,7 +89,7 @@ def test_another_class_gets_the_changed_options_only() -> None:
 
 
 def test_a_result_that_broadcasts_to_a_large_shape_is_not_computed_immediately() -> None:
-    @public(operands=("x", "y"), small=np.add, broadcasts=True)
+    @public(operands=("x", "y"), small=np.add, mode="broadcast")
     def added(x: Any, y: Any) -> Any:
         return "general"
 

@@ -50,7 +50,7 @@ BUDGETS = {
     "codegen": 3_300,
     "compiler": 22_332,
     "evaluate": 7_716,
-    "array": 6_338,
+    "array": 6_531,
     "kernels": 4_656,
     "functions": 32_516,
     "compiled": 6_365,

@@ -130,7 +130,7 @@ def test_an_error_without_devices_names_what_hides_them(monkeypatch: pytest.Monk
     dp.devices()  # SYCL reads its variable once, and other tests need devices
     monkeypatch.setattr("dpctl.get_devices", list)
     monkeypatch.setattr("dparray.device._default", None)
-    monkeypatch.setattr("dparray._array.allocation._usual", [None, None, False])
+    monkeypatch.setattr("dparray._array.allocation._usual", [None, None])
     monkeypatch.setenv("ONEAPI_DEVICE_SELECTOR", "opencl:fpga")
     for missing in (lambda: dp.Device("fpga"), dp.default_device, lambda: dp.ones(3)):
         with pytest.raises(dp.DeviceError, match="ONEAPI_DEVICE_SELECTOR=opencl:fpga hides"):
