@@ -98,6 +98,8 @@ def public(
             if mode in ("join", "create")
             else _with_operands(function, arrays, index, converts)
         )
+        if fast is None and general is function:
+            return function
         made = _calling(fast, general) if fast is not None else general
         steps[made] = Steps(fast, general)
         return functools.update_wrapper(named_after(function, made), function)
