@@ -9,6 +9,9 @@ static int is_number_dtype(PyArrayObject *array)
            PyArray_ISNOTSWAPPED(array);
 }
 
+/* What NumPy functions do: the first letters of the words in `dparray/_functions/public.py`. */
+enum { JOINS = 'j', BROADCASTS = 'b', VIEWS = 'v', CREATES = 'c', CONVERTS = 'd' };
+
 /* The host view of an array on the queue and with the USM type of another one; or NULL. */
 static PyObject *host_view_at(PyObject *x, PyObject *like)
 {
@@ -75,13 +78,24 @@ static int broadcast_is_small(PyObject *given, npy_intp most)
     return is_small;
 }
 
+/* NumPy's dtype for what a user wrote, of an array that is to be converted; NULL of unusual ones, and
+ * where a conversion would lose imaginary parts. */
+static PyObject *dtype_for(PyObject *written, PyObject *array)
+{
+    PyObject *dtype = written == Py_None ? NULL : PyDict_GetItemWithError(usual_dtypes, written);
+    if (dtype && PyArray_ISCOMPLEX(AS_ARRAY(array)) &&
+        !PyTypeNum_ISCOMPLEX(((PyArray_Descr *)dtype)->type_num))
+        return NULL;
+    return dtype;
+}
+
 /* The arguments that NumPy is called with, of which there is at least one; NULL where the general
- * way is to decide. The argument at `indexed` may be a NumPy array of positions or a mask. */
-static PyObject *arguments_seen(PyObject *const *given, Py_ssize_t count, int joins, int broadcasts,
-                                Py_ssize_t indexed, PyObject **owner)
+ * way is to decide. For `mode` and `special` see `struct small_function`. */
+static PyObject *arguments_seen(PyObject *const *given, Py_ssize_t count, char mode,
+                                Py_ssize_t special, PyObject **owner)
 {
     PyObject *first = given[0], *seen = NULL;
-    if (joins)
+    if (mode == JOINS)
         seen = parts_seen(first, owner);
     else if ((seen = seen_of(first)) && PyArray_SIZE(AS_ARRAY(seen)) <= most_elements &&
              is_ready(first, 0)) {
@@ -97,17 +111,19 @@ static PyObject *arguments_seen(PyObject *const *given, Py_ssize_t count, int jo
     PyTuple_SetItem(made, 0, seen);
     for (Py_ssize_t at = 1; made && at < count; at++) {
         PyObject *arg = given[at], *part = arg;
-        if (Py_TYPE(arg) == array_type)
+        if (at == special && mode == CONVERTS)
+            part = dtype_for(arg, seen);
+        else if (Py_TYPE(arg) == array_type)
             part = is_ready(arg, 0) ? host_view_at(arg, *owner) : NULL;
         else if (PyArray_Check(arg) || PyArray_CheckScalar(arg))
-            part = at == indexed && Py_TYPE(arg) == &PyArray_Type && is_number_dtype(AS_ARRAY(arg)) &&
+            part = at == special && Py_TYPE(arg) == &PyArray_Type && is_number_dtype(AS_ARRAY(arg)) &&
                            PyArray_SIZE(AS_ARRAY(arg)) <= most_elements
                        ? arg
                        : NULL;
         if (!part || PyTuple_SetItem(made, at, Py_NewRef(part)) < 0)
             Py_CLEAR(made);
     }
-    if (made && broadcasts && !broadcast_is_small(made, most_elements))
+    if (made && mode == BROADCASTS && !broadcast_is_small(made, most_elements))
         Py_CLEAR(made);
     return made;
 }
@@ -117,8 +133,11 @@ static PyObject *arguments_seen(PyObject *const *given, Py_ssize_t count, int jo
 static PyObject *computed(PyObject *owner, PyObject *function, PyObject *given)
 {
     PyObject *values = NULL;
+    int is_own = 1; /* what NumPy returns as it is given belongs to another array */
     if (given) {
         values = call_numpy(owner, function, given);
+        for (Py_ssize_t at = 0; at < PyTuple_Size(given); at++)
+            is_own &= PyTuple_GetItem(given, at) != values;
         Py_DECREF(given);
     }
     if (values && Py_TYPE(values) != &PyArray_Type) {
@@ -129,7 +148,7 @@ static PyObject *computed(PyObject *owner, PyObject *function, PyObject *given)
         values = whole;
     }
     if (values && is_number_dtype(AS_ARRAY(values))) {
-        if (!PyArray_BASE(AS_ARRAY(values)))
+        if (is_own && !PyArray_BASE(AS_ARRAY(values)))
             return make(owner, values, NULL);
         PyObject *copy = PyArray_NewCopy(AS_ARRAY(values), NPY_CORDER);
         Py_DECREF(values);
@@ -152,18 +171,18 @@ static PyObject *compute_small(PyObject *module, PyObject *const *args, Py_ssize
                                PyObject *words)
 {
     PyObject *owner = NULL;
-    int joins = 0, broadcasts = 0;
+    char mode = 0;
     for (Py_ssize_t at = 0; words && at < PyTuple_Size(words); at++) {
         PyObject *word = PyTuple_GetItem(words, at);
-        if (word == joins_word)
-            joins = args[count + at] == Py_True;
-        else if (word == broadcasts_word)
-            broadcasts = args[count + at] == Py_True;
+        if (word == joins_word && args[count + at] == Py_True)
+            mode = JOINS;
+        else if (word == broadcasts_word && args[count + at] == Py_True)
+            mode = BROADCASTS;
         else
             return PyErr_Format(PyExc_TypeError, "compute_small has no parameter %R", word);
     }
     PyObject *given =
-        count > 1 ? arguments_seen(args + 1, count - 1, joins, broadcasts, -1, &owner) : NULL;
+        count > 1 ? arguments_seen(args + 1, count - 1, mode, -1, &owner) : NULL;
     return computed(owner, args[0], given);
 }
 
@@ -269,7 +288,7 @@ struct small_function {
     PyObject *names, *defaults; /* of the parameters; a required one has the default `absent` */
     PyObject *absent;
     Py_ssize_t parameters, by_position, arguments;
-    Py_ssize_t special;        /* among the arguments: indices, or the dtype of a new array */
+    Py_ssize_t special;        /* among the arguments: what may be NumPy's indices, or a dtype */
     char mode;                 /* see `dparray/_functions/public.py` */
     signed char places[MAX_PARAMETERS]; /* among the arguments of `small`; -1 of what it lacks */
 };
@@ -287,7 +306,7 @@ static PyObject *small_function(PyObject *module, PyObject *args)
                           &made->names, &PyTuple_Type, &made->defaults, &made->absent,
                           &PyTuple_Type, &places, &made->by_position, &made->special, &mode))
         goto wrong;
-    made->mode = mode[0];
+    made->mode = strcmp(mode, "convert") == 0 ? CONVERTS : mode[0];
     made->parameters = PyTuple_Size(places);
     if (made->parameters > MAX_PARAMETERS) {
         PyErr_SetString(PyExc_ValueError, "small_function: too many parameters");
@@ -358,19 +377,19 @@ static PyObject *call_small(PyObject *module, PyObject *const *args, Py_ssize_t 
         } else if (values[at] && values[at] != otherwise)
             Py_RETURN_NONE;
     }
-    if (function->mode == 'v' || function->mode == 'c') {
+    if (function->mode == VIEWS || function->mode == CREATES) {
         int may = may_compute(function, arguments);
         if (may < 0)
             return NULL;
         if (!may)
             Py_RETURN_NONE;
-        return function->mode == 'v' ? view_made(arguments[0], function->small, arguments + 1,
+        return function->mode == VIEWS ? view_made(arguments[0], function->small, arguments + 1,
                                                  function->arguments - 1)
                                      : created(function->small, arguments, function->arguments,
                                                function->special);
     }
-    PyObject *seen = arguments_seen(arguments, function->arguments, function->mode == 'j',
-                                    function->mode == 'b', function->special, &owner);
+    PyObject *seen = arguments_seen(arguments, function->arguments, function->mode,
+                                    function->special, &owner);
     if (seen) {
         int may = may_compute(function, arguments);
         if (may <= 0)

@@ -44,7 +44,7 @@ def _along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
     return _layout.at_axis(axis, slice(start, stop))
 
 
-@public()
+@public(small=np.diff, takes=("n", "axis"))
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
     """Return the differences of adjacent elements along an axis, repeated ``n`` times.
 
@@ -322,7 +322,7 @@ def unwrap(
     return result
 
 
-@public(operands=("x", "xp", "fp"))
+@public(operands=("x", "xp", "fp"), small=np.interp, takes=("left", "right", "period"))
 def interp(
     x: Any,
     xp: Any,

@@ -456,7 +456,7 @@ def asnumpy(x: ndarray) -> np.ndarray:
 
 
 @as_method
-@public()
+@public(small=np.ndarray.astype, takes=("dtype", "order"), mode="convert")
 def astype(
     x: ndarray,
     dtype: Any,

@@ -69,7 +69,7 @@ def _by_fft(function: str, mode: str, xp: Any, a: Any, b: Any) -> Any:
     return found.astype(dtype)
 
 
-@public(operands=("x", "v"))
+@public(operands=("x", "v"), small=np.convolve, takes=("mode",))
 def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> ndarray:
     """Convolve two vectors.
 
@@ -94,7 +94,7 @@ def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> n
     return _slide("convolve", x, v, mode, method)
 
 
-@public(operands=("x", "v"))
+@public(operands=("x", "v"), small=np.correlate, takes=("mode",))
 def correlate(x: Any, v: Any, mode: str = "valid", *, method: str = "direct") -> ndarray:
     """Compute the cross-correlation of two vectors; scalars are not accepted. See :func:`convolve`.
 

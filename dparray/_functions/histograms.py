@@ -52,6 +52,7 @@ _LARGE_COUNT = 1 << 17
 _INDICES = tuple(np.dtype(letter) for letter in "bBhHiIq")
 
 
+@public(small=np.bincount, takes=("weights", "minlength"), converts=False)
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
     """Count the occurrences of the integers 0, 1, 2 ..., or sum their weights.
 

@@ -69,6 +69,7 @@ def public(
             ``"join"``: its first argument is a sequence of arrays, which the function itself
             checks;
             ``"view"``: it returns a view of the first argument;
+            ``"convert"``: it converts the first argument to a ``dtype``;
             ``"create"``: it returns a new array, on the default device; its first argument is the
             shape, and no argument is an array.
         converts: whether operands become arrays and ``out`` is checked.
@@ -81,7 +82,7 @@ def public(
         if small is not None and small_function is not None:
             named = {key: p for key, p in parameters.items() if p.kind not in _VARIADIC}
             passed = (*arrays, *takes)
-            special = "dtype" if mode == "create" else index
+            special = "dtype" if mode in ("create", "convert") else index
             fast = small_function(
                 small,
                 when,

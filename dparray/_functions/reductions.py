@@ -493,7 +493,7 @@ def all(
     return _truth("all", a, axis, out, keepdims, where)
 
 
-@public()
+@public(small=np.count_nonzero, takes=("axis",))
 def count_nonzero(
     x: Any, axis: Axis = None, *, keepdims: bool = False, out: ndarray | None = None
 ) -> ndarray:

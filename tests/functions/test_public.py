@@ -198,3 +198,11 @@ def test_a_number_is_repeated_along_its_only_axis(axis: int | None) -> None:
         for repeats in (2, [3]):
             found = dp.repeat(x, repeats, axis)
             np.testing.assert_array_equal(found.asnumpy(), np.repeat(3.0, repeats, axis))
+
+
+def test_an_array_that_numpy_returns_as_it_is_given_is_copied() -> None:
+    given = public(small=lambda x: x)(_plain)
+    x = dp.ones(3)
+    y = given(x)
+    x += 1
+    assert y.tolist() == [1.0] * 3
