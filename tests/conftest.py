@@ -211,32 +211,31 @@ def _state() -> dict[str, Any]:
 @functools.cache
 def _queues() -> dict[str, Any]:
     """Return the queues by name; they are created once, so that tests share compiled kernels."""
-    import dparray as dp  # finds the driver, which works only before dpctl is imported
+    import dparray as dp
 
-    # isort: split
-    import dpctl
-
-    device = dp.Device("cpu")
-    queues = {"cpu": device.sycl_queue, "second-queue": dpctl.SyclQueue(device.sycl_device)}
-    if device.sycl_device.max_compute_units > 1:
+    device = dp.Device(os.environ.get("DPARRAY_DEVICE") or "cpu")
+    queues = {"cpu": device.queue, "second-queue": device.new_queue().queue}
+    if "partition" in device.traits.aspects and device.traits.units > 1:
         parts = device.create_sub_devices(partition=1)[:2]
-        queues |= {f"sub-device-{number}": part.sycl_queue for number, part in enumerate(parts, 1)}
-    others = [other for other in dp.devices() if other.sycl_context != device.sycl_context]
+        queues |= {f"sub-device-{number}": part.queue for number, part in enumerate(parts, 1)}
+    others = [each for each in dp.devices() if each != device and each.driver == device.driver]
     if others:
-        queues["second-platform"] = others[0].sycl_queue
+        queues["second-platform"] = others[0].queue
     return queues
 
 
 @pytest.fixture(params=_QUEUES)
 def queue(request: pytest.FixtureRequest) -> Any:
-    """Return a ``dpctl.SyclQueue``: the CPU's default queue, one of two sub-devices, a second
-    queue.
+    """Return a queue: the CPU's default queue, one of two sub-devices, a second queue.
+
+    ``DPARRAY_DEVICE`` names another device than the CPU, whose tests without sub-devices are
+    skipped.
 
     With ``DPARRAY_TEST_SECOND_PLATFORM=1`` there is also the queue of a second real device.
     """
     queues = _queues()
     if request.param not in queues:
-        pytest.skip("a CPU with one compute unit has no sub-devices")
+        pytest.skip("the device has no sub-devices")
     return queues[request.param]
 
 

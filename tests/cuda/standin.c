@@ -13,6 +13,7 @@
  */
 #define _GNU_SOURCE
 #include <cuda.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -159,6 +160,22 @@ static struct {
 } python;
 
 void standin_connect(void *const *functions) { memcpy(&python, functions, sizeof python); }
+
+/* In a process that has not installed the stand-in, such as a child of a test, do it now. */
+static void connect_python(void) {
+    int (*ensure)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+    void (*release)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "PyGILState_Release");
+    int (*run)(const char *, void *) = (int (*)(const char *, void *))dlsym(RTLD_DEFAULT, "PyRun_SimpleStringFlags");
+    if (python.load || !ensure || !run)
+        return;
+    int state = ensure();
+    run("import os, sys\n"
+        "sys.path.append(os.environ['CUDA_STANDIN_ROOT'])\n"
+        "from tests.cuda import standin\n"
+        "standin.install()\n"
+        "sys.path.remove(os.environ['CUDA_STANDIN_ROOT'])\n", NULL);
+    release(state);
+}
 
 static void *release_interpreter(void) {
     return !is_over && python.has_lock && python.has_lock() ? python.release() : NULL;
@@ -637,6 +654,7 @@ CUresult cuInit(unsigned flags) {
     NEED(!flags, INVALID_VALUE);
     NEED(!is_forked, NOT_INITIALIZED);
     pthread_once(&once, start);
+    connect_python();
     NEED(device_count, NO_DEVICE);
     return CUDA_SUCCESS;
 }

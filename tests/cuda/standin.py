@@ -24,6 +24,7 @@ import subprocess
 import sys
 import sysconfig
 import traceback
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,9 @@ ERRORS = {
     "LAUNCH_FAILED": 719,
     "UNKNOWN": 999,
 }
+# Launches beyond these would take minutes: of turns of the emulator, and of threads.
 _TURNS = int(os.environ.get("CUDA_STANDIN_TURNS", 400_000))
+_THREADS = int(os.environ.get("CUDA_STANDIN_THREADS", 1 << 24))
 _MAX_PARAMETERS = 512
 _FLAGS = ("-O1", "-g", "-Wall", "-Werror=implicit", "-shared", "-fPIC", "-pthread")
 
@@ -165,7 +168,7 @@ class _Loaded:
     def __init__(self, text: str) -> None:
         self.module = Module(text)
         self.threads = {
-            name: int(np.prod([int(each) for each in sizes.split(",")]))
+            name: prod(map(int, sizes.split(",")))
             for name, sizes in re.findall(
                 r"\.entry\s+([\w$]+)\s*\([^)]*\)[^{]*?\.(?:maxntid|reqntid)\s+([\d, ]+)", text
             )
@@ -298,6 +301,8 @@ class StandIn:
         was_collecting = gc.isenabled()
         gc.disable()  # Objects that die here might wait for this launch.
         try:
+            if prod(dims[:6]) > _THREADS:
+                raise EndlessError(f"{prod(dims[:6])} threads are too many to emulate")
             memory = self._memory(device)
             addresses = loaded.addresses(device, memory)
             memory.refresh()
@@ -347,15 +352,24 @@ def _arguments(function: Function, values: int | None) -> list[Any]:
 def install() -> StandIn:
     """Make the stand-in the driver of this process, before anything asks for a driver.
 
+    It is also that of processes which this one starts from now on.
+
     Raises:
-        UnavailableError: it cannot be built, or a driver is loaded already.
+        UnavailableError: it cannot be built, or another driver is loaded already.
     """
-    path = build()
     try:
-        ctypes.CDLL("libcuda.so.1", os.RTLD_NOLOAD)
+        loaded = ctypes.CDLL("libcuda.so.1", os.RTLD_NOLOAD)
     except OSError:
-        return StandIn(path)
-    raise UnavailableError("libcuda.so.1 is loaded already")
+        path = build()
+    else:
+        if not hasattr(loaded, "standin_connect"):
+            raise UnavailableError("another libcuda.so.1 is loaded already")
+        path = Path(loaded._name)
+    os.environ["CUDA_STANDIN_ROOT"] = str(Path(__file__).resolve().parents[2])
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    if path.is_absolute() and str(path.parent) not in folders:
+        os.environ["LD_LIBRARY_PATH"] = ":".join([str(path.parent), *filter(None, folders)])
+    return StandIn(path)
 
 
 # --- the plugin -----------------------------------------------------------------------------------

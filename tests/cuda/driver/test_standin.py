@@ -115,6 +115,17 @@ def test_a_child_of_a_fork_has_no_driver(stream: Any) -> None:
     child.join()
 
 
+def test_a_new_process_has_the_stand_in_too() -> None:
+    program = """if True:
+        import sys
+        from cuda.bindings import driver as cuda
+        print(cuda.cuInit(0)[0].name, cuda.cuDeviceGetCount()[1])
+        print("tests.cuda.standin" in sys.modules)
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split() == ["CUDA_SUCCESS", "2", "True"], done.stderr
+
+
 # --- memory ---------------------------------------------------------------------------------------
 
 
