@@ -19,9 +19,10 @@ from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, memory_read_by, pending_order
 from dparray._graph.ops import CONVERT
 from dparray._graph.reductions import REDUCTION_COST
-from dparray._layout import Block, Layout, are_apart
+from dparray._layout import Block, Layout, are_apart, broadcast_strides
 from dparray._runtime import host_maps
 from dparray._runtime.queues import note_others
+from dparray.memory import copies
 from dparray.memory.blocks import SHARED, allocate
 
 
@@ -87,6 +88,25 @@ def _store(value: Node | Scalar, target: Layout, is_owned: bool) -> None:
         compute([], [], value=value, target=target)
     if is_lost and type(value) is Node and value.layout is None:
         _read_back(value, target)
+
+
+def _store_memory(target: Layout, source: Any) -> None:
+    """Write the values in other memory, or a number, by a kernel: `copies.assign`."""
+    value: Node | Scalar
+    if isinstance(source, int | float | complex):
+        value = Scalar(source)
+    else:
+        block = source.block
+        strides = broadcast_strides("a copy", source.shape, source.strides, target.shape)
+        layout = Layout(block, source.offset, target.shape, strides, source.dtype)
+        value = Node.leaf(layout, target.block.queue, block.usm_type)
+    with lock:
+        if type(value) is Node and _overlaps(value, target):
+            value = _copied(value)
+        compute([], [], value=value, target=target)
+
+
+copies.store_by_kernel = _store_memory
 
 
 def _read_by(value: Node) -> list[Layout]:

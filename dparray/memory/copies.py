@@ -7,9 +7,10 @@ passes through here, in order with the work on the queues that own it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from threading import get_ident
+from typing import Any
 
 import numpy as np
 
@@ -142,13 +143,17 @@ def copy_to_host(layout: Layout) -> np.ndarray:
         flat = result.reshape(-1).view(np.uint8)
         driver = driver_of(queue)
         before = driver.order_of(queue).submitted_events
-        for start, stop in _pieces(result.nbytes, "copy to the host"):
-            device_bytes = memory_at(layout.block, layout.offset + start)
-            event = driver.copy(queue, flat[start:stop], device_bytes, stop - start, before)
+        for first, last in _pieces(result.nbytes, "copy to the host"):
+            device_bytes = memory_at(layout.block, layout.offset + first)
+            event = driver.copy(queue, flat[first:last], device_bytes, last - first, before)
             driver.wait([event])
     if _hooks.subscribers:
         _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes, start=start)
     return result
+
+
+#: Writes values by a kernel; set by the layer that has kernels.
+store_by_kernel: Callable[[Layout, Any], None]
 
 
 def assign(target: Layout, source: Layout) -> None:
@@ -169,6 +174,9 @@ def assign(target: Layout, source: Layout) -> None:
         else:
             view, values = host_views(queue, target, source)  # type: ignore[misc]
             view[...] = values.copy() if np.may_share_memory(view, values) else values
+        return
+    if traits_of(queue).library != "dpnp":  # CuPy would compile a kernel, too.
+        store_by_kernel(target, source)
         return
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     library = library_of(queue)
