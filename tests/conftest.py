@@ -148,10 +148,12 @@ def pretend() -> Iterator[Callable[..., None]]:
 def standin() -> Iterator[Any]:
     """Return a stand-in driver, to which the queues of ``tests.standin`` belong."""
     from dparray import _driver
+    from dparray.memory import libraries
     from tests.standin import Queue, StandIn
 
     _driver.by_type[Queue] = driver = StandIn()
     _driver.others.append(driver)
+    libraries.modules["NumPy"] = "tests.standin_library"
     yield driver
     _driver.others.remove(driver)  # The pool goes on to ask it for its memory's queues.
     _driver.traits_of.cache_clear()

@@ -2,22 +2,28 @@
 
 The layers above the drivers run over it unchanged, without SYCL. A test installs it by the fixture
 ``standin`` of ``conftest.py``. Work is submitted to its queues as a list: :meth:`StandIn.run` does
-it, and so does a wait for its event.
+it, and so does a wait for its event. Kernels are PTX, which NumPy emulates.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
+from math import prod
+from struct import unpack
 from typing import Any
+from weakref import WeakSet, finalize
 
 import numpy as np
 
-from dparray._driver.interface import PackedRange, Target, Traits
+from dparray._driver.interface import Loaded, ModuleRejected, PackedRange, Store, Target, Traits
 from dparray._driver.marks import Marks
+from dparray._runtime.packing import _LOCAL, _POINTER, _SCALARS, _LocalMemory
 from dparray.exceptions import DeviceError
+from tests.cuda import ptx_emulator
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,99 @@ class Memory:
 
     values: np.ndarray
     owner: Any = None
+
+
+class _Arena(ptx_emulator.Memory):
+    """The memory of all devices: kernels may access what is allocated, nothing else."""
+
+    def __init__(self) -> None:
+        self.bytes = np.zeros(1 << 28, np.uint8)  # pages that are not used cost nothing
+        self.start = self.bytes.ctypes.data
+        self._end = -self.start % 4096
+        self._free: dict[int, list[int]] = {}
+        self._allocated: WeakSet[Memory] = WeakSet()
+        self._variables: list[Memory] = []
+
+    def allocate(self, nbytes: int) -> Memory:
+        size = -(-(nbytes + 256) // 4096) * 4096  # bytes after each array belong to none
+        free = self._free.setdefault(size, [])
+        if free:
+            start = free.pop()
+        else:
+            start = self._end
+            self._end += size
+            if self._end > self.bytes.size:
+                raise MemoryError(nbytes)
+        memory = Memory(self.bytes[start : start + nbytes])
+        finalize(memory, free.append, start)
+        self._allocated.add(memory)
+        return memory
+
+    def put(self, values: Any, align: int = 256) -> int:
+        octets = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8)
+        memory = self.allocate(max(1, octets.size))
+        memory.values[: octets.size] = octets
+        self._variables.append(memory)
+        return int(memory.values.ctypes.data)
+
+    def refresh(self) -> None:
+        """Read the bounds of all allocations."""
+        starts = [(each.values.ctypes.data, each.values.size) for each in self._allocated]
+        found = [(start, start + size) for start, size in sorted(starts)]
+        self.bounds = np.array(found, np.int64).reshape(-1, 2)
+
+
+@cache
+def _arena() -> _Arena:
+    return _Arena()
+
+
+#: All kernels by their addresses: caches of the package keep them longer than a stand-in lives.
+_kernels: dict[int, _Kernel] = {}
+
+
+class _Kernel:
+    """A kernel of a module, which NumPy emulates."""
+
+    def __init__(self, module: ptx_emulator.Module, entry: str) -> None:
+        self.module, self.entry = module, entry
+        self.variables = module.place(_arena())
+
+    def __call__(self, arguments: Sequence[Any], local_nbytes: int, space: PackedRange) -> None:
+        extents, local = (
+            [*unpack(f"{space.dimensions}N", each), 1, 1][:3] if each else [1, 1, 1]
+            for each in (space.extents, space.local)
+        )
+        arena = _arena()
+        arena.refresh()
+        self.module.launch(
+            self.entry,
+            [size // part for size, part in zip(extents, local, strict=True)],
+            local,
+            arguments,
+            arena,
+            shared=local_nbytes,
+            addresses=self.variables,
+        )
+
+
+def _unpacked(kinds: bytes, addresses: bytes) -> tuple[list[Any], int]:
+    """Return the values of packed arguments, and the bytes of local memory among them."""
+    values: list[Any] = []
+    local_nbytes = 0
+    words = unpack(f"{len(addresses) // 8}Q", addresses)
+    for kind, word in zip(unpack(f"{len(kinds) // 4}i", kinds), words, strict=True):
+        if kind == _POINTER:
+            values.append(np.uint64(word))
+        elif kind == _LOCAL:
+            values.append(np.int64(local_nbytes))
+            local = _LocalMemory.from_address(word)
+            count = prod(local.extents[: local.dimensions])
+            local_nbytes += -(-count * ctypes.sizeof(_SCALARS[local.kind]) // 16) * 16
+        else:
+            scalar = _SCALARS[kind].from_address(word)
+            values.append(np.dtype(_SCALARS[kind]).type(scalar.value))
+    return values, local_nbytes
 
 
 class Order(Marks):
@@ -100,14 +199,15 @@ _TRAITS = Traits(
     threads=8,
     group=256,
     sizes=(256, 256, 64),
-    sub_groups=(8, 16, 32),
+    sub_groups=(32,),
     local_memory=1 << 16,
     memory=1 << 30,
     largest=1 << 28,
     aspects=frozenset({"fp16", "fp64", "atomic64", "usm_device", "usm_shared", "usm_host"}),
     shares_memory=False,
-    target=Target("standin"),
-    library="",
+    target=Target("ptx", "sm_75"),
+    library="NumPy",
+    chooses_groups=False,
 )
 
 
@@ -118,19 +218,21 @@ class StandIn:
     Attributes:
         found: the devices that there are.
         traits_changed: fields of ``Traits`` with other values.
-        kernels: by address, the functions that stand for kernels; each is called with the bytes of
-            its arguments' addresses and the range.
         refuses_memory: a size from which allocations fail.
-        refuses_launches: whether launches are rejected.
-        launches: the launches, each with the kernel's address, the queue and the range.
+        refuses_modules, refuses_launches: whether modules and launches are rejected.
+        is_lost: whether the device has vanished: whatever is submitted fails.
+        loaded: the entries of the kernels that were loaded.
+        launches: the launches, each with the name of the kernel's entry, the queue and the range.
     """
 
     found: tuple[Device, ...] = (Device("standin:0"),)
     traits_changed: dict[str, Any] = field(default_factory=dict)
-    kernels: dict[int, Callable[[bytes, PackedRange], object]] = field(default_factory=dict)
     refuses_memory: int = 1 << 40
+    refuses_modules: bool = False
     refuses_launches: bool = False
-    launches: list[tuple[int, Queue, PackedRange]] = field(default_factory=list)
+    is_lost: bool = False
+    loaded: list[str] = field(default_factory=list)
+    launches: list[tuple[str, Queue, PackedRange]] = field(default_factory=list)
 
     name = "standin"
     queue_type = Queue
@@ -215,7 +317,7 @@ class StandIn:
     def allocate(self, queue: Queue, usm_type: str, nbytes: int) -> Memory:
         if nbytes >= self.refuses_memory:
             raise MemoryError(nbytes)
-        return Memory(np.empty(nbytes, np.uint8))
+        return _arena().allocate(nbytes)
 
     def pointer(self, memory: Memory) -> int:
         return int(memory.values.ctypes.data)
@@ -240,6 +342,31 @@ class StandIn:
     def clear(self, queue: Queue, memory: Memory) -> None:
         memory.values[...] = 0
 
+    # -- modules
+
+    def load(
+        self, queue: Queue, module: bytes | str, entry: str, options: str, binaries: Store
+    ) -> Loaded:
+        if self.refuses_modules:
+            raise ModuleRejected("the stand-in takes none")
+        kernel = _Kernel(ptx_emulator.Module(module), entry)
+        self.loaded.append(entry)
+        address = len(_kernels) + 1
+        _kernels[address] = kernel
+        return Loaded(address, 256, 32, len(kernel.module.functions[entry].layout), kernel)
+
+    def takes_source(self, queue: Queue) -> bool:
+        return False
+
+    def warm_up(self, queue: Queue) -> None:
+        pass
+
+    def keeps_binaries(self, queue: Queue) -> bool:
+        return False
+
+    def has_loaded(self) -> bool:
+        return bool(_kernels)
+
     # -- launches, events and order
 
     def submit(
@@ -253,11 +380,16 @@ class StandIn:
     ) -> Event | None:
         if self.refuses_launches:
             return None
-        self.launches.append((kernel, queue, index_space))
-        function = self.kernels.get(kernel, lambda addresses, index_space: None)
-        return self._submitted(queue, lambda: function(addresses, index_space), dependencies)
+        function = _kernels[kernel]
+        self.launches.append((function.entry, queue, index_space))
+        arguments, local_nbytes = _unpacked(kinds, addresses)
+        return self._submitted(
+            queue, lambda: function(arguments, local_nbytes, index_space), dependencies
+        )
 
     def _submitted(self, queue: Queue, work: Callable[[], object], after: Sequence[Event]) -> Event:
+        if self.is_lost:
+            raise DeviceError(f"{queue.device.name} is lost")
         event = Event(work, tuple(after))
         self.work.setdefault(queue, []).append(event)
         return event
@@ -292,7 +424,10 @@ class StandIn:
             if not event.is_done:
                 self.wait(event.after)
                 event.is_done = True
-                event.work()
+                try:
+                    event.work()
+                except Exception as error:
+                    event.error = error
             if event.error is not None:
                 raise event.error
 

@@ -240,9 +240,9 @@ def library_call(
     try:
         with library.calls(queue, usm_type):
             return function(*arrays)
-    except (DparrayError, np.linalg.LinAlgError):
+    except DparrayError:
         raise
-    except library.errors().singular as error:
+    except (library.errors().singular, np.linalg.LinAlgError) as error:
         raise np.linalg.LinAlgError(f"{name}: {error}") from None
     except library.errors().axis as error:
         raise AxisError(f"{name}: {error}") from None
