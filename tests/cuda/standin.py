@@ -298,8 +298,9 @@ class StandIn:
 
     def _launch(self, number: int, device: int, dims: Any, shared: int, values: int | None) -> int:
         loaded, function = self._kernels[number]
-        was_collecting = gc.isenabled()
-        gc.disable()  # Objects that die here might wait for this launch.
+        # Objects that are collected here might wait for a thread that waits for this launch.
+        threshold = gc.get_threshold()
+        gc.set_threshold(0)
         try:
             if prod(dims[:6]) > _THREADS:
                 raise EndlessError(f"{prod(dims[:6])} threads are too many to emulate")
@@ -327,8 +328,7 @@ class StandIn:
             self._note(f"kernel {function.name}: the emulator failed: {traceback.format_exc()}")
             return ERRORS["LAUNCH_FAILED"]
         finally:
-            if was_collecting:
-                gc.enable()
+            gc.set_threshold(*threshold)
         return 0
 
     def _note(self, text: str) -> None:
