@@ -26,7 +26,7 @@ CASES: dict[str, tuple[int, tuple[Any, ...]]] = {
 
 def gathered(x: np.ndarray, positions: tuple[np.ndarray, ...], axis: int) -> dp.ndarray | None:
     array = dp.asarray(x)
-    where = Placement(array.sycl_queue, "device")
+    where = Placement(array.queue, "device")
     return gather_module.gather(array, [dp.asarray(each) for each in positions], axis, where)
 
 
@@ -67,6 +67,6 @@ def test_a_position_outside_its_axis_is_noticed(axis: int, positions: Any) -> No
 
 def test_one_axis_is_one_launch() -> None:
     x, positions = dp.arange(1000.0, dtype="f4"), dp.asarray(GENERATOR.integers(0, 1000, 5000))
-    where = Placement(x.sycl_queue, "device")
+    where = Placement(x.queue, "device")
     names = kernels_of(lambda: gather_module.gather(x, [positions], 0, where))
     assert names == ["gather"]

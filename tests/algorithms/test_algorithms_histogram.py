@@ -60,7 +60,7 @@ def test_bincount_equals_numpy(size):
 def test_counts_are_where_the_input_is(queue):
     x = dp.asarray(np.arange(5000) % 7, sycl_queue=queue, usm_type="shared")
     counts = count_integers(x)
-    assert (counts.sycl_queue, counts.usm_type) == (queue, "shared")
+    assert (counts.queue, counts.usm_type) == (queue, "shared")
     assert dp.asnumpy(counts).sum() == 5000
 
 

@@ -49,7 +49,7 @@ def test_kmeans(queue: Any, n: int, clusters: int, dimensions: int, by_columns: 
     centroids = dp.asarray(start, sycl_queue=queue)
     labels = algorithms.kmeans_assign(array, centroids)
     moved = algorithms.kmeans_update(array, labels, centroids)
-    assert labels.sycl_queue == moved.sycl_queue == queue
+    assert labels.queue == moved.queue == queue
     np.testing.assert_array_equal(labels.asnumpy(), _nearest(points, start))
     np.testing.assert_allclose(moved.asnumpy(), _means(points, labels.asnumpy(), start), atol=1e-5)
 
@@ -121,7 +121,7 @@ def test_pairwise_distance(queue: Any, n: int, m: int, dimensions: int, squared:
     found = algorithms.pairwise_distance(
         dp.asarray(x, sycl_queue=queue), dp.asarray(y, sycl_queue=queue), squared=squared
     )
-    assert found.sycl_queue == queue
+    assert found.queue == queue
     expected = np.square(x[:, None].astype(np.float64) - y[None]).sum(-1)
     np.testing.assert_allclose(
         found.asnumpy(), expected if squared else np.sqrt(expected), rtol=1e-5

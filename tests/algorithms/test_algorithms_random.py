@@ -67,7 +67,7 @@ def test_distributions_that_do_not_exist_are_refused():
 
 def test_the_numbers_do_not_depend_on_the_queue(queue):
     out = philox_bits(5000, 3, sycl_queue=queue, usm_type="shared")
-    assert (out.sycl_queue, out.usm_type) == (queue, "shared")
+    assert (out.queue, out.usm_type) == (queue, "shared")
     np.testing.assert_array_equal(dp.asnumpy(out), dp.asnumpy(philox_bits(5000, 3)))
 
 

@@ -33,7 +33,7 @@ def _check(x: np.ndarray, op: str, axis: Any, queue: Any) -> None:
         )
     assert found.dtype == expected.dtype
     assert found.shape == expected.shape
-    assert found.sycl_queue == queue
+    assert found.queue == queue
     tolerance = 2e-6 if x.dtype == np.float32 else 1e-12 if x.dtype == np.float64 else 0
     np.testing.assert_allclose(
         found.asnumpy(), precise, rtol=tolerance * (50 if op == "multiply" else 1)
@@ -50,7 +50,7 @@ def test_every_length(queue: Any, op: str, n: int) -> None:
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "uint64", "float64"])
 @pytest.mark.parametrize("shape", [(1000,), (7, 600), (600, 8)])
 def test_every_dtype(op: str, dtype: str, shape: tuple[int, ...]) -> None:
-    queue = dp.Device("cpu").sycl_queue
+    queue = dp.default_device().queue
     for axis in (None, *range(len(shape))):
         _check(_values(shape, dtype), op, axis, queue)
 
@@ -60,7 +60,7 @@ def test_every_dtype(op: str, dtype: str, shape: tuple[int, ...]) -> None:
     "shape", [(3, 40, 5), (40, 3, 100), (2, 17, 1), (100, 1, 40), (1, 600, 33)]
 )
 def test_every_axis(axis: Any, shape: tuple[int, ...]) -> None:
-    _check(_values(shape, "float64"), "add", axis, dp.Device("cpu").sycl_queue)
+    _check(_values(shape, "float64"), "add", axis, dp.default_device().queue)
 
 
 @pytest.mark.parametrize("columns", [1, 20])

@@ -61,7 +61,7 @@ def test_devices_without_independent_work_groups_scan_by_tiles(pretend, op):
 def test_a_scan_runs_where_its_input_is(queue):
     x = values(5000, "f4")
     out = inclusive_scan(dp.asarray(x, sycl_queue=queue, usm_type="shared"))
-    assert (out.sycl_queue, out.usm_type) == (queue, "shared")
+    assert (out.queue, out.usm_type) == (queue, "shared")
     np.testing.assert_array_equal(dp.asnumpy(out), x.cumsum())
 
 

@@ -79,7 +79,7 @@ def test_the_result_is_where_the_inputs_are(queue):
     x = dp.ones(30_000, dtype="f4", sycl_queue=queue)
     offsets = dp.asarray([0, 10_000, 30_000], sycl_queue=queue)
     out = segmented_reduce(x, offsets)
-    assert out.sycl_queue == queue
+    assert out.queue == queue
     assert dp.asnumpy(out).tolist() == [10_000, 20_000]
 
 

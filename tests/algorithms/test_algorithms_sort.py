@@ -68,7 +68,7 @@ def test_inputs_are_left_alone_and_may_be_views():
 def test_the_result_is_where_the_inputs_are(queue):
     keys = keys_of(5000, "u2")
     out, values = sort_by_key(dp.asarray(keys, sycl_queue=queue), dp.arange(5000, sycl_queue=queue))
-    assert out.sycl_queue == values.sycl_queue == queue
+    assert out.queue == values.queue == queue
     np.testing.assert_array_equal(dp.asnumpy(out), np.sort(keys))
 
 

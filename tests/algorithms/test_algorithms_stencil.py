@@ -44,7 +44,7 @@ def test_convolution(
     found = algorithms.convolve_dense(
         dp.asarray(x, sycl_queue=queue), dp.asarray(weights, sycl_queue=queue), boundary=boundary
     )
-    assert found.sycl_queue == queue
+    assert found.queue == queue
     expected = ndimage.convolve(
         x.astype(np.float64), weights.astype(np.float64), mode=SCIPY_MODES[boundary]
     )

@@ -89,7 +89,7 @@ def test_threads_that_wait_for_events_end(monkeypatch: pytest.MonkeyPatch) -> No
     while waiting() and time.monotonic() < end:
         time.sleep(0.05)
     assert not waiting()
-    assert slow(x.sycl_queue, 3).event.then(lambda: 6).result() == 6
+    assert slow(x.queue, 3).event.then(lambda: 6).result() == 6
 
 
 def test_invalid_callbacks_and_events_raise_immediately(queue: Any) -> None:

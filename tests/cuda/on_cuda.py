@@ -12,14 +12,56 @@ import os
 
 import pytest
 
+from tests.as_gpu import CPU_ONLY, OF_CPU_FORMS
 from tests.cuda import standin
 
 os.environ["DPARRAY_DEVICE"] = "cuda:0"  # before anything imports dparray
 _IS_STANDIN = os.environ.get("CUDA_STANDIN") != "0"
 
-#: Why tests of these files and names cannot run there.
-FILES: dict[str, tuple[str, ...]] = {}
-TESTS: dict[str, tuple[str, ...]] = {}
+#: Files and tests that cannot run there, by reason.
+LEFT_OUT: dict[str, tuple[str, ...]] = {
+    "tests code paths of CPU devices": (*CPU_ONLY, *OF_CPU_FORMS),
+    "exchanges arrays with dpnp": (
+        "test_first_calls_of_dpnp",
+        "test_sharing",
+        "test_a_kernel_is_ordered_with_dpnp_tensor",
+        "test_an_interface_beyond_its_allocation_raises",
+        "test_anything_with_the_usm_interface",
+        "test_arrays_of_dpnp_dpnp_tensor_and_dparray_together",
+        "test_exported_memory_outlives_its_array",
+        "test_foreign_arrays_on_another_queue_are_named_too",
+        "test_kernels_do_not_write_memory_whose_owner_forbids_it",
+        "test_operators_take_both_kinds_of_arrays_in_any_order",
+        "test_raw_kernels_do_not_write_memory_whose_owner_forbids_it",
+    ),
+    "creates queues of SYCL": (
+        "test_async_copy",
+        "test_a_block_is_usm_of_its_queue",
+        "test_a_failing_wait_names_kernel_and_line",
+        "test_a_launch_that_another_thread_overtook_is_waited_for",
+        "test_arrays_on_two_queues_are_refused_before_anything_runs",
+        "test_blocks_of_one_slab_do_not_touch_each_other",
+        "test_explicit_order_across_queues",
+        "test_memory_of_dropped_arguments_lives_until_the_kernel_has_run",
+        "test_profiling_times_where_the_queue_collects_them",
+        "test_waiting_for_a_launch_waits_for_those_before_it",
+    ),
+    "reads SPIR-V": (
+        "test_a_kernel_can_be_inspected",
+        "test_a_kernel_of_float32_needs_no_double_precision",
+        "test_a_kernel_of_float64_is_found_to_need_it",
+        "test_loads_and_stores_get_an_order_that_they_may_have",
+    ),
+    "has a kernel in OpenCL C": ("test_raw_kernels", "test_an_empty_range_runs_nothing"),
+    "has groups of more than 1,024 work-items": ("test_scans_over_two_dimensions_of_any_group",),
+    "the compiler refuses such local memory already": (
+        "test_a_refusal_names_the_local_memory_of_a_group",
+    ),
+}
+if _IS_STANDIN:
+    LEFT_OUT["has more work-items than can be emulated"] = (
+        "test_more_work_items_than_the_driver_counts",
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,7 +75,7 @@ def pytest_report_header() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    reasons = {name: reason for reason, names in (FILES | TESTS).items() for name in names}
+    reasons = {name: reason for reason, names in LEFT_OUT.items() for name in names}
     for item in items:
         for name in (item.path.stem, item.name.split("[")[0]):
             if name in reasons:

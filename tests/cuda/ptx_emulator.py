@@ -49,9 +49,11 @@ class Memory:
         bytes: the buffer.
         start: the address of its first byte.
         bounds: the first address of each array, and the address after its last.
+        written: whether each byte was written, or None if that is not noted.
     """
 
     start = 0
+    written: np.ndarray | None = None
 
     def __init__(self, size: int = 1 << 20) -> None:
         self.bytes = np.zeros(size, np.uint8)
@@ -88,6 +90,16 @@ class Memory:
             raise EmulationError(
                 f"an access of {nbytes} bytes at {wrong:#x}, outside of all arrays"
             )
+
+    def note(self, places: np.ndarray, nbytes: int, writes: bool) -> None:
+        """Note that bytes were written, or raise EmulationError for a read of others."""
+        assert self.written is not None
+        at = places.astype(np.int64)[:, None] + np.arange(nbytes)
+        if writes:
+            self.written[at] = 1
+        elif not self.written[at].all():
+            wrong = int(at[~self.written[at].astype(bool).all(1)][0, 0])
+            raise EmulationError(f"a read at {self.start + wrong:#x}, where nothing was written")
 
 
 class Module:

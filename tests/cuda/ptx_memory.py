@@ -51,7 +51,7 @@ def _address(frame: Frame, operand: str) -> Callable[[Any], np.ndarray]:
 
 
 def _place(
-    run: Run, space: str, addresses: np.ndarray, who: Any, nbytes: int
+    run: Run, space: str, addresses: np.ndarray, who: Any, nbytes: int, *, writes: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a buffer, and positions in it in bytes.
 
@@ -68,7 +68,10 @@ def _place(
         raise EmulationError(f"a misaligned access of {nbytes} bytes at {int(wrong[0]):#x}")
     if space in ("global", "const"):
         run.memory.check(addresses, nbytes)
-        return run.memory.bytes, addresses - np.uint64(run.memory.start)
+        places = addresses - np.uint64(run.memory.start)
+        if run.memory.written is not None:
+            run.memory.note(places, nbytes, writes)
+        return run.memory.bytes, places
     end, size = {
         "shared": (run.shared_end, run.shared_size),
         "local": (run.local_size, run.local_size),
@@ -82,11 +85,17 @@ def _place(
 
 
 def _elements(
-    run: Run, code: Instruction, addresses: np.ndarray, who: Any, count: int = 1
+    run: Run,
+    code: Instruction,
+    addresses: np.ndarray,
+    who: Any,
+    count: int = 1,
+    *,
+    writes: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return memory as elements of the instruction's type, and positions in it."""
     itemsize = code.dtype.itemsize
-    buffer, at = _place(run, code.space, addresses, who, itemsize * count)
+    buffer, at = _place(run, code.space, addresses, who, itemsize * count, writes=writes)
     return buffer.view(raw(code.dtype)), at // np.uint64(itemsize)
 
 
@@ -156,7 +165,7 @@ def _store(frame: Frame, code: Instruction) -> Callable[[Any, int], Any]:
     address = _address(frame, code.operands[0])
 
     def store(who: Any, at: int) -> None:
-        memory, places = _elements(run, code, address(who), who, len(values))
+        memory, places = _elements(run, code, address(who), who, len(values), writes=True)
         for lane, value in enumerate(values):
             memory[places + np.uint64(lane)] = value(who)
 

@@ -135,9 +135,9 @@ class _DeviceMemory(Memory):
         assert inside is not None
         self.start = face
         self.bytes = np.frombuffer((ctypes.c_uint8 * size.value).from_address(inside), np.uint8)
-        self.written = written and np.frombuffer(
-            (ctypes.c_uint8 * size.value).from_address(written), np.uint8
-        )
+        if written is not None:
+            octets = (ctypes.c_uint8 * size.value).from_address(written)
+            self.written = np.frombuffer(octets, np.uint8)
         self._room = np.zeros((256, 2), np.int64)
 
     def refresh(self) -> None:
@@ -159,6 +159,8 @@ class _DeviceMemory(Memory):
             raise EmulationError("out of memory for a module's variables")
         offset = address - self.start
         self.bytes[offset : offset + octets.size] = octets
+        if self.written is not None:
+            self.written[offset : offset + octets.size] = 1
         return address
 
 

@@ -67,7 +67,7 @@ def test_each_call_gives_the_same_again_and_again(name: str, usm_type: str, queu
     for _ in range(3):
         for given, values in ((arrays, expected), (others, turned)):
             result = call(dp, *given)
-            assert result.sycl_queue == queue
+            assert result.queue == queue
             assert result.usm_type == usm_type
             assert (result.dtype, result.shape) == (values.dtype, values.shape)
             np.testing.assert_allclose(result.asnumpy(), values, rtol=2e-5, atol=1e-5)

@@ -46,7 +46,7 @@ def test_an_operation_is_computed_when_its_line_runs(queue: Any) -> None:
     y = (x + 1) * x
     assert y.is_only_on_host
     assert not y.is_pending
-    assert (y.sycl_queue, y.usm_type, y.shape, y.dtype, y.size, y.strides) == (
+    assert (y.queue, y.usm_type, y.shape, y.dtype, y.size, y.strides) == (
         queue, "device", (5, 4), np.float64, 20, (32, 8)
     )  # fmt: skip
     np.testing.assert_array_equal(y.asnumpy(), (host + 1) * host)
@@ -379,7 +379,7 @@ def test_small_new_arrays_are_created_by_the_host(queue: Any) -> None:
     }
     for name, (x, wanted) in made.items():
         assert x.is_only_on_host, name
-        assert x.sycl_queue == queue
+        assert x.queue == queue
         assert x.usm_type == ("shared" if "shared" in name else "device")
         assert x.strides == wanted.strides
         x += 1

@@ -562,7 +562,7 @@ def test_numpys_argument_names_and_like_work() -> None:
     assert_same(np.moveaxis(a=x, source=0, destination=1), np.moveaxis(A, 0, 1))
     made = np.zeros(3, like=x)
     assert isinstance(made, dp.ndarray)
-    assert (made.sycl_queue, made.usm_type) == (x.sycl_queue, "shared")
+    assert (made.queue, made.usm_type) == (x.queue, "shared")
 
 
 def test_missing_functions_raise_an_error_with_their_name() -> None:
@@ -590,7 +590,7 @@ def test_copies_share_nothing_and_stay_where_they_are(queue: Any) -> None:
     x = dp.asarray([1, 2], sycl_queue=queue, usm_type="shared")
     for y in (copy.copy(x), copy.deepcopy(x), x.copy()):
         y[0] = 9
-        assert (y.sycl_queue, y.usm_type) == (queue, "shared")
+        assert (y.queue, y.usm_type) == (queue, "shared")
     assert x.tolist() == [1, 2]
 
 

@@ -28,7 +28,7 @@ def test_the_default_dtype_is_numpys() -> None:
 
 def test_placement_is_chosen_as_for_empty(queue: Any) -> None:
     x = dp.ndarray((4,), "int32", usm_type="shared", sycl_queue=queue)
-    assert x.sycl_queue is queue
+    assert x.queue is queue
     assert x.usm_type == "shared"
     x[...] = 7
     assert (x * 2).asnumpy().tolist() == [14] * 4
@@ -39,7 +39,7 @@ def test_a_buffer_is_shared(queue: Any) -> None:
     x = dp.asarray(values, sycl_queue=queue)
     y = dp.ndarray((2, 3), np.float64, x, 16, (48, 16))
     expected = np.ndarray((2, 3), np.float64, values, 16, (48, 16))
-    assert y.sycl_queue is queue
+    assert y.queue is queue
     np.testing.assert_array_equal(y.asnumpy(), expected)
     y[1] = -1.0
     expected[1] = -1.0

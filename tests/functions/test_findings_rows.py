@@ -131,4 +131,4 @@ def test_splits_and_linspaces_follow_the_queue_rule() -> None:
     other = dpctl.SyclQueue(x.sycl_device)
     with pytest.raises(dp.ExecutionPlacementError, match="indices_or_sections"):
         dp.split(x, dp.asarray([2, 4], sycl_queue=other))
-    assert dp.linspace(dp.asarray(0.0), 1.0, 3, sycl_queue=other).sycl_queue == other
+    assert dp.linspace(dp.asarray(0.0), 1.0, 3, sycl_queue=other).queue == other

@@ -180,7 +180,7 @@ def test_the_step_of_a_linspace_is_an_array() -> None:
             values, step = dp.linspace(*ends, num, retstep=True)
             wanted = np.linspace(*ends, num, retstep=True)
             assert isinstance(step, dp.ndarray)
-            assert step.sycl_queue == values.sycl_queue
+            assert step.queue == values.queue
             np.testing.assert_allclose(values.asnumpy(), wanted[0])
             np.testing.assert_allclose(step.asnumpy(), wanted[1])
 

@@ -209,7 +209,7 @@ def test_lists_are_operands_of_elementwise_functions(queue: Any) -> None:
 
     x = dp.asarray([1.0, 2.0], sycl_queue=queue, usm_type="shared")
     found = weighted(x, [3, 4])
-    assert found.sycl_queue == queue
+    assert found.queue == queue
     assert found.usm_type == "shared"
     same(found, np.asarray([7.0, 10.0]))
 

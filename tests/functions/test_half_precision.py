@@ -131,7 +131,7 @@ def test_products_of_float16_that_the_library_does_not_have(name: str, queue: An
     wanted = PRODUCTS[name](np, *values)
     x, y = (dp.asarray(each, sycl_queue=queue) for each in values)
     found = PRODUCTS[name](dp, x, y)
-    assert found.sycl_queue == queue
+    assert found.queue == queue
     assert found.dtype == wanted.dtype == np.float16
     np.testing.assert_array_equal(found.asnumpy(), wanted)
 

@@ -68,7 +68,7 @@ def test_reads(name: str, is_large: bool, queue: Any) -> None:
     with dp.config.override(host_tier=not is_large):
         found = READS[name](dp, x)
     wanted = READS[name](np, X)
-    assert found.sycl_queue == queue
+    assert found.queue == queue
     assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
     np.testing.assert_allclose(found.asnumpy(), wanted)
 

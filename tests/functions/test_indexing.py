@@ -261,5 +261,5 @@ def test_the_result_of_an_advanced_index_is_a_copy_on_the_same_queue(queue: Any)
     taken = x[[0, 2]]
     x[0] = 9
     assert taken.tolist() == [0, 2]
-    assert taken.sycl_queue == queue
+    assert taken.queue == queue
     assert taken.usm_type == "shared"

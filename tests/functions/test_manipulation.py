@@ -60,7 +60,7 @@ def test_views_share_memory(name: str, queue: Any) -> None:
     host *= 2
     x *= 2
     np.testing.assert_array_equal(found.asnumpy(), wanted)
-    assert found.sycl_queue == queue
+    assert found.queue == queue
 
 
 @pytest.mark.parametrize("name", COPIES)
@@ -71,7 +71,7 @@ def test_copies_share_nothing(name: str, queue: Any) -> None:
     assert found.dtype == wanted.dtype
     x[...] = 0
     np.testing.assert_array_equal(found.asnumpy(), wanted)
-    assert found.sycl_queue == queue
+    assert found.queue == queue
     assert found.usm_type == "shared"
 
 

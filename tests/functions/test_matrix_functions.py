@@ -47,7 +47,7 @@ def test_expm(dtype: str, scale: float, queue: Any) -> None:
     wanted = vectors @ (np.exp(values)[..., None] * np.linalg.inv(vectors))
     found = dp.linalg.expm(dp.asarray(a, sycl_queue=queue))
     assert found.dtype == dtype
-    assert found.sycl_queue == queue
+    assert found.queue == queue
     np.testing.assert_array_equal(found[0].asnumpy(), np.eye(4))
     largest = np.abs(wanted).max(axis=(-1, -2), keepdims=True)
     bound = 1e-4 if dtype in ("float32", "complex64") else 1e-10

@@ -34,7 +34,7 @@ def assert_same(result: Any, wanted: Any, queue: Any) -> None:
         for ours, theirs in zip(result, wanted, strict=True):
             assert_same(ours, theirs, queue)
         return
-    assert result.sycl_queue == queue
+    assert result.queue == queue
     assert result.dtype == wanted.dtype
     np.testing.assert_allclose(result.asnumpy(), wanted, rtol=1e-12)
 
@@ -189,7 +189,7 @@ def test_arrays_of_dpnp_are_operands_of_every_kind_of_function(queue: Any) -> No
     ours = dp.asarray(X, sycl_queue=queue)
     for function in (dp.special.erf, dp.elementwise(lambda x: x * 2 + 1), dp.square, dp.fabs):
         result = function(theirs)
-        assert result.sycl_queue == queue
+        assert result.queue == queue
         np.testing.assert_array_equal(result.asnumpy(), function(ours).asnumpy())
 
 

@@ -303,5 +303,5 @@ def test_on_other_queues(queue: dpctl.SyclQueue) -> None:
     x = dp.ones(3, dtype="float32", sycl_queue=queue)
     two = np.float64(2)
     for found in (x + two, two + x, dp.fmod(x, two), x < two, two < x):
-        assert found.sycl_queue == queue
-    assert dp.searchsorted(x, np.float64(0.5)).sycl_queue == queue
+        assert found.queue == queue
+    assert dp.searchsorted(x, np.float64(0.5)).queue == queue

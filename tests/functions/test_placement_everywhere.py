@@ -592,7 +592,7 @@ def test_the_result_is_on_the_common_queue_with_the_coerced_usm_type(
         "dp.ix_",
     }
     for result in results:
-        assert result.sycl_queue == queue
+        assert result.queue == queue
         if not views and name != "dp.full_like":
             assert result.usm_type == expected
 

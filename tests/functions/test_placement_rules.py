@@ -55,9 +55,9 @@ def test_creation_functions_take_a_placement(queue: Any, name: str, usm_type: st
     create = CREATING[name]
     for place in ({"device": queue}, {"sycl_queue": queue}):
         x = create(**place, usm_type=usm_type)
-        assert (x.sycl_queue, x.usm_type) == (queue, usm_type)
+        assert (x.queue, x.usm_type) == (queue, usm_type)
     default = create(device="cpu")
-    assert default.sycl_queue == dp.Device("cpu").sycl_queue
+    assert default.queue == dp.Device("cpu").queue
     if "random" not in (create.__code__.co_names):
         np.testing.assert_array_equal(x.asnumpy(), default.asnumpy())
     with pytest.raises(dp.UsmTypeError):
@@ -67,11 +67,11 @@ def test_creation_functions_take_a_placement(queue: Any, name: str, usm_type: st
 def test_arrays_of_several_placements_go_to_the_given_one(queue: Any, other: Any) -> None:
     parts = [dp.ones(2, sycl_queue=other), [3, 4.0], np.full(2, 5.0), dpnp.zeros(2)]
     x = dp.asarray(parts, device=queue)
-    assert x.sycl_queue == queue
+    assert x.queue == queue
     np.testing.assert_array_equal(x.asnumpy(), [[1, 1], [3, 4], [5, 5], [0, 0]])
     with pytest.raises(dp.ExecutionPlacementError):
         dp.asarray([dp.ones(2, sycl_queue=other), dp.ones(2, sycl_queue=queue)])
-    assert dp.full(3, dp.asarray(2.0, sycl_queue=other), device=queue).sycl_queue == queue
+    assert dp.full(3, dp.asarray(2.0, sycl_queue=other), device=queue).queue == queue
     with pytest.raises(dp.HostConversionError):
         dp.full(3, np.ones(3))
 
@@ -97,7 +97,7 @@ def test_from_dlpack_of_dpnp_keeps_its_queue(queue: Any) -> None:
     for _ in range(20):
         x = x + 1
     shared = dp.from_dlpack(x)
-    assert shared.sycl_queue == queue
+    assert shared.queue == queue
     np.testing.assert_array_equal(shared.asnumpy(), 21)
     shared[0] = 5
     assert float(x[0]) == 5
@@ -136,7 +136,7 @@ def test_arrays_of_dpnp_are_operands_and_indices(queue: Any, size: int) -> None:
         (x[theirs > 1], values[values > 1]),
     ):
         assert isinstance(result, dp.ndarray)
-        assert result.sycl_queue == queue
+        assert result.queue == queue
         np.testing.assert_allclose(result.asnumpy(), expected)
     x[:2] = theirs[2:4]
     x[dpnp.asarray([3], sycl_queue=queue)] = dpnp.asarray([9.0], sycl_queue=queue)
@@ -197,7 +197,7 @@ def test_copies_between_sub_devices_of_one_context(size: int) -> None:
     values = np.arange(float(size))
     x = dp.asarray(values, sycl_queue=first)
     moved = (x * 2).to_device(second)
-    assert moved.sycl_queue == second
+    assert moved.queue == second
     np.testing.assert_array_equal(moved.asnumpy(), values * 2)
     np.testing.assert_array_equal(x[::2].to_device(second).asnumpy(), values[::2])
     assert dp.asarray(x, usm_type="shared").usm_type == "shared"
@@ -235,7 +235,7 @@ def test_suggested_fixes_are_valid_python(queue: Any, other: Any) -> None:
         remedy = caught.value.remedy
         exec(remedy, names)
         moved = names[remedy.partition(" = ")[0]]
-        assert moved.sycl_queue == queue
+        assert moved.queue == queue
     with pytest.raises(TypeError, match="modulus"):
         pow(x, 2, 2)
 

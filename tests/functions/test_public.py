@@ -114,7 +114,7 @@ def test_sequences_with_arrays_of_two_queues_are_refused(second_queue: Any) -> N
         both([dp.ones(2)], [dp.ones(2, sycl_queue=second_queue)])
     with pytest.raises(dp.ExecutionPlacementError):
         both(dp.ones(2), [dp.ones(2, sycl_queue=second_queue)])
-    assert both([1.0], [dp.ones(2, sycl_queue=second_queue)])[0].sycl_queue == second_queue
+    assert both([1.0], [dp.ones(2, sycl_queue=second_queue)])[0].queue == second_queue
 
 
 def test_out_must_be_on_the_queue_of_the_operand(second_queue: Any) -> None:
@@ -166,7 +166,7 @@ def test_a_sequence_is_placed_with_the_array(name: str, second_queue: Any) -> No
     if isinstance(expected, bool):
         assert found is expected
         return
-    assert found.sycl_queue == second_queue
+    assert found.queue == second_queue
     np.testing.assert_allclose(found.asnumpy(), expected)
 
 

@@ -27,7 +27,7 @@ def test_all_elements_are_reduced_as_by_numpy(name: str, dtype: str, queue: Any)
     for keepdims in (False, True):
         for ours, theirs in ((x, a), (x.T, a.T), (x[::2], a[::2])):
             found = getattr(dp, name)(ours, keepdims=keepdims)
-            assert (found.sycl_queue, found.usm_type) == (x.sycl_queue, x.usm_type)
+            assert (found.queue, found.usm_type) == (x.queue, x.usm_type)
             same(found, getattr(np, name)(theirs, keepdims=keepdims), 1e-6)
 
 

@@ -56,7 +56,7 @@ def test_a_sequence_does_not_depend_on_its_division(name: str) -> None:
 def test_the_seed_gives_the_same_numbers_on_every_device(name: str, queue: Any) -> None:
     here = DRAWS[name](dp.random.default_rng(9), 100).asnumpy()
     there = DRAWS[name](dp.random.default_rng(9, sycl_queue=queue), 100)
-    assert there.sycl_queue == queue
+    assert there.queue == queue
     np.testing.assert_array_equal(there.asnumpy(), here)
 
 
@@ -258,7 +258,7 @@ def test_parameters_on_another_queue_are_refused(name: str) -> None:
         arrays = [dp.asarray([value] * 2, usm_type="shared") for value in parameters]
         result = getattr(rng, name)(*arrays)
         assert (result.shape, result.usm_type) == ((2,), "shared")
-        assert result.sycl_queue == rng.device.sycl_queue
+        assert result.queue == rng.device.queue
         arrays[place] = arrays[place].to_device(other)
         with pytest.raises(dp.ExecutionPlacementError, match="different queues"):
             getattr(rng, name)(*arrays)

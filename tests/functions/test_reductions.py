@@ -88,7 +88,7 @@ def test_large_arrays(name: str, queue: Any) -> None:
     x = dp.asarray(a, sycl_queue=queue)
     for axis in (None, 0, 1):
         actual = getattr(x, name)(axis=axis)
-        assert actual.sycl_queue == queue
+        assert actual.queue == queue
         expected = getattr(a, name)(axis=axis)
         np.testing.assert_allclose(actual.asnumpy(), expected, rtol=1e-4, atol=1e-3)
 

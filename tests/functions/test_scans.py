@@ -67,7 +67,7 @@ def test_a_scan_takes_dtype_and_out_and_follows_its_input(queue):
     assert dp.cumsum(x + 1, axis=1, dtype="f8", out=out) is out
     np.testing.assert_array_equal(out.asnumpy(), (host + 1).cumsum(axis=1))
     result = x.cumsum(axis=1)
-    assert (result.sycl_queue, result.usm_type) == (queue, "shared")
+    assert (result.queue, result.usm_type) == (queue, "shared")
 
 
 @pytest.mark.parametrize("op", ["add", "maximum"])

@@ -101,10 +101,10 @@ def test_selecting_follows_its_input(queue):
     host = counts(40_000, "f4")
     x = dp.asarray(host, sycl_queue=queue, usm_type="shared")
     found = x[x > 1]
-    assert (found.sycl_queue, found.usm_type) == (queue, "shared")
+    assert (found.queue, found.usm_type) == (queue, "shared")
     np.testing.assert_array_equal(found.asnumpy(), host[host > 1])
     (places,) = dp.nonzero(x > 1)
-    assert (places.sycl_queue, places.usm_type) == (queue, "shared")
+    assert (places.queue, places.usm_type) == (queue, "shared")
     other = dp.asarray(host > 1, sycl_queue=dpctl.SyclQueue(queue.sycl_device))
     for use in (lambda: x[other], lambda: x.__setitem__(other, 1)):
         with pytest.raises(dp.ExecutionPlacementError):

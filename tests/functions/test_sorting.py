@@ -84,7 +84,7 @@ def test_views_are_sorted_and_stay_as_they_are(queue: Any) -> None:
     x = dp.asarray(host, sycl_queue=queue, usm_type="shared")
     for view in (np.s_[::-1], np.s_[:, ::-2], np.s_[1:3, 3:9], np.s_[2], np.s_[..., 4]):
         found = dp.sort(x[view], axis=0)
-        assert found.sycl_queue == queue
+        assert found.queue == queue
         assert found.usm_type == "shared"
         np.testing.assert_array_equal(found.asnumpy(), np.sort(host[view], axis=0))
     np.testing.assert_array_equal(x.asnumpy(), host)
@@ -128,7 +128,7 @@ def test_unique_slices(queue: Any, dtype: str, shape: tuple[int, ...]) -> None:
         found, alone = dp.unique(x, True, True, True, axis=axis), dp.unique(x, axis=axis)
         for one, other in zip((*found, alone), (*wanted, wanted[0]), strict=True):
             same(one, other)
-            assert (one.sycl_queue, one.usm_type) == (queue, "shared")
+            assert (one.queue, one.usm_type) == (queue, "shared")
 
 
 @pytest.mark.parametrize("equal_nan", [True, False])

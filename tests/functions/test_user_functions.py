@@ -95,7 +95,7 @@ def test_both_follow_their_data(queue: dpctl.SyclQueue) -> None:
     x = dp.ones(5, usm_type="shared", sycl_queue=queue)
     y = dp.ones(5, usm_type="device", sycl_queue=queue)
     for result in (wave(x, y), squared_distance(x, y)):
-        assert result.sycl_queue == queue
+        assert result.queue == queue
         assert result.usm_type == "device"
 
 
@@ -347,7 +347,7 @@ def test_a_function_of_several_results_makes_a_tuple(size: int, queue: Any) -> N
     values, are_cut = clipped(dp.asarray(x, sycl_queue=queue), 2.0)
     np.testing.assert_array_equal(values.asnumpy(), np.minimum(x, 2))
     np.testing.assert_array_equal(are_cut.asnumpy(), x > 2)
-    assert (values.dtype, are_cut.dtype, are_cut.sycl_queue) == (np.float32, np.bool_, queue)
+    assert (values.dtype, are_cut.dtype, are_cut.queue) == (np.float32, np.bool_, queue)
     out = dp.empty_like(values), dp.empty(size, dtype=bool, sycl_queue=queue)
     again = clipped(dp.asarray(x, sycl_queue=queue), most=3.0, out=out)
     assert again[0] is out[0]

@@ -164,7 +164,7 @@ def test_a_checksum_of_bytes_is_an_integer_of_python() -> None:
 def test_array_code_gives_new_arrays(queue: dpctl.SyclQueue, rows: int) -> None:
     x = RNG.random((rows, 10))
     result = softmax(dp.asarray(x, sycl_queue=queue, usm_type="shared"))
-    assert result.sycl_queue == queue
+    assert result.queue == queue
     assert result.usm_type == "shared"
     np.testing.assert_allclose(result.asnumpy(), softmax.py_func(x), rtol=1e-12)
 
@@ -469,11 +469,11 @@ def test_arrays_created_inside_take_the_placement() -> None:
     found = made(4)
     assert found.dtype == "int32"
     assert found.usm_type == "shared"
-    assert found.sycl_queue == queue
+    assert found.queue == queue
     found = like(dp.ones(5, usm_type="host", sycl_queue=queue))
     assert found.dtype == "float32"
     assert found.usm_type == ("host" if runs_loops_on_host() else "device")
-    assert found.sycl_queue == queue
+    assert found.queue == queue
     assert found.tolist() == [0, 1, 2, 3, 4]
 
 

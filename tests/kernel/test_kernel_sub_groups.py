@@ -135,7 +135,7 @@ def test_sub_groups_divide_each_group(
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint64", "float32", "float64"])
 def test_algorithms_of_sub_groups_for_all_types(dtype: str) -> None:
-    compare(dtype, *SHAPES[0], dp.zeros(1).sycl_queue)
+    compare(dtype, *SHAPES[0], dp.zeros(1).queue)
 
 
 @pytest.mark.parametrize(("shape", "local"), SHAPES)

@@ -59,7 +59,7 @@ def test_convolutions(
         dilation=apart,
         channels=channels,
     )
-    assert found.sycl_queue == queue
+    assert found.queue == queue
     assert (found.asnumpy() == expected).all()
 
 

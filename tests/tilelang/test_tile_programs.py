@@ -75,7 +75,7 @@ def test_published_programs_give_their_results(
     for name, result in zip(function.outputs, results, strict=True):
         expected = array_of(vector["outputs"][name])
         assert result.dtype == expected.dtype
-        assert result.sycl_queue == queue
+        assert result.queue == queue
         np.testing.assert_allclose(
             result.asnumpy(), expected, rtol=vector["rtol"], atol=vector["atol"], strict=True
         )

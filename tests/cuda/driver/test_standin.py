@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import multiprocessing
+import os
 import subprocess
 import sys
 import threading
@@ -442,6 +443,28 @@ def test_a_fault_makes_the_context_unusable(
     assert "kernel k" in driver.messages.pop()
     driver.repair(0)
     value(cuda.cuStreamSynchronize(stream.handle))
+
+
+def test_reads_of_memory_that_nothing_has_written_are_noticed() -> None:
+    program = """if True:
+        from tests.cuda.driver.test_standin import ADDS, Device, LaunchConfig, allocated, compiled
+        from tests.cuda.driver.test_standin import code, cuda, launch, np, put
+        Device(0).set_current()
+        stream = Device(0).create_stream()
+        a, b = allocated(8), put(np.zeros(1, "u4"), stream)
+        cuda.cuMemsetD8Async(a, 1, 4, stream.handle)
+        for count in (1, 2):
+            launch(stream, LaunchConfig(grid=1, block=count), compiled(ADDS, "ab"), a, b)
+            print(code(cuda.cuStreamSynchronize(stream.handle)))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "CUDA_STANDIN_WRITTEN": "1"},
+    )
+    assert done.stdout.split() == ["CUDA_SUCCESS", "CUDA_ERROR_LAUNCH_FAILED"], done.stderr
+    assert "where nothing was written" in done.stderr
 
 
 def test_a_kernel_does_not_reach_another_device_without_peer_access(
