@@ -123,19 +123,18 @@ def _table(results: dict[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, dict) and "error" in value:
-        return str(value["error"]).splitlines()[0][:110]
-    if (
-        isinstance(value, dict)
-        and value
-        and all(isinstance(each, float) for each in value.values())
-    ):
-        return "  ".join(f"{key} {each:.4g}" for key, each in value.items())
-    if isinstance(value, dict):
-        return "  ".join(
-            f"{key} {each}" for key, each in value.items() if isinstance(each, int | float | str)
-        )[:110]
-    return str(value).replace("\n", " ")[:110]
+    """Return a result in one line."""
+    if not isinstance(value, dict):
+        return str(value).replace("\n", " ")[:110]
+    parts = []
+    for key, each in value.items():
+        if isinstance(each, float):
+            parts.append(f"{key} {each:.4g}")
+        elif isinstance(each, list):
+            parts.append(f"{len(each)} {key[:90]}")
+        else:
+            parts.append(f"{key} {str(each).splitlines()[:1]}")
+    return "; ".join(parts)[:160]
 
 
 def main() -> int:

@@ -277,6 +277,8 @@ def cases(size: int, side: int, cube: int) -> list[Case]:
             (x,),
             2 * x.nbytes,
         ),
+        Case("exclusive scan", _scan, (x,), 2 * x.nbytes),
+        Case("histogram", _histogram, (x,), x.nbytes),
         Case("mask", lambda xp: lambda x: x[x > 1], (x,), 2 * x.nbytes),
         Case("sort", _sort, (x,), 2 * x.nbytes),
         Case("matmul", lambda xp: lambda x: x @ x.T, (product,), 2 * product.nbytes),
@@ -284,6 +286,22 @@ def cases(size: int, side: int, cube: int) -> list[Case]:
         Case("time step of 10 operations", _time_step, (small, small), 3 * small.nbytes),
     ]
     return found
+
+
+def _scan(xp: Any) -> Callable[..., Any]:
+    if xp.__name__ == "dparray":
+        from dparray import algorithms
+
+        return lambda x: algorithms.exclusive_scan(x)
+    if xp.__name__ == "jax.numpy":
+        return lambda x: xp.cumsum(x) - x
+    return lambda x: xp.cumsum(x, axis=0) - x
+
+
+def _histogram(xp: Any) -> Callable[..., Any]:
+    if xp.__name__ == "torch":
+        return lambda x: xp.histc(x, 100, 0.5, 1.5)
+    return lambda x: xp.histogram(x, bins=100, range=(0.5, 1.5))[0]
 
 
 def _sort(xp: Any) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ real one. The fixture ``queue`` then has queues of the device.
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
 import pytest
 
@@ -88,3 +89,43 @@ def pytest_runtest_teardown() -> None:
     if _IS_STANDIN:
         for device in range(2):
             standin.install().repair(device)
+
+
+# --- machines without SYCL ------------------------------------------------------------------------
+
+_PACKAGES_OF_SYCL = ("dpctl", "dpnp")
+
+
+def _missing(error: BaseException | None) -> str:
+    """Return the package of SYCL whose absence an error reports, or ""."""
+    while error is not None:
+        name = (getattr(error, "name", None) or "").partition(".")[0]
+        if isinstance(error, ImportError) and name in _PACKAGES_OF_SYCL:
+            return name
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Skip tests that import dpctl or dpnp where these are not installed."""
+    report = yield
+    if report.failed and call.excinfo and (name := _missing(call.excinfo.value)):
+        report.outcome = "skipped"
+        report.longrepr = (str(item.path), 0, f"{name} is not installed")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip files that import dpctl or dpnp where these are not installed."""
+    report = yield
+    for name in _PACKAGES_OF_SYCL:
+        if report.failed and f"No module named '{name}" in str(report.longrepr):
+            report.outcome = "skipped"
+            report.longrepr = (str(collector.path), 0, f"{name} is not installed")
+    return report
