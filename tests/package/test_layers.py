@@ -42,15 +42,15 @@ ROWS: tuple[tuple[str, str], ...] = (
 # The maximum number of lines (.py, .c, .pyi) of each row. A new mechanism needs a second user and
 # 10 % in a whole program; in a full row, something must be removed first.
 BUDGETS = {
-    "ground": 792,
-    "driver": 2_761,
+    "ground": 796,
+    "driver": 4_129,
     "runtime": 4_108,
-    "memory": 3_080,
+    "memory": 3_081,
     "graph": 1_931,
     "codegen": 3_300,
     "compiler": 22_332,
     "evaluate": 7_716,
-    "array": 6_531,
+    "array": 6_634,
     "kernels": 4_656,
     "functions": 32_516,
     "compiled": 6_365,
