@@ -71,7 +71,7 @@ _BUILDING = {
     "BUILD_SET": "a set",
 }
 # The same for a string with values in it.
-_FORMATTING = frozenset({"BUILD_STRING", "FORMAT_SIMPLE", "FORMAT_VALUE", "FORMAT_WITH_SPEC"})
+_FORMATTING = frozenset({"CONVERT_VALUE", "FORMAT_WITH_SPEC"})
 # Steps that are irrelevant to a function's effect.
 _INCIDENTAL = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL"})
 _ON_ARRAYS = (
@@ -616,8 +616,8 @@ def called_device_functions(function: Callable[..., Any]) -> Iterator[types.Func
 def refusal(function: Callable[..., Any]) -> str | None:
     """Return why a function must not be compiled although Numba would; ``None`` if it may.
 
-    Numba compiles an exception to a silent end of the work-item, and drops the numbers of a
-    formatted string. Devices have no stack for recursion.
+    Numba compiles an exception to a silent end of the work-item. Devices have no stack for
+    recursion.
     """
     reached = _reached(function)
     codes = [function.__code__, *(one.__code__ for one in reached)]
@@ -631,7 +631,7 @@ def refusal(function: Callable[..., Any]) -> str | None:
     if "RAISE_VARARGS" in steps:
         return "raising an exception is not available in device code"
     if steps & _FORMATTING:
-        return "a string is not available in device code"
+        return "a string with a format is not available in device code"
     if any(one in _reached(one) for one in reached):
         return "recursion is not available in device code: write a loop"
     return None
@@ -676,9 +676,9 @@ def _findings(
     allowed = {
         id(part)
         for node in ast.walk(source.tree)
-        if isinstance(node, ast.Call | ast.Compare | ast.Expr)
+        if isinstance(node, ast.Call | ast.Compare | ast.Expr | ast.JoinedStr | ast.FormattedValue)
         for part in ast.iter_child_nodes(node)
-        if isinstance(part, ast.Constant)
+        if isinstance(part, ast.Constant | ast.JoinedStr)
     }
     coming: list[tuple[ast.AST, bool]] = [
         (statement, is_kernel) for statement in reversed(source.tree.body)
@@ -738,6 +738,8 @@ def _problem(function: Callable[..., Any], node: ast.AST, is_kernel: bool) -> st
         return f"{_STATEMENTS[type(node)]} is not available in device code{instead}"
     if type(node) in _CONTAINERS:
         return f"{_CONTAINERS[type(node)]} is not available in device code: {_NO_CONTAINERS}"
+    if isinstance(node, ast.FormattedValue) and (node.format_spec or node.conversion != -1):
+        return 'an f-string in a kernel takes no format; write dp.printf("%.3f\\n", x)'
     if isinstance(node, ast.JoinedStr) or (
         isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
     ):

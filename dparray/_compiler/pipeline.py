@@ -31,6 +31,7 @@ from numba.core.untyped_passes import FixupArgs, InlineClosureLikes
 
 from dparray._compiler.advice import FindAdvice
 from dparray._compiler.constants import plain
+from dparray._compiler.formatted_prints import PrintFormatted
 from dparray._compiler.offsets import FindOffsets
 from dparray._compiler.scalar_functions import scalar_function
 from dparray._compiler.types import ConstantType
@@ -516,6 +517,7 @@ class Pipeline(CompilerBase):
             steps.passes += [(_INSTEAD.get(step, step), what) for step, what in part.passes]
         steps.add_pass_after(_LeaveOutAssertions, FixupArgs)
         steps.add_pass_after(_MergeConditions, FixupArgs)
+        steps.add_pass_after(PrintFormatted, FixupArgs)
         steps.add_pass_after(_PlaceConstants, _LeaveOutAssertions)
         steps.add_pass_after(_PlainConstants, _PlaceConstants)
         steps.add_pass_after(_FoldShapes, _PlainConstants)

@@ -1,4 +1,5 @@
-"""The functions of NumPy, dpnp and dparray that kernels may call, of numbers and small vectors.
+"""The functions of NumPy, dpnp and dparray that kernels may call, of numbers and small vectors
+and matrices.
 
 Each stands for a function of the kernel language, and follows its rules of types: ``np.sqrt`` of an
 integer is float64, of a float32 it is float32.
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray._compiler import small_matrices
 from dparray._compiler.device_function import DeviceFunction
 from dparray.kernel_api import vec
 
@@ -93,6 +95,8 @@ def _functions() -> dict[str, Any]:
     )
     found: dict[str, Any] = {each.__name__: DeviceFunction(each, {}) for each in written}
     found |= dict.fromkeys(("round", "around"), DeviceFunction(rounded, {}))
+    found |= {name: getattr(small_matrices, name) for name in ("inv", "det", "matmul", "transpose")}
+    found |= dict.fromkeys(("permute_dims", "matrix_transpose"), small_matrices.transpose)
     same = (
         "cbrt ceil copysign cos cosh degrees exp exp2 expm1 fabs floor fmod hypot isfinite isinf "
         "isnan ldexp log log10 log1p log2 nextafter radians sin sinh sqrt tan tanh trunc acos "

@@ -300,7 +300,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     @extending.overload(_apart)
     def typed_apart(target: Any, value: Any) -> Any:
         if not isinstance(target, array_type) or not isinstance(value, array_type):
-            return lambda target, value: value
+            return _fitted  # Numba refuses a lambda, whose parameters have no annotations
 
         are_alike = target.ndim == value.ndim and target.dtype == value.dtype
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
+from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.diagnosis import GIVEN_SOURCE
 from dparray._compiler.diagnosis import Source as CompilerSource
 from dparray._compiler.key import Reference, may_change, with_references
@@ -175,7 +176,7 @@ def copied(tree: Any) -> Any:
 
 
 class PlainMembers(ast.NodeTransformer):
-    """Replaces members of a user's modules by names such as ``helper.K``."""
+    """Replaces members of a user's modules, and device functions, by names such as ``helper.K``."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -183,7 +184,8 @@ class PlainMembers(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """Rewrite ``module.name``."""
         value = self.source.resolve(node)
-        if not may_change(self.source.resolve(node.value)) or is_prange_function(value):
+        is_plain = may_change(self.source.resolve(node.value)) or isinstance(value, DeviceFunction)
+        if not is_plain or is_prange_function(value):
             return self.generic_visit(node)
         if isinstance(node.ctx, ast.Load) and value is not None:
             name = ast.unparse(node)

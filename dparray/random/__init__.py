@@ -13,12 +13,13 @@ import typing as _typing
 
 from dparray._functions.error_boundary import guard as _guard
 from dparray._imports import refuse_calls
-from dparray.random import global_state
+from dparray.random import global_state, in_kernels
 from dparray.random.generator import Generator
 from dparray.random.global_state import *
+from dparray.random.in_kernels import *
 
 __all__ = ["Generator"]
-__all__ += global_state.__all__
+__all__ += global_state.__all__ + in_kernels.__all__
 
 for _class in global_state.RandomState.__mro__[:-1]:
     _guard(_class)

@@ -51,6 +51,10 @@ def makes_dict(item: Any, x: Any) -> None:
     x[0] = table[1]
 
 
+def formats(item: Any, x: Any) -> None:
+    print(f"{x[0]:.3f}")  # here
+
+
 def makes_string(item: Any, x: Any) -> None:
     word = "abc"  # here
     x[0] = len(word)
@@ -285,6 +289,7 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (makes_list, "^^^^^^^^^", "a list is not available in device code.*dp.PrivateArray"),
     (makes_dict, "^^^^^^", "a dict is not available"),
     (makes_string, "^^^^^", "a string is not available"),
+    (formats, "^^^^^", r"takes no format; write dp.printf"),
     (compares_formatted, "^^^^^^^^^", "a string is not available"),
     (indexes_by_truth, "^^^^", "this one is a Boolean: convert it with int(...)"),
     (calls_plain, "^^^^^^^^^^^", "plain is a Python function: decorate it with @dp.device_func"),

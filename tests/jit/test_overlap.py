@@ -80,3 +80,24 @@ def test_rows_of_a_prange_loop(statement: str) -> None:
     function(None, None, m, 1)
     dp.jit(cache=False)(function)(None, None, own, 1)
     np.testing.assert_array_equal(own.asnumpy(), m)
+
+
+@dp.jit
+def _line(start, end, count, dtype):
+    made = np.empty((count,), dtype=dtype)
+    for i in range(count):
+        made[i] = start + i * (end - start)
+    return made
+
+
+@dp.jit
+def _copy(start, end, count):
+    line = _line(start, end, count, dtype=np.float64)
+    made = np.zeros(line.shape)
+    for i in range(count):
+        made[i] = line[i]
+    return made
+
+
+def test_elements_whose_types_only_numba_knows() -> None:
+    assert _copy(0.0, 1.0, 4).tolist() == [0, 1, 2, 3]

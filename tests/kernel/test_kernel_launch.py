@@ -562,6 +562,21 @@ def test_signatures_close_a_kernel() -> None:
         half[3](dp.ones(3, dtype="int32"))
 
 
+def test_print_takes_formatted_strings(capfd: pytest.CaptureFixture[str]) -> None:
+    @dp.kernel
+    def show(item, x, n):
+        i = item.get_id(0)
+        print(f"x[{i}] = {x[i]}, 100%")
+        print("sum", f"{i}+{n}={i + n}", n, f"plain", f"{x[i] > 1}", f"{n}")  # noqa: F541
+
+    x = dp.asarray([2.5])
+    show[1](x, 7).wait()
+    expected = "x[0] = 2.5, 100%\nsum 0+7=7 7 plain True 7\n"
+    assert capfd.readouterr().out == expected
+    dp.simulate(show, dp.Range(1), x, 7)
+    assert capfd.readouterr().out == expected
+
+
 def test_print_shows_values_and_words(capfd: pytest.CaptureFixture[str]) -> None:
     @dp.kernel
     def show(item: dp.Item, x: Any, flag: Any) -> None:

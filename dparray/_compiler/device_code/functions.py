@@ -37,6 +37,7 @@ from dparray._compiler.device_code import (
     exceptions,
     group_algorithms,  # noqa: F401
     printing,
+    small_matrices,  # noqa: F401
     special,  # noqa: F401  the public special functions in kernels
     type_limits,  # noqa: F401  numpy.finfo and numpy.iinfo
     vector_memory,  # noqa: F401  dp.vec in kernels

@@ -13,6 +13,7 @@ from numba.core.imputils import Registry
 from numba.core.typing.templates import AbstractTemplate, signature
 
 from dparray._compiler import instructions as device
+from dparray._compiler.formatted_prints import print_joined
 from dparray._compiler.target import registry, typing_registry
 from dparray._compiler.types import CONSTANT
 from dparray.kernel_api import printf
@@ -47,8 +48,25 @@ _TEXT_CODE = "PU3AS2Kc"
 _CODES = {"i32": "i", "i64": "l", "double": "d"}
 
 
+@typing_registry.register_global(print_joined)
+class _PrintJoined(AbstractTemplate):
+    prefer_literal = True
+
+    def generic(self, args: Any, kws: Any) -> Any:
+        return signature(types.none, *args)
+
+
 @_registry.lower(print, types.VarArg(types.Any))
 def _print(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return _print_with(" ", context, builder, signature, arguments)
+
+
+@registry.lower(print_joined, types.VarArg(types.Any))
+def _print_joined(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return _print_with("", context, builder, signature, arguments)
+
+
+def _print_with(between: str, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     parts = []
     values = []
     for numba_type, value in zip(signature.args, arguments, strict=True):
@@ -70,7 +88,7 @@ def _print(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             raise NotImplementedError(
                 f"print takes numbers and strings in a kernel; got {numba_type}"
             )
-    _printf(builder, " ".join(parts) + "\n", values)
+    _printf(builder, between.join(parts) + "\n", values)
     return context.get_dummy_value()
 
 

@@ -1,0 +1,40 @@
+"""Matrices in device code: their functions by the number of rows.
+
+Loaded with the rest of the device code; importing it registers the implementations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.core import types
+from numba.extending import overload
+
+from dparray._compiler import small_matrices
+from dparray._compiler.target import TARGET
+from dparray._compiler.types import VectorType
+
+
+def _implementation(name: str, m: Any) -> Callable[..., Any] | None:
+    rows = m.types if isinstance(m, types.BaseTuple) else ()
+    if not all(isinstance(each, VectorType) and each.width == len(rows) for each in rows):
+        return None
+    return getattr(small_matrices, f"{name}_{len(rows)}", None)
+
+
+def _register(function: Callable[[Any], Any]) -> None:
+    @overload(function, target=TARGET)
+    def implement(m: Any) -> Callable[..., Any] | None:
+        return _implementation(function.__name__, m)
+
+
+for _function in (small_matrices.inv, small_matrices.det, small_matrices.transpose):
+    _register(_function)
+
+
+@overload(small_matrices.matmul, target=TARGET)
+def _matmul(m: Any, n: Any) -> Callable[..., Any] | None:
+    if isinstance(n, VectorType):
+        return _implementation("apply", m)
+    return _implementation("product", m) if _implementation("product", n) else None
