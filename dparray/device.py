@@ -74,10 +74,10 @@ class Device:
     of the device; ``Device(queue)`` represents that queue.
 
     Args:
-        device: a filter string (``"cpu"``, ``"gpu"``, ``"opencl:cpu:0"``, ``"cuda:0"``), a
-            ``dpctl.SyclDevice``, a ``dpctl.SyclQueue``, a ``cuda.core.Device``, a stream of CUDA's
-            libraries, another ``Device`` (for example ``x.device`` of an array), or ``None`` for
-            the default device.
+        device: a filter string (``"cpu"``, ``"gpu"``, ``"opencl:cpu:0"``, ``"cuda:0"``) or another
+            ``Device``, for example ``x.device`` of an array. An object of a driver also names a
+            device: ``dpctl.SyclDevice``, ``dpctl.SyclQueue``, ``cuda.core.Device`` or a CUDA
+            stream. ``None`` is the default device.
 
     Raises:
         DeviceError: no device of this machine matches.

@@ -172,7 +172,9 @@ def difference(call: Call) -> str | None:
     with tier(call.tier):
         found = attempt(dp, call)
         try:
-            return _difference(found, wanted, _roundings(call), _computed_in(call))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return _difference(found, wanted, _roundings(call), _computed_in(call))
         except Exception as error:  # raised by a pending computation
             return f"raises when read: {type(error).__name__}: {error}"
 
