@@ -111,8 +111,9 @@ def pytest_sessionstart() -> None:
     play_gpu()
 
 
-def _leave_to_other_parts(config: pytest.Config, items: list[pytest.Item]) -> None:
-    part, _, parts = os.environ.get("AS_GPU_PART", "1/1").partition("/")
+def leave_to_other_parts(variable: str, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests of other parts than that of an environment variable, such as ``1/8``."""
+    part, _, parts = os.environ.get(variable, "1/1").partition("/")
     others = [
         each for each in items if zlib.crc32(each.nodeid.encode()) % int(parts) + 1 != int(part)
     ]
@@ -123,7 +124,7 @@ def _leave_to_other_parts(config: pytest.Config, items: list[pytest.Item]) -> No
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    _leave_to_other_parts(config, items)
+    leave_to_other_parts("AS_GPU_PART", config, items)
     skip = pytest.mark.skip(reason="tests code paths of CPU devices")
     for item in items:
         if item.path.stem in CPU_ONLY or item.name.split("[")[0] in OF_CPU_FORMS:

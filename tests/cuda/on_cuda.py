@@ -3,7 +3,8 @@
     python -m pytest -q -p tests.cuda.on_cuda tests/test_tiny.py tests/kernel
 
 The driver is the stand-in of ``standin.py``; with ``CUDA_STANDIN=0`` in the environment it is the
-real one. The fixture ``queue`` then has queues of the device.
+real one. The fixture ``queue`` then has queues of the device. ``CUDA_PART=1/8`` takes an eighth of
+the tests.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.as_gpu import CPU_ONLY, OF_CPU_FORMS
+from tests.as_gpu import CPU_ONLY, OF_CPU_FORMS, leave_to_other_parts
 from tests.cuda import standin
 
 os.environ["DPARRAY_DEVICE"] = "cuda:0"  # before anything imports dparray
@@ -60,7 +61,8 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
     ),
 }
 if _IS_STANDIN:
-    LEFT_OUT["has more work-items than can be emulated"] = (
+    LEFT_OUT["has too many work-items to be emulated"] = (
+        "test_loops_of_several_threads_at_once",
         "test_more_work_items_than_the_driver_counts",
     )
 
@@ -75,7 +77,8 @@ def pytest_report_header() -> str:
     return standin.pytest_report_header() if _IS_STANDIN else "driver: the machine's"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    leave_to_other_parts("CUDA_PART", config, items)
     reasons = {name: reason for reason, names in LEFT_OUT.items() for name in names}
     for item in items:
         for name in (item.path.stem, item.name.split("[")[0]):
