@@ -198,6 +198,7 @@ class Run:
         positions: the position of each lane in the code; at its end, the lane has ended.
         states: whether each lane runs or waits.
         registers: the values of each function's registers, by lane.
+        parameters: the bytes of the kernel's parameters.
         slots: parameters and results of calls: by name, then by offset in bytes.
     """
 
@@ -266,6 +267,11 @@ class Run:
         start = -(-nbytes["shared"] // 16) * 16
         dynamic = (each for each in variables if each.space == "shared" and not each.nbytes)
         self.addresses |= {each.name: start for each in dynamic}
+        end = 0
+        for parameter in self.code.functions[0].layout:
+            self.addresses[parameter.name] = end = -(-end // parameter.align) * parameter.align
+            end += parameter.nbytes
+        self.parameters = np.zeros(-(-end // 16) * 16, np.uint8)
         self.shared_size = -(-(start + shared) // 16) * 16
         self.local_size = -(-nbytes["local"] // 16) * 16
         self.shared_end = start + shared
@@ -274,10 +280,11 @@ class Run:
 
     def pass_arguments(self, arguments: Sequence[Any]) -> None:
         """Store the arguments of the launch."""
-        kernel = self.code.functions[0]
-        for name, value in zip(kernel.parameters, arguments, strict=True):
+        for each, value in zip(self.code.functions[0].layout, arguments, strict=True):
             number = np.asarray(np.uint64(value) if isinstance(value, int) else value)
-            self.slots[name] = {0: np.full(self.count, number)}
+            octets = np.frombuffer(number.tobytes(), np.uint8)
+            place = self.addresses[each.name]
+            self.parameters[place : place + octets.size] = octets
 
     # -- the schedule ------------------------------------------------------------------------------
 

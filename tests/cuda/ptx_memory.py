@@ -72,6 +72,10 @@ def _place(
         if run.memory.written is not None:
             run.memory.note(places, nbytes, writes)
         return run.memory.bytes, places
+    if space == "param":
+        if (addresses + np.uint64(nbytes) > run.parameters.size).any():
+            raise EmulationError("an access to parameters beyond their end")
+        return run.parameters, addresses
     end, size = {
         "shared": (run.shared_end, run.shared_size),
         "local": (run.local_size, run.local_size),
@@ -125,8 +129,8 @@ def _slot(operand: str) -> tuple[str, int]:
 
 def _load(frame: Frame, code: Instruction) -> Callable[[Any, int], Any]:
     run, dtype, targets = frame.run, code.dtype, _names(code.operands[0])
-    if code.space == "param":
-        name, first = _slot(code.operands[1])
+    name, first = _slot(code.operands[1])
+    if code.space == "param" and name not in run.addresses and name not in frame.registers:
         name = frame.results.get(name, name)
 
         def receive(who: Any, at: int) -> None:

@@ -341,11 +341,9 @@ class StandIn:
 def _arguments(function: Function, values: int | None) -> list[Any]:
     arguments, end = [], 0
     for each in function.layout:
-        if each.count:
-            raise EmulationError(f"the parameter {each.name} is an array")
         end = -(-end // each.align) * each.align
         octets = ctypes.string_at((values or 0) + end, each.nbytes)
-        arguments.append(np.frombuffer(octets, each.dtype)[0])
+        arguments.append(np.frombuffer(octets, each.dtype))
         end += each.nbytes
     return arguments
 

@@ -72,6 +72,25 @@ def numbers(dtype: str) -> np.ndarray:
     return np.r_[np.array(special, kind), octets.view(kind)]
 
 
+def test_parameters_have_addresses() -> None:
+    module = kernel(
+        """mov.u32 %r1, %tid.x;
+        setp.ne.u32 %p1, %r1, 0;
+        mov.b64 %rd4, k_param_1;
+        mov.b64 %rd5, k_param_2;
+        selp.b64 %rd6, %rd5, %rd4, %p1;
+        ld.param.b64 %rd7, [%rd6];
+        mul.wide.u32 %rd8, %r1, 8;
+        add.u64 %rd9, %rd1, %rd8;
+        st.global.u64 [%rd9], %rd7;""",
+        3,
+    )
+    memory = Memory()
+    out = memory.put(np.zeros(2, "u8"))
+    module.launch("k", (1,), (2,), [out, np.uint64(5), np.uint64(1 << 40)], memory)
+    assert memory.get(out, "u8", 2).tolist() == [5, 1 << 40]
+
+
 # --- integers -------------------------------------------------------------------------------------
 
 _TRUNCATED = {
