@@ -18,6 +18,7 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import compile
+from dparray._compiler.helper_process import HelperProcess
 from dparray._compiler.spirv import client, protocol, words
 from dparray._compiler.targets import EmissionError
 from tests.support import TARGET
@@ -200,8 +201,8 @@ define spir_kernel void @private(ptr addrspace(1) %p, i64 %n) {{
 
 def helper() -> Any:
     client.start()
-    assert client._helper is not None
-    return client._helper.process
+    assert client.helper.process is not None
+    return client.helper.process
 
 
 _MODULES_OF_A_FORK = """
@@ -303,7 +304,7 @@ def test_an_interrupt_of_the_terminal_does_not_reach_the_helper() -> None:
 
 
 def test_an_interrupt_does_not_end_a_helper_that_is_only_starting() -> None:
-    client._end()
+    client.helper.end()
     # A program that ignores interrupts, as one in the background may, passes that on to its
     # children.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -332,7 +333,7 @@ def test_the_helper_ends_with_the_process(end: str) -> None:
 import os
 from dparray._compiler.spirv import client
 client.emit({EMPTY!r})
-print(client._helper.process.pid, flush=True)
+print(client.helper.process.pid, flush=True)
 {end}
 """
     pid = int(run_program(program))
@@ -349,7 +350,7 @@ import atexit
 atexit.register(lambda: print(process.returncode))  # the last that is called
 from dparray._compiler.spirv import client
 client.emit({EMPTY!r})
-process = client._helper.process
+process = client.helper.process
 """
     assert run_program(program).strip() == "0"
 
@@ -363,9 +364,9 @@ text = {EMPTY!r}
 first = client.emit(text)
 child = os.fork()
 if child == 0:
-    assert client._helper is None
+    assert client.helper.process is None
     same = client.emit(text) == first
-    client._end()
+    client.helper.end()
     os._exit(0 if same else 1)
 assert os.waitpid(child, 0)[1] == 0
 assert client.emit(text) == first
@@ -381,7 +382,9 @@ def test_the_helper_is_silent_if_nobody_reads_its_answer(monkeypatch: pytest.Mon
         return popen(*args, **kwargs | {"stderr": subprocess.PIPE})
 
     monkeypatch.setattr(subprocess, "Popen", with_errors)
-    process = client._Helper().process
+    second = HelperProcess("kernels", client._command, protocol.ANSWER)
+    second.start()
+    process: Any = second.process
     process.stdout.close()
     process.stdin.write(protocol.REQUEST.pack(2, protocol.ASSEMBLY, b"") + b"; ")
     assert process.wait(timeout=60) == 0

@@ -147,8 +147,8 @@ def test_modules_that_are_not_llvm_ir_are_rejected() -> None:
 
 def test_llvm_may_end_the_helper(capfd: pytest.CaptureFixture[str]) -> None:
     client.start()
-    assert client._helper is not None
-    process = client._helper.process
+    process = client.helper.process
+    assert process is not None
     with pytest.raises(EmissionError, match="flog"):
         client.compile(_UNSELECTABLE)
     assert process.returncode == 1
@@ -158,35 +158,36 @@ def test_llvm_may_end_the_helper(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_a_helper_that_was_killed_starts_again() -> None:
     first = client.compile(_SCALE)
-    assert client._helper is not None
-    process = client._helper.process
+    process = client.helper.process
+    assert process is not None
     process.kill()
     process.wait()
     assert client.compile(_SCALE) == first
 
 
 def test_a_helper_that_is_killed_again_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    ask = client._Helper.ask
+    exchange = client.helper.exchange
 
-    def kill(helper: client._Helper, text: str) -> tuple[int, bytes]:
-        os.kill(helper.process.pid, signal.SIGKILL)
-        return ask(helper, text)
+    def kill(request: bytes) -> tuple[int, bytes]:
+        assert client.helper.process is not None
+        os.kill(client.helper.process.pid, signal.SIGKILL)
+        return exchange(request)
 
-    monkeypatch.setattr(client._Helper, "ask", kill)
-    with pytest.raises(KernelError, match="killed twice"):
+    monkeypatch.setattr(client.helper, "exchange", kill)
+    with pytest.raises(KernelError, match=r"PTX ended twice.*exit status -9"):
         client.compile(_SCALE)
 
 
 def test_an_interrupt_ends_the_helper(monkeypatch: pytest.MonkeyPatch) -> None:
     client.start()
-    assert client._helper is not None
-    process = client._helper.process
+    process = client.helper.process
+    assert process is not None
 
-    def interrupt(helper: client._Helper, text: str) -> tuple[int, bytes]:
+    def interrupt(request: bytes) -> tuple[int, bytes]:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(client._Helper, "ask", interrupt)
+        patch.setattr(client.helper, "exchange", interrupt)
         with pytest.raises(KeyboardInterrupt):
             client.compile(_SCALE)
     assert process.returncode == -signal.SIGKILL
@@ -201,16 +202,16 @@ from dparray._compiler import ptx
 from dparray._compiler.ptx import client
 text = {_SCALE!r}
 first = client.compile(text)
-owner = client._helper.process.pid
+owner = client.helper.process.pid
 if not (child := os.fork()):
-    assert client._helper is None
+    assert client.helper.process is None
     assert client.compile(text) == first
-    assert client._helper.process.pid != owner
-    client._end()
+    assert client.helper.process.pid != owner
+    client.helper.end()
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
 assert client.compile(text) == first
-assert client._helper.process.pid == owner
+assert client.helper.process.pid == owner
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
