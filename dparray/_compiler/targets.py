@@ -19,7 +19,7 @@ from typing import Any
 from dparray._driver.interface import Target
 
 #: The folder of each back end.
-FOLDERS = {"spirv64": "spirv", "ptx": "ptx"}
+FOLDERS = {"spirv64": "spirv", "ptx": "ptx", "host": "host"}
 
 
 class EmissionError(Exception):

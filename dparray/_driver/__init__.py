@@ -26,7 +26,9 @@ def module_of(driver: str, name: str) -> Any:
 
 
 #: The drivers of the package, that of the default device first.
-NAMES = ("sycl", "cuda")
+NAMES = ("sycl", "cuda", "host")
+
+_OF_CPUS = ("sycl", "host")
 
 #: Drivers beside those of the package: a test adds its stand-in.
 others: list[Driver] = []
@@ -107,11 +109,12 @@ def drivers_for(value: object) -> Iterator[Driver]:
     CUDA is not asked, and so not initialized, for strings and objects that are not its own.
     """
     if isinstance(value, str):
-        is_cudas = is_name_of_cuda(value)
-        names = NAMES[::-1] if is_cudas else NAMES if "gpu" in value.lower() else NAMES[:1]
+        is_gpu = "gpu" in value.lower()
+        asked = ("cuda", "sycl") if is_name_of_cuda(value) else NAMES if is_gpu else _OF_CPUS
     else:
         is_cudas = hasattr(value, "__cuda_stream__") or type(value).__module__.startswith("cuda.")
-        names = NAMES if is_cudas else ()
+        asked = NAMES if is_cudas else ()
+    names = [name for name in asked if name in NAMES]
     for name in names:
         found = driver_named(name)
         if not isinstance(found, Missing):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from dparray._compiler.ptx.definitions import Function, definitions, function_of, split
+from dparray._compiler.declarations import Function, function_of, split
+from dparray._compiler.ptx.definitions import definitions
 from dparray._compiler.ptx.work_items import Launch
 from dparray.exceptions import KernelCompileError
 

@@ -1,0 +1,44 @@
+"""Read the declarations of functions in the text of LLVM IR, for back ends that define them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_TYPE = re.compile(r"ptr(?: addrspace\(\d+\))?|<[^>]*>|\{[^}]*\}|\[[^\]]*\]|[a-z]\w*")
+
+
+class Function(NamedTuple):
+    """A declared function.
+
+    Attributes:
+        name: its name.
+        result: its LLVM type.
+        parameters: LLVM types.
+    """
+
+    name: str
+    result: str
+    parameters: tuple[str, ...]
+
+
+def split(parameters: str) -> list[str]:
+    """Split a list of parameters or arguments, up to its closing parenthesis."""
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(parameters):
+        depth += (letter in "(<{[") - (letter in ")>}]")
+        if depth < 0 or (letter == "," and not depth):
+            parts.append(parameters[start:at].strip())
+            start = at + 1
+        if depth < 0:
+            break
+    return [each for each in parts if each]
+
+
+def function_of(name: str, result: str, parameters: str) -> Function:
+    """Return a function by the text of its declaration, or of a call of it.
+
+    Attributes precede the type of a result, and follow that of a parameter.
+    """
+    kinds = tuple(_TYPE.findall(each)[0] for each in split(parameters))
+    return Function(name, _TYPE.findall(result)[-1], kinds)

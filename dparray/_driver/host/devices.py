@@ -1,0 +1,236 @@
+"""The host processor as a device, and its parts: some of its threads.
+
+State: the parts of each partition.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from dparray._driver.interface import Target, Traits
+from dparray.exceptions import DeviceError
+
+NAME = "host:cpu"
+NEEDS_OF_GPUS = ""
+#: The largest local memory of a group, which is on the stack of a thread.
+LOCAL_MEMORY = 256 << 10
+_MAX_GROUP = 1024
+_SUB_GROUP = 16
+_ASPECTS = frozenset(
+    {"fp16", "fp64", "atomic64", "profiling", "usm_device", "usm_shared", "usm_host"}
+)
+
+
+@dataclass(frozen=True)
+class Device:
+    """The processor, or a part of its threads.
+
+    Attributes:
+        units: the number of threads.
+        label: the part among its siblings.
+        parent: the device that it is a part of.
+        partition: how the parent was split, and the number of the part.
+    """
+
+    units: int
+    label: str = ""
+    parent: Device | None = None
+    partition: tuple[Any, int] = (None, 0)
+
+
+@cache
+def root() -> Device:
+    """Return the processor, with as many threads as this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return Device(len(os.sched_getaffinity(0)))
+    return Device(os.cpu_count() or 1)
+
+
+def devices() -> list[Device]:
+    """Return the processor."""
+    return [root()]
+
+
+def why_none() -> str:
+    """Return nothing: each host has a processor."""
+    return ""
+
+
+def unusable(device: Device) -> None:
+    """Return nothing: all parts can hold arrays."""
+    return
+
+
+def select(words: str) -> Device | None:
+    """Return the processor for ``"host:cpu"``, ``"host"`` and ``"cpu"``."""
+    for part in words.split(","):
+        if set(part.strip().split(":")) <= {"host", "cpu", "0"} and part.strip() != "0":
+            return root()
+    return None
+
+
+@cache
+def traits(device: Device) -> Traits:
+    """Return the properties of the processor, or of a part."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    aspects = _ASPECTS | ({"partition"} if device.units > 1 else set())
+    return Traits(
+        driver="host",
+        kind="cpu",
+        name=_processor(),
+        vendor=platform.machine(),
+        version=_version(),
+        backend="host",
+        filter_string=NAME,
+        is_part=device.parent is not None,
+        units=device.units,
+        threads=1,
+        group=_MAX_GROUP,
+        sizes=(_MAX_GROUP,) * 3,
+        sub_groups=(_SUB_GROUP,),
+        local_memory=LOCAL_MEMORY,
+        memory=memory,
+        largest=memory,
+        aspects=frozenset(aspects),
+        shares_memory=True,
+        target=_target(),
+        library="NumPy",
+    )
+
+
+@cache
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(
+                line.partition(":")[2].strip() for line in lines if line.startswith("model name")
+            )
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+@cache
+def _version() -> str:
+    import llvmlite
+
+    return f"llvmlite {llvmlite.__version__}"
+
+
+@cache
+def _target() -> Target:
+    from llvmlite import binding
+
+    return Target("host", f"{binding.get_host_cpu_name()} {features()}")
+
+
+@cache
+def features() -> str:
+    """Return the instruction sets of the processor, as LLVM writes them."""
+    from llvmlite import binding
+
+    return str(binding.get_host_cpu_features().flatten())
+
+
+def root_of(device: Device) -> Device:
+    """Return the processor."""
+    return root()
+
+
+def describe(device: Device) -> str:
+    """Return ``host:cpu``, and for a part its number."""
+    if device.parent is None:
+        return NAME
+    return f"{describe(device.parent)}, {device.label}"
+
+
+def split(device: Device, partition: Any) -> Sequence[Device]:
+    """Return the parts of a partition, the same ones every time.
+
+    Raises:
+        DeviceError: the device cannot be split that way.
+    """
+    counts = _counts(device, partition)
+    if not counts or min(counts) < 1 or sum(counts) > device.units:
+        raise DeviceError(
+            f"create_sub_devices: {describe(device)} with {device.units} threads cannot be split "
+            f"with partition={partition!r}; pass a number of threads of at most half of that, or a "
+            "list of numbers"
+        )
+    if counts == [1] and device.units == 1:
+        return (device,)
+    return _parts(device, tuple(counts), partition if type(partition) is int else tuple(counts))
+
+
+def _counts(device: Device, partition: Any) -> list[int]:
+    """Return the threads of each part; none if there is no such partition."""
+    if isinstance(partition, str):
+        return []
+    try:
+        if isinstance(partition, Sequence):
+            return [operator.index(each) for each in partition]
+        count = operator.index(partition)
+    except TypeError:
+        return []
+    return [count] * (device.units // count) if count > 0 else []
+
+
+@cache
+def _parts(device: Device, counts: tuple[int, ...], partition: Any) -> tuple[Device, ...]:
+    # One thread each is the default meaning.
+    how = "" if partition == 1 else f" by {partition!r}".replace(",)", ")")
+    return tuple(
+        Device(count, f"sub-device {at + 1} of {len(counts)}{how}", device, (partition, at))
+        for at, count in enumerate(counts)
+    )
+
+
+def path_of(device: Device) -> tuple[tuple[Any, int], ...]:
+    """Return the partitions that lead to a part, each with the index of the part."""
+    if device.parent is None:
+        return ()
+    return (*path_of(device.parent), device.partition)
+
+
+def platforms() -> list[dict[str, Any]]:
+    """Return the processor, for `dparray info`."""
+    found, device = traits(root()), root()
+    return [
+        {
+            "name": "host",
+            "vendor": found.vendor,
+            "version": found.version,
+            "backend": found.backend,
+            "devices": [
+                {
+                    "filter_string": NAME,
+                    "name": found.name,
+                    "vendor": found.vendor,
+                    "type": found.kind,
+                    "driver_version": found.version,
+                    "usable": True,
+                    "reason": None,
+                    "default": False,
+                    "usm_types": ["device", "shared", "host"],
+                    "dtypes": {"float16": True, "float64": True, "atomic64": True},
+                    "compute_units": device.units,
+                    "sub_devices": [{"partition": 1, "count": device.units}]
+                    if device.units > 1
+                    else [],
+                    "max_work_group_size": found.group,
+                    "max_work_item_sizes": list(found.sizes),
+                    "sub_group_sizes": list(found.sub_groups),
+                    "local_memory": found.local_memory,
+                    "global_memory": found.memory,
+                    "max_allocation": found.largest,
+                    "cache": 0,
+                    "profiling": True,
+                }
+            ],
+        }
+    ]

@@ -1,0 +1,209 @@
+"""Write the frame of a kernel's program: its arguments, and the loop over units.
+
+A unit is a group, or a piece of a row of a range without groups. The function's signature is that
+of the parts of a parallel loop (`dparray/_array/_fastpath_pool.c`).
+"""
+
+from __future__ import annotations
+
+import re
+
+from dparray._driver.host.analysis import Function
+from dparray._driver.host.plan import ids
+
+RUN, PACK = "dp_run", "dp_pack"
+#: The 64-bit words before the arguments in a launch's data: the sizes of the range, of a group, and
+#: the numbers of groups, three each; items of a unit, units of a row, bytes of local memory.
+WORDS = 12
+_GLOBAL, _LOCAL, _GROUPS, _ITEMS, _UNITS, LOCAL_BYTES = 0, 3, 6, 9, 10, 11
+MARKS = """
+!900000 = distinct !{}
+!900001 = !{!"llvm.loop.parallel_accesses", !900000}
+!900002 = !{!"llvm.loop.vectorize.enable", i1 true}
+!900003 = !{!"llvm.loop.unroll.disable"}
+"""
+# The accesses of work-items are unordered, so LLVM needs no tests whether they overlap.
+ACCESS = ", !llvm.access.group !900000"
+ALIGNMENT = 64
+
+
+class Frame:
+    """The frame of a program.
+
+    Attributes:
+        function: the kernel's function.
+        marks: the marks of loops.
+        work_bytes: the size of the arrays of work-items that are not on the stack.
+        bound: the parameter below which work-items of a range do something, if one is known.
+    """
+
+    def __init__(
+        self, function: Function, local_parameters: tuple[int, ...], local_bytes: int
+    ) -> None:
+        self.function = function
+        self.marks: list[str] = []
+        self.work_bytes = 0
+        self._in_local = local_parameters
+        self._local_bytes = local_bytes
+        self.last = function.ndim - 1
+        self.bound = _lifted_bound(function) if function.local is None else ""
+
+    def latch(self, condition: str, body: str, end: str) -> str:
+        """Return the branch at the end of an innermost loop over work-items."""
+        number = 900_010 + len(self.marks)
+        marks = "!900001, !900002, !900003"
+        self.marks.append(f"!{number} = distinct !{{!{number}, {marks}}}")
+        return f"  br i1 {condition}, label %{body}, label %{end}, !llvm.loop !{number}"
+
+    def head(self) -> list[str]:
+        """Load the arguments and sizes."""
+        function = self.function
+        lines = [
+            f"define i32 @{RUN}(ptr noalias readonly %data, ptr %error, i64 %number, i64 %first, "
+            "i64 %last) {",
+            "entry:",
+        ]
+
+        def load(name: str, kind: str, word: int) -> None:
+            lines.append(f"  {name}.at = getelementptr i64, ptr %data, i64 {word}")
+            lines.append(f"  {name} = load {kind}, ptr {name}.at, !invariant.load !900000")
+
+        if self._in_local or self._local_bytes:
+            load("%local.bytes", "i64", LOCAL_BYTES)
+            lines.append(f"  %dp.local = alloca i8, i64 %local.bytes, align {ALIGNMENT}")
+        else:
+            lines.append("  %dp.local = getelementptr i8, ptr null, i64 0")
+        for at, (name, kind) in enumerate(function.parameters):
+            if at in self._in_local:
+                load(f"%offset{at}", "i64", WORDS + at)
+                lines.append(f"  {name} = getelementptr i8, ptr %dp.local, i64 %offset{at}")
+            else:
+                lines.append(f"  %at{at} = getelementptr i64, ptr %data, i64 {WORDS + at}")
+                lines.append(f"  {name} = load {kind}, ptr %at{at}, !invariant.load !900000")
+        for code, base in (("gs", _GLOBAL), ("ls", _LOCAL), ("ws", _GROUPS)):
+            for dimension in range(function.ndim):
+                load(f"%dp.{code}{dimension}", "i64", base + dimension)
+        load("%items", "i64", _ITEMS)
+        load("%units", "i64", _UNITS)
+        if self.work_bytes:
+            lines.append(f"  %dp.work.at = call ptr @malloc(i64 {self.work_bytes + ALIGNMENT})")
+            lines.append("  %dp.work.number = ptrtoint ptr %dp.work.at to i64")
+            lines.append(f"  %dp.work.more = and i64 %dp.work.number, {ALIGNMENT - 1}")
+            lines.append(f"  %dp.work.skip = sub i64 {ALIGNMENT}, %dp.work.more")
+            lines.append("  %dp.work = getelementptr i8, ptr %dp.work.at, i64 %dp.work.skip")
+        else:
+            lines.append("  %dp.work = getelementptr i8, ptr null, i64 0")
+        return [
+            *lines,
+            "  %some = icmp slt i64 %first, %last",
+            "  br i1 %some, label %unit, label %done",
+        ]
+
+    def tail(self) -> list[str]:
+        """Go to the next unit, or end."""
+        return [
+            "unit.end:",
+            "  %unit.next = add i64 %at, 1",
+            "  %unit.more = icmp slt i64 %unit.next, %last",
+            "  br i1 %unit.more, label %unit, label %done",
+            "done:",
+            *(["  call void @free(ptr %dp.work.at)"] if self.work_bytes else []),
+            "  ret i32 0",
+            "}",
+        ]
+
+    def row(self) -> list[str]:
+        """Find the row of a unit of a range, and its items in the last dimension."""
+        high = "%high.0" if self.bound else "%high"
+        lines = [
+            "unit:",
+            "  %at = phi i64 [ %first, %entry ], [ %unit.next, %unit.end ]",
+            "  %row = udiv i64 %at, %units",
+            "  %piece = urem i64 %at, %units",
+            "  %low = mul i64 %piece, %items",
+            "  %end = add i64 %low, %items",
+            f"  {high} = call i64 @llvm.smin.i64(i64 %end, i64 %dp.gs{self.last})",
+        ]
+        if self.bound:
+            lines.append(f"  %high = call i64 @llvm.smin.i64(i64 {high}, i64 {self.bound})")
+        rest = "%row"
+        for dimension in range(self.last - 1, -1, -1):
+            if dimension:
+                lines.append(f"  %dp.g{dimension} = urem i64 {rest}, %dp.gs{dimension}")
+                lines.append(f"  %rest{dimension} = udiv i64 {rest}, %dp.gs{dimension}")
+                rest = f"%rest{dimension}"
+            else:
+                lines.append(f"  %dp.g0 = add i64 {rest}, 0")
+        return lines
+
+    def given(self, values: dict[str, str], known: str) -> str:
+        """Return arguments for the parameters and ids.
+
+        Args:
+            values: those that differ from their names.
+            known: a pattern for the names of the other ids that have values.
+        """
+        found = [f"{kind} {name}" for name, kind in self.function.parameters]
+        for kind, name in ids(self.function.ndim):
+            value = name if re.fullmatch(known, name) else "null" if kind == "ptr" else "0"
+            found.append(f"{kind} {values.get(name, value)}")
+        return ", ".join(found)
+
+    def taken(self, extra: str = "") -> str:
+        """Return the parameters that these arguments are for."""
+        given = [f"{kind} {name}" for name, kind in self.function.parameters]
+        return (
+            ", ".join([*given, *(f"{kind} {name}" for kind, name in ids(self.function.ndim))])
+            + extra
+        )
+
+
+def _lifted_bound(function: Function) -> str:
+    """Remove a first test ``id < parameter`` around everything, and return the parameter.
+
+    It becomes the bound of the loop: with the test inside, all accesses would be masked.
+    """
+    first = function.blocks[0]
+    branch = re.fullmatch(r"br i1 (%\S+), label %(\S+), label %(\S+)", first.body[-1].text)
+    others = [one for one in first.body if one.opcode in ("store", "call", "load")]
+    if (
+        not branch
+        or any("llvm" not in one.text for one in others)
+        or branch[1] not in function.defs
+    ):
+        return ""
+    text = function.defs[branch[1]][1].text
+    test = re.fullmatch(r"icmp (?:samesign )?[us](l[te]|g[te]) i64 (\S+), (\S+)", text)
+    if not test:
+        return ""
+    order, a, b = test.groups()
+    number, names = f"%dp.g{function.ndim - 1}", {name for name, _ in function.parameters}
+    inside, outside = branch[2].strip('"'), branch[3].strip('"')
+    if order == "gt" and b == number and a in names:
+        b = a
+    elif order == "ge" and a == number and b in names:
+        inside, outside = outside, inside
+    elif not (order == "lt" and a == number and b in names):
+        return ""
+    if [one.opcode for one in function.by[outside].body] != ["ret"]:
+        return ""
+    last = first.body[-1]
+    last.text, last.used, first.to = f'br label %"{inside}"', [], [inside]
+    function.analyze()
+    return b
+
+
+def packer(function_parameters: list[tuple[str, str]]) -> str:
+    """Return a function that copies the arguments of a launch into its data."""
+    lines = [f"define void @{PACK}(ptr %addresses, ptr %slots) {{"]
+    for at, (_, kind) in enumerate(function_parameters):
+        lines += [
+            f"  %a{at} = getelementptr ptr, ptr %addresses, i64 {at}",
+            f"  %v{at} = load ptr, ptr %a{at}",
+            f"  %s{at} = getelementptr i64, ptr %slots, i64 {at}",
+        ]
+        if kind != "ptr":
+            lines.append(f"  %l{at} = load {kind}, ptr %v{at}")
+        value = f"%v{at}" if kind == "ptr" else f"%l{at}"
+        lines.append(f"  store {kind} {value}, ptr %s{at}")
+    return "\n".join([*lines, "  ret void", "}", ""])

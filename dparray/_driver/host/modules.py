@@ -1,0 +1,274 @@
+"""Kernels of the host processor: object code for each size of group, cached on disk.
+
+State: the JIT compiler, and the kernels by their numbers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import math
+import re
+import threading
+from functools import cache
+from itertools import count
+from pathlib import Path
+from struct import unpack
+from typing import Any, NamedTuple
+
+from llvmlite import __version__ as llvmlite_version
+from llvmlite import binding as llvm
+
+from dparray._driver.host.analysis import LANES, Function
+from dparray._driver.host.devices import features, traits
+from dparray._driver.host.frame import PACK, RUN, WORDS, packer
+from dparray._driver.host.program import Program
+from dparray._driver.host.queues import Queue
+from dparray._driver.host.reading import Unsupported, read
+from dparray._driver.host.threads import SHORT_PART
+from dparray._driver.interface import Loaded, ModuleRejected, PackedRange, Store
+from dparray.exceptions import KernelCompileError
+
+_HEAD = re.compile(r"; dparray (\{.*\})\n")
+_OF_ITEMS = re.compile(r"^declare [^@\n]*@(?:_Z\d+(?:get_|__spirv|sub_group)|dparray\.).*\n", re.M)
+_DECLARED = re.compile(r"^declare [^@\n]*@([\w.]+)\(", re.MULTILINE)
+#: A program with more lines is vectorized in one pass, since each takes long.
+_LONG_PROGRAM = 6_000
+#: Items of the pieces of a row: vectors, and enough of them for all threads.
+_MIN_PIECE, _PIECE_MULTIPLE, _PIECES_PER_THREAD = 2048, 64, 8
+#: Instructions that the caller runs itself, about 20 microseconds.
+_SHORT_WORK = 1 << 17
+_PACK = ctypes.PYFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p)
+
+_lock = threading.RLock()
+_numbers = count(1)
+by_number: dict[int, Kernel] = {}
+
+
+class Variant(NamedTuple):
+    """The code of a kernel for one size of group.
+
+    Attributes:
+        run: the address of its function, and the function for short work.
+        pack: copies arguments into the data of a launch.
+        weight: the instructions of a work-item if it has no loops, otherwise infinity.
+        code: the object that keeps the code in memory.
+    """
+
+    run: int
+    run_short: Any
+    pack: Any
+    weight: float
+    code: Any
+
+
+class Launch(NamedTuple):
+    """A kernel over a range.
+
+    Attributes:
+        variant: its code.
+        data: the type of the launch's data, 64-bit words.
+        head: the words before the arguments.
+        units: the groups, or pieces of rows.
+        is_short: whether the caller may run it.
+    """
+
+    variant: Variant
+    data: Any
+    head: bytes
+    units: int
+    is_short: bool
+
+
+@cache
+def _machine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=features(),
+        opt=3,
+        reloc="pic",
+        jit=True,
+        codemodel="jitdefault",
+    )
+
+
+@cache
+def _jit() -> Any:
+    return llvm.create_lljit_compiler(_machine())
+
+
+@cache
+def _sources() -> bytes:
+    """Return a digest of this driver's files, which determine the code."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(each.read_bytes() for each in files)).digest()
+
+
+class Kernel:
+    """A kernel of a module.
+
+    Attributes:
+        number: by which it is launched.
+        local_parameters: the positions of parameters in local memory.
+        takes_range: whether the first arguments are the sizes of the range.
+        parameters: names and types.
+    """
+
+    def __init__(self, module: bytes, entry: str, binaries: Store) -> None:
+        head = _HEAD.match(module.decode())
+        if head is None:
+            raise ModuleRejected("it is not a module for hosts")
+        found = json.loads(head[1])
+        if found["entry"] != entry:
+            raise KeyError(entry)
+        self._text, self._entry, self._binaries = module.decode(), entry, binaries
+        self._local_bytes: int = found["local_bytes"]
+        self.local_parameters: tuple[int, ...] = tuple(found["local_parameters"])
+        self.takes_range: bool = found["takes_range"]
+        definition = self._definition()
+        parsed = llvm.parse_assembly(self._text)
+        self._function = parsed.get_function(entry), parsed
+        self.parameters = [
+            (f"%{each.name}", str(each.type)) for each in self._function[0].arguments
+        ]
+        self._body = definition
+        self._variants: dict[tuple[int, tuple[int, ...] | None], Variant] = {}
+        self._launches: dict[tuple[PackedRange, int], Launch] = {}
+        self.number = next(_numbers)
+        by_number[self.number] = self
+
+    def _definition(self) -> re.Match[str]:
+        pattern = rf'^define [^\n]*@"?{re.escape(self._entry)}"?\(.*?^\}}\n'
+        found = re.search(pattern, self._text, re.MULTILINE | re.DOTALL)
+        assert found is not None
+        return found
+
+    # -- code
+
+    def _variant(self, ndim: int, local: tuple[int, ...] | None) -> Variant:
+        """Return the code for a size of group, from the disk cache if it is there.
+
+        Raises:
+            KernelCompileError: the driver does not support the kernel.
+        """
+        with _lock:
+            variant = self._variants.get((ndim, local))
+            if variant is None:
+                variant = self._variants[ndim, local] = self._made(ndim, local)
+            return variant
+
+    def _made(self, ndim: int, local: tuple[int, ...] | None) -> Variant:
+        key = hashlib.sha256(_sources() + llvmlite_version.encode())
+        for each in (llvm.get_host_cpu_name(), features(), f"{ndim} {local}", self._text):
+            key.update(each.encode() + b"\0")
+        stored = self._binaries.load(key.hexdigest())
+        if stored is None:
+            stored = self._compiled(ndim, local)
+            self._binaries.save(key.hexdigest(), stored)
+        weight, _, code = stored.partition(b"\n")
+        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        library = library.export_symbol(RUN).export_symbol(PACK)
+        tracker = library.link(_jit(), f"kernel {self.number} {ndim} {local}")
+        run = tracker[RUN]
+        return Variant(run, SHORT_PART(run), _PACK(tracker[PACK]), float(weight), tracker)
+
+    def _compiled(self, ndim: int, local: tuple[int, ...] | None) -> bytes:
+        """Return the weight of a work-item, a line break, and the object code."""
+        blocks, parameters = read(self._function[0], self._body[0])
+        try:
+            function = Function(blocks, parameters, ndim, local)
+            program = Program(function, self.local_parameters, self._local_bytes)
+        except Unsupported as error:
+            raise KernelCompileError(
+                f"kernel {self._entry.removeprefix('kernel_')}: the host driver does not support "
+                f"{error}. Use another device",
+                details=self._text,
+            ) from None
+        text = self._text[: self._body.start()] + self._text[self._body.end() :]
+        text = _OF_ITEMS.sub("", text)
+        declared = set(_DECLARED.findall(text))
+        needs = [
+            each for each in sorted(program.needs) if _DECLARED.findall(each)[0] not in declared
+        ]
+        text = "\n".join([text, *needs, packer(parameters), program.text])
+        module = llvm.parse_assembly(text)
+        passes = 1 if program.is_plain or text.count("\n") > _LONG_PROGRAM else 2
+        for _ in range(passes):
+            _vectorize(module)
+        weight = (
+            sum(len(each.body) for each in function.blocks) if program.is_straight else math.inf
+        )
+        return f"{weight}\n".encode() + bytes(_machine().emit_object(module))
+
+    # -- launches
+
+    def launch(self, space: PackedRange, units: int) -> Launch:
+        """Return the launch over a range, for a device with this many threads.
+
+        Raises:
+            KernelCompileError: the driver does not support the kernel.
+        """
+        found = self._launches.get((space, units))
+        if found is None:
+            if len(self._launches) > 1024:
+                self._launches.clear()
+            found = self._launches[space, units] = self._made_launch(space, units)
+        return found
+
+    def _made_launch(self, space: PackedRange, threads: int) -> Launch:
+        ndim = space.dimensions
+        extents = unpack(f"{ndim}N", space.extents)[::-1]
+        local = None if space.local is None else unpack(f"{ndim}N", space.local)[::-1]
+        variant = self._variant(ndim, local)
+        words = [0] * WORDS
+        more = [1] * (3 - ndim)
+        sizes = [*(local or [1] * ndim), *more]
+        words[0:3], words[3:6] = [*extents, *more], sizes
+        words[6:9] = [n // size for n, size in zip(words[:3], sizes, strict=True)]
+        units = math.prod(words[6:9])
+        if local is None:
+            inner, rows = extents[-1], math.prod(extents[:-1])
+            pieces = 1
+            if rows < _PIECES_PER_THREAD * threads:
+                wanted = -(-_PIECES_PER_THREAD * threads // rows)
+                pieces = max(1, min(inner // _MIN_PIECE, wanted))
+            wanted = -(-inner // pieces)
+            items = -(-wanted // _PIECE_MULTIPLE) * _PIECE_MULTIPLE
+            words[9], words[10] = items, -(-inner // items)
+            units = rows * words[10]
+        words[11] = self._local_bytes
+        is_short = variant.weight * math.prod(extents) <= _SHORT_WORK
+        data = ctypes.c_int64 * (WORDS + len(self.parameters))
+        head = bytes((ctypes.c_int64 * WORDS)(*words)) + bytes(8 * len(self.parameters))
+        return Launch(variant, data, head, units, is_short)
+
+    @property
+    def local_bytes(self) -> int:
+        """The bytes of the local variables of a group."""
+        return self._local_bytes
+
+
+def _vectorize(module: Any) -> None:
+    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
+    tuning.loop_vectorization = tuning.loop_interleaving = True
+    tuning.slp_vectorization = tuning.loop_unrolling = True
+    builder = llvm.create_pass_builder(_machine(), tuning)
+    builder.getModulePassManager().run(module, builder)
+
+
+def load(queue: Queue, module: bytes | str, entry: str, options: str, binaries: Store) -> Loaded:
+    """Return a kernel of a module; its code is made at the first launch with a size of group.
+
+    Raises:
+        ModuleRejected: it is not a module for hosts.
+        KeyError: the module has no such kernel.
+    """
+    assert isinstance(module, bytes), "the driver takes no source"
+    with _lock:
+        kernel = Kernel(module, entry, binaries)
+    # Ranges are launched as they are, not rounded up to groups.
+    group = 1 if kernel.takes_range else traits(queue.device).group
+    return Loaded(kernel.number, group, LANES, len(kernel.parameters), kernel)

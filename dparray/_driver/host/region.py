@@ -1,0 +1,285 @@
+"""Write the function of a region: what one work-item does from a region's head to the next.
+
+It returns the number of the region that follows, -1 at the end of the kernel. Values that cross
+blocks are in local variables, which LLVM turns back into values.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dparray._driver.host.plan import Plan, ids, memory_type, spelled
+from dparray._driver.host.reading import LABEL, NAME, Call, Instruction, Unsupported, plain_name
+
+
+def parameters_of(plan: Plan) -> list[tuple[str, str]]:
+    """Return the types and names of a region's parameters."""
+    found = [(kind, name) for name, kind in plan.function.parameters] + ids(plan.function.ndim)
+    for name, (kind, is_uniform) in plan.slots.items():
+        own = spelled(name)
+        found += [(kind, f"%uv.{own}"), ("ptr", f"%o.{own}")] if is_uniform else []
+        found += [] if is_uniform else [("ptr", f"%c.{own}")]
+    found += [("ptr", f"%pv.{spelled(name)}") for name in plan.allocas]
+    for _, result in plan.function.joint.values():
+        if result:
+            found += [("ptr", f"%in.{spelled(result)}"), ("ptr", f"%ln.{spelled(result)}")]
+    return [*found, ("ptr", "%dp.pc")] if plan.masked else found
+
+
+class Region:
+    """A region's function.
+
+    Attributes:
+        text: the definition.
+        exits: the heads of the regions that may follow.
+        written: the slots that it may change.
+    """
+
+    def __init__(self, plan: Plan, head: str) -> None:
+        self._plan, self._head = plan, head
+        self._number = plan.heads.index(head)
+        self._is_masked = head in plan.masked
+        self._edges: list[list[str]] = []
+        self.exits: set[str] = set()
+        self._names = self._blocks()
+        self.written = self._changed()
+        live = plan.live[head] & set(plan.slots)
+        self._kept = live
+        if self._is_masked:
+            if any(plan.slots[name][1] for name in self.written):
+                raise Unsupported("a uniform value in a loop that work-items leave apart")
+            self._kept = live | (plan.live[plan.masked[head]] & self.written)
+        self.text = self._text()
+
+    def _blocks(self) -> list[str]:
+        """Return the blocks of the region in order, the head first."""
+        by, names, coming = self._plan.function.by, set[str](), [self._head]
+        while coming:
+            name = coming.pop()
+            if name not in names:
+                names.add(name)
+                coming += [each for each in by[name].to if each not in self._plan.heads]
+        rest = [each.name for each in self._plan.function.blocks if each.name in names]
+        return [self._head, *(name for name in rest if name != self._head)]
+
+    def _changed(self) -> set[str]:
+        found: set[str] = set()
+        for name in self._names:
+            found |= self._plan.written[name]
+            for each in self._plan.function.by[name].to:
+                body = self._plan.function.by[each].body
+                found |= {one.name for one in body if one.phi and one.name}
+        return found & set(self._plan.slots)
+
+    def _text(self) -> str:
+        plan = self._plan
+        given = ", ".join(f"{kind} {name}" for kind, name in parameters_of(plan))
+        lines = [f"define internal i32 @dp.region{self._number}({given}) alwaysinline {{"]
+        lines += ["dp.start:", *self._start()]
+        for position, name in enumerate(self._names):
+            lines += self._block(position, name)
+        for edge in self._edges:
+            lines += edge
+        if self._is_masked:
+            lines += ["dp.out:", *self._stored(sorted(self._kept & self.written), "dp.out")]
+            lines += ["  %dp.r = load i32, ptr %dp.next", "  ret i32 %dp.r"]
+        return "\n".join([*lines, "}"])
+
+    def _start(self) -> list[str]:
+        plan = self._plan
+        touched = set(plan.live[self._head]) | self.written
+        for name in self._names:
+            touched |= plan.live[name]
+            for each in plan.function.by[name].to:
+                touched |= plan.live[each]
+        lines = [
+            f"  %s.{spelled(name)} = alloca {plan.slots[name][0]}"
+            for name in sorted(touched & set(plan.slots))
+        ]
+        for name, one in plan.allocas.items():
+            kind = plan.interleaved.get(name, one.kind)
+            lines.append(f"  {name} = getelementptr {kind}, ptr %pv.{spelled(name)}, i64 %dp.idx")
+        for name in sorted(self._kept):
+            (kind, is_uniform), own = plan.slots[name], spelled(name)
+            if is_uniform:
+                lines.append(f"  store {kind} %uv.{own}, ptr %s.{own}")
+                continue
+            stored, value = memory_type(kind), f"%cv.{own}"
+            lines.append(f"  %ci.{own} = getelementptr {stored}, ptr %c.{own}, i64 %dp.idx")
+            lines.append(f"  {value} = load {stored}, ptr %ci.{own}")
+            if stored != kind:
+                lines.append(f"  %ct.{own} = trunc {stored} {value} to {kind}")
+                value = f"%ct.{own}"
+            lines.append(f"  store {kind} {value}, ptr %s.{own}")
+        if not self._is_masked:
+            return [*lines, f'  br label %"{self._head}"']
+        return [
+            *lines,
+            "  %dp.next = alloca i32",
+            "  %dp.pp = getelementptr i32, ptr %dp.pc, i64 %dp.idx",
+            "  %dp.was = load i32, ptr %dp.pp",
+            "  store i32 %dp.was, ptr %dp.next",
+            f"  %dp.in = icmp eq i32 %dp.was, {self._number}",
+            f'  br i1 %dp.in, label %"{self._head}", label %dp.out',
+        ]
+
+    # -- values
+
+    def _resolved(self, value: str, values: dict[str, str], into: list[str], suffix: str) -> str:
+        """Return the name of a value in a block: loaded, computed again, or as it is."""
+        if value in values:
+            return values[value]
+        new = f"%{spelled(value)}.{suffix}"
+        if value in self._plan.slots:
+            into.append(f"  {new} = load {self._plan.slots[value][0]}, ptr %s.{spelled(value)}")
+        elif value in self._plan.cheap:
+            one = self._plan.cheap[value]
+            names = {each: self._resolved(each, values, into, suffix) for each in one.used}
+            text = NAME.sub(lambda found: names.get(found[0], found[0]), one.text)
+            into.append(f"  {new} = {text}")
+        else:
+            return value
+        values[value] = new
+        return new
+
+    def _stored(self, names: list[str], label: str) -> list[str]:
+        """Return the instructions that store slots for later regions."""
+        lines = []
+        for at, name in enumerate(names):
+            (kind, is_uniform), own = self._plan.slots[name], spelled(name)
+            value = f"%{label}.w{at}"
+            lines.append(f"  {value} = load {kind}, ptr %s.{own}")
+            if is_uniform:
+                lines.append(f"  store {kind} {value}, ptr %o.{own}")
+                continue
+            stored = memory_type(kind)
+            if stored != kind:
+                lines.append(f"  %{label}.z{at} = zext {kind} {value} to {stored}")
+                value = f"%{label}.z{at}"
+            lines.append(f"  %{label}.p{at} = getelementptr {stored}, ptr %c.{own}, i64 %dp.idx")
+            lines.append(f"  store {stored} {value}, ptr %{label}.p{at}")
+        return lines
+
+    def _leaving(self, to: str, label: str) -> list[str]:
+        """Return the instructions that end the region before another one."""
+        self.exits.add(to)
+        number = self._plan.heads.index(to)
+        if self._is_masked:
+            return [f"  store i32 {number}, ptr %dp.next", "  br label %dp.out"]
+        live = self._plan.live[to] & self.written
+        return [*self._stored(sorted(live), label), f"  ret i32 {number}"]
+
+    def _edge(self, source: str, to: str, values: dict[str, str]) -> str:
+        """Return the label for an edge, with the stores of phis and the end of the region."""
+        phis = [one for one in self._plan.function.by[to].body if one.phi]
+        is_exit = to in self._plan.heads
+        if not phis and not is_exit:
+            return f'%"{to}"'
+        label = f"dp.edge{len(self._edges)}.{self._number}"
+        lines, stores, values = [f"{label}:"], list[str](), dict(values)
+        for one in phis:
+            assert one.name is not None
+            incoming = next(value for value, block in one.phi if block == source)
+            value = incoming
+            if incoming.startswith("%"):
+                value = self._resolved(incoming, values, lines, label)
+            stores.append(f"  store {one.kind} {value}, ptr %s.{spelled(one.name)}")
+        lines += stores  # after all loads, since phis may exchange values
+        lines += self._leaving(to, label) if is_exit else [f'  br label %"{to}"']
+        self._edges.append(lines)
+        return f"%{label}"
+
+    # -- blocks
+
+    def _block(self, position: int, name: str) -> list[str]:
+        block = self._plan.function.by[name]
+        body = [one for one in block.body if one.name not in self._plan.allocas]
+        own = {one.name for one in body if one.name}
+        values: dict[str, str] = {}
+        loads, rest = [f'"{name}":'], list[str]()
+        for one in body:
+            if one.phi:
+                assert one.name is not None
+                loads.append(f"  {one.name} = load {one.kind}, ptr %s.{spelled(one.name)}")
+                values[one.name] = one.name
+        for one in body:
+            if one.phi:
+                continue
+            for value in one.used:
+                if value not in values and value not in own:
+                    self._resolved(value, values, loads, f"u{position}")
+            text = one.text
+            if any(values.get(each, each) != each for each in one.used):
+                text = NAME.sub(lambda found: values.get(found[0], found[0]), text)
+            if one.name:
+                values[one.name] = one.name
+            rest += self._instruction(one, text, name, values, position)
+        return loads + rest
+
+    def _instruction(
+        self, one: Instruction, text: str, block: str, values: dict[str, str], position: int
+    ) -> list[str]:
+        if one.opcode == "br":
+
+            def label(found: re.Match[str]) -> str:
+                return f"label {self._edge(block, plain_name(found[1]), values)}"
+
+            return [f"  {LABEL.sub(label, text)}"]
+        if one.opcode == "joint":
+            (to,) = self._plan.function.by[block].to
+            call, name = self._plan.function.joint[to]
+            given = [values.get(each, each) for each in call.given]
+            lines = self._passed(call, given, name) if name else []
+            return [*lines, *self._leaving(to, f"dp.joint{position}")]
+        if one.opcode == "ret":
+            return ["  ret i32 -1"] if not self._is_masked else self._ending()
+        lines = [f"  {one.name} = {text}" if one.name else f"  {text}"]
+        if one.name in self._plan.slots:
+            assert one.name is not None
+            lines.append(f"  store {one.kind} {one.name}, ptr %s.{spelled(one.name)}")
+        return lines
+
+    def _ending(self) -> list[str]:
+        raise Unsupported("a return from a loop that work-items leave apart")
+
+    def _passed(self, call: Call, given: list[str], name: str) -> list[str]:
+        """Return the stores of a work-item's arguments of a group function."""
+        own = spelled(name)
+        is_shuffle = call.name == "sub_group_shuffle"
+        is_broadcast = call.name == "__spirv_GroupBroadcast"
+        value = given[0] if is_shuffle else given[1] if is_broadcast else given[2]
+        lines = [
+            f"  %in.p.{own} = getelementptr {call.kind}, ptr %in.{own}, i64 %dp.idx",
+            f"  store {call.kind} {value}, ptr %in.p.{own}",
+        ]
+        if not (is_shuffle or is_broadcast):
+            return lines
+        at = 1 if is_shuffle else 2
+        lane, kind = given[at], call.types[at]
+        if kind.startswith("<"):
+            lines += self._linear(lane, kind, own)
+            lane = f"%ln.l.{own}"
+        elif kind != "i64":
+            lines.append(f"  %ln.l.{own} = zext {kind} {lane} to i64")
+            lane = f"%ln.l.{own}"
+        return [
+            *lines,
+            f"  %ln.p.{own} = getelementptr i64, ptr %ln.{own}, i64 %dp.idx",
+            f"  store i64 {lane}, ptr %ln.p.{own}",
+        ]
+
+    def _linear(self, lane: str, kind: str, own: str) -> list[str]:
+        """Return the instructions for the number of a work-item from its id in several dims."""
+        local = self._plan.function.local
+        assert local is not None
+        lines, linear = [], "0"
+        for dimension, size in enumerate(local):
+            is_last = dimension == len(local) - 1
+            total = f"%ln.l.{own}" if is_last else f"%ln.a{dimension}.{own}"
+            lines += [
+                f"  %ln.e{dimension}.{own} = extractelement {kind} {lane}, i32 {dimension}",
+                f"  %ln.m{dimension}.{own} = mul i64 {linear}, {size}",
+                f"  {total} = add i64 %ln.m{dimension}.{own}, %ln.e{dimension}.{own}",
+            ]
+            linear = total
+        return lines

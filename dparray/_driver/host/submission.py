@@ -1,0 +1,68 @@
+"""Submit kernels: their data is copied from packed arguments, so that these may change."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+from dparray._driver.host import modules, threads
+from dparray._driver.host.devices import LOCAL_MEMORY
+from dparray._driver.host.frame import LOCAL_BYTES, WORDS
+from dparray._driver.host.queues import Event, Queue
+from dparray._driver.interface import PackedRange
+
+# The element sizes of local memory, by the numbers of the scalar types in packed arguments.
+_SIZES = (1, 1, 2, 2, 4, 4, 8, 8, 4, 8)
+_ALIGNMENT = 64
+
+
+class _LocalMemory(ctypes.Structure):
+    """Local memory among packed arguments (`dparray/_runtime/packing.py`)."""
+
+    _fields_ = (
+        ("dimensions", ctypes.c_size_t),
+        ("kind", ctypes.c_int),
+        ("extents", ctypes.c_size_t * 3),
+    )
+
+
+def submit(
+    kernel: int,
+    queue: Queue,
+    kinds: bytes,
+    addresses: bytes,
+    index_space: PackedRange,
+    dependencies: Sequence[Event],
+) -> Event | None:
+    """Submit the kernel of a number after some events; ``None`` if groups take too much memory."""
+    found = modules.by_number[kernel]
+    variant, data_type, head, units, is_short = found.launch(index_space, queue.device.units)
+    data = data_type.from_buffer_copy(head)
+    variant.pack(addresses, ctypes.addressof(data) + 8 * WORDS)
+    if found.local_parameters:
+        _place_local_memory(data, found)
+    if data[LOCAL_BYTES] > LOCAL_MEMORY:
+        return None
+    if is_short:
+
+        def work() -> None:
+            variant.run_short(ctypes.addressof(data), None, 0, 0, units)
+
+    else:
+
+        def work() -> None:
+            threads.run(variant.run, data, units)
+
+    return queue.submit(work, dependencies, is_short)
+
+
+def _place_local_memory(data: Any, kernel: modules.Kernel) -> None:
+    """Replace the sizes of local memory by offsets."""
+    offset = kernel.local_bytes
+    for at in kernel.local_parameters:
+        wanted = _LocalMemory.from_address(data[WORDS + at])
+        offset = -(-offset // _ALIGNMENT) * _ALIGNMENT
+        data[WORDS + at] = offset
+        offset += wanted.extents[0] * _SIZES[wanted.kind]
+    data[LOCAL_BYTES] = offset
