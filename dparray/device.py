@@ -81,10 +81,10 @@ class Device:
     of the device; ``Device(queue)`` represents that queue.
 
     Args:
-        device: a filter string (``"cpu"``, ``"gpu"``, ``"opencl:cpu:0"``, ``"cuda:0"``) or another
-            ``Device``, for example ``x.device`` of an array. An object of a driver also names a
-            device: ``dpctl.SyclDevice``, ``dpctl.SyclQueue``, ``cuda.core.Device`` or a CUDA
-            stream. ``None`` is the default device.
+        device: a filter string (``"cpu"``, ``"gpu"``, ``"opencl:cpu:0"``, ``"cuda:0"``); another
+            ``Device``, for example ``x.device`` of an array; ``None`` for the default device. Or an
+            object of the driver: a ``dpctl.SyclDevice``, ``dpctl.SyclQueue``, ``cuda.core.Device``,
+            or a stream of a CUDA library.
 
     Raises:
         DeviceError: no device of this machine matches.

@@ -5,6 +5,7 @@ Every error derives from :class:`DparrayError` and from the matching Python clas
 
     DparrayError
     |- DeviceError (ValueError)  no such device, or a device and a queue that disagree
+    |  |- DeviceLostError  a kernel stopped the device
     |  `- UnsupportedDeviceError  the device lacks a required feature
     |- ExecutionPlacementError (ValueError)  inputs on different queues
     |  `- ShardingError  arrays that are sharded in different ways
@@ -52,6 +53,7 @@ __all__ = [
     "AxisError",
     "DTypeError",
     "DeviceError",
+    "DeviceLostError",
     "DparrayError",
     "EndOfFileError",
     "ExecutionPlacementError",

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dparray import _hooks, _layout, config
-from dparray._driver import sycl_queue_of
+from dparray._driver import driver_of, sycl_queue_of, traits_of
 from dparray._driver.interface import Queue
 from dparray._evaluate import deferred_placement, dependents, evaluate, host, limits, writes
 from dparray._graph.node import Node, pending_order
@@ -308,6 +308,7 @@ class ndarray(Methods):
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """The array for other USM libraries, over the same memory."""
+        sycl_queue_of(self, self.queue)
         writes.share(self.block)
         interface: dict[str, Any] = self._library_array.__sycl_usm_array_interface__
         if _layout.shows_elements_twice(self.shape, self.strides):
@@ -316,8 +317,30 @@ class ndarray(Methods):
         return interface
 
     @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The array for CuPy, PyTorch and other libraries of CUDA, over the same memory: version 3,
+        with the stream that orders its work.
+        """
+        queue = self.queue
+        if traits_of(queue).driver != "cuda":
+            raise AttributeError(f"an array on {Device(queue)} is not in memory of CUDA")
+        writes.share(self.block)
+        driver = driver_of(queue)
+        with driver.foreign_calls(queue):
+            is_read_only = _layout.shows_elements_twice(self.shape, self.strides)
+            return {
+                "shape": self.shape,
+                "typestr": self.dtype.str,
+                "data": (self.block.pointer + self.offset, is_read_only),
+                "strides": self.strides,
+                "stream": driver.address_of(queue),
+                "version": 3,
+            }
+
+    @property
     def __usm_ndarray__(self) -> Any:
         """The array for dpnp and dpnp.tensor, over the same memory and on the same queue object."""
+        sycl_queue_of(self, self.queue)
         writes.share(self.block)
         return usm.own_tensor_of(materialize(self))
 
@@ -328,6 +351,7 @@ class ndarray(Methods):
         The first element is :attr:`offset` bytes further. Write there in order with the work on the
         queue: after ``dp.synchronize(x)``, or on the queue itself.
         """
+        sycl_queue_of(self, self.queue)
         writes.share(self.block)
         return self.block.memory
 

@@ -109,12 +109,12 @@ def drivers_for(value: object) -> Iterator[Driver]:
     CUDA is not asked, and so not initialized, for strings and objects that are not its own.
     """
     if isinstance(value, str):
-        is_gpu = "gpu" in value.lower()
-        asked = ("cuda", "sycl") if is_name_of_cuda(value) else NAMES if is_gpu else _OF_CPUS
+        names = list(NAMES if "gpu" in value.lower() else NAMES[:1])
+        if is_name_of_cuda(value):
+            names = ["cuda", "sycl"]
     else:
         is_cudas = hasattr(value, "__cuda_stream__") or type(value).__module__.startswith("cuda.")
-        asked = NAMES if is_cudas else ()
-    names = [name for name in asked if name in NAMES]
+        names = list(NAMES if is_cudas else ())
     for name in names:
         found = driver_named(name)
         if not isinstance(found, Missing):

@@ -103,7 +103,12 @@ def install(module: Any) -> None:
         if op.arity == 2 and protocols.OPERATIONS_OF_UFUNCS.get(op.ufunc) is OPERATIONS[op]:
             numbers[op.ufunc] = number
     methods = module.setup(named, operations, numbers)
-    when_loaded(lambda driver: driver.for_c() and module.take_driver(*driver.for_c()))
+
+    def take(driver: Any) -> None:
+        if functions := driver.for_c():
+            module.take_driver(*functions)
+
+    when_loaded(take)
     for name in ("shape", "ndim", "size", "dtype", "T"):
         slow = of_class[name]
         setattr(ndarray, name, property(getattr(module, name), slow.fset, None, slow.__doc__))

@@ -57,6 +57,20 @@ def check_range(
             f"{traits_of(queue).name} allows {limits.group} in a group and {allowed} in its "
             "dimensions. Use a smaller local size"
         )
+    check_groups(kernel, queue, size, local)
+
+
+def check_groups(kernel: str, queue: Queue, size: Sequence[int], local: Sequence[int]) -> None:
+    """Raise ``KernelRangeError`` if a range has more work-groups than the queue's device counts."""
+    limits = traits_of(queue)
+    allowed = limits.groups[: len(local)][::-1]
+    for dimension, (extent, part, most) in enumerate(zip(size, local, allowed, strict=True)):
+        if extent // part > most:
+            raise KernelRangeError(
+                f"kernel {kernel}: {extent // part} work-groups in dimension {dimension}; "
+                f"{limits.name} allows {most}. Make the last dimension the longest, or use larger "
+                "groups"
+            )
 
 
 def check_local_memory(kernel: str, queue: Queue, asked: int) -> None:
@@ -126,6 +140,8 @@ def _made_ready(
         extents = pack_scalars(map(ctypes.c_int64, global_range))
         if local is None:
             size, local = _rounded(queue, global_range, built.most_in_group)
+            if local is not None:
+                check_groups(kernel.name, queue, size, local)
     given = arguments if extents is None else (extents, *arguments)
     kinds = b"".join([each.kinds for each in given])
     ready = Ready(built.address, pack_range(size, local), extents, kinds, has_local_memory(kinds))
@@ -139,7 +155,7 @@ def _rounded(queue: Queue, size: Sequence[int], most_in_group: int) -> rounding.
         # The device has the dimensions in reverse order.
         found = rounding.on_cpu(size, min(most_in_group, *limits.sizes), limits.units)
     elif not limits.chooses_groups:
-        return rounding.in_groups(size, most_in_group, limits.sizes)
+        return rounding.in_groups(size, most_in_group, limits.sizes, limits.groups)
     else:
         found = rounding.elsewhere(size)
     counted = max(max(found.size), prod(found.size) if prod(size) < INDEX_LIMIT else 0)

@@ -92,16 +92,21 @@ def elsewhere(size: Sequence[int]) -> Rounded:
     return Rounded(tuple(rounded), None)
 
 
-def in_groups(size: Sequence[int], limit: int, sizes: Sequence[int]) -> Rounded:
-    """Return a range in groups of 256 for a GPU: rows of 32 work-items, and of as many in the
-    dimensions before; in three dimensions, up to 4 in the middle one.
+def in_groups(
+    size: Sequence[int], limit: int, sizes: Sequence[int], groups: Sequence[int]
+) -> Rounded:
+    """Return a range in groups of 256 for a GPU: rows of 32 work-items, and up to 8 rows; in three
+    dimensions, up to 4 in the middle one. Groups are larger and their rows shorter where there
+    would be too many groups.
 
     Args:
         size: the requested sizes.
         limit: the largest group that the kernel allows.
-        sizes: the largest sizes of groups, the last dimension first.
+        sizes, groups: the largest sizes of groups, and their largest numbers, the last dimension
+            first.
     """
-    left = min(IN_GROUP, 1 << (limit.bit_length() - 1))
+    most_in_group = 1 << (limit.bit_length() - 1)
+    left = min(IN_GROUP, most_in_group)
     row = left if len(size) == 1 else WARP
     local: list[int] = []
     for axis, extent in enumerate(reversed(size)):
@@ -110,6 +115,14 @@ def in_groups(size: Sequence[int], limit: int, sizes: Sequence[int]) -> Rounded:
         part = min(most, sizes[axis], 1 << (extent - 1).bit_length())
         local.insert(0, part)
         left //= part
+    for axis in range(len(size) - 1):
+        most, count = sizes[len(size) - 1 - axis], groups[len(size) - 1 - axis]
+        while -(-size[axis] // local[axis]) > count and 2 * local[axis] <= most:
+            if 2 * prod(local) > most_in_group:
+                if local[-1] == 1:
+                    break
+                local[-1] //= 2
+            local[axis] *= 2
     rounded = (-(-extent // part) * part for extent, part in zip(size, local, strict=True))
     return Rounded(tuple(rounded), tuple(local))
 

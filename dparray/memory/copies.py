@@ -7,7 +7,7 @@ passes through here, in order with the work on the queues that own it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import prod
 from threading import get_ident
 from typing import Any
@@ -153,7 +153,7 @@ def copy_to_host(layout: Layout) -> np.ndarray:
 
 
 #: Writes values by a kernel; set by the layer that has kernels.
-store_by_kernel: Callable[[Layout, Any], None]
+store_by_kernel: Any = None
 
 
 def assign(target: Layout, source: Layout) -> None:

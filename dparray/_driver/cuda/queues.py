@@ -217,7 +217,7 @@ def queue_of_stream(value: Any) -> Queue:
             if version or int(stream.context.handle) != primary(device.device_id):
                 raise DeviceError(
                     f"device: {value!r} is a stream of another context than the device's primary "
-                    "one, in which dparray, CuPy and PyTorch work; pass a stream of the primary one"
+                    "one, in which dparray, CuPy and PyTorch work; pass a stream of that context"
                 )
             queue = _of_streams[handle] = Queue(device, stream)
             queue.owner = value  # type: ignore[attr-defined]  # It destroys the stream.

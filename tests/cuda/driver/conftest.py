@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,17 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
     """Leave these tests to ``test_in_standin.py`` and ``make cuda-tests``, which start a process
     with the stand-in."""
     return None if config.pluginmanager.hasplugin(standin.__name__) else True
+
+
+@pytest.fixture(autouse=True)
+def _work_ends() -> Iterator[None]:
+    """Wait for the work on dparray's queues: the emulator stops the garbage collector meanwhile."""
+    yield
+    if "dparray._driver" in sys.modules:
+        for driver in sys.modules["dparray._driver"].loaded():
+            if driver.name == "cuda":
+                for queue in driver.queues_in_use():
+                    driver.wait_for_queue(queue)
 
 
 @pytest.fixture

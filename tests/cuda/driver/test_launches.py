@@ -1,0 +1,289 @@
+"""Kernels, events and errors on NVIDIA GPUs."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import LocalAccessor, NdRange, Range
+from dparray._driver import driver_of
+from dparray._evaluate import bound_plan
+from dparray.kernel_api import AtomicRef, group_barrier
+from tests.cuda.standin import StandIn
+
+
+@pytest.fixture
+def gpu(driver: StandIn) -> Any:
+    """Return the first GPU of the stand-in."""
+    return dp.Device("cuda:0")
+
+
+@dp.kernel
+def add_position(item: Any, x: Any, factor: Any) -> None:
+    i = item.get_id(0)
+    x[i] += factor * i
+
+
+@dp.kernel
+def note_ids(item: Any, x: Any) -> None:
+    i, j = item.get_id(0), item.get_id(1)
+    x[i, j] = 1000 * i + j + item.get_range(0) + item.get_range(1)
+
+
+@dp.kernel
+def note_groups(item: Any, x: Any) -> None:
+    x[item.get_global_id(0), item.get_global_id(1)] = item.get_local_id(0)
+
+
+@dp.kernel
+def note_cubes(item: Any, x: Any) -> None:
+    i, j, k = item.get_id(0), item.get_id(1), item.get_id(2)
+    x[i, j, k] += 10_000 * i + 100 * j + k
+
+
+@dp.kernel
+def reversed_groups(item: Any, x: Any, out: Any, total: Any, scratch: Any, more: Any) -> None:
+    i, own = item.get_global_id(0), item.get_local_id(0)
+    size = item.get_local_range(0)
+    scratch[own] = x[i]
+    more[own] = i
+    group_barrier(item.get_group())
+    out[i] = scratch[size - 1 - own] + more[size - 1 - own]
+    AtomicRef(total, 0).fetch_add(x[i])
+
+
+@dp.kernel
+def spin(item: Any, x: Any, rounds: Any) -> None:
+    i = item.get_id(0)
+    value = x[i]
+    for _ in range(rounds):
+        value = value * 0.5 + 1.0
+    x[i] = value
+
+
+@dp.kernel
+def write_far(item: Any, x: Any, at: Any) -> None:
+    x[at + item.get_id(0)] = 1.0
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 31, 256, 1000])
+def test_a_range_of_any_size(gpu: dp.Device, size: int) -> None:
+    x = dp.ones(size + 10, dtype="float64", device=gpu)
+    dp.call_kernel(add_position, Range(size), x, 0.5)
+    expected = np.ones(size + 10)
+    expected[:size] += 0.5 * np.arange(size)
+    np.testing.assert_array_equal(x.asnumpy(), expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 50), (50, 3), (9, 33)])
+def test_a_range_of_two_dimensions(gpu: dp.Device, shape: tuple[int, int]) -> None:
+    x = dp.zeros(shape, dtype="int64", device=gpu)
+    dp.call_kernel(note_ids, Range(*shape), x)
+    i, j = np.indices(shape)
+    np.testing.assert_array_equal(x.asnumpy(), 1000 * i + j + sum(shape))
+
+
+def test_a_range_of_three_dimensions(gpu: dp.Device) -> None:
+    x = dp.zeros((3, 5, 35), dtype="int32", device=gpu)
+    dp.call_kernel(note_cubes, Range(3, 5, 35), x)
+    i, j, k = np.indices((3, 5, 35))
+    np.testing.assert_array_equal(x.asnumpy(), 10_000 * i + 100 * j + k)
+
+
+@pytest.mark.parametrize("local", [32, 96])
+def test_groups_with_local_memory_and_atomics(gpu: dp.Device, local: int) -> None:
+    values = np.arange(3 * local, dtype=np.float32)
+    x, out = dp.asarray(values, device=gpu), dp.zeros(3 * local, dtype="float32", device=gpu)
+    total = dp.zeros(1, dtype="float32", device=gpu)
+    scratch = LocalAccessor(local, "float32"), LocalAccessor(local, "int32")
+    dp.call_kernel(reversed_groups, NdRange((3 * local,), (local,)), x, out, total, *scratch)
+    expected = values.reshape(3, local)[:, ::-1].ravel()
+    np.testing.assert_array_equal(out.asnumpy(), 2 * expected)
+    assert float(total[0]) == values.sum()
+
+
+def test_much_local_memory_is_allowed_once(gpu: dp.Device) -> None:
+    local = 32
+    x = dp.ones(local, dtype="float32", device=gpu)
+    out, total = dp.zeros_like(x), dp.zeros(1, dtype="float32", device=gpu)
+    for count in (20_000, 25_000):  # beyond 48 KiB
+        scratch = LocalAccessor(count, "float32"), LocalAccessor(local, "int32")
+        dp.call_kernel(reversed_groups, NdRange((local,), (local,)), x, out, total, *scratch)
+    assert out.tolist() == [local - i for i in range(local)]
+    scratch = LocalAccessor(60_000, "float32"), LocalAccessor(local, "int32")
+    with pytest.raises(dp.KernelRangeError, match="local memory"):
+        dp.call_kernel(reversed_groups, NdRange((local,), (local,)), x, out, total, *scratch)
+
+
+def test_too_many_groups_are_a_range_error(gpu: dp.Device) -> None:
+    x = dp.zeros((1, 1), dtype="int64", device=gpu)
+    with pytest.raises(dp.KernelRangeError, match=r"allows 65535.*last dimension"):
+        dp.call_kernel(note_groups, NdRange((65_536, 1), (1, 1)), x)
+    with pytest.raises(dp.KernelRangeError, match="allows 1024 in a group"):
+        dp.call_kernel(note_groups, NdRange((2048, 1), (2048, 1)), x)
+
+
+def test_expressions_and_reductions(gpu: dp.Device) -> None:
+    values = np.random.default_rng(2).random((70, 90))
+    x = dp.asarray(values, device=gpu)
+    y = dp.asarray(values[0], device=gpu)
+    np.testing.assert_allclose((dp.sqrt(x) * 2 - y).asnumpy(), np.sqrt(values) * 2 - values[0])
+    np.testing.assert_allclose(x.sum(axis=0).asnumpy(), values.sum(axis=0))
+    np.testing.assert_allclose(x.mean(axis=1).asnumpy(), values.mean(axis=1))
+    assert float(x.max()) == values.max()
+    assert int(dp.argmin(x)) == values.argmin()
+    x[::3, 1::2] = 7
+    values[::3, 1::2] = 7
+    np.testing.assert_array_equal(x[:, ::-1].asnumpy(), values[:, ::-1])
+    np.testing.assert_array_equal(x.T.asnumpy(), values.T)
+
+
+def test_known_launches_come_from_c(gpu: dp.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    if bound_plan.make_launch is None:
+        pytest.skip("the C module was not built")
+    driver, counts = driver_of(gpu.queue), []
+    submit = driver.submit
+    monkeypatch.setattr(driver, "submit", lambda *given: counts.append(1) or submit(*given))
+    values = np.arange(3000, dtype=np.float32)
+    x = dp.asarray(values, device=gpu)
+    for number in range(20):
+        np.testing.assert_array_equal((x * 2 + number).asnumpy(), values * 2 + number)
+    assert len(counts) == 1
+    y = x
+    for _ in range(100):  # with work on the queue
+        y = y + 1
+        y.event.done  # noqa: B018
+    np.testing.assert_array_equal(y.asnumpy(), values + 100)
+
+
+def test_two_threads_and_queues(gpu: dp.Device) -> None:
+    found: list[float] = []
+
+    def work(device: dp.Device) -> None:
+        x = dp.zeros(500, device=device)
+        for _ in range(30):
+            x += 1
+            x = x.to_device(device.new_queue()).to_device(device)
+        found.append(float(x.sum()))
+
+    threads = [threading.Thread(target=work, args=(gpu,)) for _ in range(2)]
+    threads.append(threading.Thread(target=work, args=(gpu.new_queue(),)))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [15_000.0] * 3
+
+
+# --- events --------------------------------------------------------------------------------------
+
+
+def test_events_of_other_queues_and_drivers(gpu: dp.Device, driver: StandIn) -> None:
+    driver.configure(seed=3, delay=20_000)
+    other, host = gpu.new_queue(), dp.Device("cpu")
+    x = dp.zeros(64, device=gpu)
+    first = dp.call_kernel(add_position, Range(64), x, 1.0)
+    for device in (other, host, dp.Device("cuda:1")):
+        y = dp.ones(64, device=device)
+        second = dp.call_kernel(add_position, Range(64), y, 1.0, depends_on=first)
+        second.wait()
+        assert first.done
+        assert y.tolist() == [1.0 + i for i in range(64)]
+
+
+def test_callbacks_and_objects_kept_alive(gpu: dp.Device, driver: StandIn) -> None:
+    driver.configure(seed=4, delay=5000)
+    x = dp.ones(100, device=gpu)
+    event = dp.call_kernel(add_position, Range(100), x, 1.0)
+    assert event.then(lambda: float(x[99])).result() == 100.0
+    assert event.done
+
+
+def test_times_of_a_queue_with_profiling(gpu: dp.Device) -> None:
+    x = dp.ones(200, device=gpu.new_queue(profiling=True))
+    events = [dp.call_kernel(add_position, Range(200), x, 1.0) for _ in range(3)]
+    times = [event.profile for event in events]
+    assert all(each.submit <= each.start + 1_000_000 for each in times)
+    assert all(each.start <= each.end for each in times)
+    assert times[0].end <= times[2].start + 1000
+    plain = dp.call_kernel(add_position, Range(200), dp.ones(200, device=gpu), 1.0)
+    with pytest.raises(dp.KernelExecutionError, match="does not collect times"):
+        _ = plain.profile
+
+
+def test_a_profile_has_the_device_times(gpu: dp.Device) -> None:
+    x = dp.asarray(np.arange(2000.0), device=gpu)
+    (x * 3).asnumpy()
+    with dp.profile() as profile:
+        found = (x * 3 + 1).asnumpy()
+    np.testing.assert_array_equal(found, np.arange(2000.0) * 3 + 1)
+    assert "fused_multiply_add" in str(profile)
+    assert float((x + 1).sum()) == (np.arange(2000.0) + 1).sum()  # back on its own stream
+
+
+def test_ctrl_c_ends_a_wait(gpu: dp.Device, driver: StandIn) -> None:
+    x = dp.ones(1, device=gpu)
+    dp.call_kernel(spin, Range(1), x, 10).wait()  # compiled
+    driver.configure(seed=1, delay=0)
+    event = dp.call_kernel(spin, Range(1), x, 100_000)  # about a second in the emulator
+    timer = threading.Timer(0.1, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        event.wait()
+    assert time.perf_counter() - start < 5
+    timer.join()
+    event.wait()
+    assert float(x[0]) == 2.0
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+def test_a_refused_launch(gpu: dp.Device, driver: StandIn) -> None:
+    x = dp.ones(10, device=gpu)
+    dp.call_kernel(add_position, Range(10), x, 1.0)
+    driver.refuse("launch", 1, "LAUNCH_OUT_OF_RESOURCES")
+    with pytest.raises(dp.KernelExecutionError, match=r"add_position.*rejected a launch"):
+        dp.call_kernel(add_position, Range(10), x, 1.0)
+    dp.call_kernel(add_position, Range(10), x, 1.0)
+    assert x.tolist() == [1.0 + 2 * i for i in range(10)]
+
+
+def test_a_refused_module(gpu: dp.Device, driver: StandIn) -> None:
+    @dp.kernel
+    def fresh(item: Any, x: Any) -> None:
+        x[item.get_id(0)] = 41.5
+
+    driver.refuse("module", 1, "INVALID_PTX")
+    x = dp.zeros(4, device=gpu)
+    with pytest.raises(dp.KernelCompileError, match="does not accept the compiled module"):
+        dp.call_kernel(fresh, Range(4), x)
+    dp.call_kernel(fresh, Range(4), x)
+    assert x.tolist() == [41.5] * 4
+
+
+def test_a_kernel_that_faults_names_itself(driver: StandIn) -> None:
+    x = dp.zeros(100, device="cuda:1")
+    x.tolist()
+    try:
+        event = dp.call_kernel(write_far, Range(1), x, 1 << 40)
+        with pytest.raises(dp.KernelExecutionError, match="process must be restarted") as caught:
+            event.wait()
+        assert isinstance(caught.value.__cause__, dp.exceptions.DeviceLostError)
+        assert "latest first: write_far" in str(caught.value)
+        with pytest.raises(dp.DparrayError, match="must be restarted"):
+            (x + 1).tolist()
+    finally:
+        driver.repair(1)
+        gc.collect()
