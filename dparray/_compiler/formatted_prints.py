@@ -76,7 +76,7 @@ def _parts(known: dict[str, Any], variable: Any, replaced: list[Any]) -> list[An
     """Return the variables that an f-string joins, and record the statements that join them."""
     statement = known.get(variable.name)
     value = getattr(statement, "value", None)
-    if not isinstance(value, ir.Expr) or not statement.target.is_temp:
+    if statement is None or not isinstance(value, ir.Expr) or not statement.target.is_temp:
         return [variable]
     if value.op == "call" and _value_of(known, value.func) is str and len(value.args) == 1:
         replaced += [statement, known[value.func.name]]

@@ -178,7 +178,7 @@ def test_a_fault_of_a_kernel_is_raised_where_it_is_waited_for(
 ) -> None:
     x = dp.zeros(4, device=queue)
     event = dp.call_kernel(added_at, dp.Range(4), x, 1 << 40)
-    with pytest.raises(dp.KernelExecutionError, match="added_at.*outside of all arrays"):
+    with pytest.raises(dp.KernelExecutionError, match=r"added_at.*outside of all arrays"):
         event.wait()
 
 
