@@ -363,14 +363,9 @@ def test_kernels_are_submitted_by_the_launch_alone() -> None:
         for module, node in nodes
         if isinstance(node, ast.Attribute)
         and node.attr in methods
-        # Submitted tasks of executors.
-        and place_of(module) != "dask"
-        and module
-        not in (
-            "dparray._driver.sycl.modules",
-            "dparray._runtime.launch",
-            "dparray._runtime.threads",
-        )
+        # Submitted tasks of executors, and what drivers submit to themselves.
+        and place_of(module) not in ("dask", "_driver")
+        and module not in ("dparray._runtime.launch", "dparray._runtime.threads")
     }
     assert {
         place_of(module)

@@ -51,7 +51,7 @@ def test_a_random_program_on_several_queues(seed: int, devices: list[dp.Device])
         elif action == 3:
             found[i] = found[i] - 1
             wanted[i] = wanted[i] - 1
-        else:  # memory that is freed and taken again at once
+        else:  # memory that is freed and taken again immediately
             del found[i]
             found.insert(i, dp.full(SIZE, 3, dtype="f4", device=choose.choice(devices)))
             wanted[i] = np.full(SIZE, 3, "f4")
