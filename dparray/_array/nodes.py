@@ -12,6 +12,7 @@ from dparray import _dtypes, _layout, _placement, config
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import deferred_placement, dependents, evaluate, host
 from dparray._evaluate.limits import MAX_COST, MAX_LEAVES
+from dparray._graph.assembly import Box, assembly, flattened
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, WHERE, Op
 from dparray._graph.reductions import Reduce
@@ -142,12 +143,45 @@ def node_of(
                 node.axes = _order_of(op, shape, [each for each in parts if type(each) is Node])
                 break
     if node.cost > MAX_COST or node.leaves > MAX_LEAVES:
-        node.recount()
+        return _within_limits(node)
+    return node
+
+
+def _within_limits(node: Node) -> Node:
+    """Return the node of an operation, with computed operands if its expression is too large."""
+    node.recount()
     wider = _WIDER if _placement.in_force else 1
     if node.cost > MAX_COST * wider or node.leaves > MAX_LEAVES * wider:
+        op, parts = node.op, node.operands
+        assert op is not None
         evaluate.evaluate(*(part for part in parts if type(part) is Node))
-        node = Node(op, parts, signature, shape, node.size, *placement, node.axes)
+        attributes = node.size, node.queue, node.usm_type, node.axes
+        node = Node(op, parts, node.signature, node.shape, *attributes)
     return node
+
+
+def assembled_array(
+    name: str,
+    arrays: Sequence[ndarray],
+    boxes: tuple[Box, ...],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    placement: Placement,
+    axes: tuple[int, ...] | None = None,
+) -> ndarray:
+    """Return a new array of boxes of other arrays: pending, or computed if it may not wait.
+
+    ``axes`` is the order of its axes in memory; ``None`` means C order.
+    """
+    if _placement.in_force:
+        placement = _placement.result_placement(placement)
+    nodes, flat = flattened([x._node for x in arrays], boxes)
+    signature = (dtype,) * (len(nodes) + 1)
+    op = assembly(name, flat)
+    node = Node(op, tuple(nodes), signature, shape, prod(shape), *placement, axes)
+    if node.cost > MAX_COST or node.leaves > MAX_LEAVES:
+        node = _within_limits(node)
+    return ndarray._pending(register(node))
 
 
 def _part(op: Op | Reduce, operand: ndarray, shape: tuple[int, ...]) -> Node | Scalar:

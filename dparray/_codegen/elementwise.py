@@ -69,6 +69,7 @@ from dparray._codegen.values import (
 )
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
+from dparray._layout import Layout
 from dparray.config import Tuning
 
 # Dtypes that a kernel can compute in; "E" is bfloat16.
@@ -323,6 +324,7 @@ def linearize(
     shape: tuple[int, ...],
     tuning: Tuning,
     is_gpu: bool = False,
+    axes: tuple[int, ...] | None = None,
 ) -> Program:
     """Number the parts of an expression by first use.
 
@@ -332,25 +334,35 @@ def linearize(
         shape: the shape of the iteration, to which all leaves broadcast.
         tuning: the tuning of the device.
         is_gpu: whether the device is a GPU.
+        axes: for a cell of a larger expression: all axes, from the slowest to the fastest one. The
+            kernel then depends on the length of none of them, so that it computes all cells.
     """
     parts = Steps(order, [(value, layout.dtype) for value, layout in outputs])
     targets = [layout for _, layout in outputs]
-    walked, layouts = in_memory_order(shape, [*parts.arrays, *targets], targets)
-    extents, strides, classes = collapse(layouts, walked)
+    layouts: Sequence[Layout] = [*parts.arrays, *targets]
+    walked = shape
+    if axes is None:
+        walked, layouts = in_memory_order(shape, layouts, targets)
+        extents, strides, classes = collapse(layouts, walked)
+    else:
+        extents = tuple([shape[axis] for axis in axes])
+        columns = [[column[axis] for axis in axes] for column in element_strides(layouts, shape)]
+        strides, classes = list(map(stride_arguments, columns)), list(map(letters_of, columns))
     count, is_small = len(parts.arrays), _is_small(targets)
     shortest_row = SHORTEST_SMALL_ROW if is_small else SHORTEST_ROW
     block, is_narrow = None, False
     if len(extents) > 1 and (is_gpu or tuning.elements == 1):
-        _, columns = merge_axes(range(len(walked)), walked, element_strides(layouts, walked))
+        if axes is None:
+            _, columns = merge_axes(range(len(walked)), walked, element_strides(layouts, walked))
         is_narrow = is_gpu and fits_32_bits(extents, columns, math.prod(extents) + (1 << 20))
-    if len(extents) > 1 and tuning.elements == 1:
+    if axes is None and len(extents) > 1 and tuning.elements == 1:
         block = _block_of(extents, columns[:count], is_small)
         if block is not None:
             row = block.whole_row
             strides = [stride_arguments(column, row) for column in columns]
             classes = [letters_of(column, row) for column in columns]
     size, strips, rows = math.prod(shape), 0, 0
-    if block is None:
+    if axes is None and block is None:
         steps = max(1, len(parts.steps))
         read, written = classes[:count], classes[count:]
         strips, rows = _strips_of(extents, read, written, is_small, steps, tuning)
@@ -366,7 +378,8 @@ def linearize(
             for (name, _), layout, cls in zip(parts.outputs, targets, classes[count:], strict=True)
         ),
         len(extents),
-        len(extents) > 1 and (block is not None or rows > 0 or extents[-1] >= shortest_row),
+        len(extents) > 1
+        and (block is not None or rows > 0 or axes is not None or extents[-1] >= shortest_row),
         tuning.elements,
         len(extents) > 1 and not (block or rows or is_narrow) and size < _MAX_MULTIPLIED,
         block,

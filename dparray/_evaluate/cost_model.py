@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dparray import config
+from dparray._graph.assembly import Assembly
 from dparray._graph.node import Node
-from dparray._graph.ops import Op
+from dparray._graph.ops import CONVERT, Op
 from dparray._graph.reductions import Reduce
 
 
@@ -41,6 +42,10 @@ ROW, LONG_ROW, CLEARLY = 13, 64, 8
 #: The size from which operands come from memory instead of a cache, and the additions that this
 #: costs NumPy for each element of each operation, and a kernel for each element.
 CACHED_ELEMENTS, FROM_MEMORY, KERNEL_FROM_MEMORY = 1 << 20, 4, 1
+
+#: The cost of an element that is only copied, in additions, and of each further launch of a kernel,
+#: in seconds: it is submitted while an earlier one runs.
+COPYING, FURTHER_LAUNCH = 0.4, 15e-6
 
 #: Limits of the sizes that are computed immediately.
 MIN_AT_ONCE, MAX_AT_ONCE, MAX_FOLDED = 1 << 13, 160_000, 1 << 21
@@ -71,6 +76,7 @@ def elements_folded_at_once() -> int:
 def saved_additions(nodes: Sequence[Node]) -> float:
     """Return what a kernel saves of pending nodes, in NumPy's additions of float64 elements."""
     total = traversal = 0.0
+    cost: float
     for node in nodes:
         op, walked = node.op, node
         assert op is not None
@@ -78,7 +84,7 @@ def saved_additions(nodes: Sequence[Node]) -> float:
             walked, cost = node.operands[0], op.reduction.cost  # type: ignore[assignment]
             is_by_row = len(op.axes) < len(walked.shape)
         else:
-            cost = op.cost
+            cost = COPYING if _is_copy(node) else op.cost
             if type(op) is Op and op.float_cost and node.signature[0].kind == "f":
                 cost = op.float_cost
             is_by_row = any(
@@ -92,6 +98,14 @@ def saved_additions(nodes: Sequence[Node]) -> float:
         if is_by_row and walked.shape:
             total += walked.size // max(walked.shape[-1], 1) * ROW
     return total - traversal
+
+
+def _is_copy(node: Node) -> bool:
+    """Return whether NumPy computes a node by copying long rows."""
+    part = node.operands[0]
+    if node.op is not CONVERT and type(node.op) is not Assembly:
+        return False
+    return isinstance(part, Node) and part.dtype == node.dtype and not _has_gaps(part)
 
 
 def _share_of_a_vector(node: Node) -> float:
@@ -108,9 +122,9 @@ def _has_gaps(part: Node) -> bool:
     return bool(part.strides) and abs(part.strides[-1]) > part.dtype.itemsize
 
 
-def gain(count: float) -> float:
+def gain(count: float, launches: int = 1) -> float:
     """Return the seconds that a kernel saves for `count` additions; negative if NumPy is faster."""
-    return (count - break_even()) * terms().addition
+    return (count - break_even()) * terms().addition - (launches - 1) * FURTHER_LAUNCH
 
 
 def gain_of_copy(size: int, run: int) -> float:

@@ -166,10 +166,13 @@ def _launch(
     arguments: list[Packed] = []
     owners: tuple[Any, ...] = ()  # Blocks outside the pool, which a launch must keep alive.
     memory: list[Any] = []
-    for slot in launch.arguments:
+    for position, slot in enumerate(launch.arguments):
         layout, packed = slots[slot], arrays[slot]
         block = layout.block
-        if not takes_pointers:
+        if launch.offsets:
+            pointer = block.pointer + layout.offset + launch.offsets[position]
+            packed = pack_pointer(block.memory, pointer, block.nbytes)
+        elif not takes_pointers:
             packed = flat(layout)
         elif packed is None:
             pointer = block.pointer + layout.offset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from dparray._codegen.elementwise import MAX_ARRAYS, can_generate
 from dparray._codegen.reduction import can_reduce, is_generated, is_row_cached
 from dparray._evaluate.limits import STORING_COST
 from dparray._evaluate.slots import is_overwritten
+from dparray._graph.assembly import MAX_CELLS, Assembly, count_cells, is_assembled
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import Op
@@ -159,7 +160,7 @@ def _position_of(
     These are operands, or a node's operands if it is outside, so that it gets a position elsewhere.
     """
     pending = _pending_operands(node)
-    if not is_generated(node) or type(node.op) is Contraction:
+    if not is_generated(node) or type(node.op) in (Contraction, Assembly):
         return Position.OUTSIDE, pending
     op = node.op
     is_leading = domain.is_leading
@@ -285,6 +286,7 @@ def _stored_before_elements(
         if id(node) not in asked and node is not begin and must_be_stored_first(node, size)
     }
     stored |= whole
+    stored |= {id(node) for node in _not_read_by_index(order, stored) if id(node) not in asked}
     # Nodes that only they need become part of their kernels.
     needed = {id(each) for node in order if id(node) not in stored for each in node.operands}
     first = [node for node in order if id(node) in stored & needed]
@@ -292,6 +294,22 @@ def _stored_before_elements(
         if not can_generate(root):
             first += _pending_operands(root)
     return first or _over_the_limit(order, roots, 0)
+
+
+def _not_read_by_index(order: Sequence[Node], stored: Collection[int]) -> list[Node]:
+    """Return the assembled operands that a kernel does not read where their boxes are stored."""
+    inside = [node for node in order if id(node) not in stored]
+    found = [node for node in inside if type(node.op) is Assembly]
+    if not found:
+        return []
+    leaves = [each for node in inside for each in _leaves(node)]
+    if (
+        not any(map(is_call, inside))
+        and all(layout_of(leaf).block.memory is not None for leaf in leaves)
+        and count_cells(found) <= MAX_CELLS
+    ):
+        return []
+    return found
 
 
 def with_tail(
@@ -331,7 +349,7 @@ def _may_be_in_tail(node: Node) -> bool:
     parts = [part for part in node.operands if type(part) is Node]
     dtypes = {*node.signature, *(part.dtype for part in parts)}
     return (
-        not is_call(node)
+        not (is_call(node) or is_assembled(node))
         and all(dtype.char not in "eEFD" for dtype in dtypes)
         and all(
             part.layout is None
@@ -345,7 +363,9 @@ def _over_the_limit(order: Sequence[Node], roots: Sequence[Node], others: int) -
     """Return an inner node to store so that the kernel has few enough arguments."""
     if sum(root.leaves for root in roots) + others <= MAX_ARRAYS:
         return []
-    leaves = {id(leaf) for node in order for leaf in _leaves(node)}
+    leaves = {
+        id(node) if is_assembled(node) else id(leaf) for node in order for leaf in _leaves(node)
+    }
     if len(leaves) + others <= MAX_ARRAYS:
         return []
     asked = set(map(id, roots))
@@ -370,14 +390,11 @@ def is_call(node: Node | Scalar) -> bool:
 
 
 def _whole_operands(node: Node) -> list[Node]:
-    """Return the pending operands that a contraction needs as arrays in memory."""
-    if type(node.op) is not Contraction:
+    """Return the pending operands that an operation on whole arrays needs in memory."""
+    if type(node.op) not in (Contraction, Assembly):
         return []
-    return [
-        each
-        for each in node.operands[: node.op.whole]
-        if type(each) is Node and each.layout is None
-    ]
+    whole = node.op.whole if type(node.op) is Contraction else None
+    return [each for each in node.operands[:whole] if type(each) is Node and each.layout is None]
 
 
 def _leaves(node: Node) -> list[Node]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._evaluate.slots import slot_of
+from dparray._graph.assembly import Assembly
 from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
@@ -209,6 +210,8 @@ def _function_of(node: Node) -> tuple[Callable[[list[Any], Any], Any], bool]:
     assert op is not None
     if isinstance(op, Reduce):
         return partial(_reduce_into, op, node.signature[0], node.dtype), False
+    if type(op) is Assembly:
+        return partial(_assemble_into, op, node.shape, node.dtype), True
     if _is_special(op, node):
         return partial(_special, node, op), False
     return partial(_ufunc_into, op.ufunc, node.signature), True
@@ -216,6 +219,14 @@ def _function_of(node: Node) -> tuple[Callable[[list[Any], Any], Any], bool]:
 
 def _ufunc_into(ufunc: Any, signature: Any, operands: list[Any], out: Any) -> Any:
     return ufunc(*operands, out=out, casting="unsafe", signature=signature)
+
+
+def _assemble_into(
+    op: Assembly, shape: tuple[int, ...], dtype: np.dtype[Any], operands: list[Any], out: Any
+) -> Any:
+    out = np.empty(shape, dtype) if out is None else out
+    op.fill(out, operands, lambda part: part.astype(dtype, copy=False))
+    return out
 
 
 def _reduce_into(

@@ -16,6 +16,7 @@ import numpy as np
 from dparray import _dtypes, _hooks
 from dparray._evaluate.plan import LibraryStep
 from dparray._evaluate.slots import slot_of
+from dparray._graph.assembly import Assembly
 from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, WHERE
 from dparray._graph.reductions import Reduce
@@ -121,6 +122,9 @@ def _operation(
             operands.append(dtype.type(operand.value).item())
             continue
         operands.append(_converted(library, operand, dtype, node.usm_type))
+    if type(op) is Assembly:
+        op.fill(out, operands, _unwrapped)
+        return
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         out[...] = operands[0]
         return

@@ -81,6 +81,7 @@ class KernelLaunch:
         packed: the local memory and the numbers as the runtime takes them, since the first launch.
         takes_pointers: its arrays are pointers, since the text knows where the elements lie. One
             that calls functions is Numba's, whose arrays have extents.
+        offsets: the bytes from the first element of each argument on; empty where all are 0.
         count_read: how many of the arguments, the first, it only reads.
     """
 
@@ -102,6 +103,7 @@ class KernelLaunch:
     merges_chunks: bool
     gain: float | None = None
     packed: Any = None
+    offsets: tuple[int, ...] = ()
     takes_pointers: bool = field(init=False)
     count_read: int = field(init=False)
 
@@ -144,11 +146,13 @@ class FusedStep(Step):
 
     Attributes:
         launches: the kernels.
+        is_by_cells: they compute one cell of the result each, and merge nothing.
         otherwise: the steps to the same values while compiling is not worth it.
     """
 
     launches: tuple[KernelLaunch, ...]
     otherwise: tuple[Step, ...] = ()
+    is_by_cells: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

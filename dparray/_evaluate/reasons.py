@@ -7,8 +7,9 @@ from dparray._codegen.elementwise import MAX_ARRAYS
 from dparray._codegen.reduction import is_generated
 from dparray._evaluate import cost_model, limits
 from dparray._evaluate.plan import KernelLaunch
+from dparray._graph.assembly import is_assembled
 from dparray._graph.contractions import Contraction
-from dparray._graph.node import Node
+from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
 
 
@@ -18,6 +19,10 @@ def why_stored(node: Node, root: Node) -> str:
         return "a contraction reads any element of it"
     if type(node.op) is Contraction:
         return "a contraction is read by a reduction, or keeps several results of a work-item"
+    if any(is_assembled(user) and node in user.operands for user in pending_order([root])):
+        return "its elements are read at other indices than their own"
+    if is_assembled(node):
+        return "a kernel with a reduction reads no rolled or joined operands"
     if not is_generated(node):
         return why_not_generated(node)
     if type(node.op) is Reduce:

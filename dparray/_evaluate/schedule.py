@@ -52,11 +52,18 @@ from dparray._evaluate.plan import (
 )
 from dparray._evaluate.reasons import why_not_generated, why_stored
 from dparray._evaluate.slots import ScalarSlot, SlotBlock, slot_of
+from dparray._graph.assembly import cells_of, count_cells, is_assembled
 from dparray._graph.contractions import RESULT, Contraction, Tail
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
-from dparray._layout import Layout, contiguous_run, is_contiguous, strides_in_order
+from dparray._layout import (
+    Layout,
+    contiguous_run,
+    is_contiguous,
+    order_of_axes,
+    strides_in_order,
+)
 from dparray._runtime.rounding import INDEX_LIMIT
 
 Outputs = list[tuple[Any, Layout]]
@@ -317,16 +324,28 @@ class _Scheduler:
         otherwise = [] if is_alone else self._without_kernel(order, outputs, (), "", ())
         traits = self.traits
         is_gpu = traits.machine.sub_group > 0
-        program = elementwise.linearize(order, outputs, shape, traits.tuning, is_gpu)
         functions = elementwise.functions_of(order)
-        launch = self._launch(program, order, outputs, (), functions, prod(shape), is_alone)
-        if not launch.must_compile:
-            launch.gain = self._gain(order, otherwise)
+        launches: list[KernelLaunch] = []
+        cells: Sequence[tuple[Sequence[Node], Outputs, tuple[int, ...]]] = [(order, outputs, shape)]
+        axes = None
+        if any(map(is_assembled, order)):
+            cells = cells_of(order, outputs, shape)
+            axes = order_of_axes(shape, *[layout.strides for _, layout in outputs])
+            axes = tuple(range(len(shape))) if axes is None else axes
+        for nodes, stored, extents in cells:
+            program = elementwise.linearize(nodes, stored, extents, traits.tuning, is_gpu, axes)
+            must_compile = is_alone or bool(launches)
+            size = prod(extents)
+            launch = self._launch(program, order, stored, (), functions, size, must_compile)
+            launches.append(launch)
+        if not launches[0].must_compile:
+            launches[0].gain = self._gain(order, otherwise)
         self.steps.append(
             FusedStep(
                 **self._described(order, outputs, new, stored_because, siblings),
-                launches=(launch,),
+                launches=tuple(launches),
                 otherwise=tuple(otherwise),
+                is_by_cells=len(cells) > 1,
             )
         )
         self._done(outputs)
@@ -449,7 +468,7 @@ class _Scheduler:
         """Return what a kernel gains, where the calling thread may take its place meanwhile."""
         if not otherwise or type(otherwise[-1]) is not HostStep:
             return None
-        return cost_model.gain(cost_model.saved_additions(order))
+        return cost_model.gain(cost_model.saved_additions(order), count_cells(order))
 
     def _launch(
         self,
@@ -465,12 +484,13 @@ class _Scheduler:
         structure = program.structure
         entry = entry_of(structure, self.traits.fp_contract, self.traits.target)
         stored = [slot_of(layout) for _, layout in outputs]
-        read = [slot_of(layout) for layout in program.arrays]
+        arguments = [*program.arrays, *(layout for _, layout in outputs)]
+        offsets = tuple([layout.offset for layout in arguments])
         return KernelLaunch(
             structure,
             entry,
             functions,
-            (*read, *stored, *(array.slot for array in accumulators)),
+            (*map(slot_of, arguments), *(array.slot for array in accumulators)),
             tuple(stored),
             tuple(accumulators),
             tuple(self.numbers[id(node)] for node in order),
@@ -483,6 +503,7 @@ class _Scheduler:
             must_compile,
             self.traits.fp_contract,
             getattr(structure, "merges_chunks", False),
+            offsets=offsets if any(offsets) else (),
         )
 
     # Values that are computed without one kernel for all of them.
@@ -677,7 +698,7 @@ class _Scheduler:
             return True
         if not limits.chooses():
             return False
-        return cost_model.gain(cost_model.saved_additions(order)) <= 0
+        return cost_model.gain(cost_model.saved_additions(order), count_cells(order)) <= 0
 
     def _gain_of_copy(self, value: Node | Scalar, target: Layout) -> float:
         """Return how much faster than NumPy a kernel copies a computed value in short rows."""

@@ -15,10 +15,9 @@ from dparray._evaluate.dependents import (
     siblings_of,
 )
 from dparray._evaluate.evaluate import compute, evaluate
-from dparray._graph.contractions import Contraction
+from dparray._graph.assembly import layouts_of_whole
 from dparray._graph.node import Node, Scalar, memory_read_by, pending_order
 from dparray._graph.ops import CONVERT
-from dparray._graph.reductions import REDUCTION_COST
 from dparray._layout import Block, Layout, are_apart, broadcast_strides
 from dparray._runtime import host_maps
 from dparray._runtime.queues import note_others
@@ -196,19 +195,14 @@ def share(block: Block) -> None:
 def _overlaps(value: Node, target: Layout) -> bool:
     """Return whether a leaf shares elements with the target, unless it is stored exactly there.
 
-    Contractions read any element of their arrays, so these may not be stored there either.
+    Operations on whole arrays read any element, so these may not be stored there either.
     """
     block, offset, shape, strides, dtype = target
     memory = block.memory
-    if value.cost >= REDUCTION_COST and any(
-        leaf.layout is not None and leaf.layout.block.memory is memory
-        for node in pending_order([value])
-        if type(node.op) is Contraction
-        for leaf in node.operands[: node.op.whole]
-        if type(leaf) is Node
-    ):
+    order = pending_order([value])
+    if any(read.block.memory is memory for node in order for read in layouts_of_whole(node)):
         return True
-    for read in _read_by(value):
+    for read in [value.layout] if value.layout is not None else memory_read_by(order):
         if read.block.memory is memory and read[1:] != target[1:]:
             one = (read.offset, read.shape, read.strides, read.dtype.itemsize)
             if not are_apart(one, (offset, shape, strides, dtype.itemsize)):

@@ -442,7 +442,8 @@ class _Explanation:
                         reason,
                         text,
                     )
-            for launch in step.launches if tier == "fused" else ():
+            launches = step.launches[:1] if step.is_by_cells else step.launches
+            for launch in launches if tier == "fused" else ():
                 if launch is not first:
                     text = kernels.source_of(launch.structure)
                     _, _, state = _state(launch, text)
@@ -451,7 +452,7 @@ class _Explanation:
                 order = [self.order[number] for number in launch.nodes]
                 stores = {slot: self.order[number] for slot, number in step.stores}
                 results = [stores[slot] for slot in launch.outputs]
-                left = launch.accumulators if launch is not step.launches[-1] else ()
+                left = launch.accumulators if launch is not launches[-1] else ()
                 self._note(
                     "fused",
                     reason,

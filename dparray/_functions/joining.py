@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any
 
@@ -12,16 +12,18 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.allocation import empty_on, from_host, order_by_columns
-from dparray._array.apply import apply, cast_unsafe
+from dparray._array.apply import apply, cast_unsafe, real_parts
 from dparray._array.assignment import assign
 from dparray._array.host_fastpath import SCALARS
 from dparray._array.ndarray import ndarray
+from dparray._array.nodes import assembled_array
 from dparray._array.operands import (
     check_array,
     check_fits,
     check_out,
 )
 from dparray._driver import traits_of
+from dparray._dtypes import is_bfloat16
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._functions.manipulation import (
@@ -36,6 +38,7 @@ from dparray._functions.manipulation import (
 )
 from dparray._functions.public import public
 from dparray._functions.ufunc_options import DEFAULT_CASTING, check_casting
+from dparray._graph.assembly import Box
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, AxisError, DTypeError, ShapeError
@@ -61,6 +64,9 @@ __all__ = [
     "vsplit",
     "vstack",
 ]
+
+#: At most this many joined arrays are read where they are stored.
+MAX_JOINED = 8
 
 
 def _arrays_in(nested: Any) -> Iterator[ndarray]:
@@ -420,6 +426,15 @@ def _joined(
         for at in ((x.shape, x.strides) for x in parts)
     ]
     axes = _layout.order_of_axes(shape, *steps)
+    if out is None and len(parts) <= MAX_JOINED and 0 not in shape and not is_bfloat16(chosen):
+        starts = accumulate([x.shape[axis] for x in parts], initial=0)
+        boxes = tuple(
+            Box(at, (0,) * axis + (start,) + (0,) * (x.ndim - axis - 1), (0,) * x.ndim, x.shape)
+            for at, (x, start) in enumerate(zip(parts, starts, strict=False))
+            if x.shape[axis]
+        )
+        values = [x if chosen.kind == "c" else real_parts(x) for x in parts]
+        return assembled_array(function, values, boxes, shape, chosen, placement, axes)
     result = empty_on(placement, shape, chosen, axes)
     start = 0
     for x in parts:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,12 @@ import numpy as np
 from dparray import _layout
 from dparray._array.allocation import empty_on, from_host
 from dparray._array.apply import copy_of
-from dparray._array.assignment import assign
 from dparray._array.ndarray import as_method, has_memory, materialize, ndarray
+from dparray._array.nodes import assembled_array
 from dparray._evaluate import limits
 from dparray._functions.manipulation import broadcast_to, reshape, swapaxes
 from dparray._functions.public import public
+from dparray._graph.assembly import Box
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import DTypeError, ShapeError
 
@@ -137,25 +140,25 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
     totals = [0] * x.ndim
     for at, by in zip(axes, shifts, strict=True):
         totals[_layout.normalize_axis("roll", at, x.ndim)] += operator.index(by)
-    result = empty_on(placement_of(x), x.shape, x.dtype)
     if x.size == 0:
-        return result
-    # Each rolled axis splits the array in two, so the copy consists of 2**axes blocks.
-    blocks: list[tuple[tuple[slice, ...], tuple[slice, ...]]] = [((), ())]
-    for extent, total in zip(x.shape, totals, strict=True):
+        return empty_on(placement_of(x), x.shape, x.dtype)
+    boxes = _rolled_boxes(x.shape, tuple(totals))
+    return assembled_array("roll", (x,), boxes, x.shape, x.dtype, placement_of(x))
+
+
+@lru_cache(maxsize=1024)
+def _rolled_boxes(shape: tuple[int, ...], totals: tuple[int, ...]) -> tuple[Box, ...]:
+    """Return the boxes of an array that is rolled by some positions along each axis."""
+    parts = []
+    for extent, total in zip(shape, totals, strict=True):
         by = total % extent
-        cuts = (
-            [(slice(None), slice(None))]
-            if by == 0
-            else [
-                (slice(0, extent - by), slice(by, extent)),
-                (slice(extent - by, extent), slice(0, by)),
-            ]
-        )
-        blocks = [((*old, one), (*new, two)) for old, new in blocks for one, two in cuts]
-    for old, new in blocks:
-        assign(result[new], x[old], "roll")
-    return result
+        # The source, the start in the result, and the length of each part.
+        parts.append([(0, by, extent - by), (extent - by, 0, by)] if by else [(0, 0, extent)])
+    boxes = []
+    for chosen in product(*parts):
+        source, start, extents = zip(*chosen, strict=True) if chosen else ((), (), ())
+        boxes.append(Box(0, start, source, extents))
+    return tuple(boxes)
 
 
 def _on_host(x: ndarray, name: str, value: Any) -> Any:

@@ -6,18 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from dparray._graph.ops import Op
+from dparray._graph.ops import NO_UFUNC, Op
 from dparray._graph.reductions import REDUCTION_COST
-
-
-def _of_one_element(x: Any) -> Any:
-    raise NotImplementedError("a contraction has no meaning for one element of its operands")
-
-
-_NO_UFUNC = np.frompyfunc(_of_one_element, 1, 1)
-
 
 #: The name of a contraction's result in the steps of its tail.
 RESULT = "value"
@@ -123,7 +113,7 @@ def contraction(
 ) -> Contraction:
     """Return a contraction of arrays of any real dtype."""
     return Contraction(
-        name, _NO_UFUNC, summary, expression=expression, kinds="biuf", cost=REDUCTION_COST,
+        name, NO_UFUNC, summary, expression=expression, kinds="biuf", cost=REDUCTION_COST,
         whole=whole, alone=alone, launch=launch, takes_tail=takes_tail, shape=shape, reason=reason,
         terms=terms,
     )  # fmt: skip

@@ -104,6 +104,14 @@ class Op:
         return special.get(kind) or self.expression
 
 
+def _of_one_element(x: Any) -> Any:
+    raise NotImplementedError("the operation has no meaning for one element of its operands")
+
+
+#: Stands for the ufunc of operations on whole arrays.
+NO_UFUNC = np.frompyfunc(_of_one_element, 1, 1)
+
+
 # Exact for floats below `whole`, above which every float is an integer: adding and subtracting it
 # rounds to the nearest integer, ties to even.
 _ROUNDED = "{t}r = math.copysign((abs({0}) + {whole}) - {whole}, {0})\n"
