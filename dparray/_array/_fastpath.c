@@ -612,6 +612,7 @@ static PyMethodDef functions[] = {
     {"known_launch", known_launch_of, METH_O, NULL},
     {"launch_known", (PyCFunction)(void (*)(void))launch_known, METH_FASTCALL, NULL},
     {"use_threads", use_threads, METH_O, NULL},
+    {"copy_rows", copy_rows, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

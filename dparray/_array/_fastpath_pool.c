@@ -263,3 +263,45 @@ static PyObject *use_threads(PyObject *module, PyObject *count)
     threads_to_use = given < 1 ? 1 : given < MAX_POOL ? (int)given : MAX_POOL;
     Py_RETURN_NONE;
 }
+
+struct rows {
+    char *to;
+    const char *from;
+    int64_t to_step, from_step, nbytes;
+};
+
+static int copy_some_rows(void *data, void **error, int64_t part, int64_t first, int64_t last)
+{
+    struct rows *rows = data;
+    for (int64_t row = first; row < last; row++)
+        memcpy(rows->to + row * rows->to_step, rows->from + row * rows->from_step,
+               (size_t)rows->nbytes);
+    return 0;
+}
+
+/* copy_rows(to, from, to_step, from_step, rows, nbytes, threads): copy rows of bytes, given by
+ * addresses and strides, on several threads. */
+static PyObject *copy_rows(PyObject *module, PyObject *args)
+{
+    struct rows rows;
+    unsigned long long to, from;
+    long long to_step, from_step, count, nbytes;
+    int threads, status;
+    if (!PyArg_ParseTuple(args, "KKLLLLi", &to, &from, &to_step, &from_step, &count, &nbytes, &threads))
+        return NULL;
+    rows.to = (char *)(uintptr_t)to;
+    rows.from = (const char *)(uintptr_t)from;
+    rows.to_step = to_step;
+    rows.from_step = from_step;
+    rows.nbytes = nbytes;
+    void *error = NULL;
+    int before = threads_to_use;
+    threads_to_use = threads < MAX_POOL ? threads : MAX_POOL;
+    PyThreadState *state = PyEval_SaveThread();
+    status = share_parts(copy_some_rows, &rows, count, 0, &error);
+    PyEval_RestoreThread(state);
+    threads_to_use = before;
+    if (status)
+        return NULL;
+    Py_RETURN_NONE;
+}

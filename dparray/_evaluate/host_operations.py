@@ -5,14 +5,16 @@ They are prepared with a plan, without memory and SYCL; :mod:`dparray._evaluate.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dparray import _dtypes
+from dparray._codegen.indexing import merge_axes
 from dparray._evaluate.slots import slot_of
 from dparray._graph.assembly import Assembly
 from dparray._graph.node import Node, Scalar, layout_of
@@ -225,7 +227,8 @@ def _assemble_into(
     op: Assembly, shape: tuple[int, ...], dtype: np.dtype[Any], operands: list[Any], out: Any
 ) -> Any:
     out = np.empty(shape, dtype) if out is None else out
-    op.fill(out, operands, lambda part: part.astype(dtype, copy=False))
+    for to, part in op.parts(out, operands):
+        _copy(to, part.astype(dtype, copy=False))
     return out
 
 
@@ -285,12 +288,56 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
     return result
 
 
+#: Copies rows of bytes on several threads, if the compiled module exists.
+copy_rows: Callable[..., None] | None = None
+
+#: Copies of at least this many bytes use several threads, if their rows have at least this many.
+#: Contiguous arrays are divided into rows of the last size.
+_MIN_SHARED, _MIN_ROW, _WHOLE_ROW = 1 << 20, 1 << 9, 1 << 15
+
+
+def _are_rows_copied(out: np.ndarray, source: np.ndarray) -> bool:
+    """Copy an array on several threads, if it has long rows at a constant distance."""
+    if (
+        copy_rows is None
+        or out.nbytes < _MIN_SHARED
+        or out.dtype != source.dtype
+        or out.shape != source.shape
+        or np.may_share_memory(out, source)
+    ):
+        return False
+    walked = merge_axes(range(out.ndim), out.shape, (out.strides, source.strides))
+    extents, (steps, steps_of_source) = walked
+    if (steps[-1], steps_of_source[-1]) != (out.itemsize,) * 2 or len(extents) > 2:
+        return False
+    run = extents[-1] * out.itemsize
+    if len(extents) == 1:
+        count, step, step_of_source, nbytes = run // _WHOLE_ROW, *(_WHOLE_ROW,) * 3
+    else:
+        count, step, step_of_source, nbytes = extents[0], steps[0], steps_of_source[0], run
+    if nbytes < _MIN_ROW:
+        return False
+    to, start = (each.__array_interface__["data"][0] for each in (out, source))
+    copy_rows(to, start, step, step_of_source, count, nbytes, _threads())
+    if rest := run % _WHOLE_ROW if len(extents) == 1 else 0:
+        copied = run - rest
+        copy_rows(to + copied, start + copied, 0, 0, 1, rest, 1)
+    return True
+
+
+@cache
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _copy(out: np.ndarray, source: np.ndarray) -> None:
     """Copy an array, converted.
 
     NumPy processes rows one by one: if each element is repeated a few times, writing all first
     repetitions, then all second ones, is faster.
     """
+    if _are_rows_copied(out, source):
+        return
     is_repeated = source.ndim > 1 and source.shape == out.shape and source.strides[-1] == 0
     if (
         is_repeated

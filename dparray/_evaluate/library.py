@@ -123,7 +123,8 @@ def _operation(
             continue
         operands.append(_converted(library, operand, dtype, node.usm_type))
     if type(op) is Assembly:
-        op.fill(out, operands, _unwrapped)
+        for to, part in op.parts(out, operands):
+            to[...] = part
         return
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         out[...] = operands[0]

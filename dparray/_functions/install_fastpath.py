@@ -21,7 +21,7 @@ from dparray._array.ndarray import host_view, materialize, ndarray
 from dparray._codegen.canonical import Canonical
 from dparray._driver import traits_of, when_loaded
 from dparray._driver.marks import lock as order_lock
-from dparray._evaluate import bound_plan, evaluate, host, limits, writes
+from dparray._evaluate import bound_plan, evaluate, host, host_operations, limits, writes
 from dparray._functions import products, protocols
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
@@ -129,6 +129,7 @@ def install(module: Any) -> None:
     apply.make_lazy_fold = module.lazy_fold
     bound_plan.make_launch = module.known_launch
     bound_plan.launch_bound = module.launch_known
+    host_operations.copy_rows = module.copy_rows
     follow()
     _hooks.when_set("host_tier", follow)
     _hooks.when_set("cost_model", follow)

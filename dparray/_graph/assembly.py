@@ -6,7 +6,7 @@ plain views, so the kernel of an expression is launched once for each such cell.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
@@ -65,11 +65,11 @@ class Assembly(Op):
 
     boxes: tuple[Box, ...] = ()
 
-    def fill(self, out: Any, operands: Sequence[Any], convert: Any) -> None:
-        """Write the boxes into an array, each converted first."""
+    def parts(self, out: Any, operands: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield each box as a part of the result and a part of an operand."""
         for box in self.boxes:
             part = operands[box.operand][_slices(box.source, box.shape)]
-            out[_slices(box.start, box.shape)] = convert(part)
+            yield out[_slices(box.start, box.shape)], part
 
 
 @lru_cache(maxsize=4096)

@@ -149,3 +149,34 @@ def test_joined_operands(backend: str, name: str, dtypes: str) -> None:
     found = JOINS[name](dp, x, y)
     x[...] = 0
     _equal(found * 2, expected * 2)
+
+
+COPIES: dict[str, Any] = {
+    "whole": lambda xp, x: x.copy(),
+    "rows in reverse": lambda xp, x: x[::-1].copy(),
+    "every second row": lambda xp, x: x[::2].copy(),
+    "a part": lambda xp, x: x[3:, 5:-7].copy(),
+    "columns in reverse": lambda xp, x: x[:, ::-1].copy(),
+    "transposed": lambda xp, x: xp.asarray(x.T, order="C", copy=True),
+    "rolled": lambda xp, x: xp.roll(x, -5, 1),
+    "joined": lambda xp, x: xp.concatenate([x, x[:3]]),
+    "padded": lambda xp, x: xp.pad(x, 2, mode="wrap"),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+@pytest.mark.parametrize("shape", [(701, 1003), (1_000_001, 1), (40, 50, 601)])
+def test_large_copies_on_several_threads(name: str, shape: tuple[int, ...]) -> None:
+    host = np.arange(np.prod(shape), dtype="i4").reshape(shape)
+    _equal(COPIES[name](dp, dp.asarray(host)), COPIES[name](np, host))
+
+
+def test_large_copies_of_overlapping_parts() -> None:
+    host = np.arange(900_000, dtype="f8").reshape(900, 1000)
+    x = dp.asarray(host)
+    x[1:] = x[:-1]
+    host[1:] = host[:-1].copy()
+    _equal(x, host)
+    x[:, 3:] = x[:, :-3]
+    host[:, 3:] = host[:, :-3].copy()
+    _equal(x, host)
