@@ -75,6 +75,18 @@ def elements_folded_at_once() -> int:
 
 def saved_additions(nodes: Sequence[Node]) -> float:
     """Return what a kernel saves of pending nodes, in NumPy's additions of float64 elements."""
+    total, traversal = _additions(nodes)
+    return total - traversal
+
+
+def seconds_of_kernel(nodes: Sequence[Node], launches: int = 1) -> float:
+    """Return the seconds from the submission of a kernel for pending nodes to its end."""
+    now = terms()
+    return now.launch + _additions(nodes)[1] * now.addition + (launches - 1) * FURTHER_LAUNCH
+
+
+def _additions(nodes: Sequence[Node]) -> tuple[float, float]:
+    """Return the additions of NumPy for pending nodes, and those of a kernel's traversal."""
     total = traversal = 0.0
     cost: float
     for node in nodes:
@@ -97,7 +109,7 @@ def saved_additions(nodes: Sequence[Node]) -> float:
         traversal = max(traversal, size * (0.5 if is_cached else 0.5 + KERNEL_FROM_MEMORY))
         if is_by_row and walked.shape:
             total += walked.size // max(walked.shape[-1], 1) * ROW
-    return total - traversal
+    return total, traversal
 
 
 def _is_copy(node: Node) -> bool:

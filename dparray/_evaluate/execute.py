@@ -9,7 +9,7 @@ from dparray import _hooks
 from dparray._codegen.values import scalar_arguments
 from dparray._evaluate import host, library, limits
 from dparray._evaluate.counters import counters_of
-from dparray._evaluate.kernels import obtain
+from dparray._evaluate.kernels import note_host_time, obtain
 from dparray._evaluate.plan import (
     ContractionStep,
     FusedStep,
@@ -97,8 +97,13 @@ def _execute_step(
     scalars: Sequence[Any],
     nodes: Sequence[Node],
     because: str = "",
-) -> None:
-    """Run a step; ``because`` gives the reason if it replaces a kernel."""
+) -> float:
+    """Run a step; ``because`` gives the reason if it replaces a kernel.
+
+    Returns:
+        The seconds that the calling thread computed.
+    """
+    seconds = 0.0
     for slot, shape, dtype, usm_type, nbytes, strides in step.new:
         block = allocate(queue, usm_type, nbytes)
         slots[slot] = _new(Layout, (block, 0, shape, strides, dtype))
@@ -110,7 +115,8 @@ def _execute_step(
                 entry = launches[0].entry
                 because = why_not_compiled(launches[0], entry.elements, entry.origin == "disk")
             for other in step.otherwise:
-                _execute_step(other, queue, slots, arrays, scalars, nodes, because)
+                seconds += _execute_step(other, queue, slots, arrays, scalars, nodes, because)
+            note_host_time(launches[0], seconds)
         else:
             for each in launches:
                 _launch(each, queue, slots, arrays, scalars)
@@ -118,7 +124,9 @@ def _execute_step(
         if step.instead is None or not _launch_instead(step, queue, slots, arrays, scalars):
             if _hooks.subscribers:
                 because = because or why_on_host(step.because)
-            host.run(step, slots, scalars, because)
+            seconds = host.run(step, slots, scalars, because)
+            if step.instead is not None:
+                note_host_time(step.instead.launches[0], seconds)
     elif type(step) is ContractionStep:
         step.op.alone([slots[slot] for slot in step.arrays], slots[step.output])
     else:
@@ -129,16 +137,24 @@ def _execute_step(
             node = nodes[number]
             if node.layout is None:
                 node.complete(slots[slot])
+    return seconds
 
 
 def _launch_instead(
     step: HostStep, queue: Any, slots: list[Any], arrays: list[Any], scalars: Sequence[Any]
 ) -> bool:
-    """Launch the kernel of a host step, if there is one and the host would have to wait."""
-    if queue not in working or not limits.uses_kernels() or not _is_at_work(step, slots):
+    """Launch the kernel of a host step, if there is one and the host would have to wait.
+
+    The same if the host took clearly longer so far than the kernel is expected to.
+    """
+    if not limits.uses_kernels():
         return False
     assert step.instead is not None
     launch = step.instead.launches[0]
+    if not limits.is_clearly_slower(launch) and (
+        queue not in working or not _is_at_work(step, slots)
+    ):
+        return False
     if launch.entry.kernel is None and obtain(launch, queue) is None:
         return False
     _launch(launch, queue, slots, arrays, scalars)

@@ -190,8 +190,8 @@ def _kind(operand: Any) -> str:
 
 def run(
     step: HostStep, layouts: Sequence[Layout], scalars: Sequence[Any], because: str = ""
-) -> None:
-    """Compute a step of a plan.
+) -> float:
+    """Compute a step of a plan; return the seconds that it took, without waits for other work.
 
     Args:
         step: the step.
@@ -212,7 +212,7 @@ def run(
     queue = layout.block.queue
     for number, convert in work.scalars:
         values.append(convert(scalars[number]))
-    start = time.perf_counter() if _hooks.subscribers else 0.0
+    start = time.perf_counter()
     silence = _step_silence
     if silence.is_entered:  # A context cannot be entered twice.
         with np.errstate(all="ignore"):
@@ -223,8 +223,9 @@ def run(
             silence.run(_carry_out, work, values, queue, layout.block.usm_type)
         finally:
             silence.is_entered = False
+    seconds = time.perf_counter() - start
     _hooks.recent.append((work.name, "NumPy for", queue, threading.get_ident()))
-    if start:
+    if _hooks.subscribers:
         _hooks.emit(
             "host",
             queue=queue,
@@ -234,6 +235,7 @@ def run(
             nbytes=sum(values[len(work.reads) + at].nbytes for at in range(len(work.writes)))
             + sum(_bytes_read(layouts[slot]) for slot in set(step.reads)),
         )
+    return seconds
 
 
 def _carry_out(work: HostOperations, values: list[Any], queue: Any, usm_type: str) -> None:

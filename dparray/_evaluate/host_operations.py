@@ -6,7 +6,7 @@ They are prepared with a plan, without memory and SYCL; :mod:`dparray._evaluate.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import cache, partial
 from math import prod
 from typing import Any, NamedTuple
@@ -46,7 +46,25 @@ def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any], order: Any = "C"
         else dtype.type(operand)
         for position, operand in enumerate(operands)
     )
+    if np.size(mask) >= _MIN_BITS and dtype.itemsize in (4, 8) and mask.dtype == np.bool_:
+        return _chosen_bits(mask, np.asarray(x1), np.asarray(x2))
     return np.where(mask, x1, x2)
+
+
+#: NumPy selects element by element, which costs up to 4 ns each for a mask without a pattern. Masks
+#: of at least this many elements select bits instead, in vectors.
+_MIN_BITS = 1 << 12
+
+
+def _chosen_bits(mask: np.ndarray, x1: np.ndarray, x2: np.ndarray) -> np.ndarray:
+    """Return the elements of two arrays of a dtype where a mask is true, otherwise the others."""
+    word = np.dtype(f"i{x1.itemsize}")
+    kept = np.negative(mask.view(np.int8)).astype(word)
+    first, second = x1.view(word), x2.view(word)
+    result = np.bitwise_and(np.bitwise_xor(first, second), kept)
+    if second.ndim or second:
+        result = np.bitwise_xor(result, second)
+    return result.view(x1.dtype)
 
 
 class Call(NamedTuple):
@@ -132,15 +150,23 @@ def bind(order: Sequence[Node], stored: Sequence[tuple[Node | Scalar, Layout]]) 
         return reads[slot_of(layout_of(part))] if found is None else found
 
     last_use = {id(part): node for node in order for part in node.operands}
+    limited = _limited(order, targets)
     calls = []
     for node in order:
+        if id(node) in limited:  # its user computes it
+            continue
         out = targets.get(id(node), -1)
         function, takes_out = _function_of(node)
+        operands = [operand(node, at, part) for at, part in enumerate(node.operands)]
+        inner = node.operands[-1]
+        if id(inner) in limited:
+            function, takes_out = partial(_clip_into, node.dtype), True
+            operands[1:] = [operand(inner, at, part) for at, part in enumerate(inner.operands)]  # type: ignore[union-attr]
         nbytes = node.size * node.dtype.itemsize
         calls.append(
             Call(
                 function,
-                tuple([operand(node, at, part) for at, part in enumerate(node.operands)]),
+                tuple(operands),
                 out,
                 number_of[id(node)],
                 nbytes if takes_out and out < 0 and nbytes > HEAP_BYTES else 0,
@@ -216,7 +242,68 @@ def _function_of(node: Node) -> tuple[Callable[[list[Any], Any], Any], bool]:
         return partial(_assemble_into, op, node.shape, node.dtype), True
     if _is_special(op, node):
         return partial(_special, node, op), False
+    scalars = [at for at, part in enumerate(node.operands) if type(part) is Scalar]
+    if op in (_MAXIMUM, _MINIMUM) and len(scalars) == 1 and node.dtype.char in _CLIPPED:
+        return partial(_limit_into, op, node.signature, scalars[0]), True
     return partial(_ufunc_into, op.ufunc, node.signature), True
+
+
+def _limited(order: Sequence[Node], stored: Container[int]) -> set[int]:
+    """Return the ids of lower limits to which an upper limit is applied, and nothing else."""
+    users: dict[int, int] = {}
+    for node in order:
+        for part in node.operands:
+            users[id(part)] = users.get(id(part), 0) + 1
+    return {
+        id(inner)
+        for node in order
+        for inner in node.operands[1:]
+        if node.op is _MINIMUM
+        and type(inner) is Node
+        and inner.layout is None
+        and inner.op is _MAXIMUM
+        and users[id(inner)] == 1
+        and id(inner) not in stored
+        and len({*node.signature, *inner.signature}) == 1
+        and type(node.operands[0]) is type(inner.operands[0]) is Scalar
+        and type(inner.operands[1]) is Node
+        and node.dtype.char in _CLIPPED
+    }
+
+
+_MAXIMUM, _MINIMUM = OPS["maximum"], OPS["minimum"]
+
+#: The dtypes for which NumPy limits by scalars faster than it compares with them: there is no
+#: vector code for a maximum of an array and a scalar.
+_CLIPPED = "bhilqBHILQfd"
+
+
+def _clip_into(dtype: np.dtype[Any], operands: list[Any], out: Any) -> Any:
+    """Return the last operand, limited by the upper and the lower limit before it."""
+    upper, lower, x = operands
+    if x.dtype == dtype and (out is None or out.dtype == dtype):
+        return np.clip(x, lower, upper, out=out)
+    found = np.minimum(upper, np.maximum(lower, x))
+    if out is None:
+        return found
+    np.copyto(out, found, casting="unsafe")
+    return out
+
+
+def _limit_into(op: Op, signature: Any, at: int, operands: list[Any], out: Any) -> Any:
+    """Return a maximum or minimum of an array and a scalar, which is operand ``at``."""
+    bound, x = operands[at], operands[1 - at]
+    dtype = signature[-1]
+    # Of two equal values the second one is the result, which matters for the signs of zeros.
+    if x.dtype != dtype or (out is not None and out.dtype != dtype) or (at and not bound):
+        return _ufunc_into(op.ufunc, signature, operands, out)
+    ends = (-np.inf, np.inf) if dtype.kind == "f" else _integer_ends(dtype)
+    low, high = (bound, ends[1]) if op is _MAXIMUM else (ends[0], bound)
+    return np.clip(x, dtype.type(low), dtype.type(high), out=out)
+
+
+def _integer_ends(dtype: np.dtype[Any]) -> tuple[int, int]:
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
 def _ufunc_into(ufunc: Any, signature: Any, operands: list[Any], out: Any) -> Any:

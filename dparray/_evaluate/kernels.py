@@ -144,16 +144,28 @@ def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
     assert gain is not None
     is_first = entry.elements == 0
     entry.elements += limits.effective_call_size(launch.size)
-    entry.lost += max(gain, 0.0)
     if limits.is_worth_waiting(gain, entry.lost) and config.fused_tier:
         return _now(launch, True, queue)
-    if entry.is_asked_for != "compiler" and limits.is_worth_asking(entry.lost):
+    if entry.is_asked_for == "compiler":
+        return None
+    if limits.is_worth_asking(entry.lost) or (
+        limits.is_worth_asking_after(1 + launch.host_calls)
+        and launch.size >= limits.COMPILE_ELEMENTS
+        and limits.is_clearly_slower(launch)
+    ):
         entry.is_asked_for = "compiler"
         background.ask(partial(_make_ready, launch, queue, True, _hooks.caller()))
     elif is_first and gain > 0 and limits.is_worth_loading(launch.size):
         entry.is_asked_for = "disk"
         background.ask(partial(_make_ready, launch, queue, False, _hooks.caller()))
     return None
+
+
+def note_host_time(launch: KernelLaunch, seconds: float) -> None:
+    """Count what the host took in place of a kernel."""
+    launch.host_calls += 1
+    launch.host_seconds = min(launch.host_seconds, seconds)
+    launch.entry.lost += max(seconds - launch.kernel_seconds, 0.0)
 
 
 def _make_ready(launch: KernelLaunch, queue: Any, compiles: bool, by: _hooks.Caller) -> None:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from dparray import _hooks, config
 from dparray._evaluate import cost_model
 from dparray._graph.ops import OPS
+
+if TYPE_CHECKING:
+    from dparray._evaluate.plan import KernelLaunch
 
 #: An expression with at least this many elements is compiled immediately.
 COMPILE_ELEMENTS = 1 << 17
@@ -19,8 +23,9 @@ COMPILE_ELEMENTS = 1 << 17
 #: A smaller one is compiled once this many elements went through dpnp's kernels.
 COMPILE_TOTAL_ELEMENTS = 1 << 21
 
-#: On a GPU, an expression is compiled in the background from this call on.
-COMPILE_CALLS = 2
+#: An expression is compiled in the background from this call on, on a GPU and wherever the host
+#: takes more than this many times as long as the kernel is expected to.
+COMPILE_CALLS, CLEARLY_SLOWER = 2, 1.5
 
 #: A dpnp call counts as at least this many elements: its extra cost over a launch.
 MIN_CALL_ELEMENTS = 1 << 11
@@ -115,6 +120,11 @@ def is_worth_waiting(gain: float, lost: float = 0.0) -> bool:
     return gain >= compiling / 2 or (gain > 0 and lost >= compiling)
 
 
+def is_clearly_slower(launch: KernelLaunch) -> bool:
+    """Return whether the host took much longer at each call so far than a kernel would."""
+    return launch.host_calls > 0 and launch.host_seconds > CLEARLY_SLOWER * launch.kernel_seconds
+
+
 def is_worth_asking(lost: float) -> bool:
     """Return whether to compile in the background, ``lost`` seconds having gone by without the
     kernel.
@@ -123,7 +133,7 @@ def is_worth_asking(lost: float) -> bool:
 
 
 def is_worth_asking_after(calls: int) -> bool:
-    """Return whether to compile in the background for a GPU, ``calls`` having been made so far."""
+    """Return whether to compile in the background at a call with this number."""
     return config.fused_tier and calls >= COMPILE_CALLS
 
 

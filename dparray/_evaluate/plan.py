@@ -40,7 +40,7 @@ class KernelEntry:
         origin: ``"compiled"`` or ``"disk"``; empty while there is no kernel.
         calls: how many computed without it so far, on devices where calls are counted.
         elements: how many elements were computed without it so far, small calls counted as more.
-        lost: the seconds that computing without it took longer than with it, by the cost model.
+        lost: the seconds that computing without it took longer than the cost model expects of it.
         target: the target that it is compiled for.
         is_asked_for: ``"disk"`` once the background has been asked to look there, ``"compiler"``
             once it has been asked to compile it.
@@ -78,6 +78,9 @@ class KernelLaunch:
         merges_chunks: groups are counted, so that the last one merges what the others leave.
         gain: the seconds that the kernel is faster than the calling thread with NumPy, by the cost
             model; ``None`` where that cannot compute it.
+        kernel_seconds: how long the kernel takes from its submission on, by the cost model.
+        host_seconds: the shortest time that the calling thread took with NumPy so far.
+        host_calls: how many such calls there were.
         packed: the local memory and the numbers as the runtime takes them, since the first launch.
         takes_pointers: its arrays are pointers, since the text knows where the elements lie. One
             that calls functions is Numba's, whose arrays have extents.
@@ -102,6 +105,9 @@ class KernelLaunch:
     fp_contract: bool
     merges_chunks: bool
     gain: float | None = None
+    kernel_seconds: float = 0.0
+    host_seconds: float = float("inf")
+    host_calls: int = 0
     packed: Any = None
     offsets: tuple[int, ...] = ()
     takes_pointers: bool = field(init=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dparray import config
 from dparray._codegen.elementwise import MAX_ARRAYS
 from dparray._codegen.reduction import is_generated
-from dparray._evaluate import cost_model, limits
+from dparray._evaluate import limits
 from dparray._evaluate.plan import KernelLaunch
 from dparray._graph.assembly import is_assembled
 from dparray._graph.contractions import Contraction
@@ -72,9 +72,7 @@ def why_not_compiled(launch: KernelLaunch, elements: int, is_on_disk: bool) -> s
                 "the fused kernel is on disk, so NumPy computes this call while it is loaded. "
                 f"{saves} used from the next call on"
             )
-        after = ""
-        if entry.is_asked_for != "compiler":
-            after = f", once {_time(cost_model.terms().compile / 8)} could have been saved"
+        after = "" if entry.is_asked_for == "compiler" else " once it is clear that it pays"
         return (
             "the fused kernel is not compiled yet, so NumPy computes this call. "
             f"{saves} compiled in the background{after}"

@@ -339,7 +339,7 @@ class _Scheduler:
             launch = self._launch(program, order, stored, (), functions, size, must_compile)
             launches.append(launch)
         if not launches[0].must_compile:
-            launches[0].gain = self._gain(order, otherwise)
+            launches[0].kernel_seconds, launches[0].gain = _estimate(order, otherwise)
         self.steps.append(
             FusedStep(
                 **self._described(order, outputs, new, stored_because, siblings),
@@ -431,7 +431,7 @@ class _Scheduler:
         described = self._described(group.order, outputs, new, stored_because, siblings)
         is_alone = self._is_for_kernels(group.order, outputs)
         otherwise = [] if is_alone else self._without_kernel(group.order, outputs, (), "", ())
-        gain = self._gain(group.order, otherwise)  # before a first pass changes the nodes
+        estimate = _estimate(group.order, otherwise)  # before a first pass changes the nodes
         launches: list[KernelLaunch] = []
         while outputs:
             assert group.domain is not None
@@ -461,14 +461,8 @@ class _Scheduler:
             if outputs:
                 group = next_group(now, accumulators, group)
         if not launches[0].must_compile:
-            launches[0].gain = gain
+            launches[0].kernel_seconds, launches[0].gain = estimate
         return FusedStep(**described, launches=tuple(launches), otherwise=tuple(otherwise))
-
-    def _gain(self, order: Sequence[Node], otherwise: Sequence[Step]) -> float | None:
-        """Return what a kernel gains, where the calling thread may take its place meanwhile."""
-        if not otherwise or type(otherwise[-1]) is not HostStep:
-            return None
-        return cost_model.gain(cost_model.saved_additions(order), count_cells(order))
 
     def _launch(
         self,
@@ -742,6 +736,15 @@ class _Scheduler:
             and any(reduces(node, each, domain) for each in walked)
         ]
         return found[: limits.MAX_SIBLINGS]
+
+
+def _estimate(order: Sequence[Node], otherwise: Sequence[Step]) -> tuple[float, float | None]:
+    """Return the seconds of a kernel, and its gain if the calling thread may compute meanwhile."""
+    launches = count_cells(order)
+    seconds = cost_model.seconds_of_kernel(order, launches)
+    if not otherwise or type(otherwise[-1]) is not HostStep:
+        return seconds, None
+    return seconds, cost_model.gain(cost_model.saved_additions(order), launches)
 
 
 def _is_known_to_host(node: Node) -> bool:

@@ -82,7 +82,7 @@ def test_an_expression_shows_why_its_kernel_was_not_used(queue: Any) -> None:
         (row,) = dp.explain(lambda x: dp.cos(dp.sinh(dp.sin(x))), x).rows
     assert row.tier == "host"
     assert "the fused kernel is not compiled yet, so NumPy computes this call" in row.reason
-    assert "compiled in the background, once 125 s could have been saved" in row.reason
+    assert "compiled in the background once it is clear that it pays" in row.reason
     with dp.config.override(cost_model={"launch": 1.0}):
         (row,) = dp.explain(lambda x: x + 1, x).rows
     assert row.tier == "host"
